@@ -1,0 +1,42 @@
+# Needs Python 3.11, git and make; everything else goes into .venv. Nothing here reads HOME.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: help setup demo test check bench wheel
+
+help:
+	@echo "make demo    watch the embedded model catch its own errors (minutes, two CPU cores)"
+	@echo "make test    run every test"
+	@echo "make check   lint, format, types, version against changelog"
+	@echo "make bench   measure the cost of one verified answer"
+	@echo "make wheel   build the wheel, install it elsewhere, import it"
+
+setup: $(STAMP)
+
+# The stamp depends on what decides the packages: a second call installs nothing.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[semantic,dev]'
+	touch $(STAMP)
+
+demo: setup
+	$(BIN)/remask demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/python tests/check_version.py
+
+bench: setup
+	$(BIN)/python benchmarks/verify.py
+
+# dist/ is emptied first, so that the wheel under test is the one just built.
+wheel: setup
+	rm -rf dist build
+	$(BIN)/python -m build --wheel
+	$(BIN)/python tests/check_wheel.py dist/*.whl

@@ -1,0 +1,42 @@
+"""Self-consistency: do other samples of the same prompt say the same?
+
+`vote` is the paper's score, the share of the majority answer; `agreement` is the share that agrees
+with the scored answer. The first can be high while the scored answer is in the minority.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from remask.values import Sample, Score
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SelfConsistency:
+    """Share of a pool that carries the majority's, or the scored, answer."""
+
+    pools: Mapping[str, Sequence[Sample]]  # item -> its samples, the scored one among them
+    extract: Callable[[str], str | None]
+    kind: Literal["vote", "agreement"] = "vote"
+
+    @property
+    def name(self) -> str:
+        """Name in tables and records."""
+        return self.kind
+
+    def score(self, samples: Sequence[Sample]) -> list[Score]:
+        """Return one score per sample; answers that cannot be read never win, but count in N."""
+        return [self._score(sample) for sample in samples]
+
+    def _score(self, sample: Sample) -> Score:
+        pool = self.pools[sample.item]
+        answers = [self.extract(other.text) for other in pool]
+        cost = sum(other.forwards for other in pool if other.number != sample.number)
+        counts = Counter(answer for answer in answers if answer is not None)
+        if self.kind == "vote":
+            agreeing = max(counts.values(), default=0)
+        else:
+            own = self.extract(sample.text)
+            agreeing = 0 if own is None else counts[own]
+        return Score(value=agreeing / len(pool), forwards=cost)

@@ -1,0 +1,183 @@
+"""The round trip: mask a finished answer again, let the model rebuild it, N times over.
+
+Answers and trips are flattened into one batch of rows; a row's masks and noise are keyed by
+(seed, item, sample number, trip), so its outcome does not depend on the rows beside it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from remask import rng
+from remask.consistency import perturb
+from remask.denoisers.base import Denoiser
+from remask.errors import SettingsError
+from remask.sampling.reveal import linear_counts
+from remask.sampling.sampler import Denoised, batches, check_length, denoise
+from remask.values import Canvas, RoundTrips, Sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistencySettings:
+    """How to mask again and rebuild. The defaults are the paper's."""
+
+    mask_ratio: float | Literal["uniform"] = 0.9
+    mask_design: Literal["independent", "stratified"] = "independent"
+    trips: int = 4
+    rebuild_steps: int = 16
+    rebuild_temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        if self.mask_ratio != "uniform" and not 0 <= self.mask_ratio <= 1:
+            raise SettingsError(f"mask_ratio {self.mask_ratio} is not between 0 and 1.")
+        if self.mask_design not in ("independent", "stratified"):
+            raise SettingsError(
+                f"mask_design {self.mask_design!r} is unknown; use independent or stratified."
+            )
+        if self.mask_design == "stratified" and self.mask_ratio == "uniform":
+            raise SettingsError("mask_design 'stratified' needs a fixed mask_ratio, not 'uniform'.")
+        for name in ("trips", "rebuild_steps"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        if not 0 <= self.rebuild_temperature < float("inf"):
+            raise SettingsError(
+                f"rebuild_temperature {self.rebuild_temperature} is not a number from 0 up."
+            )
+
+
+class _Trip(NamedTuple):
+    """One row of the flattened batch, brought back to the CPU."""
+
+    masked: Tensor  # (C,) bool
+    rebuilt: Tensor  # (C,)
+    logp: Tensor  # (C,)
+    confidence: float | None
+    displacement: float
+
+
+def round_trips(
+    denoiser: Denoiser, samples: Sequence[Sample], settings: ConsistencySettings, *, seed: int = 0
+) -> list[RoundTrips]:
+    """Return every sample's round trips."""
+    for sample in samples:
+        check_length(denoiser, len(sample.prompt), len(sample.canvas))
+    jobs = [(sample, trip) for sample in samples for trip in range(settings.trips)]
+    done: list[_Trip | None] = [None] * len(jobs)
+    lengths = [len(sample.prompt) + len(sample.canvas) for sample, _ in jobs]
+    for batch in batches(lengths, denoiser.device):
+        trips = _travel(denoiser, [jobs[i] for i in batch], settings, seed)
+        for i, trip in zip(batch, trips, strict=True):
+            done[i] = trip
+    trips = [trip for trip in done if trip is not None]
+    size = settings.trips
+    cost = settings.rebuild_steps * denoiser.forwards_per_call * size if settings.mask_ratio else 0
+    return [
+        _collect(denoiser, sample, trips[i * size : (i + 1) * size], cost)
+        for i, sample in enumerate(samples)
+    ]
+
+
+def _travel(
+    denoiser: Denoiser, jobs: Sequence[tuple[Sample, int]], settings: ConsistencySettings, seed: int
+) -> list[_Trip]:
+    """Mask and rebuild one batch of rows."""
+    samples = [sample for sample, _ in jobs]
+    canvas = Canvas.of(
+        [s.prompt for s in samples],
+        [s.canvas for s in samples],
+        denoiser.tokenizer.pad_id,
+        denoiser.device,
+    )
+    ends = torch.tensor([s.num_response for s in samples], device=denoiser.device)
+    response = canvas.canvas & (canvas.offsets < ends[:, None])  # (B, L)
+    masked = _perturb(canvas, response, jobs, settings, seed)
+    done = denoise(
+        denoiser,
+        Canvas(
+            tokens=canvas.tokens.masked_fill(masked, denoiser.tokenizer.mask_id),
+            canvas=canvas.canvas,
+            attend=canvas.attend,
+        ),
+        linear_counts,
+        settings.rebuild_steps,
+        temperature=settings.rebuild_temperature,
+        keys=_keys(jobs, "rebuild", seed, denoiser.device),
+        watch=response,
+        truth=canvas.tokens,
+    )
+    moved = denoiser.embed(canvas.tokens) - denoiser.embed(done.tokens)  # (B, L, E)
+    squared = moved.square().sum(-1) * response
+    displacement = (squared.sum(1) / response.sum(1)).sqrt()  # (B,)
+    return _to_cpu(samples, masked, done, displacement)
+
+
+def _perturb(
+    canvas: Canvas,
+    response: Tensor,
+    jobs: Sequence[tuple[Sample, int]],
+    settings: ConsistencySettings,
+    seed: int,
+) -> Tensor:
+    device = canvas.tokens.device
+    keys = _keys(jobs, "perturb", seed, device)
+    if settings.mask_ratio == "uniform":
+        ratio = perturb.uniform_ratio(keys)
+    else:
+        ratio = torch.full((len(jobs),), float(settings.mask_ratio), device=device)
+    if settings.mask_design == "independent":
+        return perturb.independent(canvas, response, ratio, keys)
+    shared = _keys([(sample, 0) for sample, _ in jobs], "stratify", seed, device)
+    trip = torch.tensor([trip for _, trip in jobs], device=device)
+    return perturb.stratified(canvas, response, ratio, shared, trip, settings.trips)
+
+
+def _keys(
+    jobs: Sequence[tuple[Sample, int]], purpose: str, seed: int, device: torch.device
+) -> Tensor:
+    keys = [rng.key(seed, s.item, f"{purpose}/{s.number}", trip) for s, trip in jobs]
+    return torch.tensor(keys, device=device)
+
+
+def _to_cpu(
+    samples: Sequence[Sample], masked: Tensor, done: Denoised, displacement: Tensor
+) -> list[_Trip]:
+    masked, rebuilt, logp = masked.cpu(), done.tokens.cpu(), done.logp.cpu()
+    confidence, moved = done.confidence.tolist(), displacement.tolist()
+    out = []
+    for i, sample in enumerate(samples):
+        where = slice(len(sample.prompt), len(sample.prompt) + len(sample.canvas))
+        asked = bool(masked[i, where][: sample.num_response].any())
+        out.append(
+            _Trip(
+                masked=masked[i, where],
+                rebuilt=rebuilt[i, where],
+                logp=logp[i, where],
+                confidence=confidence[i] if asked else None,
+                displacement=moved[i],
+            )
+        )
+    return out
+
+
+def _collect(
+    denoiser: Denoiser, sample: Sample, trips: Sequence[_Trip], forwards: int
+) -> RoundTrips:
+    masked = torch.stack([t.masked for t in trips])  # (N, C)
+    rebuilt = torch.stack([t.rebuilt for t in trips])
+    changed = rebuilt != torch.tensor(sample.canvas)
+    drift = (masked & changed).sum(0) / masked.sum(0)  # 0 / 0: no trip masked it
+    return RoundTrips(
+        sample=sample,
+        masked=masked,
+        rebuilt=rebuilt,
+        texts=tuple(denoiser.tokenizer.decode(row) for row in rebuilt.tolist()),
+        confidence=tuple(t.confidence for t in trips),
+        logp=torch.stack([t.logp for t in trips]),
+        drift=drift[: sample.num_response],
+        displacement=tuple(t.displacement for t in trips),
+        forwards=forwards,
+    )

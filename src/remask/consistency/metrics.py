@@ -1,0 +1,315 @@
+"""What survived a round trip: one function per metric, and the tables that name them.
+
+Each function works on plain inputs and says which equation of the paper it is; `METRICS` reads
+those inputs out of `RoundTrips`. Higher is always more to be trusted. None means that the metric
+is absent (no number to retain, nothing masked): the composite then shares out its weight.
+Making the round trips, encoding sentences and averaging over trips are done elsewhere.
+
+Departures from the paper: number retention is absent instead of 0 where the original has no number
+(the paper adds epsilon to the denominator), and its optional precision penalty, described there
+in words, is the multiset Jaccard similarity here.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from rapidfuzz.distance import Levenshtein
+from torch import Tensor
+
+from remask.answers import number_spans, numbers
+from remask.consistency.code_metrics import ast_similarity, token_substitution
+from remask.errors import DenoiserError, SettingsError
+from remask.values import RoundTrips
+
+
+def token_accuracy(original: Tensor, rebuilt: Tensor, masked: Tensor) -> float | None:
+    """Return s_tok: the share of the masked tokens that came back; None if none was masked.
+
+    All three are (R,), over the response positions of the original.
+    """
+    if not masked.any():
+        return None
+    return (original == rebuilt)[masked].double().mean().item()
+
+
+def semantic_similarity(u: ArrayLike, v: ArrayLike) -> float:
+    """Return s_sem: the cosine of two sentence embeddings, in [-1, 1]."""
+    a, b = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def number_retention(
+    original: str, rebuilt: str, *, precision_penalty: bool = False
+) -> float | None:
+    """Return s_num: the recall of the original's numbers, as multisets; None if it has none.
+
+    With the penalty the recall is multiplied by |N(x)| / (|N(x)| + surplus), where the surplus
+    counts the numbers of the rebuild that the original does not have. The product is
+    |intersection| / |union|: each surplus number lowers it.
+    """
+    before, after = numbers(original), numbers(rebuilt)
+    if not before:
+        return None
+    whole = before | after if precision_penalty else before
+    return (before & after).total() / whole.total()
+
+
+def answer_match(original: str | None, rebuilt: str | None) -> float:
+    """Return s_ans: 1 where both answers exist and are equivalent, else 0.
+
+    Answers come from an extractor whose equal strings mean equivalent answers.
+    """
+    return float(original is not None and original == rebuilt)
+
+
+def character_similarity(a: str, b: str) -> float:
+    """Return s_char: 1 - Levenshtein distance / length of the longer text; 1 if both are empty."""
+    return float(Levenshtein.normalized_similarity(a, b))
+
+
+def cross_entropy(logp: Tensor, masked: Tensor) -> float | None:
+    """Return s_ce (Proposition 1): exp of the mean log-probability of the masked tokens.
+
+    Both are (R,), over response positions; `logp` is of the original tokens. None if none is
+    masked.
+    """
+    if not masked.any():
+        return None
+    return math.exp(logp[masked].double().mean().item())
+
+
+# D_f(delta || Q) = q f(1/q) + f(0) (1 - q) in closed form, as a function of log q: exact where q
+# underflows. All have f(1) = 0 and fall as q rises; total variation's f is not strictly convex.
+DIVERGENCES: Mapping[str, Callable[[Tensor], Tensor]] = {
+    # f(u) = u log u, f(0) = 0: -log q
+    "kl": lambda logp: -logp,
+    # f(u) = |u - 1| / 2, f(0) = 1/2: 1 - q
+    "total_variation": lambda logp: -torch.expm1(logp),
+    # f(u) = (sqrt(u) - 1)^2 / 2, f(0) = 1/2: 1 - sqrt(q)
+    "squared_hellinger": lambda logp: -torch.expm1(logp / 2),
+    # f(u) = (u - 1)^2, f(0) = 1: 1/q - 1
+    "chi_squared": lambda logp: torch.expm1(-logp),
+}
+
+
+def critical_divergence(logp: Tensor, critical: Tensor, f: str = "kl") -> float | None:
+    """Return minus the mean f-divergence (Proposition 2) over the critical masked tokens.
+
+    `logp` (R,) is of the original tokens; `critical` (R,) is true where a token is both critical
+    and masked. None where no token is. At most 0, and 0 where every such token is certain.
+    """
+    if f not in DIVERGENCES:
+        raise SettingsError(f"divergence {f!r} is unknown; choose one of {', '.join(DIVERGENCES)}.")
+    if not critical.any():
+        return None
+    return -DIVERGENCES[f](logp[critical].double()).mean().item()
+
+
+def critical_positions(pieces: Sequence[str], answer: str | None) -> list[bool]:
+    """Say for each decoded token whether it belongs to a number or to the final answer.
+
+    The answer is its last occurrence that stands by itself. Where its canonical form is not in
+    the text (an expression, a fraction), its numbers are marked all the same.
+    """
+    text = "".join(pieces)
+    painted = bytearray(len(text))
+    for start, end in [*number_spans(text), *_last_occurrence(text, answer)]:
+        painted[start:end] = b"\x01" * (end - start)
+    marked, place = [], 0
+    for piece in pieces:
+        marked.append(1 in painted[place : place + len(piece)])
+        place += len(piece)
+    return marked
+
+
+def _last_occurrence(text: str, answer: str | None) -> list[tuple[int, int]]:
+    """Return the span of the last occurrence of `answer` that is not part of a longer word."""
+    start = text.rfind(answer) if answer else -1
+    while answer and start >= 0:
+        end = start + len(answer)
+        if not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum():
+            return [(start, end)]
+        start = text.rfind(answer, 0, end - 1)
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What metrics need beyond the round trips themselves."""
+
+    extract: Callable[[str], str | None]  # the task's; equal strings mean equivalent answers
+    pieces: tuple[str, ...] = ()  # the response tokens decoded one by one; for critical_divergence
+    similarities: tuple[float, ...] | None = None  # per trip, where a sentence encoder was asked
+    precision_penalty: bool = False  # of number_retention
+    divergence: str = "kl"  # of critical_divergence
+
+
+Values = tuple[float | None, ...]  # one per trip; None: absent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One row of the table of metrics."""
+
+    name: str
+    equation: str  # where the paper defines it
+    compute: Callable[[RoundTrips, Context], Values]
+    needs_encoder: bool = False
+
+
+def _token_accuracies(trips: RoundTrips, context: Context) -> Values:
+    num = trips.sample.num_response
+    original = torch.tensor(trips.sample.canvas[:num])  # (R,)
+    rows = zip(trips.rebuilt[:, :num], trips.masked[:, :num], strict=True)
+    return tuple(token_accuracy(original, rebuilt, masked) for rebuilt, masked in rows)
+
+
+def _semantic_similarities(trips: RoundTrips, context: Context) -> Values:
+    if context.similarities is None:
+        raise SettingsError(
+            "metric 'semantic_similarity' needs a sentence encoder; "
+            "name one, or choose the metric set 'core'."
+        )
+    return context.similarities
+
+
+def _number_retentions(trips: RoundTrips, context: Context) -> Values:
+    penalty = context.precision_penalty
+    original = trips.sample.text
+    return tuple(number_retention(original, t, precision_penalty=penalty) for t in trips.texts)
+
+
+def _answer_matches(trips: RoundTrips, context: Context) -> Values:
+    original = context.extract(trips.sample.text)
+    return tuple(answer_match(original, context.extract(text)) for text in trips.texts)
+
+
+def _character_similarities(trips: RoundTrips, context: Context) -> Values:
+    return tuple(character_similarity(trips.sample.text, text) for text in trips.texts)
+
+
+def _confidences(trips: RoundTrips, context: Context) -> Values:
+    return trips.confidence
+
+
+def _cross_entropies(trips: RoundTrips, context: Context) -> Values:
+    num = trips.sample.num_response
+    rows = zip(trips.logp[:, :num], trips.masked[:, :num], strict=True)
+    return tuple(cross_entropy(logp, masked) for logp, masked in rows)
+
+
+def _critical_divergences(trips: RoundTrips, context: Context) -> Values:
+    num = trips.sample.num_response
+    answer = context.extract(trips.sample.text)
+    critical = torch.tensor(critical_positions(context.pieces, answer), dtype=torch.bool)  # (R,)
+    rows = zip(trips.logp[:, :num], trips.masked[:, :num] & critical, strict=True)
+    return tuple(critical_divergence(logp, both, context.divergence) for logp, both in rows)
+
+
+def _embedding_distances(trips: RoundTrips, context: Context) -> Values:
+    return tuple(-distance for distance in trips.displacement)
+
+
+def _ast_similarities(trips: RoundTrips, context: Context) -> Values:
+    return tuple(ast_similarity(trips.sample.text, text) for text in trips.texts)
+
+
+def _token_substitutions(trips: RoundTrips, context: Context) -> Values:
+    return tuple(token_substitution(trips.sample.text, text) for text in trips.texts)
+
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(name="token_accuracy", equation="s_tok", compute=_token_accuracies),
+        Metric(
+            name="semantic_similarity",
+            equation="s_sem",
+            compute=_semantic_similarities,
+            needs_encoder=True,
+        ),
+        Metric(name="number_retention", equation="s_num", compute=_number_retentions),
+        Metric(name="answer_match", equation="s_ans", compute=_answer_matches),
+        Metric(name="character_similarity", equation="s_char", compute=_character_similarities),
+        Metric(name="confidence", equation="s_conf", compute=_confidences),
+        Metric(name="cross_entropy", equation="Proposition 1", compute=_cross_entropies),
+        Metric(name="critical_divergence", equation="Proposition 2", compute=_critical_divergences),
+        Metric(name="embedding_distance", equation="Proposition 4", compute=_embedding_distances),
+        Metric(name="ast_similarity", equation="code generation", compute=_ast_similarities),
+        Metric(name="token_substitution", equation="code generation", compute=_token_substitutions),
+    )
+}
+
+_PAPER = (
+    "token_accuracy",
+    "semantic_similarity",
+    "number_retention",
+    "answer_match",
+    "character_similarity",
+    "confidence",
+)
+METRIC_SETS: Mapping[str, tuple[str, ...]] = {
+    "paper": _PAPER,
+    "core": tuple(name for name in _PAPER if not METRICS[name].needs_encoder),
+}
+
+
+def metric_names(set_name: str, task_metrics: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return the metrics of a composite: the task's own, or the paper's six where it has none.
+
+    The set `core` leaves out those that need a sentence encoder.
+    """
+    if set_name not in METRIC_SETS:
+        raise SettingsError(
+            f"metrics {set_name!r} is unknown; choose one of {', '.join(METRIC_SETS)}."
+        )
+    names = METRIC_SETS["paper"] if task_metrics is None else tuple(task_metrics)
+    for name in names:
+        if name not in METRICS:
+            raise SettingsError(f"metric {name!r} is unknown; choose among {', '.join(METRICS)}.")
+    if set_name == "core":
+        return tuple(name for name in names if not METRICS[name].needs_encoder)
+    return names
+
+
+def uniform_weights(names: Sequence[str]) -> dict[str, float]:
+    """Return equal weights that sum to 1."""
+    return dict.fromkeys(names, 1 / len(names))
+
+
+def check_weights(weights: Mapping[str, float], names: Sequence[str]) -> None:
+    """Raise unless `weights` has exactly these names, no negative weight, and the sum 1."""
+    if set(weights) != set(names):
+        raise SettingsError(
+            f"weights name {', '.join(sorted(weights)) or 'no metric'}; "
+            f"give one weight to each of {', '.join(sorted(names))}."
+        )
+    for name, weight in weights.items():
+        if not weight >= 0:  # NaN fails too
+            raise SettingsError(f"weight {weight} of metric {name!r} is not 0 or more; raise it.")
+    total = math.fsum(weights.values())
+    if not abs(total - 1) <= 1e-6:
+        raise SettingsError(
+            f"weights sum to {total:.6g}; divide each by that to make them sum to 1."
+        )
+
+
+def composite(values: Mapping[str, float], weights: Mapping[str, float]) -> float | None:
+    """Return S_BMC, the weighted mean of the weighted metrics that are present.
+
+    Metrics without a weight do not count. None where no present metric has any weight.
+    """
+    present = {name: weight for name, weight in weights.items() if name in values}
+    for name in present:
+        if math.isnan(values[name]):
+            raise DenoiserError(
+                f"metric {name!r} is NaN; load the model in float32, or leave the metric out."
+            )
+    total = math.fsum(present.values())
+    if total == 0:
+        return None
+    return math.fsum(weight * values[name] for name, weight in present.items()) / total

@@ -1,0 +1,205 @@
+"""LLaDA's dense architecture: a Llama block that looks both ways (arXiv:2502.09992).
+
+Reads and writes the hub's tensor names; inside, q, k and v are one matrix, and gate and up another.
+What the published configurations never use (biases, ALiBi, QK-norm inside the dense model, other
+norms) is refused when a configuration asks for it, not ignored.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from remask.denoisers.base import Preset
+from remask.denoisers.tokenizer import Tokenizer
+from remask.denoisers.transformer import Block, RMSNorm, rotary_tables
+from remask.errors import CheckpointError
+from remask.values import Canvas
+
+ARCHITECTURE = "LLaDAModelLM"
+_REFUSED = {
+    "alibi": False,
+    "attention_layer_norm": False,
+    "include_bias": False,
+    "include_qkv_bias": False,
+    "input_emb_norm": False,
+    "scale_logits": False,
+    "layer_norm_type": "rms",
+    "block_type": "llama",
+    "activation_type": "silu",
+    "rope": True,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LLaDAConfig:
+    """The keys of config.json that shape the network, under their own names."""
+
+    d_model: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    mlp_hidden_size: int
+    vocab_size: int
+    max_sequence_length: int
+    rope_theta: float = 500000.0
+    rms_norm_eps: float = 1e-5
+    weight_tying: bool = False
+
+    @staticmethod
+    def read(config: Mapping[str, Any]) -> "LLaDAConfig":
+        """Return the configuration, or raise naming the key that does not fit."""
+        for name, only in _REFUSED.items():
+            if config.get(name, only) not in (only, None):
+                raise CheckpointError(
+                    f"config.json sets {name} to {config[name]!r}; "
+                    f"this LLaDA implementation supports {only!r} only."
+                )
+        known = {k: v for k, v in config.items() if k in LLaDAConfig.__dataclass_fields__}
+        known["n_kv_heads"] = known.get("n_kv_heads") or known.get("n_heads")
+        # The embedding may be padded beyond the vocabulary; logits are as wide as the embedding.
+        known["vocab_size"] = config.get("embedding_size") or known.get("vocab_size")
+        missing = [k for k in _required() if known.get(k) is None]
+        if missing:
+            raise CheckpointError(f"config.json lacks {', '.join(missing)}; is this a LLaDA model?")
+        return LLaDAConfig(**known)
+
+
+def _required() -> list[str]:
+    optional = {"rope_theta", "rms_norm_eps", "weight_tying"}
+    return [k for k in LLaDAConfig.__dataclass_fields__ if k not in optional]
+
+
+class LLaDA(nn.Module):
+    """The network: embedding, blocks, final norm, head."""
+
+    def __init__(self, config: LLaDAConfig) -> None:
+        super().__init__()
+        self.config = config
+        c = config
+        self.embedding = nn.Embedding(c.vocab_size, c.d_model)
+        self.blocks = nn.ModuleList(
+            Block(c.d_model, c.n_heads, c.n_kv_heads, c.mlp_hidden_size, c.rms_norm_eps)
+            for _ in range(c.n_layers)
+        )
+        self.norm = RMSNorm(c.d_model, c.rms_norm_eps)
+        self.unembedding = (
+            None if c.weight_tying else nn.Linear(c.d_model, c.vocab_size, bias=False)
+        )
+
+    def forward(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
+        """Return the normed last hidden states, (B, L, d_model)."""
+        c = self.config
+        cos, sin = rotary_tables(
+            tokens.shape[1], c.d_model // c.n_heads, c.rope_theta, tokens.device
+        )
+        keys = None if attend is None else attend[:, None, None, :]
+        x = self.embedding(tokens)  # (B, L, d_model)
+        for block in self.blocks:
+            x = block(x, cos, sin, keys)
+        out: Tensor = self.norm(x)
+        return out
+
+    def project(self, rows: Tensor) -> Tensor:
+        """Return logits (..., V) of hidden rows (..., d_model)."""
+        head = self.embedding if self.unembedding is None else self.unembedding
+        return F.linear(rows, head.weight)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw fresh weights; the residual outputs start smaller, by depth."""
+        for name, parameter in self.named_parameters():
+            if parameter.dim() == 2:
+                residual = name.endswith(("attention.out.weight", "mlp.down.weight"))
+                std = 0.02 / math.sqrt(2 * self.config.n_layers) if residual else 0.02
+                nn.init.normal_(parameter, std=std, generator=generator)
+
+
+def tensor_map(config: LLaDAConfig) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Yield each parameter of `LLaDA` with the hub tensors, and their rows, stacked into it."""
+    c = config
+    head_dim = c.d_model // c.n_heads
+    root = "model.transformer."
+    yield "embedding.weight", [(f"{root}wte.weight", c.vocab_size)]
+    for i in range(c.n_layers):
+        ours, hub = f"blocks.{i}.", f"{root}blocks.{i}."
+        yield f"{ours}attention_norm.weight", [(f"{hub}attn_norm.weight", c.d_model)]
+        yield (
+            f"{ours}attention.qkv.weight",
+            [
+                (f"{hub}q_proj.weight", c.n_heads * head_dim),
+                (f"{hub}k_proj.weight", c.n_kv_heads * head_dim),
+                (f"{hub}v_proj.weight", c.n_kv_heads * head_dim),
+            ],
+        )
+        yield f"{ours}attention.out.weight", [(f"{hub}attn_out.weight", c.d_model)]
+        yield f"{ours}mlp_norm.weight", [(f"{hub}ff_norm.weight", c.d_model)]
+        yield (
+            f"{ours}mlp.gate_up.weight",
+            [
+                (f"{hub}ff_proj.weight", c.mlp_hidden_size),
+                (f"{hub}up_proj.weight", c.mlp_hidden_size),
+            ],
+        )
+        yield f"{ours}mlp.down.weight", [(f"{hub}ff_out.weight", c.d_model)]
+    yield "norm.weight", [(f"{root}ln_f.weight", c.d_model)]
+    if not c.weight_tying:
+        yield "unembedding.weight", [(f"{root}ff_out.weight", c.vocab_size)]
+
+
+def hub_tensors(model: LLaDA) -> dict[str, Tensor]:
+    """Return the weights under the hub's names, ready to be saved."""
+    ours = dict(model.named_parameters())
+    out = {}
+    for name, parts in tensor_map(model.config):
+        pieces = torch.split(ours[name].detach(), [rows for _, rows in parts])
+        out.update({hub: piece.contiguous() for (hub, _), piece in zip(parts, pieces, strict=True)})
+    return out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LLaDADenoiser:
+    """A loaded LLaDA behind the `Denoiser` contract."""
+
+    name: str
+    model: LLaDA
+    tokenizer: Tokenizer
+    preset: Preset
+    trunk: Any = None  # a compiled stand-in for `model`, where one was asked for
+    forwards_per_call: int = 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.model.embedding.weight.device
+
+    @property
+    def vocab_size(self) -> int:
+        """Width of the logits: rows of the embedding."""
+        return self.model.config.vocab_size
+
+    @property
+    def max_length(self) -> int:
+        """The trained context."""
+        return self.model.config.max_sequence_length
+
+    @torch.no_grad()
+    def hidden(self, canvas: Canvas) -> Tensor:
+        """Return normed hidden states, (B, L, d_model)."""
+        trunk = self.model if self.trunk is None else self.trunk
+        out: Tensor = trunk(canvas.tokens, canvas.attend)
+        return out
+
+    @torch.no_grad()
+    def head(self, rows: Tensor) -> Tensor:
+        """Return float32 logits (M, V)."""
+        return self.model.project(rows).float()
+
+    @torch.no_grad()
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Return input embeddings, (..., d_model) float32."""
+        out: Tensor = self.model.embedding(tokens)
+        return out.float()

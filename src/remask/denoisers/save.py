@@ -1,0 +1,66 @@
+"""A network -> a checkpoint folder in the hub's layout, the one `load` reads."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+import torch
+from torch import Tensor
+
+
+def save(
+    folder: Path,
+    config: dict[str, Any],
+    generation: dict[str, Any],
+    tokenizer: tokenizers.Tokenizer,
+    tensors: dict[str, Tensor],
+    *,
+    dtype: torch.dtype = torch.bfloat16,
+    max_shard_bytes: int = 5 * 10**9,
+) -> None:
+    """Write config.json, generation_config.json, tokenizer.json and the weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "config.json", json.dumps(config, indent=2) + "\n")
+    write_text(folder / "generation_config.json", json.dumps(generation, indent=2) + "\n")
+    write_text(folder / "tokenizer.json", tokenizer.to_str(pretty=False))
+    shards = _shards(
+        {k: v.to("cpu", dtype).contiguous() for k, v in tensors.items()}, max_shard_bytes
+    )
+    index = {}
+    for number, shard in enumerate(shards, 1):
+        name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+        name = "model.safetensors" if len(shards) == 1 else name
+        _write_tensors(folder / name, shard)
+        index.update(dict.fromkeys(shard, name))
+    if len(shards) > 1:
+        listing = json.dumps({"metadata": {}, "weight_map": index}, indent=2)
+        write_text(folder / "model.safetensors.index.json", listing + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    from safetensors.torch import save_file
+
+    temporary = path.with_name(path.name + ".part")
+    save_file(tensors, temporary, metadata={"format": "pt"})
+    os.replace(temporary, path)
+
+
+def _shards(tensors: dict[str, Tensor], max_bytes: int) -> list[dict[str, Tensor]]:
+    shards: list[dict[str, Tensor]] = [{}]
+    size = 0
+    for name, tensor in tensors.items():
+        if shards[-1] and size + tensor.nbytes > max_bytes:
+            shards.append({})
+            size = 0
+        shards[-1][name] = tensor
+        size += tensor.nbytes
+    return shards

@@ -1,0 +1,50 @@
+"""Every error remask raises on purpose.
+
+    RemaskError
+    ├── SettingsError (ValueError)     a setting has a value that cannot work
+    ├── InputError (ValueError)        a prompt, an answer or a file row cannot be used
+    ├── DenoiserError                  the model misbehaves: NaN logits, wrong shapes
+    │   └── CheckpointError            a checkpoint is incomplete, corrupt or of another kind
+    ├── TaskError                      a task or level that does not exist
+    ├── RecordError                    a record file is broken or of another schema
+    └── MissingExtra (ImportError)     an optional package is needed; says how to install it
+
+Each message is one sentence that names the field, the value and the remedy: the command line
+prints it as it is.
+"""
+
+
+class RemaskError(Exception):
+    """Root of the tree: catch this to catch everything remask raises on purpose."""
+
+
+class SettingsError(RemaskError, ValueError):
+    """A setting has a value that cannot work."""
+
+
+class InputError(RemaskError, ValueError):
+    """A prompt, an answer or a row of a file cannot be used."""
+
+
+class DenoiserError(RemaskError):
+    """The model misbehaves."""
+
+
+class CheckpointError(DenoiserError):
+    """A checkpoint is incomplete, corrupt, or of a kind this package does not know."""
+
+
+class TaskError(RemaskError):
+    """A task, a level or a split that does not exist."""
+
+
+class RecordError(RemaskError):
+    """A record file is broken or written under another schema."""
+
+
+class MissingExtra(RemaskError, ImportError):
+    """An optional package is not installed."""
+
+    def __init__(self, package: str, extra: str, instead: str = "") -> None:
+        remedy = f"pip install 'remask[{extra}]'" + (f", or {instead}" if instead else "")
+        super().__init__(f"{package} is not installed; {remedy}.")

@@ -1,0 +1,306 @@
+"""Masked-diffusion pre-training of the embedded model on generated problems.
+
+LLaDA's fine-tuning objective: mask each canvas token with probability t, predict the masked ones,
+weigh by 1/t. Muon turns the matrices, AdamW the rest; an exponential average of the weights is what
+is kept. Every random draw belongs to a step, so a resumed run equals an uninterrupted one, exactly
+in float32 on a CPU.
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from remask import rng
+from remask.denoisers.base import Preset
+from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, LLaDADenoiser, hub_tensors
+from remask.denoisers.load import choose_device
+from remask.denoisers.save import save, write_text
+from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
+from remask.errors import DenoiserError, SettingsError
+from remask.pretrain.corpus import END_OF_TURN_ID, EOS_ID, MASK_ID, Corpus, train_tokenizer
+from remask.pretrain.muon import Muon
+from remask.sampling.sampler import SamplerSettings, sample
+from remask.tasks import TASKS
+
+MIX = {"wordmath": 0.4, "countdown": 0.2, "choice": 0.15, "pycode": 0.25}
+_CHECKPOINT = "training.pt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """What to train, on what, for how long."""
+
+    out: Path
+    steps: int = 20_000
+    batch: int = 512
+    lr: float = 1.2e-3
+    warmup: int = 300
+    weight_decay: float = 0.05
+    ema: float = 0.999
+    min_ratio: float = 0.02  # smallest mask ratio t: bounds the weight 1/t
+    width: int = 384
+    layers: int = 8
+    heads: int = 6
+    inner: int = 1024
+    mix: Mapping[str, float] = field(default_factory=lambda: dict(MIX))
+    num_tokenizer_problems: int = 4_000
+    vocabulary: int = 1_024
+    seed: int = 0
+    workers: int = 0
+    device: str = "auto"
+    eval_every: int = 2_000
+    eval_problems: int = 64  # of each task and level
+    checkpoint_every: int = 2_000
+    max_shard_bytes: int = 5 * 10**9
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        unknown = set(self.mix) - set(TASKS)
+        if unknown:
+            raise SettingsError(f"mix names {min(unknown)!r}; the tasks are {', '.join(TASKS)}.")
+        if self.width % (2 * self.heads):
+            raise SettingsError(f"width {self.width} is no multiple of twice heads {self.heads}.")
+        if self.steps < 1 or self.batch < 1:
+            raise SettingsError(f"steps {self.steps} and batch {self.batch} must be at least 1.")
+
+
+def masked_loss(
+    network: Callable[[Tensor], Tensor],
+    ids: Tensor,
+    num_prompt: Tensor,
+    ratio: Tensor,
+    draws: Tensor,
+) -> Tensor:
+    """Return the mean over canvas tokens of the 1/t-weighted cross-entropy at masked ones.
+
+    Args:
+        network: ids (B, S) -> logits (B, S, V).
+        ids: (B, S) clean rows.
+        num_prompt: (B,) tokens before the canvas.
+        ratio: (B,) t, the chance of each canvas token to be masked.
+        draws: (B, S) uniform in [0, 1).
+    """
+    canvas = torch.arange(ids.shape[1], device=ids.device) >= num_prompt[:, None]  # (B, S)
+    masked = canvas & (draws < ratio[:, None])
+    logits = network(ids.masked_fill(masked, MASK_ID))
+    loss = F.cross_entropy(logits.flatten(0, 1).float(), ids.flatten(), reduction="none")
+    weight = masked / ratio[:, None]
+    return (loss.view_as(weight) * weight).sum() / canvas.sum()
+
+
+def low_discrepancy_ratios(num: int, start: Tensor, smallest: float) -> Tensor:
+    """Return (num,) ratios evenly spread over (0, 1], shifted by one uniform draw."""
+    spread = (torch.arange(num, device=start.device) + start) / num
+    return spread.clamp(min=smallest)
+
+
+class Trainer:
+    """The state of one training run; `run` advances it to the end."""
+
+    def __init__(self, settings: TrainSettings, say: Callable[[str], None]) -> None:
+        s = self.settings = settings
+        self.say = say
+        self.device = choose_device(s.device)
+        s.out.mkdir(parents=True, exist_ok=True)
+        self.tokenizer = self._tokenizer()
+        self.config = LLaDAConfig(
+            d_model=s.width, n_layers=s.layers, n_heads=s.heads, n_kv_heads=s.heads,
+            mlp_hidden_size=s.inner, vocab_size=-(-self.tokenizer.get_vocab_size() // 64) * 64,
+            max_sequence_length=512, weight_tying=True,
+        )  # fmt: skip
+        self.network = LLaDA(self.config)
+        self.network.initialise(torch.Generator().manual_seed(rng.key(s.seed, "train", "weights")))
+        self.network.to(self.device)
+        self.average = LLaDA(self.config).to(self.device).requires_grad_(False)
+        self.average.load_state_dict(self.network.state_dict())
+        self.optimizers = self._optimizers()
+        self.step = 0
+        self._resume()
+        self.losses = self._compiled()
+
+    def _tokenizer(self) -> tokenizers.Tokenizer:
+        path = self.settings.out / "tokenizer.json"
+        if not path.exists():
+            s = self.settings
+            made = train_tokenizer(
+                num_problems=s.num_tokenizer_problems, size=s.vocabulary, seed=s.seed
+            )
+            write_text(path, made.to_str())
+        return tokenizers.Tokenizer.from_file(str(path))
+
+    def _optimizers(self) -> list[torch.optim.Optimizer]:
+        s = self.settings
+        named = list(self.network.named_parameters())
+        matrices = [p for name, p in named if p.dim() == 2 and not name.startswith("embedding")]
+        rest = [p for name, p in named if p.dim() != 2 or name.startswith("embedding")]
+        fused = self.device.type == "cuda"
+        return [
+            Muon(matrices, s.lr, weight_decay=s.weight_decay),
+            torch.optim.AdamW(rest, s.lr, betas=(0.9, 0.98), weight_decay=0.0, fused=fused),
+        ]
+
+    def _compiled(self) -> Callable[..., Tensor]:
+        def logits(ids: Tensor) -> Tensor:
+            with torch.autocast(
+                self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"
+            ):
+                return self.network.project(self.network(ids))
+
+        def losses(ids: Tensor, num_prompt: Tensor, ratio: Tensor, draws: Tensor) -> Tensor:
+            return masked_loss(logits, ids, num_prompt, ratio, draws)
+
+        if self.device.type != "cuda":
+            return losses
+        torch.set_float32_matmul_precision("high")
+        compiled: Callable[..., Tensor] = torch.compile(losses, dynamic=False)
+        return compiled
+
+    def run(self) -> Path:
+        """Train to the last step, then write and return the checkpoint folder."""
+        s = self.settings
+        corpus = Corpus(mix=s.mix, batch=s.batch, seed=s.seed, tokenizer=self.tokenizer.to_str())
+        started, first, shown = time.monotonic(), self.step, 0.0
+        for rows in corpus.stream(self.step, s.steps, s.workers):
+            loss = self._update(torch.from_numpy(rows.ids), torch.from_numpy(rows.num_prompt))
+            self.step += 1
+            if self.step % 100 == 0 or self.step == s.steps:
+                value = float(loss)
+                if not math.isfinite(value):
+                    raise DenoiserError(f"loss is {value} at step {self.step}; lower lr {s.lr}.")
+                shown = value if shown == 0 else 0.8 * shown + 0.2 * value
+                rate = (self.step - first) / (time.monotonic() - started)
+                left = (s.steps - self.step) / rate
+                self._log({"step": self.step, "loss": shown, "steps_per_s": rate, "left_s": left})
+            if self.step % s.eval_every == 0 or self.step == s.steps:
+                self._log({"step": self.step, "accuracy": self.accuracy()})
+            if self.step % s.checkpoint_every == 0:
+                self._checkpoint()
+        self._checkpoint()
+        return self.export()
+
+    def _update(self, ids: Tensor, num_prompt: Tensor) -> Tensor:
+        s = self.settings
+        generator = torch.Generator(self.device)
+        generator.manual_seed(rng.key(s.seed, "train", "noise", self.step))
+        ids = ids.to(self.device, torch.long, non_blocking=True)
+        start = torch.rand((), device=self.device, generator=generator)
+        draws = torch.rand(ids.shape, device=self.device, generator=generator)
+        ratio = low_discrepancy_ratios(len(ids), start, s.min_ratio)
+        loss = self.losses(ids, num_prompt.to(self.device), ratio, draws)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = s.lr * self.rate(self.step)
+            optimizer.step()
+            optimizer.zero_grad()
+        decay = min(s.ema, (1 + self.step) / (10 + self.step))
+        with torch.no_grad():
+            torch._foreach_lerp_(
+                list(self.average.parameters()), list(self.network.parameters()), 1 - decay
+            )
+        return loss.detach()
+
+    def rate(self, step: int) -> float:
+        """Return the share of the learning rate at `step`: warm-up, then cosine to 2 per cent."""
+        warm = min(1.0, (step + 1) / self.settings.warmup)
+        return warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / self.settings.steps)))
+
+    def denoiser(self) -> LLaDADenoiser:
+        """Return the averaged model, ready to sample."""
+        return LLaDADenoiser(
+            name="training",
+            model=self.average,
+            tokenizer=Tokenizer(
+                backend=self.tokenizer, mask_id=MASK_ID,
+                eos_ids=(EOS_ID, END_OF_TURN_ID),
+                pad_id=EOS_ID, template=LLADA_TEMPLATE,
+            ),
+            preset=Preset(),
+        )  # fmt: skip
+
+    def accuracy(self) -> dict[str, float]:
+        """Return greedy accuracy on validation problems, by task/level, one token per step."""
+        denoiser, out = self.denoiser(), {}
+        for name in self.settings.mix:
+            family = TASKS[name]
+            for level in family.levels:
+                count = self.settings.eval_problems
+                problems = [
+                    family.problem(i, split="validation", level=level) for i in range(count)
+                ]
+                length = family.canvas_length(level)
+                answers = sample(
+                    denoiser,
+                    [denoiser.tokenizer.render(p.prompt) for p in problems],
+                    SamplerSettings(length=length, steps=length, block=length),
+                    items=[p.id for p in problems],
+                )
+                right = [family.grade(p, a.text) for p, a in zip(problems, answers, strict=True)]
+                out[f"{name}/{level}"] = sum(right) / count
+        return out
+
+    def export(self) -> Path:
+        """Write the averaged weights as a checkpoint folder and return it."""
+        length = max(TASKS[name].canvas_length("easy") for name in self.settings.mix)
+        config: dict[str, Any] = {
+            "architectures": [ARCHITECTURE],
+            "model_type": "llada",
+            **asdict(self.config),
+            "embedding_size": self.config.vocab_size,
+            "vocab_size": self.tokenizer.get_vocab_size(),
+            "mask_token_id": MASK_ID,
+            "eos_token_id": EOS_ID,
+            "pad_token_id": EOS_ID,
+        }
+        preset = {"length": length, "steps": length, "block": length, "temperature": 0.0}
+        folder = self.settings.out / "model"
+        save(
+            folder, config, {**preset, "threshold": 0.75}, self.tokenizer,
+            hub_tensors(self.average), max_shard_bytes=self.settings.max_shard_bytes,
+        )  # fmt: skip
+        return folder
+
+    def _log(self, row: dict[str, Any]) -> None:
+        with (self.settings.out / "log.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        self.say(json.dumps(row))
+
+    def _checkpoint(self) -> None:
+        path = self.settings.out / _CHECKPOINT
+        state = {
+            "step": self.step,
+            "network": self.network.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+        }
+        temporary = path.with_name(path.name + ".part")
+        torch.save(state, temporary)
+        os.replace(temporary, path)
+
+    def _resume(self) -> None:
+        path = self.settings.out / _CHECKPOINT
+        if not path.exists():
+            return
+        state = torch.load(path, map_location=self.device, weights_only=True)
+        self.step = state["step"]
+        self.network.load_state_dict(state["network"])
+        self.average.load_state_dict(state["average"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.say(json.dumps({"resumed": self.step}))
+
+
+def train(settings: TrainSettings, say: Callable[[str], None] = print) -> Path:
+    """Train (or resume) and return the folder of the finished checkpoint."""
+    return Trainer(settings, say).run()

@@ -1,0 +1,54 @@
+"""Random numbers keyed by identity, not by order.
+
+A stream of draws belongs to (seed, item, purpose, number) and, inside it, to a counter such as a
+canvas position. A draw is a hash of both, so it does not depend on the batch an item stands in, on
+what was drawn before, on padding, on the number of workers or on the device: the same bits come
+out on CPU and CUDA. The mixer is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+_GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as a signed 64-bit integer
+_MUL1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
+_MUL2 = -7723592293110705685  # 0x94D049BB133111EB
+
+
+def key(seed: int, item: str, purpose: str, number: int = 0) -> int:
+    """Return the 64-bit key of one stream of draws."""
+    name = f"{seed}\x1f{item}\x1f{purpose}\x1f{number}".encode()
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little", signed=True)
+
+
+def keys(
+    seed: int, items: Sequence[str], purpose: str, number: int, device: torch.device
+) -> Tensor:
+    """Return one key per item, (B,) int64."""
+    return torch.tensor([key(seed, i, purpose, number) for i in items], device=device)
+
+
+def mix(state: Tensor, counter: Tensor | int) -> Tensor:
+    """Hash `counter` into `state`; both int64 and broadcast against each other."""
+    z = state + _GOLDEN * (counter + 1)  # int64 arithmetic wraps, which is what SplitMix64 wants
+    z = (z ^ _shift(z, 30)) * _MUL1
+    z = (z ^ _shift(z, 27)) * _MUL2
+    return z ^ _shift(z, 31)
+
+
+def uniform(state: Tensor, counter: Tensor | int) -> Tensor:
+    """Return float64 draws strictly inside (0, 1), one per (state, counter)."""
+    bits = _shift(mix(state, counter), 11)  # 53 bits: all a float64 holds
+    return (bits.double() + 0.5) * 2.0**-53
+
+
+def gumbel(state: Tensor, counter: Tensor | int) -> Tensor:
+    """Return standard Gumbel draws in float64 (arXiv:2409.02908 shows what float32 costs)."""
+    return -torch.log(-torch.log(uniform(state, counter)))
+
+
+def _shift(z: Tensor, bits: int) -> Tensor:
+    """Shift right without the sign: torch's >> on int64 is arithmetic."""
+    return (z >> bits) & ((1 << (64 - bits)) - 1)

@@ -1,0 +1,110 @@
+"""What a task is: problems that come with a grader.
+
+A generated task draws problem number `index` of a split from a seed, so two machines that name the
+same (task, level, split, index, seed) hold the same problem. Splits are disjoint by construction:
+a problem's *key*, the part of it that decides its solution (never its wording), is hashed, and the
+hash alone decides the split. No torch here: graders run anywhere.
+"""
+
+import hashlib
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
+
+from remask.errors import TaskError
+
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+T = TypeVar("T")
+
+# How the embedded tokenizer cuts text before merging: single digits, words and runs of marks with
+# the blank before them. Generated words are frequent enough to be one token each, so the number
+# of pieces is the number of tokens.
+PIECES = r"[0-9]| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One problem and what its grader needs."""
+
+    id: str  # task/level/split/seed/index
+    task: str
+    level: str
+    prompt: str
+    gold: str  # canonical answer, as `Task.extract` would return it from a right solution
+    solution: str  # one right solution, in one of many wordings
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what grade and process_ok look at
+
+
+class Task(Protocol):
+    """A family of problems with graders."""
+
+    name: str
+    levels: tuple[str, ...]  # easiest first; "hard" is longer than anything trained on
+    metrics: tuple[str, ...]  # the metrics that make sense here, of the set `paper`
+
+    def problem(
+        self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
+    ) -> Problem:
+        """Return problem number `index`; the empty level is the first one."""
+        ...
+
+    def extract(self, text: str) -> str | None:
+        """Return the canonical answer stated in `text`; equal strings mean equivalent answers."""
+        ...
+
+    def grade(self, problem: Problem, text: str) -> bool:
+        """Say whether the final answer of `text` is right."""
+        ...
+
+    def process_ok(self, problem: Problem, text: str) -> bool:
+        """Say whether every step of `text` is right as well."""
+        ...
+
+    def canvas_length(self, level: str) -> int:
+        """Return a canvas, in tokens of the embedded tokenizer, that holds any solution."""
+        ...
+
+
+def count_pieces(text: str) -> int:
+    """Return how many tokens of the embedded tokenizer `text` takes, where its words are known."""
+    return len(re.findall(PIECES, text))
+
+
+def split_of(key: str) -> Split:
+    """Return the split that the problem with this key belongs to: 90 / 5 / 5 per cent."""
+    bucket = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big") % 100
+    return "train" if bucket < 90 else "validation" if bucket < 95 else "test"
+
+
+def draw(
+    make: Callable[[random.Random], T],
+    key_of: Callable[[T], str],
+    identity: str,
+    split: Split,
+) -> tuple[T, random.Random]:
+    """Draw until a draw belongs to `split`; return it and the generator, for the wording.
+
+    `identity` seeds the generator, so it must name task, level, split, seed and index.
+    """
+    rng = random.Random(identity)
+    for _ in range(20_000):
+        drawn = make(rng)
+        if split_of(key_of(drawn)) == split:
+            return drawn, rng
+    raise TaskError(f"no problem of split {split!r} was found for {identity}; widen its level.")
+
+
+def check_level(task: Task, level: str, split: str) -> str:
+    """Return the level to draw from, or raise with the levels there are."""
+    if split not in SPLITS:
+        raise TaskError(f"split {split!r} is unknown; choose one of {', '.join(SPLITS)}.")
+    if level == "":
+        return task.levels[0]
+    if level not in task.levels:
+        raise TaskError(
+            f"level {level!r} of task {task.name!r} is unknown; choose one of {', '.join(task.levels)}."
+        )
+    return level

@@ -1,0 +1,169 @@
+"""Running candidate code against tests, one child process per candidate.
+
+The child gets its own session, limits on time, memory, files and processes, no environment, an
+empty folder and no input. It has passed only when a secret word, drawn for this run and handed over
+through the standard input, comes back as the last line after all tests: leaving early, however
+politely, is no pass.
+
+This is no security boundary. It stops the accidents of generated code (endless loops, memory
+bombs, floods of output, early exits); code that means harm needs a container around the caller.
+"""
+
+import marshal
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+
+OUTPUT_LIMIT = 65_536  # bytes on the standard output
+
+# The limits are set by the child itself, before it looks at the candidate: a function run between
+# fork and exec would not be safe under the threads of `run_many`. The job travels as marshal, which
+# is built in and read under this same interpreter: importing json would double the child's time.
+# Root is not bound by NPROC: there a fork goes through, and dies with the group.
+_HARNESS = """
+import marshal, resource, sys
+def main():
+    word, seconds, memory, source, tests = marshal.loads(sys.stdin.buffer.read())
+    sys.stdin.close()
+    for name, value in (("CPU", seconds), ("AS", memory), ("FSIZE", 1 << 20), ("NPROC", 0),
+                        ("CORE", 0)):
+        resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
+    del sys.modules["marshal"], sys.modules["resource"]
+    verdict = run(source, tests)
+    sys.stdout = sys.__stdout__
+    print("\\n" + word, verdict, flush=True)
+def run(source, tests):
+    space, number = {"__name__": "candidate"}, 0
+    try:
+        exec(compile(source, "candidate", "exec"), space)
+        for number, test in enumerate(tests, 1):
+            exec(compile(test, "test", "exec"), space)
+    except MemoryError:
+        return "memory"
+    except AssertionError:
+        return "wrong answer in test %d" % number if number else "crashed: AssertionError"
+    except BaseException as error:
+        return "crashed: " + type(error).__name__
+    return "passed"
+main()
+"""
+_COMMAND = (sys.executable, "-I", "-S", "-B", "-c", _HARNESS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One candidate and the statements that test it, run in its namespace."""
+
+    source: str
+    tests: tuple[str, ...]  # such as "assert f(2) == 4"; an AssertionError is a wrong answer
+    seconds: float = 2.0
+    memory_mb: int = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one candidate."""
+
+    passed: bool
+    reason: (
+        str  # "passed", "wrong answer in test 3", "timeout", "memory", "crashed: NameError", ...
+    )
+
+
+def run_tests(
+    source: str, tests: Sequence[str], *, seconds: float = 2.0, memory_mb: int = 512
+) -> Outcome:
+    """Return whether `source` survives every statement of `tests` within the limits."""
+    return _run(Job(source=source, tests=tuple(tests), seconds=seconds, memory_mb=memory_mb))
+
+
+def run_many(jobs: Sequence[Job], *, workers: int | None = None) -> list[Outcome]:
+    """Return one outcome per job, in order; `workers` children run at once (None: one per core)."""
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        return list(pool.map(_run, jobs))
+
+
+def _run(job: Job) -> Outcome:
+    word = secrets.token_hex(16)
+    with tempfile.TemporaryDirectory(prefix="remask-", ignore_cleanup_errors=True) as folder:
+        child = subprocess.Popen(
+            _COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={},
+            cwd=folder,
+            start_new_session=True,
+        )
+        try:
+            _hand_over(child, job, word)
+            output, stopped = _listen(child, time.monotonic() + job.seconds)
+        finally:
+            _end(child)
+    return _judge(output, stopped, child.returncode, word)
+
+
+def _hand_over(child: subprocess.Popen[bytes], job: Job, word: str) -> None:
+    """Send the job; surrogates, which UTF-8 cannot carry, become question marks."""
+    source = job.source.encode("utf-8", "replace").decode()
+    limits = (int(job.seconds) + 1, job.memory_mb << 20)
+    assert child.stdin is not None
+    with suppress(BrokenPipeError), child.stdin:
+        child.stdin.write(marshal.dumps((word, *limits, source, job.tests)))
+
+
+def _listen(child: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, str]:
+    """Return the child's output, and why we stopped listening ("" where it ended by itself)."""
+    assert child.stdout is not None
+    output = bytearray()
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([child.stdout], [], [], left)[0]:
+            return bytes(output), "timeout"
+        chunk = os.read(child.stdout.fileno(), OUTPUT_LIMIT)
+        if not chunk:
+            return bytes(output), _wait(child, deadline)
+        output += chunk
+        if len(output) > OUTPUT_LIMIT:
+            return bytes(output), "output limit"
+
+
+def _wait(child: subprocess.Popen[bytes], deadline: float) -> str:
+    """Wait for a child that closed its output, which a looping candidate can do as well."""
+    try:
+        child.wait(max(deadline - time.monotonic(), 0.01))
+    except subprocess.TimeoutExpired:
+        return "timeout"
+    return ""
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill whatever is left of the child's group, and reap the child."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    if child.stdout is not None:
+        child.stdout.close()
+
+
+def _judge(output: bytes, stopped: str, status: int, word: str) -> Outcome:
+    if stopped:
+        return Outcome(passed=False, reason=stopped)
+    last = output.decode(errors="replace").rstrip("\n").rpartition("\n")[2]
+    said, _, verdict = last.partition(" ")
+    if said == word:
+        return Outcome(passed=verdict == "passed", reason=verdict)
+    if status == -signal.SIGXCPU:
+        return Outcome(passed=False, reason="timeout")
+    if status < 0:
+        return Outcome(passed=False, reason=f"crashed: signal {-status}")
+    return Outcome(passed=False, reason="left before the tests ended")

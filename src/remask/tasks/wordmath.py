@@ -1,0 +1,450 @@
+"""Multi-step word problems: people, what they have, and how it follows from what others have.
+
+It plays the role of GSM8K for the embedded model. A problem is a small graph of quantities; its
+key is the expression of the target over the given numbers, so names, items, statement order,
+distractors and wording never decide the split. Solutions vary as people's do: an author is drawn
+for each, with a habit of wording from which single steps depart, an order of independent steps,
+and more or less detail. The templates that word a step are also the patterns that read it back.
+
+Not here: reading the final answer out of a text (`remask.answers`).
+"""
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from remask.answers import extract_number
+from remask.tasks.base import Problem, Split, check_level, count_pieces, draw
+
+T = TypeVar("T")
+
+_GIRLS = "Mia Zoe Ana Ivy Eva Kim Amy Lea Sue Una Jan Pam"
+_BOYS = "Ben Tom Leo Max Sam Dan Joe Rob Tim Vic Gus Ned"
+_ITEMS = "apples books pens coins cards shells stamps marbles cookies balls stones beads"
+NAMES = (*_GIRLS.split(), *_BOYS.split())
+ITEMS = tuple(_ITEMS.split())
+METRICS = (
+    "token_accuracy",
+    "semantic_similarity",
+    "number_retention",
+    "answer_match",
+    "character_similarity",
+    "confidence",
+)
+
+
+class Size(NamedTuple):
+    """What a level may take, in numbers of steps and in pieces."""
+
+    steps: tuple[int, ...]
+    largest: int  # value any quantity may reach
+    prompt: int
+    solution: int
+    together: int  # prompt and solution
+    terse: int  # tersest solution, so that the tersest prompt fits beside it
+    distractors: int
+    canvas: int
+
+
+SIZES = {
+    "easy": Size((1, 2), 999, 80, 62, 142, 62, 2, 64),
+    "medium": Size((3, 4), 999, 80, 62, 142, 62, 2, 64),
+    "hard": Size((5, 6, 7), 199, 96, 94, 178, 86, 1, 96),
+}
+
+# {u}: a blank and the unit, or nothing. The first wording of each is the one that always fits.
+STATEMENTS = {
+    "given": ("{a} has {n} {i}.", "{a} owns {n} {i}.", "There are {n} {i} with {a}."),
+    "more": ("{a} has {n} more{u} than {b}.", "Compared with {b}, {a} has {n} more{u}."),
+    "fewer": ("{a} has {n} fewer{u} than {b}.", "Compared with {b}, {a} has {n} fewer{u}."),
+    "times": ("{a} has {n} times what {b} has.", "{a} has {n} times as many{u} as {b}."),
+    "twice": ("{a} has twice what {b} has.", "{a} has twice as many{u} as {b}."),
+    "half": ("{a} has half of what {b} has.", "{a} has half as many{u} as {b}."),
+    "sum": (
+        "{a} has as many{u} as {b} and {c} together.",
+        "{b} and {c} together have as many{u} as {a}.",
+    ),
+}
+QUESTIONS = ("How many{u} does {a} have?", "What number of {i} does {a} have?")
+STEPS = (
+    "{a}: {e}={r}.",
+    "{a} has {e}={r}{u}.",
+    "{e}={r}, so {a} has {r}{u}.",
+    "That gives {a} {e}={r}{u}.",
+    "{a}={e}={r}.",
+    "Then {a} has {e}={r}{u}.",
+    "Since {e}={r}, {a} has {r}{u}.",
+)
+RESTATED = ("{a} has {r}{u}.", "{a}: {r}.", "We know {a} has {r}{u}.", "{a}={r}.")
+CLOSINGS = ("#### {r}", "The answer is {r}.", "So the answer is {r}.", "Answer: {r}")
+DEPARTURE = 0.15
+ATTEMPTS = 4
+
+OPERATORS = {"more": "+", "fewer": "-", "times": "*", "twice": "*", "half": "/", "sum": "+"}
+# What a template may hold, as it is read back; a name or number said twice must be the same.
+GROUPS = {
+    "a": r"(?P<a>[A-Z][a-z]+)",
+    "e": r"(?P<e>\d+[-+*/]\d+)",
+    "r": r"(?P<r>\d+)",
+    "u": r"(?: (?P<u>[a-z]+))?",
+}
+
+
+class Quantity(NamedTuple):
+    """What one person has, and how that follows."""
+
+    relation: str  # "given" or a key of OPERATORS
+    left: int  # index of the quantity it starts from
+    right: int  # index of the other quantity of a sum; the number of any other relation
+    value: int
+    key: str  # its expression over given numbers, operands of commutative ones sorted
+
+
+class Cast(NamedTuple):
+    """Who has the quantities, in their order, and of what."""
+
+    names: list[str]
+    item: str
+
+
+class Author(NamedTuple):
+    """How one solution is written."""
+
+    step: str
+    restated: str | None  # None: given facts are not repeated
+    named_unit: bool
+    swapped: bool  # the operands of sums and products come in the other order
+    closing: str
+    departure: float
+
+
+def pick(rng: random.Random, options: Sequence[T]) -> T:
+    """Return one of `options`; several times faster than `rng.choice`, and millions are drawn."""
+    return options[int(rng.random() * len(options))]
+
+
+def between(rng: random.Random, low: int, high: int) -> int:
+    """Return an integer of [low, high]."""
+    return low + int(rng.random() * (high - low + 1))
+
+
+def reader(template: str, groups: dict[str, str] = GROUPS) -> re.Pattern[str]:
+    """Return the pattern that reads back what `template` writes."""
+    seen: set[str] = set()
+
+    def group(found: re.Match[str]) -> str:
+        again = found[1] in seen
+        seen.add(found[1])
+        return f"(?P={found[1]})" if again else groups[found[1]]
+
+    return re.compile(re.sub(r"\\\{(\w+)\\\}", group, re.escape(template)))
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of `text`: a full stop before a blank ends one."""
+    return re.split(r"(?<=\.)\s+", text.strip())
+
+
+def given(rng: random.Random) -> Quantity:
+    value = between(rng, 2, 60)
+    return Quantity("given", 0, 0, value, str(value))
+
+
+def follow(rng: random.Random, source: int, start: Quantity, largest: int) -> Quantity:
+    """Return a quantity that follows from one other."""
+    chance, value = rng.random(), start.value
+    if chance < 0.36:
+        right = between(rng, 2, 45)
+        drawn = Quantity("more", source, right, value + right, f"({start.key}+{right})")
+    elif chance < 0.68:
+        right = between(rng, 1, min(value, 60))
+        drawn = Quantity("fewer", source, right, value - right, f"({start.key}-{right})")
+    elif chance < 0.86 or value % 2:
+        right = between(rng, 2, 5)
+        relation = "twice" if right == 2 else "times"
+        drawn = Quantity(relation, source, right, value * right, f"({start.key}*{right})")
+    else:
+        drawn = Quantity("half", source, 2, value // 2, f"({start.key}/2)")
+    return drawn if 1 <= drawn.value <= largest else follow(rng, source, start, largest)
+
+
+def total(quantities: list[Quantity], first: int, second: int) -> Quantity:
+    """Return the sum of two quantities."""
+    one, two = quantities[first], quantities[second]
+    low, high = sorted((one.key, two.key))
+    return Quantity("sum", first, second, one.value + two.value, f"({low}+{high})")
+
+
+def extend(rng: random.Random, quantities: list[Quantity], head: int, largest: int) -> int:
+    """Append a step from `head`, sometimes a sum with another quantity; return its index."""
+    step = None
+    if rng.random() < 0.18:
+        num_given = sum(quantity.relation == "given" for quantity in quantities)
+        if num_given < 2 and rng.random() < 0.5:
+            quantities.append(given(rng))
+        other = int(rng.random() * len(quantities))
+        step = total(quantities, head, other) if other != head else None
+    if step is None or step.value > largest:
+        step = follow(rng, head, quantities[head], largest)
+    quantities.append(step)
+    return len(quantities) - 1
+
+
+def grow(rng: random.Random, steps: int, largest: int) -> list[Quantity]:
+    """Return quantities of which the last follows from the others in `steps` steps.
+
+    Mostly a chain; otherwise a side branch, from the same root or its own, joins the main one.
+    Nothing comes back where the sum of the two is too large.
+    """
+    quantities = [given(rng)]
+    side = 0
+    if steps >= 3 and rng.random() < 0.4:
+        side = between(rng, 1, steps - 2)
+        if rng.random() < 0.6:
+            quantities.append(given(rng))
+    branch = len(quantities) - 1
+    for _ in range(side):
+        branch = extend(rng, quantities, branch, largest)
+    joint = between(rng, 1, steps - side - 1) if side else -1
+    head = 0
+    for number in range(steps - side):
+        if number == joint:
+            quantities.append(total(quantities, head, branch))
+            head = len(quantities) - 1
+            if quantities[head].value > largest:
+                return []
+        else:
+            head = extend(rng, quantities, head, largest)
+    return quantities
+
+
+def computations(quantities: Sequence[Quantity], quantity: Quantity) -> list[str]:
+    """Return the ways to write the computation of a quantity: `12+5` and `5+12`, or `12-5`."""
+    by_sum = quantity.relation == "sum"
+    left = quantities[quantity.left].value
+    right = quantities[quantity.right].value if by_sum else quantity.right
+    operator = OPERATORS[quantity.relation]
+    swapped = [f"{right}{operator}{left}"] if operator in "+*" else []
+    return [f"{left}{operator}{right}", *swapped]
+
+
+def sources(quantity: Quantity) -> tuple[int, ...]:
+    """Return the indices of the quantities that one follows from."""
+    if quantity.relation == "given":
+        return ()
+    return (quantity.left, quantity.right) if quantity.relation == "sum" else (quantity.left,)
+
+
+def shortest_solution(quantities: Sequence[Quantity]) -> int:
+    """Return the pieces of the tersest solution: `Zoe: 12+5=17.` per step and `#### 51`."""
+    pieces = 2 + len(str(quantities[-1].value))
+    for quantity in quantities:
+        if quantity.relation != "given":
+            pieces += 5 + len(computations(quantities, quantity)[0]) + len(str(quantity.value))
+    return pieces
+
+
+def all_needed(quantities: Sequence[Quantity]) -> bool:
+    """Say whether every quantity serves another one, the last excepted."""
+    served = {source for quantity in quantities for source in sources(quantity)}
+    return len(served) == len(quantities) - 1
+
+
+def structure(rng: random.Random, size: Size) -> list[Quantity]:
+    """Return quantities, the target last, whose tersest wording fits the level."""
+    steps = pick(rng, size.steps)
+    while True:
+        quantities = grow(rng, steps, size.largest)
+        if quantities and all_needed(quantities) and shortest_solution(quantities) <= size.terse:
+            return quantities
+
+
+def state(cast: Cast, index: int, quantity: Quantity, template: str, unit: str) -> str:
+    """Return the statement of one quantity."""
+    number = quantity.value if quantity.relation == "given" else quantity.right
+    a, b = cast.names[index], cast.names[quantity.left]
+    c = cast.names[quantity.right] if quantity.relation == "sum" else ""
+    return template.format(a=a, b=b, c=c, n=number, u=unit, i=cast.item)
+
+
+def distract(rng: random.Random, quantities: list[Quantity], size: Size) -> list[Quantity]:
+    """Return the quantities and a few that nobody needs."""
+    crowd = list(quantities)
+    for _ in range(between(rng, 0, size.distractors)):
+        source = int(rng.random() * len(crowd))
+        fresh = rng.random() < 0.4
+        crowd.append(given(rng) if fresh else follow(rng, source, crowd[source], size.largest))
+    return crowd
+
+
+def pose(
+    rng: random.Random, quantities: list[Quantity], cast: Cast, size: Size
+) -> tuple[str, list[Quantity]]:
+    """Return a prompt within its budget and the quantities it states, distractors last."""
+    target = cast.names[len(quantities) - 1]
+    room = min(size.prompt, size.together - shortest_solution(quantities))
+    units = (f" {cast.item}", "", "")
+    for _ in range(ATTEMPTS):
+        crowd = distract(rng, quantities, size)
+        parts = [
+            state(cast, index, quantity, pick(rng, STATEMENTS[quantity.relation]), pick(rng, units))
+            for index, quantity in enumerate(crowd)
+        ]
+        rng.shuffle(parts)
+        parts.append(pick(rng, QUESTIONS).format(a=target, i=cast.item, u=pick(rng, units)))
+        prompt = " ".join(parts)
+        if count_pieces(prompt) <= room:
+            return prompt, crowd
+    parts = [
+        state(cast, k, stated, STATEMENTS[stated.relation][0], "")
+        for k, stated in enumerate(quantities)
+    ]
+    rng.shuffle(parts)
+    return " ".join([*parts, QUESTIONS[0].format(a=target, u="")]), quantities
+
+
+def draw_author(rng: random.Random) -> Author:
+    """Return someone's way to write."""
+    return Author(
+        step=pick(rng, STEPS),
+        restated=pick(rng, RESTATED) if rng.random() < 0.4 else None,
+        named_unit=rng.random() < 0.35,
+        swapped=rng.random() < 0.3,
+        closing=pick(rng, CLOSINGS),
+        departure=DEPARTURE,
+    )
+
+
+TERSE = Author(STEPS[0], None, False, False, CLOSINGS[0], 0.0)
+
+
+def in_some_order(rng: random.Random, quantities: Sequence[Quantity]) -> Iterator[int]:
+    """Yield the indices so that each comes after its sources, otherwise at random."""
+    waiting, placed = list(range(len(quantities))), set[int]()
+    while waiting:
+        ready = [k for k in waiting if all(s in placed for s in sources(quantities[k]))]
+        chosen = pick(rng, ready)
+        waiting.remove(chosen)
+        placed.add(chosen)
+        yield chosen
+
+
+def write(rng: random.Random, quantities: Sequence[Quantity], cast: Cast, author: Author) -> str:
+    """Return the author's solution."""
+    parts = []
+    unit = f" {cast.item}" if author.named_unit else ""
+    for index in in_some_order(rng, quantities):
+        quantity = quantities[index]
+        departs = rng.random() < author.departure
+        said = {"a": cast.names[index], "r": quantity.value, "u": unit}
+        if quantity.relation != "given":
+            wording = pick(rng, STEPS) if departs else author.step
+            written = computations(quantities, quantity)[-1 if author.swapped else 0]
+            parts.append(wording.format(e=written, **said))
+        elif author.restated is not None:
+            wording = pick(rng, RESTATED) if departs else author.restated
+            parts.append(wording.format(**said))
+    parts.append(author.closing.format(r=quantities[-1].value))
+    return " ".join(parts)
+
+
+def solve(rng: random.Random, quantities: Sequence[Quantity], cast: Cast, room: int) -> str:
+    """Return a solution of at most `room` pieces."""
+    for _ in range(ATTEMPTS):
+        solution = write(rng, quantities, cast, draw_author(rng))
+        if count_pieces(solution) <= room:
+            return solution
+    return write(rng, quantities, cast, TERSE)
+
+
+STEP_READERS = tuple(reader(template) for template in STEPS)
+RESTATED_READERS = tuple(reader(template) for template in RESTATED)
+CLOSING_READERS = tuple(reader(template) for template in CLOSINGS)
+
+
+def read(readers: Sequence[re.Pattern[str]], sentence: str) -> dict[str, str | None] | None:
+    """Return the groups of the first reader that takes the whole sentence."""
+    for known in readers:
+        found = known.fullmatch(sentence)
+        if found:
+            return found.groupdict()
+    return None
+
+
+def right_step(facts: Mapping[str, Any], said: dict[str, str | None]) -> bool:
+    """Say whether a step or a restated fact is true: value, unit and computation."""
+    name = said["a"]
+    if said["r"] != str(facts["values"].get(name)) or said.get("u") not in (None, facts["item"]):
+        return False
+    return "e" not in said or said["e"] in facts["steps"].get(name, ())
+
+
+class WordMath:
+    """Word problems of one to seven computation steps."""
+
+    name = "wordmath"
+    levels: tuple[str, ...] = ("easy", "medium", "hard")
+    metrics: tuple[str, ...] = METRICS
+
+    def problem(
+        self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
+    ) -> Problem:
+        """Return problem number `index`; the empty level is the first one."""
+        level = check_level(self, level, split)
+        size = SIZES[level]
+        identity = f"{self.name}/{level}/{split}/{seed}/{index}"
+        quantities, rng = draw(
+            lambda source: structure(source, size), lambda drawn: drawn[-1].key, identity, split
+        )
+        names = rng.sample(NAMES, len(quantities) + size.distractors)
+        cast = Cast(names, pick(rng, ITEMS))
+        prompt, crowd = pose(rng, quantities, cast, size)
+        room = min(size.solution, size.together - count_pieces(prompt))
+        computed = [k for k, quantity in enumerate(crowd) if quantity.relation != "given"]
+        return Problem(
+            id=identity,
+            task=self.name,
+            level=level,
+            prompt=prompt,
+            gold=str(quantities[-1].value),
+            solution=solve(rng, quantities, cast, room),
+            facts={
+                "key": quantities[-1].key,
+                "item": cast.item,
+                "values": {names[k]: quantity.value for k, quantity in enumerate(crowd)},
+                "steps": {names[k]: computations(crowd, crowd[k]) for k in computed},
+                "needed": [names[k] for k in computed if k < len(quantities)],
+            },
+        )
+
+    def extract(self, text: str) -> str | None:
+        """Return the final number of `text`."""
+        return extract_number(text)
+
+    def grade(self, problem: Problem, text: str) -> bool:
+        """Say whether the final number is right."""
+        return self.extract(text) == problem.gold
+
+    def process_ok(self, problem: Problem, text: str) -> bool:
+        """Say whether the answer and every step are right and no needed step is missing.
+
+        A step is right when it gives the person the true value by the computation the problem
+        states; a sentence in none of the known wordings makes the whole solution wrong.
+        """
+        *steps, closing = sentences(text)
+        if read(CLOSING_READERS, closing) is None or not self.grade(problem, text):
+            return False
+        missing = set(problem.facts["needed"])
+        for sentence in steps:
+            computed = read(STEP_READERS, sentence)
+            said = computed or read(RESTATED_READERS, sentence)
+            if said is None or not right_step(problem.facts, said):
+                return False
+            if computed:
+                missing.discard(str(said["a"]))
+        return not missing
+
+    def canvas_length(self, level: str) -> int:
+        """Return the canvas, in tokens, that holds any solution of `level`."""
+        return SIZES[check_level(self, level, "test")].canvas

@@ -1,0 +1,120 @@
+"""The nouns: what flows from a prompt to a decision.
+
+    Problem -> prompt ids -> Canvas -> Sample -> RoundTrips -> Score -> Decision
+
+`Canvas` is a batch of rows and lives on the model's device; the others belong to one answer and
+live on the CPU, because texts, metrics and records do. Letters: B rows, L length, C canvas length
+(the part after the prompt), N trips, V vocabulary, H hidden width.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Canvas:
+    """Rows of prompt + canvas, padded on the right."""
+
+    tokens: Tensor  # (B, L) int64
+    canvas: Tensor  # (B, L) bool: may be masked and rewritten; never the prompt, never padding
+    attend: Tensor | None  # (B, L) bool: not padding; None where no row is padded
+
+    @staticmethod
+    def of(
+        prompts: Sequence[Sequence[int]],
+        canvases: Sequence[Sequence[int]],
+        pad_id: int,
+        device: torch.device,
+    ) -> "Canvas":
+        """Return the batch of `prompts[i] + canvases[i]`."""
+        rows = [(*p, *c) for p, c in zip(prompts, canvases, strict=True)]
+        lengths = torch.tensor([len(row) for row in rows], device=device)
+        longest = max(len(row) for row in rows)
+        padded = [(*row, *[pad_id] * (longest - len(row))) for row in rows]
+        place = torch.arange(longest, device=device)  # (L,)
+        starts = torch.tensor([len(p) for p in prompts], device=device)
+        attend = place < lengths[:, None]  # (B, L)
+        return Canvas(
+            tokens=torch.tensor(padded, device=device),
+            canvas=attend & (place >= starts[:, None]),
+            attend=None if min(len(row) for row in rows) == longest else attend,
+        )
+
+    @property
+    def offsets(self) -> Tensor:
+        """Place of every position inside its row's canvas, (B, L); negative in the prompt."""
+        place = torch.arange(self.tokens.shape[1], device=self.tokens.device)
+        return place - self.canvas.int().argmax(1, keepdim=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One answer: generated here (with its probabilities), or brought from outside (without)."""
+
+    item: str  # identity of the problem or prompt; random draws are keyed by it
+    number: int = 0  # which sample of the pool; 0 is the "standard" answer
+    prompt: tuple[int, ...]
+    canvas: tuple[int, ...]  # C tokens: the response up to and with its first end token, then EOS
+    num_response: int  # tokens up to and including the first end token, or C where there is none
+    text: str
+    probs: tuple[float, ...] | None = None  # (C,) of each token when it was unmasked, untempered
+    steps: tuple[int, ...] | None = None  # (C,) the step that unmasked it; -1: filled after the end
+    forwards: int = 0  # forward passes this answer cost
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RoundTrips:
+    """One answer masked again N times and rebuilt: all that a metric may look at."""
+
+    sample: Sample
+    masked: Tensor  # (N, C) bool
+    rebuilt: Tensor  # (N, C) int64
+    texts: tuple[str, ...]  # N rebuilds, each up to its own first end token
+    confidence: tuple[float | None, ...]  # N: mean over steps of the mean highest probability
+    logp: Tensor  # (N, C) log p(original token) at the first step; 0 where not masked
+    drift: Tensor  # (num_response,) share of trips that masked a token and did not bring it back
+    displacement: tuple[float, ...]  # N: RMS distance of the rebuild in the model's embedding space
+    forwards: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """How far to trust one answer. Higher is always more to be trusted, for baselines too."""
+
+    value: float | None  # None: no value could be had, and `reason` says why; never NaN
+    by_metric: Mapping[str, float] = field(default_factory=dict)  # mean over trips
+    by_trip: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    drift: tuple[float | None, ...] = ()  # per response token; None where no trip masked it
+    stderr: float | None = None  # of `value`, over trips; None for a single trip
+    forwards: int = 0  # beyond those that generated the answer
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What rejection sampling, best-of-N or a vote settled on for one prompt."""
+
+    item: str
+    action: Literal["accept", "fallback"]
+    sample: Sample
+    score: Score
+    attempts: tuple[tuple[Sample, Score], ...]  # in the order drawn
+    forwards: int  # generation and verification of every attempt
+    reason: str
+
+
+class Scorer(Protocol):
+    """Anything that says how far an answer is to be trusted."""
+
+    @property
+    def name(self) -> str:
+        """Name in tables and records."""
+        ...
+
+    def score(self, samples: Sequence[Sample]) -> list[Score]:
+        """Return one score per sample; a score must not depend on its neighbours."""
+        ...

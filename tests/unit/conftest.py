@@ -1,0 +1,148 @@
+"""Small models for the unit tests: one whose logits are written by hand, and a random LLaDA."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+import tokenizers
+import torch
+from tokenizers import decoders, models, pre_tokenizers
+from torch import Tensor
+
+from remask.denoisers.base import Preset
+from remask.denoisers.llada import LLaDA, LLaDAConfig, LLaDADenoiser
+from remask.denoisers.tokenizer import Tokenizer
+from remask.values import Canvas, Sample
+
+SPECIAL = ("<eos>", "<mask>", "<eot>")
+EOS_ID, MASK_ID, EOT_ID = range(3)
+Script = Callable[[Canvas], Tensor]  # -> logits (B, L, V)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scripted:
+    """A denoiser whose logits are a function of the canvas; a token embeds as a one-hot row."""
+
+    tokenizer: Tokenizer
+    script: Script
+    name: str = "scripted"
+    preset: Preset = field(default_factory=Preset)
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    max_length: int = 1024
+    forwards_per_call: int = 1
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self.tokenizer.backend.get_vocab_size())
+
+    def hidden(self, canvas: Canvas) -> Tensor:
+        return self.script(canvas)
+
+    def head(self, rows: Tensor) -> Tensor:
+        return rows.clone()
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot(tokens, self.vocab_size).float()
+
+
+def make_tokenizer(alphabet: Sequence[str]) -> Tokenizer:
+    """Return a tokenizer with one token per letter and no merges."""
+    vocabulary = {name: i for i, name in enumerate((*SPECIAL, *sorted(alphabet)))}
+    backend = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    backend.add_special_tokens(list(SPECIAL))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    return Tokenizer(
+        backend=backend,
+        mask_id=MASK_ID,
+        eos_ids=(EOS_ID, EOT_ID),
+        pad_id=EOS_ID,
+        template="Q: {prompt}\nA: ",
+    )
+
+
+def make_llada(tokenizer: Tokenizer, *, seed: int, std: float) -> LLaDADenoiser:
+    """Return a LLaDA of two layers with random weights, large enough for its logits to differ."""
+    config = LLaDAConfig(
+        d_model=32, n_layers=2, n_heads=4, n_kv_heads=2, mlp_hidden_size=48,
+        vocab_size=int(tokenizer.backend.get_vocab_size()), max_sequence_length=512,
+    )  # fmt: skip
+    network = LLaDA(config)
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in network.parameters():
+        if parameter.dim() == 2:
+            torch.nn.init.normal_(parameter, std=std, generator=generator)
+    network.requires_grad_(False)
+    return LLaDADenoiser(name="random", model=network, tokenizer=tokenizer, preset=Preset())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Threads cost more than they bring at this size, all the more on a busy machine."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Tokenizer:
+    """Byte-level: encodes any text, one token per byte."""
+    return make_tokenizer(pre_tokenizers.ByteLevel.alphabet())
+
+
+@pytest.fixture(scope="session")
+def llada(tokenizer: Tokenizer) -> LLaDADenoiser:
+    return make_llada(tokenizer, seed=1, std=0.3)
+
+
+@pytest.fixture(scope="session")
+def enumerable_llada() -> LLaDADenoiser:
+    """Three letters, so that every sequence of three of them can be listed."""
+    return make_llada(make_tokenizer("abc"), seed=2, std=0.3)
+
+
+@pytest.fixture(scope="session")
+def scripted(tokenizer: Tokenizer) -> Callable[[Script], Scripted]:
+    """Turn a script into a denoiser."""
+    return lambda script: Scripted(tokenizer=tokenizer, script=script)
+
+
+@pytest.fixture(scope="session")
+def ids(tokenizer: Tokenizer) -> Callable[[str], tuple[int, ...]]:
+    """Turn text into ids; `.` stands for EOS and `_` for the mask token."""
+    named = {".": EOS_ID, "_": MASK_ID}
+    return lambda text: tuple(
+        named[letter] if letter in named else tokenizer.encode(letter)[0] for letter in text
+    )
+
+
+@pytest.fixture(scope="session")
+def by_place(
+    scripted: Callable[[Script], Scripted], ids: Callable[[str], tuple[int, ...]]
+) -> Callable[[Sequence[Mapping[str, float]]], Scripted]:
+    """Turn one distribution per canvas place, letter -> probability, into a denoiser."""
+
+    def build(places: Sequence[Mapping[str, float]]) -> Scripted:
+        table = torch.full((len(places), 3 + 256), -torch.inf)  # (C, V)
+        for place, distribution in enumerate(places):
+            for letter, probability in distribution.items():
+                table[place, ids(letter)[0]] = torch.tensor(probability).log()
+        return scripted(lambda canvas: table[canvas.offsets.clamp(0, len(places) - 1)])
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def answer(tokenizer: Tokenizer, ids: Callable[[str], tuple[int, ...]]) -> Callable[..., Sample]:
+    """Turn a canvas in letters into a sample brought from outside."""
+
+    def build(canvas: str, *, prompt: str = "p", item: str = "item", number: int = 0) -> Sample:
+        tokens = ids(canvas)
+        return Sample(
+            item=item,
+            number=number,
+            prompt=ids(prompt),
+            canvas=tokens,
+            num_response=tokenizer.num_response(tokens),
+            text=tokenizer.decode(tokens),
+        )
+
+    return build

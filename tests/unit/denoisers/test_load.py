@@ -1,0 +1,284 @@
+"""Checkpoint folders: what loads, and the sentence that says why something does not."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from remask.denoisers import load as loading
+from remask.denoisers.llada import LLaDADenoiser
+from remask.denoisers.load import choose_device, choose_dtype, find_folder, load
+from remask.errors import CheckpointError, SettingsError
+from remask.testing import write_checkpoint
+from remask.values import Canvas
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_checkpoint(tmp_path / "model", dtype=torch.float32)
+
+
+def edit_json(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+def edit_tensors(path: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path)
+
+
+def logits(folder: Path) -> Tensor:
+    denoiser = load(folder, device="cpu")
+    canvas = Canvas.of([[10, 11, 12]], [[1, 14, 1]], 0, denoiser.device)
+    return denoiser.head(denoiser.hidden(canvas)[0])
+
+
+def test_a_folder_is_loaded_with_its_tokenizer_and_preset(folder: Path) -> None:
+    denoiser = load(folder, device="cpu")
+    assert denoiser.name == str(folder)
+    assert (denoiser.vocab_size, denoiser.max_length, denoiser.forwards_per_call) == (262, 512, 1)
+    assert (denoiser.preset.length, denoiser.preset.steps, denoiser.preset.block) == (32, 32, 32)
+    assert denoiser.tokenizer.eos_ids == (0, 5)
+    assert denoiser.tokenizer.mask_id == 1
+    assert denoiser.device == CPU
+
+
+def test_a_path_may_be_given_as_text(folder: Path) -> None:
+    assert load(str(folder), device="cpu").vocab_size == 262
+
+
+def test_loaded_weights_are_frozen_and_in_the_dtype_asked_for(folder: Path) -> None:
+    denoiser = load(folder, device="cpu", dtype="float16")
+    assert isinstance(denoiser, LLaDADenoiser)
+    weights = list(denoiser.model.parameters())
+    assert {weight.dtype for weight in weights} == {torch.float16}
+    assert not any(weight.requires_grad for weight in weights)
+    assert not denoiser.model.training
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_shards_and_a_single_file_give_the_same_logits(tmp_path: Path, tied: bool) -> None:
+    single = write_checkpoint(tmp_path / "single", tied=tied)
+    sharded = write_checkpoint(tmp_path / "sharded", tied=tied, shards=3)
+    assert not (single / "model.safetensors.index.json").exists()
+    assert not (sharded / "model.safetensors").exists()
+    assert len(list(sharded.glob("*.safetensors"))) >= 3
+    assert torch.equal(logits(single), logits(sharded))
+
+
+def test_files_in_bfloat16_are_the_rounded_weights(tmp_path: Path, folder: Path) -> None:
+    half = write_checkpoint(tmp_path / "half", dtype=torch.bfloat16)
+    rounded = {k: v.bfloat16() for k, v in load_file(folder / "model.safetensors").items()}
+    stored = load_file(half / "model.safetensors")
+    assert all(torch.equal(stored[name], rounded[name]) for name in rounded)
+
+
+def test_a_checkpoint_without_preset_gets_the_default_one(folder: Path) -> None:
+    (folder / "generation_config.json").unlink()
+    assert load(folder, device="cpu").preset.length == 128
+
+
+def test_tensors_of_no_use_are_left_alone(folder: Path) -> None:
+    before = logits(folder)
+    edit_tensors(folder / "model.safetensors", lambda t: t.update(rotary=torch.ones(3)))
+    assert torch.equal(logits(folder), before)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_missing_tensor_is_named(tmp_path: Path, shards: int) -> None:
+    folder = write_checkpoint(tmp_path, shards=shards)
+    name = "model.transformer.blocks.1.k_proj.weight"
+    for path in folder.glob("*.safetensors"):
+        edit_tensors(path, lambda t: t.pop(name, None))
+    with pytest.raises(CheckpointError, match=rf"lacks the tensor {re.escape(name)};"):
+        load(folder, device="cpu")
+
+
+def test_several_missing_tensors_are_counted(folder: Path) -> None:
+    for name in ("blocks.0.q_proj", "ln_f", "ff_out"):
+        edit_tensors(
+            folder / "model.safetensors", lambda t, n=name: t.pop(f"model.transformer.{n}.weight")
+        )
+    with pytest.raises(CheckpointError, match=r"blocks\.0\.q_proj\.weight and 2 more;"):
+        load(folder, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("blocks.0.q_proj", (32, 16)), ("blocks.1.ff_norm", (16,)), ("wte", (100, 32))],
+)
+def test_a_tensor_of_another_shape_is_named(
+    folder: Path, name: str, shape: tuple[int, ...]
+) -> None:
+    full = f"model.transformer.{name}.weight"
+    edit_tensors(folder / "model.safetensors", lambda t: t.update({full: torch.zeros(shape)}))
+    told = re.escape(f"tensor {full} has shape {shape}, config.json asks for")
+    with pytest.raises(CheckpointError, match=told):
+        load(folder, device="cpu")
+
+
+def test_a_missing_shard_is_named(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, shards=3)
+    shard = sorted(folder.glob("*.safetensors"))[1]
+    shard.unlink()
+    with pytest.raises(CheckpointError, match=f"lacks the weights {shard.name}"):
+        load(folder, device="cpu")
+
+
+def test_missing_weights_are_named(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"lacks the weights model\.safetensors"):
+        load(folder, device="cpu")
+
+
+@pytest.mark.parametrize("kept", [0, 4, 100, 20_000])
+def test_truncated_weights_are_called_corrupt(folder: Path, kept: int) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is corrupt"):
+        load(folder, device="cpu")
+
+
+def test_noise_in_place_of_weights_is_called_corrupt(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"\xff" * 4096)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is corrupt"):
+        load(folder, device="cpu")
+
+
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json"])
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"{", "is not valid JSON"),
+        (b"", "is not valid JSON"),
+        (b"\xff\xfe", "is not valid JSON"),
+        (b"[1]", "holds list, not an object"),
+    ],
+)
+def test_broken_json_is_named(folder: Path, name: str, content: bytes, told: str) -> None:
+    (folder / name).write_bytes(content)
+    with pytest.raises(CheckpointError, match=rf"{re.escape(name)} {told}"):
+        load(folder, device="cpu")
+
+
+def test_a_broken_index_is_named(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, shards=2)
+    (folder / "model.safetensors.index.json").write_text("{")
+    with pytest.raises(CheckpointError, match=r"index\.json is not valid JSON"):
+        load(folder, device="cpu")
+
+
+def test_a_folder_without_config_is_no_checkpoint(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"config\.json does not exist"):
+        load(folder, device="cpu")
+
+
+def test_a_missing_or_broken_tokenizer_is_named(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json cannot be read"):
+        load(folder, device="cpu")
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(CheckpointError, match=r"has no tokenizer\.json"):
+        load(folder, device="cpu")
+
+
+@pytest.mark.parametrize("name", ["mask_token_id", "eos_token_id"])
+@pytest.mark.parametrize("value", [None, "1", [1], 1.5])
+def test_a_special_id_that_is_no_id_is_named(folder: Path, name: str, value: object) -> None:
+    edit_json(folder / "config.json", lambda c: c.update({name: value}))
+    told = re.escape(f"{name} as {value!r}")
+    with pytest.raises(CheckpointError, match=told):
+        load(folder, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [(["GPT2LMHeadModel"], "'GPT2LMHeadModel'; known are LLaDAModelLM"), ([], "'missing'")],
+)
+def test_an_unknown_architecture_is_named(folder: Path, declared: list[str], told: str) -> None:
+    edit_json(folder / "config.json", lambda c: c.update(architectures=declared))
+    with pytest.raises(CheckpointError, match=told):
+        load(folder, device="cpu")
+
+
+def test_a_preset_that_cannot_work_is_named(folder: Path) -> None:
+    edit_json(folder / "generation_config.json", lambda c: c.update(steps=0))
+    with pytest.raises(SettingsError, match=r"steps in generation_config\.json is 0"):
+        load(folder, device="cpu")
+
+
+@pytest.mark.parametrize("model", ["nowhere", "./no/folder", "/no/folder", "~/model", "a/b/c"])
+def test_what_is_neither_folder_nor_hub_id_is_refused_without_a_download(
+    model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CheckpointError, match=f"model {model!r} is neither"):
+        load(model)
+
+
+def test_a_hub_id_is_downloaded_and_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def download(model: str, allow_patterns: list[str]) -> str:
+        asked.append(model)
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert load("someone/model", device="cpu").name == "someone/model"
+    assert asked == ["someone/model"]
+
+
+def test_a_failed_download_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(model: str, allow_patterns: list[str]) -> str:
+        raise OSError("401 Unauthorized\nlong advice\nover many lines")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    with pytest.raises(CheckpointError) as caught:
+        load("someone/model")
+    assert str(caught.value) == "someone/model could not be fetched from the hub: 401 Unauthorized"
+
+
+def test_tiny_is_the_embedded_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_folder("tiny") == Path(loading.__file__).parent / "embedded"
+    monkeypatch.setattr(loading, "EMBEDDED", folder)
+    assert load("tiny", device="cpu").name == "tiny"
+    shutil.rmtree(folder)
+    with pytest.raises(CheckpointError, match=r"config\.json does not exist"):
+        load("tiny", device="cpu")
+
+
+def test_auto_is_float32_on_the_cpu_and_bfloat16_on_cuda() -> None:
+    assert choose_dtype("auto", CPU) == torch.float32
+    assert choose_dtype("auto", torch.device("cuda")) == torch.bfloat16
+
+
+@pytest.mark.parametrize("dtype", ["int8", "double", "", "FLOAT32"])
+def test_an_unknown_dtype_is_named_with_the_known_ones(folder: Path, dtype: str) -> None:
+    with pytest.raises(SettingsError, match=f"dtype '{dtype}' is unknown; use auto, float32"):
+        load(folder, device="cpu", dtype=dtype)
+
+
+@pytest.mark.parametrize("device", ["gpu", "", "cpu:x", "tpu0"])
+def test_an_unknown_device_is_named_with_the_known_ones(folder: Path, device: str) -> None:
+    with pytest.raises(SettingsError, match=f"device '{device}' is unknown; use auto, cpu or cuda"):
+        load(folder, device=device)
+
+
+def test_cuda_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device("auto") == CPU
+    with pytest.raises(SettingsError, match="device 'cuda' is not available here"):
+        choose_device("cuda")

@@ -1,0 +1,25 @@
+"""Presets: how a model likes to be sampled."""
+
+import pytest
+
+from remask.denoisers.base import Preset
+from remask.errors import SettingsError
+
+
+def test_a_preset_is_read_and_keys_of_other_tools_are_left_alone() -> None:
+    preset = Preset.read({"length": 64, "threshold": 0.9, "eos_token_id": 3})
+    assert preset == Preset(length=64, threshold=0.9)
+
+
+def test_departures_of_a_task_apply_to_that_task_alone() -> None:
+    preset = Preset(length=64, tasks={"pycode": {"length": 96, "temperature": 0.5}})
+    changed = preset.for_task("pycode")
+    assert (changed.length, changed.temperature, changed.steps) == (96, 0.5, preset.steps)
+    assert preset.for_task("wordmath") == preset
+
+
+@pytest.mark.parametrize("name", ["length", "steps", "block"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "32", None])
+def test_a_count_that_is_no_count_is_named(name: str, value: object) -> None:
+    with pytest.raises(SettingsError, match=f"{name} in generation_config.json is {value!r}"):
+        Preset.read({name: value})

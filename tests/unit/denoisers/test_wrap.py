@@ -1,0 +1,166 @@
+"""Wrappers: guidance, suppression and counting, on logits written by hand."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from remask.denoisers.base import Denoiser
+from remask.denoisers.wrap import Counted, Guided, Suppressed
+from remask.sampling.sampler import SamplerSettings, sample
+from remask.testing import ScriptedDenoiser, tiny_tokenizer
+from remask.values import Canvas
+
+EOS, MASK, BOS = 0, 1, 2
+WIDTH = 262
+CPU = torch.device("cpu")
+
+
+def seeing(tokens: Tensor) -> Tensor:
+    """Token 10 has logit 3 where the row's first token is in sight and 1 where it is masked."""
+    logits = torch.zeros(*tokens.shape, WIDTH)
+    logits[:, :, 10] = torch.where(tokens[:, :1] == MASK, 1.0, 3.0)
+    return logits
+
+
+def canvas_of(*rows: tuple[list[int], list[int]]) -> Canvas:
+    prompts, canvases = zip(*rows, strict=True)
+    return Canvas.of(prompts, canvases, EOS, CPU)
+
+
+def logits_of(denoiser: Denoiser, canvas: Canvas) -> Tensor:
+    hidden = denoiser.hidden(canvas)
+    return denoiser.head(hidden.flatten(0, 1)).view(*canvas.tokens.shape, -1)
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"), [(0.0, 3.0), (0.5, 4.0), (2.0, 7.0), (-1.0, 1.0), (-0.5, 2.0)]
+)
+def test_guided_logits_move_away_from_those_without_the_prompt(
+    scale: float, expected: float
+) -> None:
+    """c = 3, u = 1: 1 + (0.5 + 1) 2 = 4; 1 + 3 x 2 = 7; at scale -1 nothing of c is left: 1."""
+    guided = Guided(ScriptedDenoiser(script=seeing), scale=scale)
+    logits = logits_of(guided, canvas_of(([20, 21], [MASK, 30, MASK])))
+    assert logits[0, :, 10].tolist() == [expected] * 5
+    assert logits[0, :, 11].tolist() == [0.0] * 5
+
+
+def test_guidance_at_scale_zero_is_the_conditional_and_costs_two() -> None:
+    plain = ScriptedDenoiser(script=seeing)
+    guided = Guided(plain)
+    canvas = canvas_of(([20, 21], [MASK, 30, MASK]))
+    assert torch.allclose(logits_of(guided, canvas), logits_of(plain, canvas), atol=1e-6)
+    assert guided.forwards_per_call == 2
+    assert Guided(guided).forwards_per_call == 4
+
+
+def test_guidance_masks_the_prompt_alone() -> None:
+    """Of a ragged batch the prompts are masked; canvases and padding stay as they are."""
+    read = []
+
+    def script(tokens: Tensor) -> Tensor:
+        read.append(tokens[0].tolist())
+        return torch.zeros(*tokens.shape, WIDTH)
+
+    canvas = canvas_of(([20, 21, 22], [MASK, 30]), ([23], [31, MASK]))
+    Guided(ScriptedDenoiser(script=script)).hidden(canvas)
+    assert read == [
+        [20, 21, 22, MASK, 30],
+        [23, 31, MASK],
+        [MASK, MASK, MASK, MASK, 30],
+        [MASK, 31, MASK],
+    ]
+
+
+def test_guidance_leaves_the_canvas_it_was_given_alone() -> None:
+    canvas = canvas_of(([20, 21], [MASK, 30]))
+    Guided(ScriptedDenoiser(script=seeing), scale=1.0).hidden(canvas)
+    assert canvas.tokens.tolist() == [[20, 21, MASK, 30]]
+
+
+def test_suppressed_ids_have_no_chance_and_the_others_are_untouched() -> None:
+    plain = ScriptedDenoiser(script=seeing)
+    canvas = canvas_of(([20, 21], [MASK, 30]))
+    logits = logits_of(Suppressed(plain, ids=(EOS, 10)), canvas)
+    assert (logits[:, :, [EOS, 10]] == -torch.inf).all()
+    others = [i for i in range(WIDTH) if i not in (EOS, 10)]
+    assert torch.equal(logits[:, :, others], logits_of(plain, canvas)[:, :, others])
+
+
+def test_suppressing_nothing_changes_nothing() -> None:
+    plain = ScriptedDenoiser(script=seeing)
+    canvas = canvas_of(([20, 21], [MASK, 30]))
+    assert torch.equal(logits_of(Suppressed(plain), canvas), logits_of(plain, canvas))
+
+
+def test_a_suppressed_favourite_yields_to_the_next_in_an_answer() -> None:
+    """Every row wants token 10; without it the lowest of the equal rest, EOS, then id 2, wins."""
+    plain = ScriptedDenoiser(script=seeing)
+    settings = SamplerSettings(length=3, steps=3, block=3)
+
+    def answer(denoiser: Denoiser) -> tuple[int, ...]:
+        return sample(denoiser, [[20, 21]], settings, items=["a"])[0].canvas
+
+    assert answer(plain) == (10, 10, 10)
+    assert answer(Suppressed(plain, ids=(10,))) == (EOS, EOS, EOS)
+    assert answer(Suppressed(plain, ids=(10, EOS))) == (BOS, BOS, BOS)
+
+
+def test_guidance_can_be_suppressed_too() -> None:
+    both = Suppressed(Guided(ScriptedDenoiser(script=seeing), scale=0.5), ids=(11,))
+    logits = logits_of(both, canvas_of(([20], [MASK])))
+    assert logits[0, 1, [10, 11, 12]].tolist() == [4.0, -torch.inf, 0.0]
+    assert both.forwards_per_call == 2
+
+
+def test_passes_are_counted_per_row() -> None:
+    """A batch of two, then one of three: 5; under guidance each row is passed twice: 10."""
+    one, three = ([20], [MASK]), [([20], [MASK])] * 3
+    for wrapped, expected in (
+        (ScriptedDenoiser(script=seeing), [2, 3]),
+        (Guided(ScriptedDenoiser(script=seeing)), [4, 6]),
+    ):
+        counted = Counted(wrapped)
+        counted.hidden(canvas_of(one, one))
+        counted.hidden(canvas_of(*three))
+        assert counted.counts == expected
+        assert counted.forwards == sum(expected)
+
+
+def test_counting_inside_guidance_sees_both_passes() -> None:
+    counted = Counted(ScriptedDenoiser(script=seeing))
+    Guided(counted).hidden(canvas_of(([20], [MASK]), ([21], [MASK])))
+    assert counted.counts == [2, 2]
+
+
+def test_the_head_costs_nothing() -> None:
+    counted = Counted(ScriptedDenoiser(script=seeing))
+    counted.head(torch.zeros(5, WIDTH))
+    assert counted.forwards == 0
+
+
+def test_two_counters_do_not_share_their_counts() -> None:
+    first, second = (Counted(ScriptedDenoiser(script=seeing)) for _ in range(2))
+    first.hidden(canvas_of(([20], [MASK])))
+    assert (first.forwards, second.forwards) == (1, 0)
+
+
+def test_a_samples_own_count_is_the_counters() -> None:
+    """Three rows, four steps for four tokens, twice each under guidance: 24."""
+    counted = Counted(Guided(ScriptedDenoiser(script=seeing), scale=1.0))
+    settings = SamplerSettings(length=4, steps=4, block=4)
+    answers = sample(counted, [[20], [21, 22], [23]], settings, items=["a", "b", "c"])
+    assert sum(answer.forwards for answer in answers) == counted.forwards == 24
+
+
+@pytest.mark.parametrize("wrapper", [Guided, Suppressed, Counted])
+def test_a_wrapper_passes_on_all_that_it_does_not_change(
+    wrapper: type[Guided] | type[Suppressed] | type[Counted],
+) -> None:
+    tokenizer = tiny_tokenizer()
+    inner = ScriptedDenoiser(script=seeing, name="n", tokenizer=tokenizer, max_length=9)
+    outer = wrapper(inner)
+    assert (outer.name, outer.tokenizer, outer.preset) == ("n", tokenizer, inner.preset)
+    assert (outer.device, outer.vocab_size, outer.max_length) == (CPU, WIDTH, 9)
+    tokens = torch.tensor([[3, 4]])
+    assert torch.equal(outer.embed(tokens), inner.embed(tokens))

@@ -1,0 +1,306 @@
+"""The one loop: what it writes, in which order, at what cost, and what it does not depend on."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.tokenizer import Tokenizer
+from remask.denoisers.wrap import Counted, Guided, Suppressed
+from remask.errors import DenoiserError, InputError, SettingsError
+from remask.sampling.reveal import even_counts, linear_counts
+from remask.sampling.sampler import SamplerSettings, batches, denoise, sample
+from remask.values import Canvas, Sample
+
+Places = Sequence[Mapping[str, float]]
+ByPlace = Callable[[Places], Denoiser]
+Ids = Callable[[str], tuple[int, ...]]
+PROMPTS = ["ab", "a longer prompt", "x", "one of middling size"]
+
+
+def settings(length: int, **changes: float) -> SamplerSettings:
+    """Return one block, one token per step, unless told otherwise."""
+    return replace(SamplerSettings(length=length, steps=length, block=length), **changes)
+
+
+def write(
+    denoiser: Denoiser, prompts: Sequence[str], how: SamplerSettings, **kw: int
+) -> list[Sample]:
+    encoded = [denoiser.tokenizer.encode(prompt) for prompt in prompts]
+    return sample(denoiser, encoded, how, items=list(prompts), **kw)
+
+
+def test_greedy_sampling_writes_the_script_most_confident_first(by_place: ByPlace) -> None:
+    """Confidences .5 .9 .7 .8: place 1 goes first, then 3, 2 and 0."""
+    model = by_place(
+        [
+            {"c": 0.5, "x": 0.3, "y": 0.2},
+            {"a": 0.9, "x": 0.1},
+            {"b": 0.7, "x": 0.3},
+            {".": 0.8, "x": 0.2},
+        ]
+    )
+    (got,) = write(model, ["p"], settings(4))
+    assert got.text == "cab"
+    assert got.steps == (3, 0, 2, 1)
+    assert got.probs == pytest.approx((0.5, 0.9, 0.7, 0.8))
+    assert (got.num_response, got.forwards) == (4, 4)
+
+
+def test_fewer_steps_than_tokens_reveal_several_at_once(by_place: ByPlace) -> None:
+    """Two steps of two tokens: places 1 and 3, then 0 and 2."""
+    sure = [{"c": 0.5, "x": 0.3, "y": 0.2}, {"a": 0.9, "x": 0.1}, {"b": 0.7, "x": 0.3}]
+    (got,) = write(by_place([*sure, {".": 0.8, "x": 0.2}]), ["p"], settings(4, steps=2))
+    assert got.steps == (1, 0, 1, 0)
+    assert got.forwards == 2
+
+
+def test_blocks_are_written_left_to_right(by_place: ByPlace) -> None:
+    """Blocks of two: .5 .6 are written before the surer .9 .8."""
+    sure = [("a", 0.5), ("b", 0.6), ("c", 0.9), ("d", 0.8)]
+    model = by_place([{letter: p, "x": 1 - p - 0.01, "y": 0.01} for letter, p in sure])
+    (got,) = write(model, ["p"], settings(4, block=2))
+    assert got.text == "abcd"
+    assert got.steps == (1, 0, 2, 3)
+
+
+def test_a_later_step_sees_what_an_earlier_one_wrote(
+    scripted: Callable[..., Denoiser], ids: Ids
+) -> None:
+    """Place 1 says `a` until place 0 holds `b`, and then `c`; place 0 is the surer."""
+    a, b, c = ids("abc")
+
+    def script(canvas: Canvas) -> torch.Tensor:
+        logits = torch.zeros(*canvas.tokens.shape, 259)
+        logits[:, 1, b] = 9.0
+        logits[:, 2, a] = 8.0
+        logits[:, 2, c] = 9.0 * (canvas.tokens[:, 1] == b)
+        return logits
+
+    assert write(scripted(script), ["p"], settings(2))[0].text == "bc"
+
+
+def by_prompt(texts: Mapping[int, Sequence[int]]) -> Callable[[Canvas], torch.Tensor]:
+    """Script a model that writes texts[prompt's first token]."""
+
+    def script(canvas: Canvas) -> torch.Tensor:
+        logits = torch.zeros(*canvas.tokens.shape, 259)
+        for row, tokens in enumerate(canvas.tokens):
+            where = canvas.canvas[row].nonzero()[:, 0]
+            logits[row, where, torch.tensor(texts[int(tokens[0])])] = 9.0
+        return logits
+
+    return script
+
+
+def test_a_row_that_has_ended_leaves_the_batch(scripted: Callable[..., Denoiser], ids: Ids) -> None:
+    """Three blocks of two: p ends in the first (2 forwards), q in the second (4), r never (6)."""
+    (p, q, r) = ids("pqr")
+    model = Counted(scripted(by_prompt({p: ids("a.bbbb"), q: ids("abc.bb"), r: ids("abcdef")})))
+    got = write(model, ["p", "q", "r"], settings(6, block=2))
+    assert [s.forwards for s in got] == [2, 4, 6]
+    assert model.counts == [3, 3, 2, 2, 1, 1]
+    assert [s.text for s in got] == ["a", "abc", "abcdef"]
+    assert [s.num_response for s in got] == [2, 4, 6]
+    assert got[0].canvas == ids("a.....")
+    assert got[0].steps is not None
+    assert got[0].steps[2:] == (-1, -1, -1, -1)
+
+
+def test_a_turn_end_token_ends_an_answer_and_eos_fills_the_tail(
+    scripted: Callable[..., Denoiser], ids: Ids
+) -> None:
+    """Token 2 is the turn end; what follows it inside its block becomes EOS."""
+    (p,) = ids("p")
+    written = (*ids("a"), 2, *ids("bb"))
+    (got,) = write(scripted(by_prompt({p: written})), ["p"], settings(4))
+    assert got.canvas == (*ids("a"), 2, *ids(".."))
+    assert (got.num_response, got.text) == (2, "a")
+
+
+@pytest.mark.parametrize("block", [4, 12])
+def test_forwards_are_what_the_model_was_asked(llada: Denoiser, block: int) -> None:
+    counted = Counted(llada)
+    got = write(counted, PROMPTS, settings(12, block=block))
+    assert sum(s.forwards for s in got) == counted.forwards > 0
+
+
+def test_guidance_costs_two_forwards_a_step(llada: Denoiser) -> None:
+    counted = Counted(llada)
+    got = write(Guided(counted, scale=0.5), PROMPTS, settings(4))
+    assert sum(s.forwards for s in got) == counted.forwards == 4 * 4 * 2
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+@pytest.mark.parametrize("order", ["low_confidence", "random"])
+def test_a_ragged_batch_gives_what_each_prompt_gives_alone(
+    llada: Denoiser, temperature: float, order: str
+) -> None:
+    how = SamplerSettings(length=12, steps=6, block=4, temperature=temperature, order=order)  # type: ignore[arg-type]
+    together = write(llada, PROMPTS, how)
+    for prompt, got in zip(PROMPTS, together, strict=True):
+        (alone,) = write(llada, [prompt], how)
+        assert replace(got, probs=None) == replace(alone, probs=None)
+        assert got.probs == pytest.approx(alone.probs, abs=1e-5)
+
+
+def test_the_order_of_prompts_does_not_matter(llada: Denoiser) -> None:
+    how = settings(8, temperature=1.0)
+    forth = write(llada, PROMPTS, how)
+    back = write(llada, PROMPTS[::-1], how)[::-1]
+    assert [s.canvas for s in forth] == [s.canvas for s in back]
+
+
+def test_the_same_seed_gives_the_same_sample_and_another_number_another(llada: Denoiser) -> None:
+    how = settings(8, temperature=1.0)
+    first = write(llada, PROMPTS, how, seed=3)
+    assert first == write(llada, PROMPTS, how, seed=3)
+    for other in (write(llada, PROMPTS, how, seed=4), write(llada, PROMPTS, how, seed=3, number=1)):
+        assert all(a.canvas != b.canvas for a, b in zip(first, other, strict=True))
+
+
+def test_two_items_with_one_prompt_get_different_samples(llada: Denoiser) -> None:
+    prompts = [llada.tokenizer.encode("same")] * 2
+    one, two = sample(llada, prompts, settings(8, temperature=1.0), items=["a", "b"])
+    assert one.canvas != two.canvas
+
+
+def test_at_temperature_zero_every_sample_is_the_same(llada: Denoiser) -> None:
+    pool = [write(llada, ["ab"], settings(8), seed=n, number=n)[0].canvas for n in range(3)]
+    assert len(set(pool)) == 1
+
+
+def test_random_order_reveals_everything_in_an_order_of_its_own(by_place: ByPlace) -> None:
+    """8 places, one per step: all steps 0..7 occur, and another item has another order."""
+    model = by_place([{"a": 0.9, "b": 0.1}] * 8)
+    how = settings(8, order="random")  # type: ignore[arg-type]
+    one, two = write(model, ["p", "q"], how)
+    assert one.text == two.text == "aaaaaaaa"
+    assert one.steps is not None
+    assert two.steps is not None
+    assert sorted(one.steps) == sorted(two.steps) == list(range(8))
+    assert one.steps != two.steps != tuple(range(8))
+
+
+def test_random_order_puts_every_place_first_equally_often(by_place: ByPlace) -> None:
+    """600 items, 4 places: 150 each; chi-square with 3 degrees is below 16.3 in 999 of 1000."""
+    model = by_place([{"a": 0.9, "b": 0.1}] * 4)
+    pool = write(model, [f"p{i}" for i in range(600)], settings(4, order="random"))  # type: ignore[arg-type]
+    first = Counter(s.steps.index(0) for s in pool if s.steps is not None)
+    assert chisquare([first[i] for i in range(4)]).statistic < 16.3
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_the_mask_token_is_never_predicted(by_place: ByPlace, temperature: float) -> None:
+    """The mask token has 0.98 of the mass; without it `a` and `b` have half each."""
+    model = by_place([{"_": 0.98, "a": 0.01, "b": 0.01}] * 16)
+    (got,) = write(model, ["p"], settings(16, temperature=temperature))
+    assert set(got.text) <= {"a", "b"}
+    assert got.probs == pytest.approx([0.5] * 16)
+
+
+def test_a_suppressed_token_is_never_written(by_place: ByPlace, ids: Ids) -> None:
+    model = by_place([{".": 0.9, "a": 0.1}] * 3)
+    (got,) = write(Suppressed(model, ids=ids(".")), ["p"], settings(3))
+    assert got.text == "aaa"
+
+
+def test_nan_logits_are_an_error_that_names_the_model(scripted: Callable[..., Denoiser]) -> None:
+    def script(canvas: Canvas) -> torch.Tensor:
+        logits = torch.zeros(*canvas.tokens.shape, 259)
+        logits[:, -1, 7] = torch.nan
+        return logits
+
+    with pytest.raises(DenoiserError, match="scripted gave NaN logits"):
+        write(scripted(script), ["p"], settings(4))
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_sampled_tokens_follow_the_tempered_softmax(by_place: ByPlace, temperature: float) -> None:
+    """1500 items, one token each, against p ** (1 / T) renormalised.
+
+    Chi-square with 2 degrees of freedom is below 13.8 in 999 of 1000. The probability that is
+    reported stays the untempered one.
+    """
+    odds = {"a": 0.5, "b": 0.3, "c": 0.2}
+    pool = write(
+        by_place([odds]), [f"p{i}" for i in range(1500)], settings(1, temperature=temperature)
+    )
+    seen = Counter(s.text for s in pool)
+    tempered = {letter: p ** (1 / temperature) for letter, p in odds.items()}
+    expected = [1500 * v / sum(tempered.values()) for v in tempered.values()]
+    assert chisquare([seen[letter] for letter in odds], expected).statistic < 13.8
+    for got in pool[:50]:
+        assert got.probs == pytest.approx([odds[got.text]])
+
+
+def test_denoise_leaves_what_was_given_alone(by_place: ByPlace, ids: Ids) -> None:
+    """Only the places that hold the mask token are rewritten; the given ones keep step -1."""
+    model = by_place([{"a": 0.9, "b": 0.1}] * 4)
+    canvas = Canvas.of([ids("p")], [ids("x_y_")], 0, model.device)
+    done = denoise(model, canvas, linear_counts, 2)
+    assert done.tokens[0].tolist() == list(ids("pxaya"))
+    assert done.steps[0].tolist() == [-1, -1, 0, -1, 1]
+    assert done.probs[0].tolist() == pytest.approx([1, 1, 0.9, 1, 0.9])
+
+
+def test_denoise_writes_only_inside_its_block(by_place: ByPlace, ids: Ids) -> None:
+    model = by_place([{"a": 0.9, "b": 0.1}] * 3)
+    canvas = Canvas.of([ids("p")], [ids("___")], 0, model.device)
+    within = torch.tensor([[False, True, False, False]])
+    done = denoise(model, canvas, even_counts, 1, within=within)
+    assert done.tokens[0].tolist() == list(ids("pa__"))
+
+
+def test_denoise_in_random_order_without_keys_is_refused(by_place: ByPlace, ids: Ids) -> None:
+    model = by_place([{"a": 1.0}])
+    canvas = Canvas.of([ids("p")], [ids("_")], 0, model.device)
+    with pytest.raises(SettingsError, match="needs keys"):
+        denoise(model, canvas, even_counts, 1, order="random")
+
+
+def test_a_prompt_too_long_for_the_model_is_refused_with_both_lengths(llada: Denoiser) -> None:
+    with pytest.raises(InputError, match="510 tokens and the canvas 8, more than the 512"):
+        write(llada, ["x" * 510], settings(8))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"length": 10, "block": 4}, "length 10 is no multiple of block 4"),
+        ({"length": 0}, "length 0"),
+        ({"steps": 3, "block": 4}, "steps 3 is no multiple of the 2 blocks"),
+        ({"steps": 1, "block": 4}, "steps 1 is no multiple of the 2 blocks"),
+        ({"temperature": -0.1}, "temperature -0.1"),
+        ({"temperature": math.nan}, "temperature nan"),
+        ({"temperature": math.inf}, "temperature inf"),
+        ({"order": "left"}, "order 'left' is unknown"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        replace(SamplerSettings(length=8, steps=8, block=8), **changes)
+
+
+def test_settings_follow_the_preset() -> None:
+    preset = Preset(length=64, steps=32, block=16, temperature=0.4)
+    expected = SamplerSettings(length=64, steps=32, block=16, temperature=0.4)
+    assert SamplerSettings.of(preset) == expected
+
+
+def test_batches_hold_every_row_once_and_stay_within_the_budget() -> None:
+    """On a CPU a batch, padded to its longest row, has at most 2048 tokens, or one row."""
+    lengths = [700, 30, 3000, 700, 30, 700, 5]
+    got = list(batches(lengths, torch.device("cpu")))
+    assert sorted(i for batch in got for i in batch) == list(range(7))
+    assert all(len(b) == 1 or len(b) * max(lengths[i] for i in b) <= 2048 for b in got)
+    assert got[0] == [2]
+
+
+def test_no_prompts_give_no_samples(llada: Denoiser, tokenizer: Tokenizer) -> None:
+    assert sample(llada, [], settings(4), items=[]) == []

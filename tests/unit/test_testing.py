@@ -1,0 +1,147 @@
+"""The kit itself: scripted denoisers run the real loops, and bad scorers are caught."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from remask.baselines.confidence import ModelConfidence
+from remask.denoisers.load import load
+from remask.sampling.sampler import SamplerSettings, sample
+from remask.testing import ScriptedDenoiser, check_scorer, tiny_tokenizer, write_checkpoint
+from remask.values import Canvas, Sample, Score
+
+TOKENIZER = tiny_tokenizer()
+
+
+def answers() -> list[Sample]:
+    """Three answers of one, two and three tokens with probabilities 0.25, 0.5 and 0.75."""
+    return [
+        Sample(
+            item=str(n),
+            prompt=(9,),
+            canvas=(*[70] * (n - 1), 0, *[0] * (3 - n)),
+            num_response=n,
+            text="a" * (n - 1),
+            probs=(n / 4,) * 3,
+        )
+        for n in (1, 2, 3)
+    ]
+
+
+@dataclass
+class Scripted:
+    """A scorer that says what a function of the batch says."""
+
+    says: Callable[[Sequence[Sample]], list[Score]]
+    name: str = "scripted"
+
+    def score(self, samples: Sequence[Sample]) -> list[Score]:
+        return self.says(samples)
+
+
+def each(**fields: object) -> Callable[[Sequence[Sample]], list[Score]]:
+    return lambda samples: [Score(**{"value": 0.5, **fields}) for _ in samples]  # type: ignore[arg-type]
+
+
+def test_a_good_scorer_passes() -> None:
+    check_scorer(ModelConfidence(), answers())
+
+
+def test_a_scorer_may_abstain_with_a_reason() -> None:
+    check_scorer(Scripted(each(value=None, reason="no number in the reply")), answers())
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (each(value=None), "the score of sample 0 is None without a reason"),
+        (each(value=math.nan), "the score of sample 0 holds NaN"),
+        (each(value=math.inf), "the score of sample 0 holds NaN or infinity"),
+        (each(by_metric={"m": math.nan}), "holds NaN"),
+        (each(by_trip={"m": (None, math.nan)}), "holds NaN"),
+        (each(drift=(0.0, math.nan)), "holds NaN"),
+        (each(stderr=math.nan), "holds NaN"),
+        (each(forwards=-1), "cost -1 forwards"),
+        (lambda s: [Score(value=1.0)], "3 samples gave 1 scores"),
+        (lambda s: [Score(value=float(len(s)))] * len(s), r"sample 0 scores 3\.0 .* 1\.0 alone"),
+        (
+            lambda s: [Score(value=float(i)) for i in range(len(s))],
+            r"sample 0 scores 0\.0 in a batch and 2\.0 in reverse order",
+        ),
+        (
+            lambda s: [Score(value=0.5, by_metric={"m": float(len(s))})] * len(s),
+            "sample 0 scores",
+        ),
+        (
+            lambda s: [Score(value=None if len(s) == 1 else 0.5, reason="r")] * len(s),
+            r"0\.5 in a batch and None alone",
+        ),
+    ],
+)
+def test_a_bad_scorer_is_caught_and_named(
+    says: Callable[[Sequence[Sample]], list[Score]], told: str
+) -> None:
+    with pytest.raises(AssertionError, match=f"^scripted: .*{told}"):
+        check_scorer(Scripted(says), answers())
+
+
+def test_a_scorer_without_a_name_is_caught() -> None:
+    with pytest.raises(AssertionError, match="name is empty"):
+        check_scorer(Scripted(each(), name=" "), answers())
+
+
+def test_one_sample_cannot_show_whether_neighbours_matter() -> None:
+    with pytest.raises(AssertionError, match="two samples are needed"):
+        check_scorer(Scripted(each()), answers()[:1])
+
+
+def test_a_recited_answer_is_what_the_sampler_writes() -> None:
+    """Margin 10 over 261 tokens, the mask token left out: p = 1 / (1 + 260 e^-10) = 0.98833."""
+    prompt = TOKENIZER.render("Hi")
+    denoiser = ScriptedDenoiser.reciting([*prompt, *TOKENIZER.encode("four"), 0, 0])
+    settings = SamplerSettings(length=6, steps=3, block=6)
+    (answer,) = sample(denoiser, [prompt], settings, items=["a"])
+    assert (answer.text, answer.num_response, answer.forwards) == ("four", 5, 3)
+    assert answer.probs == pytest.approx([1 / (1 + 260 * math.exp(-10))] * 6)
+
+
+def test_a_script_never_sees_padding() -> None:
+    seen = []
+
+    def script(tokens: torch.Tensor) -> torch.Tensor:
+        seen.append(tokens.tolist())
+        return torch.ones(*tokens.shape, 262)
+
+    canvas = Canvas.of([[10, 11], [12]], [[1, 1], [1]], 0, torch.device("cpu"))
+    hidden = ScriptedDenoiser(script=script).hidden(canvas)
+    assert seen == [[[10, 11, 1, 1]], [[12, 1]]]
+    assert hidden[:, :, 0].tolist() == [[1.0] * 4, [1.0, 1.0, 0.0, 0.0]]
+
+
+def test_embeddings_of_a_scripted_denoiser_tell_tokens_apart() -> None:
+    vectors = ScriptedDenoiser.reciting([5]).embed(torch.tensor([3, 4, 3]))
+    assert vectors.shape == (3, 262)
+    assert torch.equal(vectors[0], vectors[2])
+    assert (vectors[0] - vectors[1]).norm().item() == pytest.approx(math.sqrt(2))
+
+
+def test_checkpoints_are_a_function_of_their_seed(tmp_path: Path) -> None:
+    files = [
+        (write_checkpoint(tmp_path / name, seed=seed) / "model.safetensors").read_bytes()
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    ]
+    assert files[0] == files[1] != files[2]
+
+
+def test_a_checkpoint_has_the_shape_asked_for(tmp_path: Path) -> None:
+    folder = write_checkpoint(
+        tmp_path, layers=1, width=24, heads=3, kv_heads=1, inner=40, max_length=64, length=8
+    )
+    denoiser = load(folder, device="cpu")
+    assert denoiser.max_length == 64
+    assert denoiser.embed(torch.tensor([1])).shape == (1, 24)
+    assert SamplerSettings.of(denoiser.preset) == SamplerSettings(length=8, steps=8, block=8)
