@@ -1,0 +1,98 @@
+"""remask: know when a diffusion language model is wrong.
+
+Mask a finished answer again, let the model rebuild it, measure what survived. Names are loaded
+when they are first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from remask.api import (
+        bring,
+        consistency,
+        sample,
+        sample_many,
+        score,
+        score_many,
+        solve,
+        solve_many,
+    )
+    from remask.baselines.agreement import SelfConsistency
+    from remask.baselines.confidence import ModelConfidence
+    from remask.baselines.judge import SelfEvaluation
+    from remask.consistency.cycle import ConsistencySettings
+    from remask.consistency.estimator import Consistency
+    from remask.decide.rejection import best_of, majority_vote, reject
+    from remask.denoisers.load import load
+    from remask.errors import RemaskError
+    from remask.sampling.sampler import SamplerSettings
+    from remask.tasks import task
+    from remask.values import Decision, Sample, Score, Scorer
+
+_HOMES = {
+    "load": "denoisers.load",
+    "sample": "api",
+    "sample_many": "api",
+    "bring": "api",
+    "score": "api",
+    "score_many": "api",
+    "solve": "api",
+    "solve_many": "api",
+    "consistency": "api",
+    "task": "tasks",
+    "Consistency": "consistency.estimator",
+    "ConsistencySettings": "consistency.cycle",
+    "SamplerSettings": "sampling.sampler",
+    "ModelConfidence": "baselines.confidence",
+    "SelfConsistency": "baselines.agreement",
+    "SelfEvaluation": "baselines.judge",
+    "reject": "decide.rejection",
+    "best_of": "decide.rejection",
+    "majority_vote": "decide.rejection",
+    "Sample": "values",
+    "Score": "values",
+    "Scorer": "values",
+    "Decision": "values",
+    "RemaskError": "errors",
+}
+
+__all__ = [
+    "Consistency",
+    "ConsistencySettings",
+    "Decision",
+    "ModelConfidence",
+    "RemaskError",
+    "Sample",
+    "SamplerSettings",
+    "Score",
+    "Scorer",
+    "SelfConsistency",
+    "SelfEvaluation",
+    "best_of",
+    "bring",
+    "consistency",
+    "load",
+    "majority_vote",
+    "reject",
+    "sample",
+    "sample_many",
+    "score",
+    "score_many",
+    "solve",
+    "solve_many",
+    "task",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("remask")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'remask' has no attribute {name!r}")
+    return getattr(import_module(f"remask.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

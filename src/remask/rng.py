@@ -32,7 +32,8 @@ def keys(
 
 def mix(state: Tensor, counter: Tensor | int) -> Tensor:
     """Hash `counter` into `state`; both int64 and broadcast against each other."""
-    z = state + _GOLDEN * (counter + 1)  # int64 arithmetic wraps, which is what SplitMix64 wants
+    step = _GOLDEN * (counter + 1)  # int64 tensors wrap, which is what SplitMix64 wants
+    z = state + (_wrap(step) if isinstance(step, int) else step)
     z = (z ^ _shift(z, 30)) * _MUL1
     z = (z ^ _shift(z, 27)) * _MUL2
     return z ^ _shift(z, 31)
@@ -47,6 +48,11 @@ def uniform(state: Tensor, counter: Tensor | int) -> Tensor:
 def gumbel(state: Tensor, counter: Tensor | int) -> Tensor:
     """Return standard Gumbel draws in float64 (arXiv:2409.02908 shows what float32 costs)."""
     return -torch.log(-torch.log(uniform(state, counter)))
+
+
+def _wrap(value: int) -> int:
+    """Return a Python integer as the signed 64-bit one it would be in a tensor."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def _shift(z: Tensor, bits: int) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import hypothesis
 import pytest
 import tokenizers
 import torch
@@ -13,6 +14,10 @@ from remask.denoisers.base import Preset
 from remask.denoisers.llada import LLaDA, LLaDAConfig, LLaDADenoiser
 from remask.denoisers.tokenizer import Tokenizer
 from remask.values import Canvas, Sample
+
+# A busy machine is slow at times; that is no defect of the code under test.
+hypothesis.settings.register_profile("unit", deadline=None)
+hypothesis.settings.load_profile("unit")
 
 SPECIAL = ("<eos>", "<mask>", "<eot>")
 EOS_ID, MASK_ID, EOT_ID = range(3)

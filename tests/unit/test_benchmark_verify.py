@@ -109,11 +109,11 @@ def test_the_public_loop_rebuilds_what_the_library_rebuilds(verify: ModuleType) 
     for parameter in denoiser.model.parameters():
         parameter.mul_(4)  # sharper, so that the rebuilds differ from place to place
     settings = replace(verify.SETTINGS, mask_ratio=1.0, rebuild_steps=4)
-    for trips in round_trips(denoiser, verify.random_answers(shape, 3), settings):
+    found = round_trips(denoiser, verify.random_answers(shape, 3), settings)
+    distinct = {token for t in found for token in t.rebuilt.flatten().tolist()}
+    assert len(distinct) > 8, "rebuilds that are all alike would prove nothing"
+    for trips in found:
         rows = verify.masked_rows(trips, shape.mask_id, torch.device("cpu"))
         assert (rows[:, 12:] == shape.mask_id).all()
         assert (rows[:, :12] == torch.tensor(trips.sample.prompt)).all()
-        rebuilt = verify.public_loop(denoiser, rows, 4)
-        assert torch.equal(rebuilt[:, 12:], trips.rebuilt)
-        assert len(rebuilt[:, 12:].unique()) > 4, "a constant rebuild would prove nothing"
-        assert not (rebuilt == shape.mask_id).any()
+        assert torch.equal(verify.public_loop(denoiser, rows, 4)[:, 12:], trips.rebuilt)

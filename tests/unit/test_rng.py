@@ -36,6 +36,13 @@ def test_mix_equals_splitmix64_bit_for_bit(state: int, counter: int) -> None:
     assert mixed.item() & WORD == split_mix(state & WORD, counter)
 
 
+@given(state=SIGNED, counter=st.integers(-(2**31), 2**31))
+def test_a_plain_integer_counts_like_a_tensor(state: int, counter: int) -> None:
+    """Python's integers do not wrap: 2 x 0x9E37... no longer fits 64 bits, and must be made to."""
+    mixed = rng.mix(torch.tensor([state]), counter)
+    assert torch.equal(mixed, rng.mix(torch.tensor([state]), torch.tensor([counter])))
+
+
 @given(state=SIGNED, counter=st.integers(0, 2**31))
 def test_uniform_is_the_upper_53_bits_in_the_middle_of_their_cell(state: int, counter: int) -> None:
     draw = rng.uniform(torch.tensor([state]), torch.tensor([counter])).item()

@@ -109,6 +109,11 @@ class LLaDA(nn.Module):
         head = self.embedding if self.unembedding is None else self.unembedding
         return F.linear(rows, head.weight)
 
+    def compile_blocks(self) -> None:
+        """Compile block by block: all share one compilation, the whole trunk would be unrolled."""
+        for block in self.blocks:
+            block.compile(dynamic=False)
+
     def initialise(self, generator: torch.Generator) -> None:
         """Draw fresh weights; the residual outputs start smaller, by depth."""
         for name, parameter in self.named_parameters():
@@ -168,7 +173,6 @@ class LLaDADenoiser:
     model: LLaDA
     tokenizer: Tokenizer
     preset: Preset
-    trunk: Any = None  # a compiled stand-in for `model`, where one was asked for
     forwards_per_call: int = 1
 
     @property
@@ -189,8 +193,7 @@ class LLaDADenoiser:
     @torch.no_grad()
     def hidden(self, canvas: Canvas) -> Tensor:
         """Return normed hidden states, (B, L, d_model)."""
-        trunk = self.model if self.trunk is None else self.trunk
-        out: Tensor = trunk(canvas.tokens, canvas.attend)
+        out: Tensor = self.model(canvas.tokens, canvas.attend)
         return out
 
     @torch.no_grad()

@@ -39,10 +39,9 @@ def load(
     network, tokenizer = build(folder, config, target, choose_dtype(dtype, target))
     generation = folder / "generation_config.json"
     preset = Preset.read(read_json(generation)) if generation.exists() else Preset()
-    trunk = torch.compile(network, dynamic=False) if compiled else None
-    return llada.LLaDADenoiser(
-        name=str(model), model=network, tokenizer=tokenizer, preset=preset, trunk=trunk
-    )
+    if compiled:
+        network.compile_blocks()
+    return llada.LLaDADenoiser(name=str(model), model=network, tokenizer=tokenizer, preset=preset)
 
 
 def choose_device(device: str) -> torch.device:

@@ -19,9 +19,8 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x of the same shape and dtype."""
-        wide = x.float()
-        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
-        return self.weight * wide.to(x.dtype)
+        # Without a weight the kernel computes in float32 and casts back; the scale comes after.
+        return self.weight * F.rms_norm(x, x.shape[-1:], eps=self.eps)
 
 
 def rotary_tables(

@@ -105,6 +105,7 @@ def check_level(task: Task, level: str, split: str) -> str:
         return task.levels[0]
     if level not in task.levels:
         raise TaskError(
-            f"level {level!r} of task {task.name!r} is unknown; choose one of {', '.join(task.levels)}."
+            f"level {level!r} of task {task.name!r} is unknown; "
+            f"choose one of {', '.join(task.levels)}."
         )
     return level

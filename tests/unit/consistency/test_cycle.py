@@ -99,6 +99,16 @@ def test_confidence_is_the_mean_over_steps_of_the_mean_highest_probability(
     assert trips.confidence == pytest.approx([(1.9 / 3 + 0.55 + 0.5) / 3])
 
 
+def test_a_step_that_reveals_nothing_counts_as_well(by_place: ByPlace, answer: Answer) -> None:
+    """Two tokens, .5 and .8, in five steps: 8 // 5 = 1, 6 // 5 = 1, 4 // 5 = 0 are left.
+
+    Step 1: .65, and the .8 is revealed. Steps 2 and 3: .5, revealed in the third. Mean .55.
+    """
+    odds = [{"a": 0.5, "x": 0.3, "y": 0.2}, *places(".", 0.8)]
+    (trips,) = round_trips(by_place(odds), [answer("a.")], replace(ALL, rebuild_steps=5))
+    assert trips.confidence == pytest.approx([0.55, 0.55])
+
+
 def test_confidence_looks_at_the_response_and_not_at_the_tail(
     by_place: ByPlace, answer: Answer
 ) -> None:

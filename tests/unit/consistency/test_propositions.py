@@ -100,8 +100,10 @@ class Model:
     def fixed_point(self, ratio: float) -> Tensor:
         """Return z* = T(z*), by iteration."""
         point = torch.full((LENGTH, 3), 1 / 3, dtype=torch.float64)
-        for _ in range(200):
+        for _ in range(80):
             point = self.operator(point, ratio)
+            # The operator multiplies places: a rounding error in their sums would grow threefold.
+            point = point / point.sum(1, keepdim=True)
         return point
 
 
@@ -287,7 +289,7 @@ def attractor(scripted: Callable[..., Denoiser]) -> Denoiser:
 def test_a_model_of_one_solution_is_a_contraction_and_meets_the_bound_with_equality(
     attractor: Denoiser, ratio: float
 ) -> None:
-    """A place is replaced by the solution's with the ratio g, else kept: T(z) = z* + (1 - g)(z - z*).
+    """A place becomes the solution's with chance g, or stays: T(z) = z* + (1 - g)(z - z*).
 
     So kappa = 1 - g and ||z - z*|| = ||z - T(z)|| / (1 - kappa). Here q has no extra token.
     """

@@ -1,8 +1,9 @@
 """Every denoiser keeps the contract, and every way of breaking it is caught and named."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,10 +22,26 @@ from remask.testing import (
     tiny_tokenizer,
     write_checkpoint,
 )
+from remask.values import Canvas
 
 Trunk = Callable[[Tensor, Tensor | None], Tensor]
 WIDTH = 262
 SENTENCE = "Round trips tell a right answer from a wrong one."
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rebuilt(LLaDADenoiser):
+    """A LLaDA with another trunk."""
+
+    trunk: Trunk
+
+    @torch.no_grad()
+    def hidden(self, canvas: Canvas) -> Tensor:
+        return self.trunk(canvas.tokens, canvas.attend)
+
+
+def parts(denoiser: LLaDADenoiser) -> dict[str, Any]:
+    return {name: getattr(denoiser, name) for name in ("name", "model", "tokenizer", "preset")}
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +160,11 @@ def wrapped_around(model: Trunk) -> Trunk:
     return lambda tokens, attend: model(tokens, attend).roll(1, 1)
 
 
+def test_an_unbroken_trunk_passes(llada: LLaDADenoiser) -> None:
+    """The harness of the next test is not itself what is caught."""
+    check_denoiser(Rebuilt(**parts(llada), trunk=llada.model))
+
+
 @pytest.mark.parametrize(
     ("broken", "told"),
     [
@@ -162,7 +184,7 @@ def test_a_broken_trunk_is_caught_and_named(
     llada: LLaDADenoiser, broken: Callable[[Trunk], Trunk], told: str
 ) -> None:
     with pytest.raises(AssertionError, match=f"^broken: {told}"):
-        check_denoiser(replace(llada, trunk=broken(llada.model)))
+        check_denoiser(Rebuilt(**parts(llada), trunk=broken(llada.model)))
 
 
 class HalfHead(LLaDADenoiser):
@@ -210,9 +232,8 @@ class FlatEmbedding(LLaDADenoiser):
 def test_a_broken_head_or_embedding_is_caught_and_named(
     llada: LLaDADenoiser, kind: type[LLaDADenoiser], told: str
 ) -> None:
-    parts = {n: getattr(llada, n) for n in ("name", "model", "tokenizer", "preset")}
     with pytest.raises(AssertionError, match=f"^broken: {told}"):
-        check_denoiser(kind(**parts))
+        check_denoiser(kind(**parts(llada)))
 
 
 class LendingDenoiser(ScriptedDenoiser):

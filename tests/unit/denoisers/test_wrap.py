@@ -58,17 +58,16 @@ def test_guidance_masks_the_prompt_alone() -> None:
     """Of a ragged batch the prompts are masked; canvases and padding stay as they are."""
     read = []
 
-    def script(tokens: Tensor) -> Tensor:
-        read.append(tokens[0].tolist())
-        return torch.zeros(*tokens.shape, WIDTH)
+    class Reader(ScriptedDenoiser):
+        def hidden(self, canvas: Canvas) -> Tensor:
+            read.append(canvas.tokens.tolist())
+            return super().hidden(canvas)
 
     canvas = canvas_of(([20, 21, 22], [MASK, 30]), ([23], [31, MASK]))
-    Guided(ScriptedDenoiser(script=script)).hidden(canvas)
+    Guided(Reader(script=seeing)).hidden(canvas)
     assert read == [
-        [20, 21, 22, MASK, 30],
-        [23, 31, MASK],
-        [MASK, MASK, MASK, MASK, 30],
-        [MASK, 31, MASK],
+        [[20, 21, 22, MASK, 30], [23, 31, MASK, EOS, EOS]],
+        [[MASK, MASK, MASK, MASK, 30], [MASK, 31, MASK, EOS, EOS]],
     ]
 
 

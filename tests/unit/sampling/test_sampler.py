@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from remask import rng
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
@@ -162,6 +163,28 @@ def test_the_same_seed_gives_the_same_sample_and_another_number_another(llada: D
     assert first == write(llada, PROMPTS, how, seed=3)
     for other in (write(llada, PROMPTS, how, seed=4), write(llada, PROMPTS, how, seed=3, number=1)):
         assert all(a.canvas != b.canvas for a, b in zip(first, other, strict=True))
+
+
+def test_noise_belongs_to_the_canvas_and_not_to_the_length_of_the_prompt(by_place: ByPlace) -> None:
+    """The same item with a longer prompt: 20 coins fall alike, as the model ignores the prompt."""
+    model = by_place([{"a": 0.5, "b": 0.5}] * 20)
+    how = settings(20, temperature=1.0)
+    short, long = sample(model, [[9], [9] * 6], how, items=["i", "i"])
+    assert short.text == long.text
+    assert set(short.text) == {"a", "b"}
+
+
+def test_no_noise_is_used_twice(by_place: ByPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks of three tokens, three steps each: 2 x (3 + 2 + 1) = 12 draws for each row."""
+    streams: list[int] = []
+
+    def gumbel(state: torch.Tensor, counter: torch.Tensor) -> torch.Tensor:
+        streams.extend(state[:, 0].tolist())
+        return torch.zeros(len(state), len(counter), dtype=torch.float64)
+
+    monkeypatch.setattr(rng, "gumbel", gumbel)
+    write(by_place([{"a": 0.5, "b": 0.5}] * 6), ["p", "q"], settings(6, block=3, temperature=1.0))
+    assert len(streams) == len(set(streams)) == 24
 
 
 def test_two_items_with_one_prompt_get_different_samples(llada: Denoiser) -> None:
