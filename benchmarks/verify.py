@@ -157,11 +157,10 @@ def public_loop(denoiser: LLaDADenoiser, rows: Tensor, steps: int) -> Tensor:
     the device. Greedy, the same number of tokens in every step.
     """
     mask_id = denoiser.tokenizer.mask_id
-    trunk = denoiser.model if denoiser.trunk is None else denoiser.trunk
     rows = rows.clone()
     reveals = even_counts((rows == mask_id).sum(1), steps)  # (S, B)
     for step in range(steps):
-        logits = denoiser.model.project(trunk(rows, None))  # (B, L, V)
+        logits = denoiser.model.project(denoiser.model(rows))  # (B, L, V)
         found = logits.argmax(-1)
         probs = logits.double().softmax(-1).gather(-1, found[..., None])[..., 0]  # (B, L)
         confidence = probs.masked_fill(rows != mask_id, -torch.inf)
@@ -218,17 +217,19 @@ def matmul_tflops(side: int, device: torch.device) -> float:
     return 2 * side**3 * number / seconds / 1e12
 
 
-def measure_ours(denoiser: LLaDADenoiser, shape: Shape, answers: int, repetitions: int) -> Row:
+def measure_ours(
+    denoiser: LLaDADenoiser, shape: Shape, answers: int, repetitions: int, compiled: bool
+) -> Row:
     """Return the cost of the library's round trips of `answers` answers at once."""
     samples = random_answers(shape, answers)
     round_trips(denoiser, samples, WARM_UP)
     call = timed(lambda: round_trips(denoiser, samples, SETTINGS), repetitions, denoiser.device)
-    row = {"loop": "ours", "compiled": denoiser.trunk is not None, "answers": answers}
+    row = {"loop": "ours", "compiled": compiled, "answers": answers}
     return row | costs(shape, answers, call, rows_asked(call.result, SETTINGS.rebuild_steps))
 
 
 def measure_public(
-    denoiser: LLaDADenoiser, shape: Shape, jobs: Sequence[Tensor], repetitions: int
+    denoiser: LLaDADenoiser, shape: Shape, jobs: Sequence[Tensor], repetitions: int, compiled: bool
 ) -> Row:
     """Return the cost of the public loop on masked answers, one after the other."""
     public_loop(denoiser, jobs[0], WARM_UP.rebuild_steps)
@@ -236,7 +237,7 @@ def measure_public(
     call = timed(
         lambda: [public_loop(denoiser, j, steps) for j in jobs], repetitions, jobs[0].device
     )
-    row = {"loop": "public", "compiled": denoiser.trunk is not None, "answers": 1}
+    row = {"loop": "public", "compiled": compiled, "answers": 1}
     return row | costs(shape, len(jobs), call)
 
 
@@ -257,22 +258,22 @@ def costs(shape: Shape, answers: int, call: Timed, head_rows: int | None = None)
 
 
 def shape_rows(shape: Shape, arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yield the rows: the public loop first, then ours, then both on a compiled trunk."""
+    """Yield the rows: the public loop first, then ours, then both with compiled blocks."""
     denoiser = build(shape, choose_device(arguments.device))
     trips = round_trips(denoiser, random_answers(shape, PUBLIC_ANSWERS), WARM_UP)
     jobs = [masked_rows(t, shape.mask_id, denoiser.device) for t in trips]
-    yield measure_public(denoiser, shape, jobs, arguments.repetitions)
+    yield measure_public(denoiser, shape, jobs, arguments.repetitions, compiled=False)
     for answers in arguments.answers:
         if answers <= EAGER_ANSWERS or arguments.eager:
             turns = arguments.repetitions if arguments.eager else 1
-            yield measure_ours(denoiser, shape, answers, turns)
+            yield measure_ours(denoiser, shape, answers, turns, compiled=False)
     if arguments.eager:
         return
-    fast = replace(denoiser, trunk=torch.compile(denoiser.model, dynamic=False))
+    denoiser.model.compile_blocks()
     for answers in arguments.answers:
-        yield measure_ours(fast, shape, answers, arguments.repetitions)
-    if 1 in arguments.answers:  # the trunk is compiled for each shape: this one is there already
-        yield measure_public(fast, shape, jobs, 1)
+        yield measure_ours(denoiser, shape, answers, arguments.repetitions, compiled=True)
+    if 1 in arguments.answers:  # blocks are compiled for each shape: this one is there already
+        yield measure_public(denoiser, shape, jobs, 1, compiled=True)
 
 
 def measure_shape(arguments: argparse.Namespace) -> Row:
@@ -422,7 +423,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "--answers", type=int, nargs="+", default=[1, 8], help="answers at once, with a shape"
     )
     parser.add_argument("--repetitions", type=int, default=2, help="timed calls, with a shape")
-    parser.add_argument("--eager", action="store_true", help="do not compile the trunk of a shape")
+    parser.add_argument("--eager", action="store_true", help="do not compile the blocks of a shape")
     parser.add_argument("--out", type=Path, help="JSON file, else benchmarks/results/NAME.json")
     return parser.parse_args(arguments)
 

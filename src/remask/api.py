@@ -221,7 +221,7 @@ def solve_many(
     sampler = sampler or SamplerSettings.of(model.preset.for_task(kind))
     if sampler.temperature == 0 and budget > 1:
         raise SettingsError(
-            "temperature 0 draws the same answer every time; set a temperature above 0, or budget 1."
+            "temperature 0 draws the same answer every time; set one above 0, or budget 1."
         )
     scorer = consistency(
         model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed

@@ -7,6 +7,7 @@ out on CPU and CUDA. The mixer is the finaliser of SplitMix64 (Steele, Lea and F
 """
 
 import hashlib
+import json
 from collections.abc import Sequence
 
 import torch
@@ -19,7 +20,7 @@ _MUL2 = -7723592293110705685  # 0x94D049BB133111EB
 
 def key(seed: int, item: str, purpose: str, number: int = 0) -> int:
     """Return the 64-bit key of one stream of draws."""
-    name = f"{seed}\x1f{item}\x1f{purpose}\x1f{number}".encode()
+    name = json.dumps([seed, item, purpose, number]).encode()  # no two identities share a name
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little", signed=True)
 
 
@@ -41,8 +42,8 @@ def mix(state: Tensor, counter: Tensor | int) -> Tensor:
 
 def uniform(state: Tensor, counter: Tensor | int) -> Tensor:
     """Return float64 draws strictly inside (0, 1), one per (state, counter)."""
-    bits = _shift(mix(state, counter), 11)  # 53 bits: all a float64 holds
-    return (bits.double() + 0.5) * 2.0**-53
+    bits = _shift(mix(state, counter), 12)  # 52 bits, so that adding a half is still exact
+    return (bits.double() + 0.5) * 2.0**-52
 
 
 def gumbel(state: Tensor, counter: Tensor | int) -> Tensor:

@@ -44,13 +44,13 @@ def test_a_plain_integer_counts_like_a_tensor(state: int, counter: int) -> None:
 
 
 @given(state=SIGNED, counter=st.integers(0, 2**31))
-def test_uniform_is_the_upper_53_bits_in_the_middle_of_their_cell(state: int, counter: int) -> None:
+def test_uniform_is_the_upper_52_bits_in_the_middle_of_their_cell(state: int, counter: int) -> None:
     draw = rng.uniform(torch.tensor([state]), torch.tensor([counter])).item()
-    assert draw == ((split_mix(state & WORD, counter) >> 11) + 0.5) * 2.0**-53
+    assert draw == ((split_mix(state & WORD, counter) >> 12) + 0.5) * 2.0**-52
 
 
 def test_draws_lie_strictly_inside_the_unit_interval_even_at_the_extremes() -> None:
-    """All 53 bits zero give 2^-54, whose Gumbel is finite; nothing rounds up to 1 there."""
+    """All 52 bits zero give 2^-53, all ones 1 - 2^-53: both Gumbels are finite."""
     draws = rng.uniform(torch.tensor([rng.key(0, "a", "p")]), MANY)
     assert 0.0 < draws.min() < draws.max() < 1.0
     assert rng.gumbel(torch.tensor([rng.key(0, "a", "p")]), MANY).isfinite().all()
@@ -121,9 +121,15 @@ def test_keys_are_the_keys_of_the_items_in_order() -> None:
 def test_a_key_is_the_same_in_every_process() -> None:
     r"""blake2b is unsalted, unlike hash(): every record rests on these bits.
 
-    `printf "0\x1fitem\x1fsample\x1f0" | b2sum -l 64` prints them, lowest byte first.
+    `printf '[0, "item", "sample", 0]' | b2sum -l 64` prints them, lowest byte first.
     """
-    assert rng.key(0, "item", "sample", 0) == -8097795341443602591
+    assert rng.key(0, "item", "sample", 0) == 8988850200100413767
+
+
+def test_an_item_may_hold_anything_a_string_can() -> None:
+    """A separator inside an item makes no collision, and half a surrogate pair no error."""
+    assert rng.key(0, "a\x1fb", "c") != rng.key(0, "a", "b\x1fc")
+    assert rng.key(0, "\ud800", "p") != rng.key(0, "\ud801", "p")
 
 
 @given(

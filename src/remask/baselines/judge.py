@@ -13,7 +13,7 @@ PROMPT = (
     "confidence score between 0.0 (definitely wrong) and 1.0 (definitely correct). Only output the "
     "numerical score, nothing else."
 )
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,10 +28,7 @@ class SelfEvaluation:
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
-        prompts = [
-            PROMPT.replace("{question}", self.questions[s.item]).replace("{answer}", s.text)
-            for s in samples
-        ]
+        prompts = [PROMPT.format(question=self.questions[s.item], answer=s.text) for s in samples]
         replies = sample(
             self.denoiser,
             [self.denoiser.tokenizer.render(prompt) for prompt in prompts],
@@ -53,4 +50,4 @@ def read_confidence(text: str) -> float | None:
     if found is None:
         return None
     value = float(found.group()[:32])
-    return min(1.0, value / 10 if value > 1 else value)
+    return min(1.0, max(0.0, value / 10 if value > 1 else value))

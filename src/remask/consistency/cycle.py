@@ -57,6 +57,7 @@ class _Trip(NamedTuple):
     logp: Tensor  # (C,)
     confidence: float | None
     displacement: float
+    forwards: int
 
 
 def round_trips(
@@ -74,9 +75,8 @@ def round_trips(
             done[i] = trip
     trips = [trip for trip in done if trip is not None]
     size = settings.trips
-    cost = settings.rebuild_steps * denoiser.forwards_per_call * size if settings.mask_ratio else 0
     return [
-        _collect(denoiser, sample, trips[i * size : (i + 1) * size], cost)
+        _collect(denoiser, sample, trips[i * size : (i + 1) * size])
         for i, sample in enumerate(samples)
     ]
 
@@ -131,8 +131,8 @@ def _perturb(
     if settings.mask_design == "independent":
         return perturb.independent(canvas, response, ratio, keys)
     shared = _keys([(sample, 0) for sample, _ in jobs], "stratify", seed, device)
-    trip = torch.tensor([trip for _, trip in jobs], device=device)
-    return perturb.stratified(canvas, response, ratio, shared, trip, settings.trips)
+    phase = torch.tensor([trip / settings.trips for _, trip in jobs], device=device)
+    return perturb.stratified(canvas, response, ratio, keys, shared, phase)
 
 
 def _keys(
@@ -146,7 +146,9 @@ def _to_cpu(
     samples: Sequence[Sample], masked: Tensor, done: Denoised, displacement: Tensor
 ) -> list[_Trip]:
     masked, rebuilt, logp = masked.cpu(), done.tokens.cpu(), done.logp.cpu()
-    confidence, moved = done.confidence.tolist(), displacement.tolist()
+    confidence, moved, forwards = (
+        t.tolist() for t in (done.confidence, displacement, done.forwards)
+    )
     out = []
     for i, sample in enumerate(samples):
         where = slice(len(sample.prompt), len(sample.prompt) + len(sample.canvas))
@@ -158,14 +160,13 @@ def _to_cpu(
                 logp=logp[i, where],
                 confidence=confidence[i] if asked else None,
                 displacement=moved[i],
+                forwards=forwards[i],
             )
         )
     return out
 
 
-def _collect(
-    denoiser: Denoiser, sample: Sample, trips: Sequence[_Trip], forwards: int
-) -> RoundTrips:
+def _collect(denoiser: Denoiser, sample: Sample, trips: Sequence[_Trip]) -> RoundTrips:
     masked = torch.stack([t.masked for t in trips])  # (N, C)
     rebuilt = torch.stack([t.rebuilt for t in trips])
     changed = rebuilt != torch.tensor(sample.canvas)
@@ -179,5 +180,5 @@ def _collect(
         logp=torch.stack([t.logp for t in trips]),
         drift=drift[: sample.num_response],
         displacement=tuple(t.displacement for t in trips),
-        forwards=forwards,
+        forwards=sum(t.forwards for t in trips),
     )

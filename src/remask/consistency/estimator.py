@@ -118,7 +118,7 @@ class Consistency:
     ) -> float | None:
         """Return the standard error of the composite over trips."""
         values = []
-        for n in range(self.settings.trips):
+        for n in range(len(next(iter(by_trip.values())))):
             row = {m: v for m in self.metrics if (v := by_trip[m][n]) is not None}
             value = composite(row, weights)
             if value is not None:

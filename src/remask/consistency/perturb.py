@@ -24,20 +24,27 @@ def independent(canvas: Canvas, response: Tensor, ratio: Tensor, keys: Tensor) -
         keys: (B,) one random stream per row.
     """
     draws = rng.uniform(keys[:, None], canvas.offsets)  # (B, L)
-    return _never_empty(canvas.canvas & (draws < ratio[:, None]), response, ratio, keys)
+    masked = canvas.canvas & (draws < ratio[:, None])
+    return _never_empty(masked, canvas.offsets, response, ratio, keys)
 
 
 def stratified(
-    canvas: Canvas, response: Tensor, ratio: Tensor, keys: Tensor, trip: Tensor, trips: int
+    canvas: Canvas, response: Tensor, ratio: Tensor, keys: Tensor, shared: Tensor, phase: Tensor
 ) -> Tensor:
-    """Return positions to mask, (B, L): trip n masks where frac(u + n / trips) < ratio.
+    """Return positions to mask, (B, L): trip n of N masks where frac(u + n / N) < ratio.
 
-    `keys` must be the same for all trips of an answer: one u per position makes every position
-    visible in its fair share of the trips.
+    Args:
+        canvas: the finished rows.
+        response: (B, L) bool, the tokens up to and including the first end token.
+        ratio: (B,) chance of each canvas position.
+        keys: (B,) one random stream per row.
+        shared: (B,) one stream per answer, the same for all its trips: one u per position makes
+            every position visible in its fair share of them.
+        phase: (B,) n / N.
     """
-    u = rng.uniform(keys[:, None], canvas.offsets)
-    draws = (u + trip[:, None] / trips) % 1.0
-    return _never_empty(canvas.canvas & (draws < ratio[:, None]), response, ratio, keys)
+    draws = (rng.uniform(shared[:, None], canvas.offsets) + phase[:, None]) % 1.0
+    masked = canvas.canvas & (draws < ratio[:, None])
+    return _never_empty(masked, canvas.offsets, response, ratio, keys)
 
 
 def uniform_ratio(keys: Tensor) -> Tensor:
@@ -45,10 +52,12 @@ def uniform_ratio(keys: Tensor) -> Tensor:
     return rng.uniform(keys, _RATIO)
 
 
-def _never_empty(masked: Tensor, response: Tensor, ratio: Tensor, keys: Tensor) -> Tensor:
+def _never_empty(
+    masked: Tensor, offsets: Tensor, response: Tensor, ratio: Tensor, keys: Tensor
+) -> Tensor:
     """Mask one response token, drawn at random, in rows where none was (not at ratio 0)."""
+    ranks = rng.uniform(rng.mix(keys, _FALLBACK)[:, None], offsets).masked_fill(~response, 2.0)
     place = torch.arange(masked.shape[1], device=masked.device)
-    ranks = rng.uniform(rng.mix(keys, _FALLBACK)[:, None], place).masked_fill(~response, 2.0)
     chosen = place == ranks.argmin(1, keepdim=True)  # (B, L)
     empty = ~(masked & response).any(1, keepdim=True) & (ratio[:, None] > 0)
     return masked | (chosen & empty)

@@ -69,7 +69,7 @@ def _attempt(
 
 def _value(score: Score) -> float:
     """Return the value to compare; an answer without a score is worth less than any with one."""
-    return -1.0 if score.value is None else score.value
+    return float("-inf") if score.value is None else score.value
 
 
 def _best(attempts: Sequence[tuple[Sample, Score]]) -> tuple[Sample, Score]:

@@ -41,11 +41,21 @@ class Preset:
         known = {k: v for k, v in config.items() if k in Preset.__dataclass_fields__}
         preset = Preset(**known)
         for name in ("length", "steps", "block"):
-            if not isinstance(getattr(preset, name), int) or getattr(preset, name) < 1:
+            value = getattr(preset, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise SettingsError(
-                    f"{name} in generation_config.json is {getattr(preset, name)!r}; "
-                    "give a whole number of at least 1."
+                    f"{name} in generation_config.json is {value!r}; give a whole number above 0."
                 )
+        for name in ("temperature", "threshold"):
+            value = getattr(preset, name)
+            if not isinstance(value, int | float):
+                raise SettingsError(
+                    f"{name} in generation_config.json is {value!r}; give a number."
+                )
+        if not isinstance(preset.tasks, Mapping):
+            raise SettingsError(
+                f"tasks in generation_config.json is {preset.tasks!r}; give an object by task."
+            )
         return preset
 
 

@@ -23,6 +23,8 @@ from remask.values import Canvas
 ARCHITECTURE = "LLaDAModelLM"
 _REFUSED = {
     "alibi": False,
+    "bias_for_layer_norm": False,
+    "clip_qkv": None,
     "attention_layer_norm": False,
     "include_bias": False,
     "include_qkv_bias": False,
@@ -63,15 +65,36 @@ class LLaDAConfig:
         known["n_kv_heads"] = known.get("n_kv_heads") or known.get("n_heads")
         # The embedding may be padded beyond the vocabulary; logits are as wide as the embedding.
         known["vocab_size"] = config.get("embedding_size") or known.get("vocab_size")
-        missing = [k for k in _required() if known.get(k) is None]
-        if missing:
-            raise CheckpointError(f"config.json lacks {', '.join(missing)}; is this a LLaDA model?")
-        return LLaDAConfig(**known)
+        for name in _SIZES:
+            value = known.get(name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise CheckpointError(
+                    f"config.json gives {name} as {value!r}; it must be a whole number above 0."
+                )
+        for name in ("rope_theta", "rms_norm_eps"):
+            if not isinstance(known.get(name, 1.0), int | float):
+                raise CheckpointError(f"config.json gives {name} as {known[name]!r}; not a number.")
+        return LLaDAConfig(**known).checked()
+
+    def checked(self) -> "LLaDAConfig":
+        """Return the configuration, or raise where the heads do not divide it."""
+        if self.d_model % (2 * self.n_heads) or self.n_heads % self.n_kv_heads:
+            raise CheckpointError(
+                f"config.json gives d_model {self.d_model}, n_heads {self.n_heads} and n_kv_heads "
+                f"{self.n_kv_heads}; heads must divide the width evenly, kv heads the heads."
+            )
+        return self
 
 
-def _required() -> list[str]:
-    optional = {"rope_theta", "rms_norm_eps", "weight_tying"}
-    return [k for k in LLaDAConfig.__dataclass_fields__ if k not in optional]
+_SIZES = (
+    "d_model",
+    "n_layers",
+    "n_heads",
+    "n_kv_heads",
+    "mlp_hidden_size",
+    "vocab_size",
+    "max_sequence_length",
+)
 
 
 class LLaDA(nn.Module):

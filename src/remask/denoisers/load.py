@@ -48,10 +48,12 @@ def choose_device(device: str) -> torch.device:
     """Return the device; "auto" is CUDA where there is one, else the CPU."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.split(":")[0] not in ("cpu", "cuda", "mps"):
+        raise SettingsError(f"device {device!r} is unknown; use auto, cpu, cuda or mps.")
     try:
         target = torch.device(device)
     except RuntimeError:
-        raise SettingsError(f"device {device!r} is unknown; use auto, cpu or cuda.") from None
+        raise SettingsError(f"device {device!r} is unknown; use auto, cpu, cuda or mps.") from None
     if target.type == "cuda" and not torch.cuda.is_available():
         raise SettingsError(f"device {device!r} is not available here; use auto or cpu.")
     return target
@@ -70,7 +72,7 @@ def find_folder(model: str) -> Path:
     """Return the checkpoint folder behind a name, a path or a hub id (downloaded if need be)."""
     if model == "tiny":
         return EMBEDDED
-    if Path(model).is_dir():
+    if model and Path(model).is_dir():
         return Path(model)
     if model.count("/") != 1 or model.startswith((".", "/", "~")):
         raise CheckpointError(
@@ -119,7 +121,12 @@ class Shards:
         """Return the files, or raise naming the first that is missing."""
         index = self.folder / "model.safetensors.index.json"
         if index.exists():
-            names = sorted(set(read_json(index).get("weight_map", {}).values()))
+            listed = read_json(index).get("weight_map")
+            if not isinstance(listed, dict) or not all(isinstance(n, str) for n in listed.values()):
+                raise CheckpointError(
+                    f"{index} has no weight_map of file names; download it again."
+                )
+            names = sorted(set(listed.values()))
         else:
             names = ["model.safetensors"]
         for name in names:

@@ -34,9 +34,14 @@ def save(
         name = "model.safetensors" if len(shards) == 1 else name
         _write_tensors(folder / name, shard)
         index.update(dict.fromkeys(shard, name))
+    listing_path = folder / "model.safetensors.index.json"
     if len(shards) > 1:
         listing = json.dumps({"metadata": {}, "weight_map": index}, indent=2)
-        write_text(folder / "model.safetensors.index.json", listing + "\n")
+        write_text(listing_path, listing + "\n")
+    else:
+        listing_path.unlink(missing_ok=True)  # an old index would lead back to old weights
+    for old in set(folder.glob("model*.safetensors")) - {folder / name for name in index.values()}:
+        old.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -49,16 +49,21 @@ class Tokenizer:
             ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
         except (UnicodeEncodeError, TypeError) as error:
             raise InputError(f"the {what} is not valid unicode ({error}); re-encode it.") from None
-        if self.mask_id in ids:
-            token = self.backend.id_to_token(self.mask_id)
-            raise InputError(f"the {what} contains the mask token {token!r}; remove it.")
+        special = next((i for i in ids if i in self.special_ids), None)
+        if special is not None:
+            kind = "mask" if special == self.mask_id else "special"
+            token = self.backend.id_to_token(special)
+            raise InputError(f"the {what} contains the {kind} token {token!r}; remove it.")
         return ids
 
     def render(self, prompt: str) -> list[int]:
         """Return the ids of a user's turn, ready for the canvas to follow."""
         if not prompt.strip():
             raise InputError("the prompt is empty; give the question as text.")
-        return self.encode(self.template.replace("{prompt}", prompt.strip()), "prompt")
+        self.encode(prompt, "prompt")  # a special token in it would end the turn
+        text = self.template.replace("{prompt}", prompt.strip())
+        ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
+        return ids
 
     def num_response(self, canvas: Sequence[int]) -> int:
         """Return the length of the response: up to and including its first end token."""
@@ -90,19 +95,28 @@ class Tokenizer:
             backend = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises plain Exception
             raise CheckpointError(f"{path} cannot be read ({error}); download it again.") from None
-        ids = {name: config.get(name) for name in ("mask_token_id", "eos_token_id")}
-        for name, value in ids.items():
-            if not isinstance(value, int):
-                raise CheckpointError(f"config.json gives {name} as {value!r}; it must be an id.")
-        eos = int(config["eos_token_id"])
+        mask_id, eos_id = (_id(config, name) for name in ("mask_token_id", "eos_token_id"))
+        if mask_id == eos_id:
+            raise CheckpointError(f"config.json gives {mask_id} as both mask_token_id and EOS.")
         others = [backend.token_to_id(end) for end in ends]
         return Tokenizer(
             backend=backend,
-            mask_id=int(config["mask_token_id"]),
-            eos_ids=(eos, *(i for i in others if i is not None)),
-            pad_id=int(config.get("pad_token_id", eos)),
+            mask_id=mask_id,
+            eos_ids=(eos_id, *(i for i in others if i not in (None, eos_id))),
+            pad_id=eos_id if config.get("pad_token_id") is None else _id(config, "pad_token_id"),
             template=template,
         )
+
+
+def _id(config: dict[str, Any], name: str) -> int:
+    """Return a token id of config.json, or raise naming it."""
+    value = config.get(name)
+    size = config.get("embedding_size") or config.get("vocab_size") or 0
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < size:
+        raise CheckpointError(
+            f"config.json gives {name} as {value!r}; it must be an id below {size}."
+        )
+    return value
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -74,7 +74,8 @@ class Guided(_Wrapped):
     def head(self, rows: Tensor) -> Tensor:
         """Return guided logits (M, V)."""
         conditional, blind = (self.inner.head(half) for half in rows.chunk(2, -1))
-        return blind + (self.scale + 1) * (conditional - blind)
+        guided = blind + (self.scale + 1) * (conditional - blind)
+        return guided.masked_fill(conditional == -torch.inf, -torch.inf)  # suppressed inside
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ EOS_ID, MASK_ID, END_OF_TURN_ID = (
     1,
     5,
 )  # places in SPECIAL_TOKENS: the trainer numbers them first
-ROW_LENGTHS = (128, 128, 160, 208)  # one batch each, in turn; the longest holds every problem
+ROW_LENGTHS = (128, 128, 128, 208)  # one batch each, in turn; the longest holds every problem
 TRAINED_LEVELS = ("easy", "medium")
 
 
@@ -86,16 +86,22 @@ class Corpus:
             yield from map(self.rows, range(start, stop))
             return
         ahead = threading.Semaphore(4 * workers)  # bounds what waits in memory
+        left = threading.Event()
 
         def steps() -> Iterator[int]:
             for step in range(start, stop):
-                ahead.acquire()
+                while not ahead.acquire(timeout=0.1):
+                    if left.is_set():  # nobody will release: the pool could not be closed
+                        return
                 yield step
 
         with multiprocessing.get_context("spawn").Pool(workers) as pool:
-            for rows in pool.imap(self.rows, steps()):
-                ahead.release()
-                yield rows
+            try:
+                for rows in pool.imap(self.rows, steps()):
+                    ahead.release()
+                    yield rows
+            finally:
+                left.set()
 
 
 def _render(prompt: str) -> str:

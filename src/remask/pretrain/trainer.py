@@ -99,7 +99,7 @@ def masked_loss(
 
 
 def low_discrepancy_ratios(num: int, start: Tensor, smallest: float) -> Tensor:
-    """Return (num,) ratios evenly spread over (0, 1], shifted by one uniform draw."""
+    """Return (num,) ratios evenly spread over [smallest, 1), shifted by one uniform draw."""
     spread = (torch.arange(num, device=start.device) + start) / num
     return spread.clamp(min=smallest)
 
@@ -116,7 +116,7 @@ class Trainer:
         self.config = LLaDAConfig(
             d_model=s.width, n_layers=s.layers, n_heads=s.heads, n_kv_heads=s.heads,
             mlp_hidden_size=s.inner, vocab_size=-(-self.tokenizer.get_vocab_size() // 64) * 64,
-            max_sequence_length=512, weight_tying=True,
+            max_sequence_length=512, weight_tying=True, rope_theta=10_000.0,
         )  # fmt: skip
         self.network = LLaDA(self.config)
         self.network.initialise(torch.Generator().manual_seed(rng.key(s.seed, "train", "weights")))
@@ -169,7 +169,7 @@ class Trainer:
         """Train to the last step, then write and return the checkpoint folder."""
         s = self.settings
         corpus = Corpus(mix=s.mix, batch=s.batch, seed=s.seed, tokenizer=self.tokenizer.to_str())
-        started, first, shown = time.monotonic(), self.step, 0.0
+        clock, shown = time.monotonic(), 0.0
         for rows in corpus.stream(self.step, s.steps, s.workers):
             loss = self._update(torch.from_numpy(rows.ids), torch.from_numpy(rows.num_prompt))
             self.step += 1
@@ -178,8 +178,8 @@ class Trainer:
                 if not math.isfinite(value):
                     raise DenoiserError(f"loss is {value} at step {self.step}; lower lr {s.lr}.")
                 shown = value if shown == 0 else 0.8 * shown + 0.2 * value
-                rate = (self.step - first) / (time.monotonic() - started)
-                left = (s.steps - self.step) / rate
+                rate = (self.step % 100 or 100) / (time.monotonic() - clock)
+                clock, left = time.monotonic(), (s.steps - self.step) / rate
                 self._log({"step": self.step, "loss": shown, "steps_per_s": rate, "left_s": left})
             if self.step % s.eval_every == 0 or self.step == s.steps:
                 self._log({"step": self.step, "accuracy": self.accuracy()})
@@ -280,6 +280,8 @@ class Trainer:
         path = self.settings.out / _CHECKPOINT
         state = {
             "step": self.step,
+            "shape": asdict(self.config),
+            "schedule": [self.settings.steps, self.settings.batch, self.settings.lr],
             "network": self.network.state_dict(),
             "average": self.average.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
@@ -293,6 +295,12 @@ class Trainer:
         if not path.exists():
             return
         state = torch.load(path, map_location=self.device, weights_only=True)
+        s = self.settings
+        if state["shape"] != asdict(self.config) or state["schedule"] != [s.steps, s.batch, s.lr]:
+            raise SettingsError(
+                f"out {s.out} holds a run of another size or schedule; repeat its command or "
+                "choose another folder."
+            )
         self.step = state["step"]
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])

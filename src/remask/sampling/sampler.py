@@ -68,6 +68,7 @@ class Denoised(NamedTuple):
     steps: Tensor  # (B, L) the step that revealed it, -1 where it was given
     confidence: Tensor  # (B,) mean over steps of the mean highest probability at watched positions
     logp: Tensor  # (B, L) log p of `truth` at the first step, 0 where not masked
+    forwards: Tensor  # (B,) forward passes each row needed
 
 
 class _Prediction(NamedTuple):
@@ -104,71 +105,114 @@ def denoise(
         watch: (B, L) bool, positions whose highest probability is averaged; the canvas by default.
         truth: (B, L) tokens whose log-probability at the first step is wanted.
     """
-    tokens, mask_id = canvas.tokens, denoiser.tokenizer.mask_id
-    watch = canvas.canvas if watch is None else watch
+    if keys is None and (temperature > 0 or order == "random"):
+        raise SettingsError("temperature and the random order need keys: one stream per row.")
+    tokens = canvas.tokens
+    masked = tokens == denoiser.tokenizer.mask_id
+    masked = masked if within is None else masked & within
+    trace = _Trace(tokens, canvas.canvas if watch is None else watch)
     truth = tokens if truth is None else truth
-    masked = tokens == mask_id if within is None else (tokens == mask_id) & within
     reveals = counts(masked.sum(1), steps)  # (S, B)
-    totals = [int(masked.sum())]  # masked tokens of the batch before each step; one host read
-    totals += [totals[0] - t for t in reveals.sum(1).cumsum(0).tolist()]
-    offsets = canvas.offsets
-    probs = torch.ones(tokens.shape, device=tokens.device)
-    when = torch.full_like(tokens, -1)
-    first = torch.zeros(tokens.shape, device=tokens.device)
-    watched, seen = torch.zeros(2, len(tokens), device=tokens.device)
-    broken = torch.zeros((), dtype=torch.bool, device=tokens.device)
+    totals = _totals(masked, reveals)
     for step in range(steps):
         if totals[step] == 0:
             break
         # A stable sort lists the masked places first; unlike nonzero() it needs no host read.
         places = (~masked).flatten().byte().argsort(stable=True)[: totals[step]]  # (M,)
+        # Streams of this step, one per position of each row's own canvas: blind to the batch.
+        streams = None if keys is None else rng.mix(rng.mix(keys, step)[:, None], canvas.offsets)
         noise = None
-        if temperature > 0 and keys is not None:
-            streams = rng.mix(rng.mix(keys, step)[:, None], offsets).flatten()[places]  # (M,)
-            noise = (temperature, streams)
-        hidden = denoiser.hidden(replace(canvas, tokens=tokens))
-        found = _predict(denoiser, hidden.flatten(0, 1)[places], truth.flatten()[places], noise)
-        broken |= found.logp.isnan().any()
-        top = _scatter(found.top.exp(), places, masked.shape, 0.0)
-        looking = masked & watch
-        num_looking = looking.sum(1)
-        watched += (top * looking).sum(1) / num_looking.clamp(min=1)
-        seen += num_looking > 0
-        if step == 0:
-            first = _scatter(found.truth, places, masked.shape, 0.0)
+        if streams is not None and temperature > 0:
+            noise = (temperature, streams.flatten()[places])
+        rows = denoiser.hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
+        found = _predict(denoiser, rows, truth.flatten()[places], noise)
         prob = _scatter(found.logp.exp(), places, masked.shape, -1.0)
-        rank = prob if order == "low_confidence" else _random_rank(keys, step, offsets)
+        rank = prob
+        if streams is not None and order == "random":
+            rank = rng.uniform(streams, -2)  # a counter no token of the vocabulary uses
         revealed = pick(rank, masked, reveals[step])  # (B, L)
+        trace.note(step, found, places, masked, revealed, prob)
         tokens = torch.where(revealed, _scatter(found.tokens, places, masked.shape, 0), tokens)
-        probs = torch.where(revealed, prob, probs)
-        when = torch.where(revealed, step, when)
         masked = masked & ~revealed
-    if broken:
+    if trace.broken:
         raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
-    return Denoised(tokens, probs, when, watched / seen.clamp(min=1), first)
+    return trace.finish(tokens, denoiser.forwards_per_call)
+
+
+def _totals(masked: Tensor, reveals: Tensor) -> list[int]:
+    """Return the batch's masked tokens before each step: the one host read of the loop."""
+    before = masked.sum() - reveals.sum(1).cumsum(0) + reveals.sum(1)
+    return [int(total) for total in before.tolist()]
+
+
+class _Trace:
+    """What is written down on the way, all of it on the device."""
+
+    def __init__(self, tokens: Tensor, watch: Tensor) -> None:
+        device = tokens.device
+        self.watch = watch
+        self.probs = torch.ones(tokens.shape, device=device)
+        self.steps = torch.full_like(tokens, -1)
+        self.logp = torch.zeros(tokens.shape, device=device)
+        self.watched, self.seen, self.busy = torch.zeros(3, len(tokens), device=device)
+        self.broken = torch.zeros((), dtype=torch.bool, device=device)
+
+    def note(
+        self,
+        step: int,
+        found: _Prediction,
+        places: Tensor,
+        masked: Tensor,
+        revealed: Tensor,
+        prob: Tensor,
+    ) -> None:
+        """Take down one step; `masked` as it was before it."""
+        looking = masked & self.watch
+        num_looking = looking.sum(1)
+        top = _scatter(found.top.exp(), places, masked.shape, 0.0)
+        self.watched += (top * looking).sum(1) / num_looking.clamp(min=1)
+        self.seen += num_looking > 0
+        self.busy += masked.any(1)
+        self.broken |= found.logp.isnan().any()
+        if step == 0:
+            self.logp = _scatter(found.truth, places, masked.shape, 0.0)
+        self.probs = torch.where(revealed, prob, self.probs)
+        self.steps = torch.where(revealed, step, self.steps)
+
+    def finish(self, tokens: Tensor, forwards_per_call: int) -> Denoised:
+        """Return the outcome."""
+        return Denoised(
+            tokens=tokens,
+            probs=self.probs,
+            steps=self.steps,
+            confidence=self.watched / self.seen.clamp(min=1),
+            logp=self.logp,
+            forwards=self.busy.long() * forwards_per_call,
+        )
 
 
 def _predict(
     denoiser: Denoiser, rows: Tensor, truth: Tensor, noise: tuple[float, Tensor] | None
 ) -> _Prediction:
     """Return the prediction at gathered rows (M, H), projecting a bounded number at a time."""
-    mask_id = denoiser.tokenizer.mask_id
     width = denoiser.vocab_size
+    # Noise is float64 and needs several tensors of that size at once.
+    size = max(1, _HEAD_ELEMENTS // width // (1 if noise is None else 8))
     parts = []
-    for start in range(0, len(rows), max(1, _HEAD_ELEMENTS // width)):
-        part = slice(start, start + max(1, _HEAD_ELEMENTS // width))
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
         logits = denoiser.head(rows[part])  # (m, V)
-        logits[:, mask_id] = -torch.inf
-        total = logits.logsumexp(1)  # (m,)
+        logits[:, denoiser.tokenizer.mask_id] = -torch.inf
         best, tokens = logits.max(1)
         if noise is not None:
             temperature, streams = noise
-            vocabulary = torch.arange(width, device=rows.device)
-            draws = rng.gumbel(streams[part, None], vocabulary)  # (m, V) float64
+            draws = rng.gumbel(streams[part, None], torch.arange(width, device=rows.device))
             tokens = (logits.double() + temperature * draws).argmax(1)
-        logp = logits.gather(1, tokens[:, None])[:, 0] - total
-        known = logits.gather(1, truth[part, None])[:, 0] - total
-        parts.append(_Prediction(tokens, logp, best - total, known))
+        chosen = logits.gather(1, tokens[:, None])[:, 0]
+        known = logits.gather(1, truth[part, None])[:, 0]
+        # In place: a second tensor of this size would double the peak memory.
+        total = logits.sub_(best[:, None]).exp_().sum(1).log_().add_(best)  # (m,)
+        parts.append(_Prediction(tokens, chosen - total, best - total, known - total))
     return _Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
 
 
@@ -176,12 +220,6 @@ def _scatter(values: Tensor, places: Tensor, shape: torch.Size, rest: float) -> 
     """Return a tensor of `shape` with `values` at flat `places` and `rest` elsewhere."""
     out = torch.full((shape.numel(),), rest, dtype=values.dtype, device=values.device)
     return out.scatter_(0, places, values).view(shape)
-
-
-def _random_rank(keys: Tensor | None, step: int, offsets: Tensor) -> Tensor:
-    if keys is None:
-        raise SettingsError("order 'random' needs keys; pass one random stream per row.")
-    return rng.uniform(rng.mix(rng.mix(keys, -2), step)[:, None], offsets)
 
 
 def sample(
@@ -219,7 +257,7 @@ def _write(
     probs = torch.ones(canvas.tokens.shape, device=denoiser.device)
     when = torch.full_like(canvas.tokens, -1)
     per_block = s.steps // (s.length // s.block)
-    forwards = torch.zeros(len(prompts), dtype=torch.long)
+    forwards = torch.zeros(len(prompts), dtype=torch.long, device=denoiser.device)
     alive = torch.arange(len(prompts), device=denoiser.device)
     ends = torch.tensor(tokenizer.eos_ids, device=denoiser.device)
     for block in range(s.length // s.block):
@@ -238,7 +276,7 @@ def _write(
         canvas.tokens[alive] = done.tokens
         probs[alive] = torch.where(here, done.probs, probs[alive])
         when[alive] = torch.where(here, done.steps + block * per_block, when[alive])
-        forwards[alive.cpu()] += per_block * denoiser.forwards_per_call
+        forwards[alive] += done.forwards
         ended = (torch.isin(done.tokens, ends) & here).any(1)
         alive = alive[~ended]
         if len(alive) == 0:
@@ -270,6 +308,8 @@ def _finish(
     tokenizer = denoiser.tokenizer
     used = tokenizer.num_response(tokens)
     canvas = (*tokens[:used], *[tokenizer.eos_id] * (len(tokens) - used))
+    # A token that was thrown away has neither a probability nor a step.
+    kept = [token == final for token, final in zip(tokens, canvas, strict=True)]
     return Sample(
         item=item,
         number=number,
@@ -277,8 +317,8 @@ def _finish(
         canvas=canvas,
         num_response=used,
         text=tokenizer.decode(canvas),
-        probs=tuple(probs),
-        steps=tuple(steps),
+        probs=tuple(p if k else 1.0 for p, k in zip(probs, kept, strict=True)),
+        steps=tuple(w if k else -1 for w, k in zip(steps, kept, strict=True)),
         forwards=forwards,
     )
 

@@ -64,8 +64,8 @@ def test_only_the_canvas_is_masked_and_the_response_never_goes_free(
     ratios, streams = torch.full((len(shapes),), ratio), keys(len(shapes))
     designs = [perturb.independent(canvas, response, ratios, streams)]
     for n in range(trips):
-        trip = torch.full((len(shapes),), n)
-        designs.append(perturb.stratified(canvas, response, ratios, streams, trip, trips))
+        phase = torch.full((len(shapes),), n / trips)
+        designs.append(perturb.stratified(canvas, response, ratios, streams, streams, phase))
     for masked in designs:
         assert not (masked & ~canvas.canvas).any()
         assert (masked & response).any(1).all()
@@ -85,11 +85,10 @@ def test_the_token_masked_for_want_of_another_is_drawn_fairly() -> None:
 
 def test_ratio_zero_masks_nothing_and_ratio_one_everything() -> None:
     canvas, response = rows([(2, 4, 6), (3, 2, 1)])
-    trip = torch.zeros(2, dtype=torch.long)
     for ratio, expected in ((0.0, torch.zeros_like(canvas.canvas)), (1.0, canvas.canvas)):
         ratios = torch.full((2,), ratio)
         independent = perturb.independent(canvas, response, ratios, keys(2))
-        stratified = perturb.stratified(canvas, response, ratios, keys(2), trip, 4)
+        stratified = perturb.stratified(canvas, response, ratios, keys(2), keys(2), torch.zeros(2))
         assert independent.equal(expected)
         assert stratified.equal(expected)
 
@@ -99,7 +98,12 @@ def stratify(ratio: float, trips: int) -> Tensor:
     canvas, response = rows([(0, 40, 24)] * trips)
     shared = keys(1).expand(trips)
     return perturb.stratified(
-        canvas, response, torch.full((trips,), ratio), shared, torch.arange(trips), trips
+        canvas,
+        response,
+        torch.full((trips,), ratio),
+        keys(trips),
+        shared,
+        torch.arange(trips) / trips,
     )
 
 
@@ -114,8 +118,9 @@ def test_a_stratified_trip_by_itself_has_the_ratio() -> None:
     """200 answers x 50 places at 0.9: sigma = sqrt(.09 / 10000) = 0.003, in every trip."""
     canvas, response = rows([(0, 50, 0)] * 200)
     for n in range(3):
-        trip = torch.full((200,), n)
-        masked = perturb.stratified(canvas, response, torch.full((200,), 0.9), keys(200), trip, 3)
+        phase = torch.full((200,), n / 3)
+        ratio = torch.full((200,), 0.9)
+        masked = perturb.stratified(canvas, response, ratio, keys(200), keys(200), phase)
         assert masked.double().mean().item() == pytest.approx(0.9, abs=0.012)
 
 
@@ -125,7 +130,7 @@ def test_stratified_shifts_one_draw_from_trip_to_trip(monkeypatch: pytest.Monkey
     monkeypatch.setattr(rng, "uniform", lambda state, counter: drawn.expand(len(state), 3))
     canvas, response = rows([(0, 3, 0)] * 2)
     masked = perturb.stratified(
-        canvas, response, torch.full((2,), 0.5), keys(2), torch.arange(2), 2
+        canvas, response, torch.full((2,), 0.5), keys(2), keys(2), torch.arange(2) / 2
     )
     assert masked.tolist() == [[True, True, False], [False, False, True]]
 

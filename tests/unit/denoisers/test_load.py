@@ -273,7 +273,9 @@ def test_an_unknown_dtype_is_named_with_the_known_ones(folder: Path, dtype: str)
 
 @pytest.mark.parametrize("device", ["gpu", "", "cpu:x", "tpu0"])
 def test_an_unknown_device_is_named_with_the_known_ones(folder: Path, device: str) -> None:
-    with pytest.raises(SettingsError, match=f"device '{device}' is unknown; use auto, cpu or cuda"):
+    with pytest.raises(
+        SettingsError, match=f"device '{device}' is unknown; use auto, cpu, cuda or mps"
+    ):
         load(folder, device=device)
 
 

@@ -139,7 +139,7 @@ def test_special_ids_are_the_six_tokens_that_are_not_bytes() -> None:
 def test_an_end_token_the_vocabulary_lacks_is_left_out(tmp_path: Path) -> None:
     """Base models have no turn-end token; padding defaults to EOS."""
     TOKENIZER.backend.save(str(tmp_path / "tokenizer.json"))
-    config = {"mask_token_id": MASK, "eos_token_id": EOS}
+    config = {"mask_token_id": MASK, "eos_token_id": EOS, "vocab_size": 262}
     read = Tokenizer.read(tmp_path, config, "{prompt}", ends=["<|eot_id|>", "<|no_such|>"])
     assert (read.eos_ids, read.pad_id) == ((EOS, EOT), EOS)
     assert read.render("Hi") == ids("Hi")

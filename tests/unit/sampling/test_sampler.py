@@ -283,7 +283,7 @@ def test_denoise_writes_only_inside_its_block(by_place: ByPlace, ids: Ids) -> No
 def test_denoise_in_random_order_without_keys_is_refused(by_place: ByPlace, ids: Ids) -> None:
     model = by_place([{"a": 1.0}])
     canvas = Canvas.of([ids("p")], [ids("_")], 0, model.device)
-    with pytest.raises(SettingsError, match="needs keys"):
+    with pytest.raises(SettingsError, match="need keys"):
         denoise(model, canvas, even_counts, 1, order="random")
 
 
