@@ -26,16 +26,20 @@ class RMSNorm(nn.Module):
 def rotary_tables(
     length: int, head_dim: int, theta: float, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return cos and sin, each (length, head_dim / 2) float32."""
+    """Return cos and sin, each (length, 1, head_dim / 2) float32."""
     power = torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim
     angles = torch.outer(torch.arange(length, device=device, dtype=torch.float32), theta**-power)
-    return angles.cos(), angles.sin()
+    return angles.cos()[:, None], angles.sin()[:, None]
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Return x (B, heads, L, head_dim) with its two halves rotated against each other."""
+    """Return x (B, L, heads, head_dim) with its two halves rotated; cos and sin (L, 1, half)."""
     left, right = x.float().chunk(2, -1)
-    return torch.cat([left * cos - right * sin, right * cos + left * sin], -1).to(x.dtype)
+    turned = (
+        torch.addcmul(left * cos, right, sin, value=-1),
+        torch.addcmul(right * cos, left, sin),
+    )
+    return torch.cat(turned, -1).to(x.dtype)
 
 
 class Attention(nn.Module):
@@ -51,12 +55,14 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None) -> Tensor:
         """Return (B, L, width); attend is (B, 1, 1, L) bool or None."""
         batch, length, _ = x.shape
-        heads = self.qkv(x).view(batch, length, -1, self.head_dim).transpose(1, 2)
-        q, k, v = heads.split([self.num_heads, self.num_kv_heads, self.num_kv_heads], dim=1)
+        heads = self.qkv(x).view(batch, length, -1, self.head_dim)  # (B, L, q | k | v, head_dim)
+        turning = self.num_heads + self.num_kv_heads
+        qk, v = heads[:, :, :turning], heads[:, :, turning:]
+        q, k = rotate(qk, cos, sin).tensor_split([self.num_heads], dim=2)
         mixed = F.scaled_dot_product_attention(
-            rotate(q, cos, sin),
-            rotate(k, cos, sin),
-            v,
+            q.transpose(1, 2),
+            k.transpose(1, 2),
+            v.transpose(1, 2),
             attn_mask=attend,
             enable_gqa=self.num_kv_heads != self.num_heads,
         )

@@ -3,7 +3,8 @@
 Batch number k is a function of (seed, k) alone, so a resumed run sees what an uninterrupted one
 would have seen, whatever the number of worker processes. Every row has the same length S: prompt,
 solution, and EOS up to the end; the canvas is whatever follows the prompt, so that its length
-varies and no padding is needed. S itself cycles, so that short rows do not pay for long ones.
+varies and no padding is needed. S itself cycles, so that short rows do not pay for long ones:
+problems that do not fit the short rows make up half of the long ones, which keeps their share.
 """
 
 import multiprocessing
@@ -35,7 +36,8 @@ EOS_ID, MASK_ID, END_OF_TURN_ID = (
     1,
     5,
 )  # places in SPECIAL_TOKENS: the trainer numbers them first
-ROW_LENGTHS = (128, 128, 128, 208)  # one batch each, in turn; the longest holds every problem
+SHORT, LONG, LONGEST = 112, 160, 208  # 160 holds every trained problem, 208 the hard ones too
+ROW_LENGTHS = (SHORT, SHORT, LONG) * 3 + (SHORT, SHORT, LONGEST)  # one batch each, in turn
 TRAINED_LEVELS = ("easy", "medium")
 
 
@@ -62,14 +64,18 @@ class Corpus:
         rng = random.Random(f"{self.seed}/{step}")
         ids = np.full((self.batch, length), EOS_ID, np.int16)
         num_prompt = np.zeros(self.batch, np.int16)
-        filled = 0
+        filled = drawn = 0
         while filled < self.batch:
+            patient = drawn < 16 * self.batch  # a mix of short problems only has no long rows
+            drawn += self.batch - filled
             problems = [self._draw(rng) for _ in range(self.batch - filled)]
             prompts = backend.encode_batch_fast([_render(p.prompt) for p in problems])
             solutions = backend.encode_batch_fast([p.solution for p in problems])
             for prompt, solution in zip(prompts, solutions, strict=True):
                 row = prompt.ids + solution.ids
-                if len(row) < length:  # at least one EOS must fit
+                # Every other place of a long batch wants a long row, while there are any.
+                least = SHORT if patient and length > SHORT and filled % 2 == 0 else 0
+                if least <= len(row) < length:  # at least one EOS must fit
                     ids[filled, : len(row)] = row
                     num_prompt[filled] = len(prompt.ids)
                     filled += 1

@@ -32,7 +32,7 @@ from remask.pretrain.muon import Muon
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.tasks import TASKS
 
-MIX = {"wordmath": 0.4, "countdown": 0.2, "choice": 0.15, "pycode": 0.25}
+MIX = {"wordmath": 0.42, "choice": 0.28, "countdown": 0.18, "pycode": 0.12}
 _CHECKPOINT = "training.pt"
 
 

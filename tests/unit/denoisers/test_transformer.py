@@ -27,15 +27,15 @@ def test_the_norm_of_half_precision_is_taken_in_float32() -> None:
 def test_rotation_turns_halves_against_each_other() -> None:
     """Width 2, position 1: the angle is 1 radian; (1, 0) becomes (cos 1, sin 1)."""
     cos, sin = rotary_tables(2, 2, 10000.0, torch.device("cpu"))
-    x = torch.tensor([1.0, 0.0]).expand(1, 1, 2, 2)
+    x = torch.tensor([1.0, 0.0]).expand(1, 2, 1, 2)
     expected = [[1.0, 0.0], [math.cos(1), math.sin(1)]]
-    assert rotate(x, cos, sin)[0, 0].tolist() == [pytest.approx(row) for row in expected]
+    assert rotate(x, cos, sin)[0, :, 0].tolist() == [pytest.approx(row) for row in expected]
 
 
 def test_angles_fall_with_the_base() -> None:
     """Width 4, theta 100, position 3: angles 3 and 3 / sqrt(100) = 0.3."""
     cos, _ = rotary_tables(4, 4, 100.0, torch.device("cpu"))
-    assert cos[3].tolist() == pytest.approx([math.cos(3), math.cos(0.3)])
+    assert cos[3, 0].tolist() == pytest.approx([math.cos(3), math.cos(0.3)])
 
 
 def test_the_gate_comes_before_the_up_projection() -> None:
