@@ -18,6 +18,8 @@ from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import SettingsError
 from remask.values import Canvas
 
+_ADJUSTABLE = {"length", "steps", "block", "temperature", "threshold"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
@@ -32,31 +34,40 @@ class Preset:
 
     def for_task(self, task: str) -> "Preset":
         """Return the preset with the departures for `task` applied."""
-        changes: dict[str, Any] = dict(self.tasks.get(task, {}))
+        changes: Any = self.tasks.get(task, {})
+        if not isinstance(changes, Mapping) or not set(changes) <= _ADJUSTABLE:
+            raise SettingsError(
+                f"tasks.{task} in generation_config.json is {changes!r}; "
+                f"it may set {', '.join(sorted(_ADJUSTABLE))}."
+            )
         return replace(self, **changes)
 
     @staticmethod
     def read(config: Mapping[str, Any]) -> "Preset":
         """Return the preset in a generation_config.json; keys of other tools are left alone."""
-        known = {k: v for k, v in config.items() if k in Preset.__dataclass_fields__}
-        preset = Preset(**known)
+        preset = Preset(**{k: v for k, v in config.items() if k in Preset.__dataclass_fields__})
+        if not isinstance(preset.tasks, Mapping):
+            raise SettingsError(
+                f"tasks in generation_config.json is {preset.tasks!r}; give an object by task."
+            )
+        for name in preset.tasks:
+            preset.for_task(name)._check()
+        return preset._check()
+
+    def _check(self) -> "Preset":
         for name in ("length", "steps", "block"):
-            value = getattr(preset, name)
+            value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise SettingsError(
                     f"{name} in generation_config.json is {value!r}; give a whole number above 0."
                 )
         for name in ("temperature", "threshold"):
-            value = getattr(preset, name)
-            if not isinstance(value, int | float):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
                 raise SettingsError(
                     f"{name} in generation_config.json is {value!r}; give a number."
                 )
-        if not isinstance(preset.tasks, Mapping):
-            raise SettingsError(
-                f"tasks in generation_config.json is {preset.tasks!r}; give an object by task."
-            )
-        return preset
+        return self
 
 
 class Denoiser(Protocol):

@@ -75,7 +75,8 @@ class Guided(_Wrapped):
         """Return guided logits (M, V)."""
         conditional, blind = (self.inner.head(half) for half in rows.chunk(2, -1))
         guided = blind + (self.scale + 1) * (conditional - blind)
-        return guided.masked_fill(conditional == -torch.inf, -torch.inf)  # suppressed inside
+        suppressed = (conditional == -torch.inf) | (blind == -torch.inf)  # by a wrapper inside
+        return guided.masked_fill(suppressed, -torch.inf)
 
 
 @dataclass(frozen=True, eq=False)

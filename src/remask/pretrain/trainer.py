@@ -276,12 +276,18 @@ class Trainer:
             file.write(json.dumps(row) + "\n")
         self.say(json.dumps(row))
 
+    def _identity(self) -> str:
+        """Return all that decides the outcome of the run; where and how fast it runs does not."""
+        settings = asdict(self.settings)
+        for name in ("out", "workers", "device", "max_shard_bytes", "checkpoint_every"):
+            del settings[name]
+        return json.dumps(settings)
+
     def _checkpoint(self) -> None:
         path = self.settings.out / _CHECKPOINT
         state = {
             "step": self.step,
-            "shape": asdict(self.config),
-            "schedule": [self.settings.steps, self.settings.batch, self.settings.lr],
+            "run": self._identity(),
             "network": self.network.state_dict(),
             "average": self.average.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
@@ -295,10 +301,9 @@ class Trainer:
         if not path.exists():
             return
         state = torch.load(path, map_location=self.device, weights_only=True)
-        s = self.settings
-        if state["shape"] != asdict(self.config) or state["schedule"] != [s.steps, s.batch, s.lr]:
+        if state["run"] != self._identity():
             raise SettingsError(
-                f"out {s.out} holds a run of another size or schedule; repeat its command or "
+                f"out {self.settings.out} holds a run with other settings; repeat its command or "
                 "choose another folder."
             )
         self.step = state["step"]

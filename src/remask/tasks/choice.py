@@ -58,7 +58,7 @@ SIZES = {
     "medium": Size((4, 5), (3, 4), 2, 80, 62, 142, 64),
     "hard": Size((6, 7), (6, 7), 4, 96, 94, 178, 96),
 }
-DEPARTURE = 0.15
+DEPARTURE = 0.05
 PLAIN = (False, False, False, True)  # attempts at a wording that fits; the plainest comes last
 
 # In each tuple the first wording is the shortest: it is the one that always fits.

@@ -78,7 +78,7 @@ STEPS = (
 )
 RESTATED = ("{a} has {r}{u}.", "{a}: {r}.", "We know {a} has {r}{u}.", "{a}={r}.")
 CLOSINGS = ("#### {r}", "The answer is {r}.", "So the answer is {r}.", "Answer: {r}")
-DEPARTURE = 0.15
+DEPARTURE = 0.05
 ATTEMPTS = 4
 
 OPERATORS = {"more": "+", "fewer": "-", "times": "*", "twice": "*", "half": "/", "sum": "+"}

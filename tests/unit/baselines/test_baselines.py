@@ -120,6 +120,8 @@ def test_the_judges_prompt_is_the_papers() -> None:
         ("0", 0.0),
         ("I am 90% sure", 1.0),  # 90 / 10, clipped
         ("Score: 0.7, since 3 of 4 steps hold", 0.7),  # the first number
+        (".05", 0.05),  # no digit before the point
+        ("-0.5", 0.0),  # below 0, clipped
         ("Definitely correct.", None),
         ("", None),
     ],
@@ -167,6 +169,20 @@ def test_self_evaluation_asks_about_the_answer_and_reads_the_reply(
     assert set(seen) == {tokenizer.template.replace("{prompt}", asked)}
     assert score.value == 0.8
     assert score.forwards == model.forwards == 4
+
+
+def test_braces_in_a_question_and_an_answer_are_text(
+    scripted: Callable[..., Denoiser], tokenizer: Tokenizer, answer: Answer
+) -> None:
+    seen: list[str] = []
+    asking = replace(
+        judge(reciting(scripted, tokenizer, "1", seen)),
+        questions={"one": "Fill {answer}, {question}, {0} and {}"},
+    )
+    asking.score([replace(answer("a", item="one"), text="{question} {9}")])
+    start = "Q: Question: Fill {answer}, {question}, {0} and {}\n\nYour Answer: {question} {9}\n\n"
+    assert all(prompt.startswith(start) for prompt in seen)
+    assert seen
 
 
 def test_self_evaluation_without_a_number_is_absent_and_quotes_the_reply(

@@ -181,6 +181,16 @@ def test_stratified_trips_share_the_masking_fairly(by_place: ByPlace, answer: An
     assert trips.masked.sum(0).tolist() == [2] * 40
 
 
+def test_stratified_trips_do_not_all_fall_back_on_the_same_token(
+    by_place: ByPlace, answer: Answer
+) -> None:
+    """At 1e-9 each of 8 trips masks one of 8 tokens for want of another."""
+    settings = replace(ALL, mask_ratio=1e-9, mask_design="stratified", trips=8)
+    (trips,) = round_trips(by_place(places("a" * 8)), [answer("a" * 8)], settings)
+    assert trips.masked.sum(1).tolist() == [1] * 8
+    assert len({tuple(row) for row in trips.masked.tolist()}) > 1
+
+
 def test_a_rebuild_at_temperature_one_is_a_sample(by_place: ByPlace, answer: Answer) -> None:
     """1000 trips of one token against .5 .3 .2: chi-square, 2 degrees, below 13.8. Greedy: `a`."""
     odds = {"a": 0.5, "b": 0.3, "c": 0.2}
@@ -263,6 +273,17 @@ def test_forwards_are_what_the_model_was_asked(
     settings = ConsistencySettings(mask_ratio=1.0, trips=3, rebuild_steps=5)
     trips = round_trips(model, pool, settings)
     assert sum(t.forwards for t in trips) == counted.forwards == 4 * 3 * 5 * (1 + guided)
+
+
+@pytest.mark.parametrize(("ratio", "cost"), [(1.0, 6), (0.0, 0)])
+def test_steps_with_nothing_left_to_rebuild_cost_nothing(
+    by_place: ByPlace, answer: Answer, ratio: float, cost: int
+) -> None:
+    """Two tokens in five steps: 8 // 5 = 1, 6 // 5 = 1, 4 // 5 = 0 are left; twice 3 passes."""
+    model = Counted(by_place(places("a.")))
+    settings = replace(ALL, mask_ratio=ratio, rebuild_steps=5)
+    (trips,) = round_trips(model, [answer("a.")], settings)
+    assert trips.forwards == model.forwards == cost
 
 
 def test_an_answer_too_long_for_the_model_is_refused(llada: Denoiser, answer: Answer) -> None:

@@ -98,6 +98,28 @@ def test_a_single_trip_has_no_standard_error(core: Consistency, trips: RoundTrip
     assert score.value == pytest.approx(0.98)
 
 
+@pytest.mark.parametrize(("rows", "root"), [([0, 1], 1), ([0] * 4 + [1] * 4, 7)])
+def test_the_standard_error_is_over_the_trips_there_are(
+    core: Consistency, trips: RoundTrips, rows: list[int], root: int
+) -> None:
+    """The composites are .98 and .523333, once or four times each; the settings say 4 trips.
+
+    Half their gap d: two trips have a variance of 2 d^2 / 1 and an error of d; eight have a
+    variance of 8 d^2 / 7 and an error of d / sqrt(7).
+    """
+    made = replace(
+        trips,
+        masked=trips.masked[rows],
+        rebuilt=trips.rebuilt[rows],
+        texts=tuple(trips.texts[i] for i in rows),
+        confidence=tuple(trips.confidence[i] for i in rows),
+        logp=trips.logp[rows],
+        displacement=tuple(trips.displacement[i] for i in rows),
+    )
+    (score,) = replace(core, settings=ConsistencySettings(trips=4)).measure([made])
+    assert score.stderr == pytest.approx((0.98 - 0.5233333) / 2 / math.sqrt(root))
+
+
 def test_drift_is_reported_per_token_and_none_where_no_trip_masked_it(
     core: Consistency, trips: RoundTrips
 ) -> None:
@@ -123,6 +145,16 @@ def test_an_absent_metric_shares_out_its_weight(core: Consistency, trips: RoundT
     assert "number_retention" not in score.by_metric
     assert score.by_trip["number_retention"] == (None, None)
     assert score.value == pytest.approx(0.54375)
+
+
+def test_weights_on_an_absent_metric_alone_give_no_value_and_the_reason(
+    core: Consistency, trips: RoundTrips
+) -> None:
+    wordless = replace(trips, sample=replace(trips.sample, text="ab"), texts=("ab", "7 8"))
+    weights = {**dict.fromkeys(CORE, 0.0), "number_retention": 1.0}
+    (score,) = replace(core, weights=weights).measure([wordless])
+    assert (score.value, score.stderr) == (None, None)
+    assert score.reason == "no metric of positive weight has a value"
 
 
 def test_extra_metrics_are_reported_outside_the_composite(

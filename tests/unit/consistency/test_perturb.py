@@ -161,3 +161,23 @@ def test_uniform_ratios_are_uniform() -> None:
     """2000 draws: the Kolmogorov-Smirnov distance to U(0, 1) is below 0.0436 in 999 of 1000."""
     drawn = perturb.uniform_ratio(keys(2000))
     assert kstest(drawn.numpy(), "uniform").statistic < 0.0436
+
+
+def test_stratified_trips_draw_the_token_masked_for_want_of_another_anew() -> None:
+    """8 trips of one answer at 1e-9: one of 40 response tokens each, not the same in all."""
+    masked = stratify(1e-9, 8)
+    assert masked.sum(1).tolist() == [1] * 8
+    assert len(set(masked.int().argmax(1).tolist())) > 1
+
+
+def test_the_token_masked_for_want_of_another_belongs_to_the_canvas() -> None:
+    """20 rows at 1e-9, behind prompts of 2 and of 9 tokens: the same places of the canvas."""
+    ratio, phase = torch.full((20,), 1e-9), torch.zeros(20)
+    for design in (
+        lambda shape: perturb.independent(*rows([shape] * 20), ratio, keys(20)),
+        lambda shape: perturb.stratified(
+            *rows([shape] * 20), ratio, keys(20), keys(20, "stratify"), phase
+        ),
+    ):
+        short, long = (design((num_prompt, 40, 0))[:, num_prompt:] for num_prompt in (2, 9))
+        assert short.equal(long)

@@ -120,6 +120,15 @@ def test_an_answer_without_a_score_is_never_accepted_and_is_the_last_resort() ->
     assert (got.action, got.sample.number, got.score.value) == ("fallback", 0, None)
 
 
+def test_no_score_is_worth_less_than_any_score() -> None:
+    """Log-probabilities are scores too: -5 beats None, and None is not above -2."""
+    assert decide([None, -5.0]).sample.number == 1
+    assert decide([None, -1.5], threshold=-2).sample.number == 1
+    assert decide([None, None], threshold=-2).action == "fallback"
+    (best,) = best_of(Pool().draw, Table({"x": [None, -5.0]}), ["x"], 2)
+    assert best.sample.number == 1
+
+
 def test_best_of_takes_the_highest_score_and_the_first_of_equals() -> None:
     """No early exit: all three are drawn and paid for, 303 + 21."""
     pool = Pool()

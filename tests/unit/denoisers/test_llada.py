@@ -169,6 +169,8 @@ def test_fused_projections_come_back_from_hub_names_exactly(kv_heads: int, tied:
         ("block_type", "sequential"),
         ("activation_type", "swiglu"),
         ("rope", False),
+        ("bias_for_layer_norm", True),
+        ("clip_qkv", 8.0),
     ],
 )
 def test_a_setting_the_network_lacks_is_refused_by_name(name: str, value: object) -> None:

@@ -180,6 +180,15 @@ def test_a_broken_index_is_named(tmp_path: Path) -> None:
         load(folder, device="cpu")
 
 
+@pytest.mark.parametrize("listed", [["model.safetensors"], {"a": 3}, {"a": ["b"]}, None])
+def test_an_index_without_file_names_is_named(tmp_path: Path, listed: object) -> None:
+    folder = write_checkpoint(tmp_path, shards=2)
+    edit_json(folder / "model.safetensors.index.json", lambda i: i.update(weight_map=listed))
+    told = r"index\.json has no weight_map of file names; download it again\.$"
+    with pytest.raises(CheckpointError, match=told):
+        load(folder, device="cpu")
+
+
 def test_a_folder_without_config_is_no_checkpoint(folder: Path) -> None:
     (folder / "config.json").unlink()
     with pytest.raises(CheckpointError, match=r"config\.json does not exist"):
@@ -205,6 +214,32 @@ def test_a_special_id_that_is_no_id_is_named(folder: Path, name: str, value: obj
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("n_heads", 0, "n_heads as 0; it must be a whole number above 0."),
+        ("d_model", "32", "d_model as '32'; it must be a whole number above 0."),
+        ("rope_theta", None, "rope_theta as None; not a number."),
+        ("mask_token_id", 9999, "mask_token_id as 9999; it must be an id below 262."),
+        ("mask_token_id", -1, "mask_token_id as -1; it must be an id below 262."),
+        ("mask_token_id", True, "mask_token_id as True; it must be an id below 262."),
+        ("mask_token_id", 0, "0 as both mask_token_id and EOS."),
+    ],
+)
+def test_a_configuration_that_cannot_work_is_told_in_one_sentence(
+    folder: Path, name: str, value: object, told: str
+) -> None:
+    edit_json(folder / "config.json", lambda c: c.update({name: value}))
+    with pytest.raises(CheckpointError) as caught:
+        load(folder, device="cpu")
+    assert str(caught.value) == f"config.json gives {told}"
+
+
+def test_a_checkpoint_without_a_padding_token_pads_with_eos(folder: Path) -> None:
+    edit_json(folder / "config.json", lambda c: c.update(pad_token_id=None, eos_token_id=5))
+    assert load(folder, device="cpu").tokenizer.pad_id == 5
+
+
+@pytest.mark.parametrize(
     ("declared", "told"),
     [(["GPT2LMHeadModel"], "'GPT2LMHeadModel'; known are LLaDAModelLM"), ([], "'missing'")],
 )
@@ -220,7 +255,7 @@ def test_a_preset_that_cannot_work_is_named(folder: Path) -> None:
         load(folder, device="cpu")
 
 
-@pytest.mark.parametrize("model", ["nowhere", "./no/folder", "/no/folder", "~/model", "a/b/c"])
+@pytest.mark.parametrize("model", ["", "nowhere", "./no/folder", "/no/folder", "~/model", "a/b/c"])
 def test_what_is_neither_folder_nor_hub_id_is_refused_without_a_download(
     model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -271,7 +306,7 @@ def test_an_unknown_dtype_is_named_with_the_known_ones(folder: Path, dtype: str)
         load(folder, device="cpu", dtype=dtype)
 
 
-@pytest.mark.parametrize("device", ["gpu", "", "cpu:x", "tpu0"])
+@pytest.mark.parametrize("device", ["gpu", "", "cpu:x", "tpu0", "xpu", "meta"])
 def test_an_unknown_device_is_named_with_the_known_ones(folder: Path, device: str) -> None:
     with pytest.raises(
         SettingsError, match=f"device '{device}' is unknown; use auto, cpu, cuda or mps"

@@ -1,5 +1,7 @@
 """Presets: how a model likes to be sampled."""
 
+import re
+
 import pytest
 
 from remask.denoisers.base import Preset
@@ -19,7 +21,17 @@ def test_departures_of_a_task_apply_to_that_task_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["length", "steps", "block"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, "32", None])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "32", None, True])
 def test_a_count_that_is_no_count_is_named(name: str, value: object) -> None:
     with pytest.raises(SettingsError, match=f"{name} in generation_config.json is {value!r}"):
+        Preset.read({name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("temperature", "hot"), ("temperature", None), ("threshold", None), ("tasks", [1])],
+)
+def test_what_is_neither_a_number_nor_departures_by_task_is_named(name: str, value: object) -> None:
+    told = re.escape(f"{name} in generation_config.json is {value!r}; give ")
+    with pytest.raises(SettingsError, match=told):
         Preset.read({name: value})

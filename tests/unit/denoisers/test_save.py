@@ -9,8 +9,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from remask.denoisers.load import load
 from remask.denoisers.save import save, write_text
-from remask.testing import tiny_tokenizer
+from remask.testing import tiny_tokenizer, write_checkpoint
 
 TENSORS = {name: torch.full((256,), float(i)) for i, name in enumerate("abcde")}  # 1 KiB each
 
@@ -115,3 +116,18 @@ def test_interrupted_weights_leave_the_old_ones_whole(
     with pytest.raises(OSError, match="No space left"):
         write(tmp_path, max_shard_bytes=10_000)
     assert same(load_file(tmp_path / "model.safetensors"), TENSORS)
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 1), (1, 3), (5, 2)])
+def test_a_checkpoint_written_over_another_replaces_it(
+    tmp_path: Path, before: int, after: int
+) -> None:
+    """Neither an old index nor an old file may lead back to the old weights."""
+    fresh = write_checkpoint(tmp_path / "fresh", shards=after, seed=2)
+    for shards, seed in ((before, 1), (after, 2)):
+        write_checkpoint(tmp_path / "again", shards=shards, seed=seed)
+    names = sorted(path.name for path in (tmp_path / "again").iterdir())
+    assert names == sorted(path.name for path in fresh.iterdir())
+    tokens = torch.arange(262)
+    one, other = (load(tmp_path / n, device="cpu").embed(tokens) for n in ("fresh", "again"))
+    assert torch.equal(one, other)

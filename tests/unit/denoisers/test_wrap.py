@@ -112,6 +112,15 @@ def test_guidance_can_be_suppressed_too() -> None:
     assert both.forwards_per_call == 2
 
 
+def test_what_is_suppressed_inside_guidance_stays_so() -> None:
+    """Minus infinity on both sides, whose difference is NaN. Token 10: 1 + (1 + 1) 2 = 5."""
+    guided = Guided(Suppressed(ScriptedDenoiser(script=seeing), ids=(EOS,)), scale=1.0)
+    logits = logits_of(guided, canvas_of(([20, 21], [MASK, 30])))
+    assert not logits.isnan().any()
+    assert (logits[:, :, EOS] == -torch.inf).all()
+    assert logits[0, :, 10].tolist() == [5.0] * 4
+
+
 def test_passes_are_counted_per_row() -> None:
     """A batch of two, then one of three: 5; under guidance each row is passed twice: 10."""
     one, three = ([20], [MASK]), [([20], [MASK])] * 3

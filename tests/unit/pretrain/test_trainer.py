@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -150,6 +152,25 @@ def test_worker_processes_give_the_same_batches_in_order(corpus: Corpus) -> None
         assert np.array_equal(one.num_prompt, other.num_prompt)
 
 
+def test_a_stream_left_early_ends(corpus: Corpus, tmp_path: Path) -> None:
+    """Four batches are made ahead and the fifth waits for a reader who has left: all must end.
+
+    The pause lets it come to that; a reader who left at once would find nobody waiting yet.
+    """
+    tokenizer = tmp_path / "tokenizer.json"
+    tokenizer.write_text(corpus.tokenizer)
+    script = (
+        "import pathlib, sys, time\n"
+        "from remask.pretrain.corpus import Corpus\n"
+        "text = pathlib.Path(sys.argv[1]).read_text()\n"
+        "corpus = Corpus(mix={'wordmath': 1.0}, batch=1, seed=0, tokenizer=text)\n"
+        "for rows in corpus.stream(0, 1000, workers=1):\n"
+        "    time.sleep(0.5)\n"
+        "    break\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tokenizer)], check=True, timeout=60)
+
+
 def test_every_training_row_is_of_the_train_split(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +237,16 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
         assert all(torch.equal(v, resumed[part][k]) for k, v in whole[part].items())
     weights = [(f / "model" / "model.safetensors").read_bytes() for f in (finished, tmp_path)]
     assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"width": 32}, {"layers": 2}, {"steps": 8}, {"batch": 8}, {"lr": 0.1}]
+)
+def test_a_run_of_another_size_or_schedule_is_not_resumed(
+    finished: Path, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(SettingsError, match="holds a run of another size or schedule"):
+        Trainer(toy(finished, **changes), say=lambda line: None)
 
 
 def test_a_finished_run_has_nothing_left_to_do(finished: Path) -> None:

@@ -327,3 +327,21 @@ def test_batches_hold_every_row_once_and_stay_within_the_budget() -> None:
 
 def test_no_prompts_give_no_samples(llada: Denoiser, tokenizer: Tokenizer) -> None:
     assert sample(llada, [], settings(4), items=[]) == []
+
+
+def test_steps_with_nothing_left_to_reveal_cost_nothing(by_place: ByPlace) -> None:
+    """Two tokens in four steps: one in each of the first two, and the model is asked no more."""
+    model = Counted(by_place([{"a": 0.9, "b": 0.1}, {".": 0.8, "b": 0.2}]))
+    (got,) = write(model, ["p"], settings(2, steps=4))
+    assert got.forwards == model.forwards == 2
+
+
+def test_a_token_thrown_away_after_the_end_has_neither_step_nor_probability(
+    by_place: ByPlace, ids: Ids
+) -> None:
+    """`a.b.` ends at place 1: `b` becomes EOS; the EOS after it was written, in the last step."""
+    sure = [("a", 0.9), (".", 0.8), ("b", 0.7), (".", 0.6)]
+    (got,) = write(by_place([{letter: p, "x": 1 - p} for letter, p in sure]), ["p"], settings(4))
+    assert got.canvas == ids("a...")
+    assert got.steps == (0, 1, -1, 3)
+    assert got.probs == pytest.approx((0.9, 0.8, 1.0, 0.6))
