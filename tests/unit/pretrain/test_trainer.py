@@ -245,7 +245,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
 def test_a_run_of_another_size_or_schedule_is_not_resumed(
     finished: Path, changes: dict[str, Any]
 ) -> None:
-    with pytest.raises(SettingsError, match="holds a run of other settings"):
+    with pytest.raises(SettingsError, match="holds a run with other settings"):
         Trainer(toy(finished, **changes), say=lambda line: None)
 
 
