@@ -25,13 +25,18 @@ SCORER = {
     "sampling", "denoisers.base", "denoisers.tokenizer", "values", "answers", "errors", "rng",
 }  # fmt: skip
 ROOMS = {"decide", "tasks", "consistency", "baselines", "sampling"} | DENOISERS | GROUND
-TOP = {"studies", "pretrain", "jobs", "demo", "testing"}
+TOP = {"api", "studies", "pretrain", "jobs", "demo", "doctor", "options", "paint", "testing"}
 
 ALLOWED: dict[str, set[str]] = {
     "cli": ROOMS | TOP | {"remask"},
     "remask": ROOMS | TOP,
-    "demo": ROOMS | {"studies"},
-    "jobs": ROOMS | {"studies"},
+    "demo": ROOMS | {"studies", "paint"},
+    "jobs": ROOMS | {"api", "tables"},
+    "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"},
+    "doctor": {"denoisers.llada", "denoisers.load", "errors"},
+    "paint": {"denoisers.tokenizer", "values"},
+    "tables": {"records", "errors"},
+    "api": ROOMS - {"baselines"},
     "pretrain": ROOMS,
     "studies": ROOMS,
     "decide": {"values", "errors", "records", "sampling"},
@@ -46,14 +51,15 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.transformer": {"values", "errors"},
     "denoisers.base": {"denoisers.tokenizer", "values", "errors"},
     "denoisers.tokenizer": {"errors"},
-    "testing": {"denoisers.base", "denoisers.tokenizer", "values", "rng", "errors"},
+    "testing": {"denoisers.base", "denoisers.tokenizer", "denoisers.llada", "denoisers.save"}
+    | {"sampling", "values", "rng", "errors"},
     "records": {"errors"},
     "answers": {"errors"},
     "values": {"errors"},
     "rng": {"errors"},
     "errors": set(),
 }
-WITHOUT_TORCH = {"tasks", "answers", "records", "errors"}
+WITHOUT_TORCH = {"tasks", "tables", "answers", "records", "errors"}
 HEAVY = {
     "sentence_transformers", "matplotlib", "ray", "fastapi", "peft", "accelerate", "datasets",
     "pyarrow", "sklearn", "transformers",

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from remask.api import (
         bring,
-        consistency,
         sample,
         sample_many,
         score,
@@ -40,7 +39,6 @@ _HOMES = {
     "score_many": "api",
     "solve": "api",
     "solve_many": "api",
-    "consistency": "api",
     "task": "tasks",
     "Consistency": "consistency.estimator",
     "ConsistencySettings": "consistency.cycle",
@@ -72,7 +70,6 @@ __all__ = [
     "SelfEvaluation",
     "best_of",
     "bring",
-    "consistency",
     "load",
     "majority_vote",
     "reject",

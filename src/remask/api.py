@@ -11,13 +11,12 @@ results are the same.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from remask.answers import extract_choice, extract_number
 from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
-from remask.decide.rejection import reject
+from remask.decide.rejection import Watch, reject
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.sampler import SamplerSettings
@@ -188,6 +187,7 @@ def solve(
     threshold: float | None = None,
     budget: int = 10,
     seed: int = 0,
+    watch: Watch = lambda sample, score: None,
 ) -> Decision:
     """Return the first answer whose score exceeds the threshold, or the best within the budget."""
     return solve_many(
@@ -201,6 +201,7 @@ def solve(
         threshold=threshold,
         budget=budget,
         seed=seed,
+        watch=watch,
     )[0]
 
 
@@ -216,8 +217,12 @@ def solve_many(
     threshold: float | None = None,
     budget: int = 10,
     seed: int = 0,
+    watch: Watch = lambda sample, score: None,
 ) -> list[Decision]:
-    """Return a decision per prompt; prompts that have their answer leave the batch."""
+    """Return a decision per prompt; prompts that have their answer leave the batch.
+
+    `watch` is told of every attempt as it comes.
+    """
     sampler = sampler or SamplerSettings.of(model.preset.for_task(kind))
     if sampler.temperature == 0 and budget > 1:
         raise SettingsError(
@@ -233,6 +238,6 @@ def solve_many(
         return sample_ids(model, ids, sampler, items=items, number=number, seed=seed)
 
     limit = model.preset.for_task(kind).threshold if threshold is None else threshold
-    decided = reject(draw, scorer, list(asked), threshold=limit, budget=budget)
+    decided = reject(draw, scorer, list(asked), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decided}
-    return [replace(by_item[item_of(prompt)]) for prompt in prompts]
+    return [by_item[item_of(prompt)] for prompt in prompts]

@@ -6,6 +6,7 @@ standard output, progress to standard error; under --json standard output holds 
 """
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -20,7 +21,7 @@ from remask.errors import InputError, RemaskError
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
-    from remask.values import Sample, Score
+    from remask.values import Decision, Sample, Score
 
 app = typer.Typer(
     name="remask",
@@ -71,7 +72,7 @@ def solve(
     """Answer a prompt, resampling until an answer is stable."""
     opt.require_model(model)
     asked = opt.question(prompt, task, level, kind, seed)
-    from remask import api, jobs, paint
+    from remask import api, paint
 
     settings = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
     denoiser = _load(model, device, dtype)
@@ -79,34 +80,25 @@ def solve(
     sampler = opt.sampler(
         denoiser, asked, temperature=temperature, steps=steps, length=length, block=block
     )
-    scorer = api.consistency(
-        denoiser, kind=asked.kind, settings=settings, metrics=metrics, seed=seed
-    )
+    extract = api.reader(asked.kind).extract
 
     def watch(sample: "Sample", score: "Score") -> None:
         if not as_json:
-            paint.show_attempt(sample, score, limit, scorer.extract(sample.text))
+            paint.show_attempt(sample, score, limit, extract(sample.text))
 
     if asked.problem is not None and not as_json:
         paint.show_question(asked.prompt, asked.problem.id)
-    watched = jobs.Watched(scorer=scorer, watch=watch)
-    decision = jobs.solve(
-        denoiser, asked.prompt, watched, sampler=sampler, threshold=limit, budget=budget, seed=seed
-    )
-    found, graded = scorer.extract(decision.sample.text), asked.grade(decision.sample.text)
+    decision = api.solve(
+        denoiser, asked.prompt, kind=asked.kind, sampler=sampler, settings=settings,
+        metrics=metrics, threshold=limit, budget=budget, seed=seed, watch=watch,
+    )  # fmt: skip
+    graded = asked.grade(decision.sample.text)
     if not as_json:
-        paint.show_decision(decision, found, graded)
+        paint.show_decision(decision, extract(decision.sample.text), graded)
         return
-    settled = _scored(decision.sample.text, decision.score, limit, scorer.extract)
-    attempts = [
-        {"number": s.number, **_scored(s.text, v, limit, scorer.extract)}
-        | {"forwards": s.forwards + v.forwards}
-        for s, v in decision.attempts
-    ]
     _print_json(
-        {"model": model, "prompt": asked.prompt, **settled, **graded, "threshold": limit}
-        | {"action": decision.action, "reason": decision.reason, "attempts": attempts}
-        | {"forwards": decision.forwards, "sampler": asdict(sampler), "seed": seed}
+        {"model": model, "prompt": asked.prompt, **_decided(decision, limit, extract)}
+        | {**graded, "threshold": limit, "sampler": asdict(sampler), "seed": seed}
         | {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
     )
 
@@ -358,7 +350,11 @@ def _load(model: str, device: str, dtype: str) -> "Denoiser":
 
 
 def _limit(denoiser: "Denoiser", asked: opt.Question, threshold: float | None) -> float:
-    return denoiser.preset.for_task(asked.kind).threshold if threshold is None else threshold
+    if threshold is None:
+        return denoiser.preset.for_task(asked.kind).threshold
+    if not math.isfinite(threshold):
+        raise opt.UsageError(f"--threshold {threshold} is not a finite number")
+    return threshold
 
 
 def _scored(
@@ -375,6 +371,23 @@ def _scored(
         "metrics": dict(score.by_metric),
         "trusted": trusted(score, limit),
         **({"error": score.reason} if score.value is None else {}),
+    }
+
+
+def _decided(
+    decision: "Decision", limit: float, extract: Callable[[str], str | None]
+) -> dict[str, Any]:
+    """Return a decision and its attempts as JSON has them."""
+    attempts = [
+        {"number": sample.number, **_scored(sample.text, score, limit, extract)}
+        | {"forwards": sample.forwards + score.forwards}
+        for sample, score in decision.attempts
+    ]
+    return _scored(decision.sample.text, decision.score, limit, extract) | {
+        "action": decision.action,
+        "reason": decision.reason,
+        "attempts": attempts,
+        "forwards": decision.forwards,
     }
 
 
@@ -396,7 +409,8 @@ def main() -> None:
         command = error.ctx.command_path if error.ctx else "remask"
         _fail(f"{error.format_message().rstrip('.')}; see {command} --help.", 2)
     except OSError as error:
-        _fail(f"cannot use {error.filename}: {error.strerror}.", 1)
+        where = f"cannot use {error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}.", 1)
     except (typer.Abort, KeyboardInterrupt):
         code = 130
     if code == 130:

@@ -20,28 +20,43 @@ def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """Yield every row; a broken line is an error that names its number."""
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise RecordError(
-                    f"{path} line {number} is not valid JSON ({error.msg})."
-                ) from None
-            if not isinstance(row, dict):
-                raise RecordError(f"{path} line {number} is no JSON object.")
-            yield row
+            if line.strip():
+                yield _row(line, f"{path} line {number}")
 
 
-def recover(path: Path) -> int:
-    """Cut off a half-written last line, as a kill leaves it, and return how many rows remain."""
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    """Return one line as an object, or raise saying where and why it is none."""
+    try:
+        row = json.loads(line.decode("utf-8"), parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{where} is not valid UTF-8 ({error.reason}); re-encode it.") from None
+    except RecursionError:
+        raise RecordError(f"{where} is nested too deeply to be read.") from None
+    except ValueError as error:
+        reason = str(error).split(": line ")[0]
+        raise RecordError(f"{where} is not valid JSON ({reason}).") from None
+    if not isinstance(row, dict):
+        raise RecordError(f"{where} is no JSON object.")
+    return row
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number there")
+
+
+def recover(path: Path, group: int = 1) -> int:
+    """Cut off what a kill left unfinished, and return how many groups of rows remain.
+
+    Unfinished are a half-written last line and, where rows come in groups, a group that is not
+    whole.
+    """
     if not path.exists():
         return 0
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        with path.open("r+b") as file:
-            file.truncate(whole)
-    return data[:whole].count(b"\n")
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith(b"\n")]
+    groups = len(whole) // group
+    with path.open("r+b") as file:
+        file.truncate(sum(map(len, whole[: groups * group])))
+    return groups

@@ -49,4 +49,7 @@ def sentence_encoder(device: str) -> SentenceEncoder:
         source = str(get_model_path())
     except ImportError:
         source = HUB_ID
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # a second of loading needs no bar of its own
     return SentenceEncoder(SentenceTransformer(source, device=device))

@@ -10,10 +10,17 @@ from remask.errors import SettingsError
 from remask.values import Decision, Sample, Score, Scorer
 
 Draw = Callable[[Sequence[str], int], list[Sample]]  # items, sample number -> a sample of each
+Watch = Callable[[Sample, Score], None]  # told of every attempt as it comes
 
 
 def reject(
-    draw: Draw, scorer: Scorer, items: Sequence[str], *, threshold: float = 0.75, budget: int = 10
+    draw: Draw,
+    scorer: Scorer,
+    items: Sequence[str],
+    *,
+    threshold: float = 0.75,
+    budget: int = 10,
+    watch: Watch = lambda sample, score: None,
 ) -> list[Decision]:
     """Return a decision per item: Algorithm 1, Manifold-Guided Rejection Sampling.
 
@@ -28,6 +35,7 @@ def reject(
         if not waiting:
             break
         for item, attempt in zip(waiting, _attempt(draw, scorer, waiting, number), strict=True):
+            watch(*attempt)
             attempts[item].append(attempt)
             if _value(attempt[1]) > threshold:
                 accepted.add(item)

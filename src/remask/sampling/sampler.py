@@ -35,7 +35,7 @@ class SamplerSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        if self.length < 1 or self.length % self.block:
+        if self.length < 1 or self.block < 1 or self.length % self.block:
             raise SettingsError(
                 f"length {self.length} is no multiple of block {self.block}; adjust one."
             )

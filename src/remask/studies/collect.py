@@ -64,7 +64,7 @@ def collect(
         sampler=settings.sampler or sampler_settings(denoiser, task, level),
     )
     _manifest(denoiser, settings, out)
-    done = records.recover(out) // settings.samples
+    done = records.recover(out, settings.samples)
     progress(done)
     for start in range(done, settings.problems, settings.chunk):
         stop = min(start + settings.chunk, settings.problems)

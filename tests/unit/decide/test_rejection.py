@@ -174,3 +174,32 @@ def test_a_budget_below_one_is_refused() -> None:
 def test_no_items_give_no_decisions() -> None:
     assert reject(Pool().draw, Table({}), []) == []
     assert majority_vote(Pool().draw, extract_number, [], 2) == []
+
+
+def test_every_attempt_is_shown_as_it_comes() -> None:
+    shown: list[tuple[int, float | None]] = []
+    (decision,) = reject(
+        lambda items, number: [_sample(items[0], number)],
+        _Fixed([0.2, 0.9]),
+        ["a"],
+        threshold=0.5,
+        watch=lambda sample, score: shown.append((sample.number, score.value)),
+    )
+    assert shown == [(0, 0.2), (1, 0.9)]
+    assert decision.action == "accept"
+
+
+def _sample(item: str, number: int) -> Sample:
+    return Sample(
+        item=item, number=number, prompt=(1,), canvas=(2,), num_response=1, text=str(number)
+    )
+
+
+class _Fixed:
+    name = "fixed"
+
+    def __init__(self, values: list[float]) -> None:
+        self.values = iter(values)
+
+    def score(self, samples: Sequence[Sample]) -> list[Score]:
+        return [Score(value=next(self.values)) for _ in samples]

@@ -1,0 +1,197 @@
+"""Work that takes long, reports as it goes and can be interrupted: a file of answers, a solution.
+
+Scoring a file: results are appended to OUT.part, one line per batch, each on the disk before the
+next batch begins; the same command continues after the last whole line. OUT itself appears in one
+move when every row has its result. A row's draws are keyed by its `id`, or by its prompt where
+there is none, so a score depends neither on batches nor on interruptions.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from remask import api, records
+from remask.consistency.cycle import ConsistencySettings
+from remask.denoisers.base import Denoiser
+from remask.errors import DenoiserError, InputError, RecordError
+from remask.sampling.sampler import check_length
+from remask.tables import ADDED, Table, read_table
+from remask.values import Sample, Score, Scorer
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSettings:
+    """How the answers of a file are scored; results under other settings are never mixed."""
+
+    model: str
+    dtype: str = "float32"
+    kind: str = "number"
+    metrics: Literal["paper", "core"] = "paper"
+    consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
+    prompt_column: str = "prompt"
+    answer_column: str = "answer"
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoreJob:
+    """A file to be scored, and how far an earlier run came."""
+
+    table: Table
+    out: Path
+    settings: ScoreSettings
+    results: list[Row]  # of the first rows
+
+    @property
+    def part(self) -> Path:
+        """The file that holds the results until all are there."""
+        return _part(self.out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSummary:
+    """What a finished job amounts to."""
+
+    rows: int
+    failed: int
+    forwards: int  # of all rows, those of earlier runs included
+    resumed: int  # rows that an earlier run had scored
+    first_error: str = ""
+
+
+def prepare(source: Path, out: Path, settings: ScoreSettings) -> ScoreJob:
+    """Return the job, begun or continued; refuse bad files before a model is loaded."""
+    api.reader(settings.kind)
+    if out.exists():
+        raise RecordError(f"{out} exists already; remove it or choose another file.")
+    table = read_table(source)
+    _check_columns(table, source, settings)
+    table.check(out)
+    with source.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    asked = json.loads(json.dumps({"input": digest, **asdict(settings)}))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    return ScoreJob(table=table, out=out, settings=settings, results=_begin(_part(out), asked))
+
+
+def score_file(
+    denoiser: Denoiser,
+    job: ScoreJob,
+    *,
+    batch: int = 32,
+    progress: Callable[[int, int], None] = lambda done, forwards: None,
+) -> ScoreSummary:
+    """Score the rows that are left, write the output file and return what came of it.
+
+    `progress` is told how many rows are done and the forward passes this run has spent.
+    """
+    s, rows, results = job.settings, job.table.rows, [*job.results]
+    scorer = api.consistency(
+        denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, seed=s.seed
+    )
+    forwards = 0
+    progress(len(results), forwards)
+    while len(results) < len(rows):
+        some = rows[len(results) : len(results) + batch]
+        scored = _score_rows(denoiser, scorer, some, s)
+        records.append(job.part, [{"rows": scored}])
+        results += scored
+        forwards += sum(row["remask_forwards"] for row in scored)
+        progress(len(results), forwards)
+    job.table.write(job.out, results)
+    job.part.unlink()
+    errors = [row["remask_error"] for row in results if row["remask_error"] is not None]
+    return ScoreSummary(
+        rows=len(rows),
+        failed=len(errors),
+        forwards=sum(row["remask_forwards"] for row in results),
+        resumed=len(job.results),
+        first_error=errors[0] if errors else "",
+    )
+
+
+def _part(out: Path) -> Path:
+    return out.with_name(out.name + ".part")
+
+
+def _check_columns(table: Table, source: Path, settings: ScoreSettings) -> None:
+    taken = [name for name in ADDED if name in table.columns]
+    if taken:
+        raise InputError(f"{source} has a column {taken[0]} already; rename or drop it.")
+    for name in (settings.prompt_column, settings.answer_column):
+        if table.rows and name not in table.columns:
+            listed = ", ".join(table.columns)
+            raise InputError(f"{source} has no column {name!r}; it has {listed}.")
+
+
+def _begin(part: Path, asked: Row) -> list[Row]:
+    """Return the results an interrupted run left, or begin the file with what is asked."""
+    records.recover(part)
+    lines = list(records.read(part)) if part.exists() else []
+    if len(lines) < 2:  # nothing was scored, so nothing is lost
+        part.unlink(missing_ok=True)
+        records.append(part, [{"asked": asked}])
+        return []
+    found = lines[0].get("asked", {})
+    other = [name for name in asked if found.get(name) != asked[name]]
+    if other:
+        raise RecordError(
+            f"{part} was begun with another {' and '.join(other)}; "
+            "repeat the earlier command to continue it, or remove the file."
+        )
+    return [row for line in lines[1:] for row in line["rows"]]
+
+
+def _score_rows(
+    denoiser: Denoiser, scorer: Scorer, rows: Sequence[Row], settings: ScoreSettings
+) -> list[Row]:
+    """Return one result per row; a row that cannot be scored says why."""
+    brought = [_bring(denoiser, row, settings) for row in rows]
+    scores = iter(_scores(scorer, [s for s in brought if isinstance(s, Sample)]))
+    return [_result(next(scores) if isinstance(s, Sample) else s) for s in brought]
+
+
+def _bring(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | str:
+    """Return the row's answer, or the sentence that says why it cannot be scored."""
+    prompt, answer = row.get(settings.prompt_column), row.get(settings.answer_column)
+    for name, value in ((settings.prompt_column, prompt), (settings.answer_column, answer)):
+        if not isinstance(value, str):
+            return f"{name} is {'missing' if value is None else type(value).__name__}, not text."
+    item = None if row.get("id") is None else str(row["id"])
+    try:
+        sample = api.bring(denoiser, str(prompt), str(answer), item=item)
+        check_length(denoiser, len(sample.prompt), len(sample.canvas))
+    except InputError as error:
+        return str(error)
+    return sample
+
+
+def _scores(scorer: Scorer, samples: Sequence[Sample]) -> list[Score | str]:
+    """Return the scores; where the model breaks on a batch, only the answers that break it fail."""
+    if not samples:
+        return []
+    try:
+        return [*scorer.score(samples)]
+    except DenoiserError as error:
+        if len(samples) == 1:
+            return [str(error)]
+        return [score for sample in samples for score in _scores(scorer, [sample])]
+
+
+def _result(score: Score | str) -> Row:
+    """Return the added columns of one row, rounded to what survives another batch."""
+    if isinstance(score, str):
+        return dict(zip(ADDED, (None, None, None, None, 0, score), strict=True))
+    metrics = {name: round(value, 6) for name, value in score.by_metric.items()}
+    drift = [_rounded(d) for d in score.drift]
+    values = (_rounded(score.value), _rounded(score.stderr), metrics, drift, score.forwards)
+    return dict(zip(ADDED, (*values, score.reason or None), strict=True))
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

@@ -1,0 +1,224 @@
+"""The options of the command line, each declared once, and what they mean together.
+
+A flag is the settings field of the same name with hyphens; its help line is here and nowhere else.
+Torch is imported inside functions only: `remask --help` must answer at once.
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from remask.errors import InputError
+
+if TYPE_CHECKING:
+    from remask.consistency.cycle import ConsistencySettings
+    from remask.denoisers.base import Denoiser
+    from remask.sampling.sampler import SamplerSettings
+    from remask.tasks.base import Problem, Task
+
+MetricSet = Literal["paper", "core"]
+MaskDesign = Literal["independent", "stratified"]
+AnswerKind = Literal["number", "choice", "code", "text", "wordmath", "countdown", "pycode"]
+SplitName = Literal["train", "validation", "test"]
+PrecisionName = Literal["auto", "float32", "bfloat16", "float16"]
+
+
+def _option(help_line: str, *names: str, least: float | None = None) -> typer.models.OptionInfo:
+    made: typer.models.OptionInfo = typer.Option(*names, help=help_line, min=least)
+    return made
+
+
+Model = Annotated[
+    str, _option("The model: tiny (the embedded one), a folder, or a hub id.", "--model", "-m")
+]
+Device = Annotated[str, _option("auto, cpu, cuda or cuda:N.")]
+Precision = Annotated[PrecisionName, _option("Number format; auto is bfloat16 on CUDA.", "--dtype")]
+Json = Annotated[bool, _option("Print JSON on standard output and nothing else.", "--json")]
+JsonLines = Annotated[bool, _option("Print JSON lines instead of sentences.", "--json")]
+Seed = Annotated[int, _option("Seed of every random draw.")]
+ProblemSeed = Annotated[
+    int, _option("Seed of every random draw; with --task also the number of the problem.")
+]
+
+Prompt = Annotated[str | None, typer.Argument(help="The question, as text.")]
+Answer = Annotated[str | None, typer.Argument(help="The answer, as text; - reads it from stdin.")]
+AnswerText = Annotated[str | None, _option("The answer, as text.", "--answer")]
+AnswerFile = Annotated[Path | None, _option("A file that holds the answer; - is stdin.")]
+TaskName = Annotated[
+    str, _option("Draw a test problem of wordmath, countdown, choice or pycode.", "--task")
+]
+RequiredTask = Annotated[str, _option("wordmath, countdown, choice or pycode.", "--task")]
+Level = Annotated[str, _option("Level of the task, as in easy or hard; the first by default.")]
+Split = Annotated[SplitName, _option("Which problems of the task.")]
+Kind = Annotated[
+    AnswerKind | None,
+    _option("How to read the final result: number by default, or as --task does."),
+]
+
+Temperature = Annotated[
+    float | None, _option("Noise of sampling; the model's preset by default.", least=0)
+]
+Steps = Annotated[int | None, _option("Sampling steps; the preset by default.", least=1)]
+Length = Annotated[int | None, _option("Tokens of the canvas; the preset by default.", least=1)]
+Block = Annotated[int | None, _option("Tokens written at a time; the preset by default.", least=1)]
+
+Trips = Annotated[int, _option("Round trips per answer.")]
+RebuildSteps = Annotated[int, _option("Denoising steps of a round trip.")]
+MaskRatio = Annotated[str, _option("Share of tokens masked again, 0 to 1, or uniform.")]
+Design = Annotated[MaskDesign, _option("How the masked tokens are chosen.", "--mask-design")]
+RebuildTemperature = Annotated[float, _option("Noise of the rebuild; 0 is greedy.")]
+Metrics = Annotated[
+    MetricSet, _option("paper needs the extra `semantic`; core does without a sentence encoder.")
+]
+Threshold = Annotated[float | None, _option("A score above it is trusted; the preset by default.")]
+Budget = Annotated[int, _option("Most answers to draw.")]
+
+Out = Annotated[Path, _option("The file to write.", "--out", "-o")]
+OutFolder = Annotated[Path, _option("The folder to write into.", "--out", "-o")]
+Source = Annotated[Path, typer.Argument(help="Rows to score, .jsonl or .parquet.")]
+PromptColumn = Annotated[str, _option("Column with the question.")]
+AnswerColumn = Annotated[str, _option("Column with the answer.")]
+Batch = Annotated[int, _option("Rows between two writes to disk.", least=1)]
+Problems = Annotated[int, _option("How many problems.", least=1)]
+Samples = Annotated[int, _option("Answers drawn per problem.", least=1)]
+Scored = Annotated[int, _option("How many of them are verified by round trips.", least=0)]
+
+
+# What every usage mistake descends from; typer exports only this child of it.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+def share(text: str) -> float | Literal["uniform"]:
+    """Return a mask ratio as the settings want it."""
+    if text == "uniform":
+        return "uniform"
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--mask-ratio {text!r} is neither a number nor uniform") from None
+
+
+def shares(text: str) -> dict[str, float]:
+    """Return {"wordmath": 0.4, ...} from "wordmath=0.4,..."."""
+    try:
+        pairs = [part.split("=") for part in text.split(",") if part]
+        return {name.strip(): float(value) for name, value in pairs}
+    except ValueError:
+        message = f"--mix {text!r} is not of the form wordmath=0.4,choice=0.6"
+        raise UsageError(message) from None
+
+
+def require_model(model: str) -> None:
+    """Refuse a command without a model: none is the obvious one."""
+    if not model:
+        raise UsageError(
+            "no model is named: add --model tiny for the embedded one, --model FOLDER, "
+            "or --model with a hub id such as GSAI-ML/LLaDA-8B-Instruct"
+        )
+
+
+def consistency(
+    mask_ratio: str,
+    mask_design: MaskDesign,
+    trips: int,
+    rebuild_steps: int,
+    rebuild_temperature: float,
+) -> "ConsistencySettings":
+    """Return the settings of the round trips."""
+    from remask.consistency.cycle import ConsistencySettings
+
+    return ConsistencySettings(
+        mask_ratio=share(mask_ratio),
+        mask_design=mask_design,
+        trips=trips,
+        rebuild_steps=rebuild_steps,
+        rebuild_temperature=rebuild_temperature,
+    )
+
+
+class Question(NamedTuple):
+    """What is asked: a prompt of the user's, or a problem drawn from a task."""
+
+    prompt: str
+    kind: str
+    task: "Task | None" = None
+    problem: "Problem | None" = None
+
+    def grade(self, text: str) -> dict[str, Any]:
+        """Return what is known of an answer's truth: nothing, for a prompt of the user's."""
+        if self.task is None or self.problem is None:
+            return {}
+        right = self.task.grade(self.problem, text)
+        return {
+            "id": self.problem.id,
+            "gold": self.problem.gold,
+            "right": right,
+            "process_ok": right and self.task.process_ok(self.problem, text),
+        }
+
+
+def question(
+    prompt: str | None, task: str, level: str, kind: AnswerKind | None, seed: int
+) -> Question:
+    """Return what the user asks: exactly one of a prompt and a task."""
+    if (prompt is None) == (task == ""):
+        raise UsageError("give either a PROMPT or --task, one of the two")
+    if prompt is not None:
+        return Question(prompt, kind or "number")
+    from remask.tasks import task as find
+
+    family = find(task)
+    problem = family.problem(seed, split="test", level=level)
+    return Question(problem.prompt, kind or task, family, problem)
+
+
+def answer(positional: str | None, text: str | None, file: Path | None) -> str:
+    """Return the answer to be verified from the one place that was named."""
+    given = [value for value in (positional, text, file) if value is not None]
+    if len(given) != 1:
+        raise UsageError("give the answer once: as ANSWER, with --answer or with --answer-file")
+    if text is not None:
+        return text
+    if str(given[0]) == "-":
+        raw, what = sys.stdin.buffer.read(), "standard input"
+    elif file is not None:
+        raw, what = file.read_bytes(), str(file)
+    else:
+        return str(positional)
+    try:
+        return raw.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{what} is not valid UTF-8 ({error.reason}); re-encode it.") from None
+
+
+def sampler(
+    denoiser: "Denoiser",
+    asked: Question,
+    *,
+    temperature: float | None,
+    steps: int | None,
+    length: int | None = None,
+    block: int | None = None,
+) -> "SamplerSettings":
+    """Return the sampler: the preset for what is asked, with the flags that were given.
+
+    Where the preset writes the canvas in one block, or one token a step, another length keeps that.
+    """
+    from remask.sampling.sampler import SamplerSettings
+    from remask.studies.collect import sampler_settings
+
+    if asked.task is not None and asked.problem is not None:
+        base = sampler_settings(denoiser, asked.task, asked.problem.level)
+    else:
+        base = SamplerSettings.of(denoiser.preset.for_task(asked.kind))
+    size = length or base.length
+    return replace(
+        base,
+        length=size,
+        block=block or (size if base.block == base.length else base.block),
+        steps=steps or (size if base.steps == base.length else base.steps),
+        temperature=base.temperature if temperature is None else temperature,
+    )

@@ -1,0 +1,297 @@
+"""What a terminal shows: scores as bars, answers painted by drift, progress.
+
+Everything reads without colour as well: under a painted line stands a line of marks, one per
+column, darker where more round trips failed to bring the token back. Text from outside is escaped
+before it is shown, so that no answer can move the cursor or turn the reading order around.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.status import Status
+from rich.text import Text
+
+from remask.denoisers.tokenizer import Tokenizer
+from remask.values import Decision, Sample, Score
+
+Span = tuple[str, float | None]  # a token, or the tokens of one character, and their drift
+
+_SCALE = (  # drift up to and including, mark, style
+    (0.0, " ", "green"),
+    (0.25, ".", "yellow"),
+    (0.5, "-", "dark_orange"),
+    (0.75, "=", "red"),
+    (1.0, "#", "bold red"),
+)
+_UNKNOWN = ("?", "dim")
+LEGEND = "lost in round trips: . up to 25 %  - 50 %  = 75 %  # 100 %  ? never masked"
+
+
+def escape(text: str) -> str:
+    """Return `text` with everything a terminal might obey written out, line breaks included."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def paragraph(text: str) -> str:
+    """Return `text` escaped, its line breaks kept."""
+    return "\n".join(escape(line) for line in text.split("\n"))
+
+
+def spans(tokenizer: Tokenizer, ids: Sequence[int], drift: Sequence[float | None]) -> list[Span]:
+    """Return what each token reads as with its drift; tokens that share a character are joined."""
+    pieces = tokenizer.pieces(ids)
+    out: list[Span] = []
+    start = 0
+    while start < len(ids):
+        text, stop = pieces[start], start + 1
+        # A byte of a longer character reads as U+FFFD; no character has more than four bytes.
+        while "\ufffd" in text and stop < min(start + 4, len(ids)) and "\ufffd" in pieces[stop]:
+            stop += 1
+            text = tokenizer.decode(ids[start:stop])
+        known = [d for d in drift[start:stop] if d is not None]
+        out.append((text, max(known, default=None)))
+        start = stop
+    return out
+
+
+def drift_lines(tokens: Iterable[Span], width: int) -> Iterator[tuple[Text, Text]]:
+    """Yield the answer line by line: its tokens, and the marks to stand beneath them."""
+    words, marks = Text(), Text()
+    for text, drift in tokens:
+        mark, style = _look(drift)
+        for part, last in _parts(text, width):
+            if words.cell_len + cell_len(part) > width:
+                yield words, marks
+                words, marks = Text(), Text()
+            words.append(part, style)
+            marks.append(mark * cell_len(part), style)
+            if last:
+                yield words, marks
+                words, marks = Text(), Text()
+    if words:
+        yield words, marks
+
+
+def _look(drift: float | None) -> tuple[str, str]:
+    """Return the mark and the style of a drift."""
+    if drift is None:
+        return _UNKNOWN
+    return next((mark, style) for most, mark, style in _SCALE if drift <= most)
+
+
+def _parts(text: str, width: int) -> Iterator[tuple[str, bool]]:
+    """Yield a token in pieces that fit a line, and whether a line break follows."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        broken = number < len(lines) - 1
+        shown = escape(line) + ("↵" if broken else "")
+        cut = [shown[i : i + width // 2] for i in range(0, len(shown), width // 2)]  # 2 cells each
+        for i, part in enumerate(cut):
+            yield part, broken and i == len(cut) - 1
+
+
+def show_drift(console: Console, tokens: Iterable[Span]) -> None:
+    """Print an answer painted by drift, with marks beneath and the legend."""
+    for words, marks in drift_lines(tokens, max(console.width, 20)):
+        show(console, words)
+        if marks.plain.strip():
+            show(console, marks)
+    show(console, Text(LEGEND, style="dim"))
+
+
+def show(console: Console, line: Text | str) -> None:
+    """Print a line as it is: no wrapping, no markup, no guessing at numbers."""
+    console.print(line, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+
+def bar(console: Console, value: float, width: int = 20) -> str:
+    """Return a value of 0..1 as a bar; values outside, as some metrics have, are cut off."""
+    full = round(min(max(value, 0.0), 1.0) * width)
+    solid, empty = ("#", ".") if console.options.ascii_only else ("━", "╌")
+    return solid * full + empty * (width - full)
+
+
+def show_metrics(console: Console, metrics: Mapping[str, float]) -> None:
+    """Print one line per metric: name, bar, number."""
+    for name, value in metrics.items():
+        show(console, f"  {name:<22}{bar(console, value)}  {value:.3f}")
+
+
+def say(line: str) -> None:
+    """Print one escaped line on standard output."""
+    show(Console(), escape(line))
+
+
+def score_text(score: Score) -> str:
+    """Return a score as "0.812 ± 0.031", or why there is none."""
+    if score.value is None:
+        return f"no score ({score.reason})"
+    return f"{score.value:.3f}" + ("" if score.stderr is None else f" ± {score.stderr:.3f}")
+
+
+def trusted(score: Score, threshold: float) -> bool:
+    """Say whether a score is above the threshold, strictly, as rejection sampling asks."""
+    return score.value is not None and score.value > threshold
+
+
+def show_question(prompt: str, problem_id: str) -> None:
+    """Print a problem that was drawn."""
+    console = Console()
+    show(console, Text(problem_id, style="dim"))
+    show(console, paragraph(prompt) + "\n")
+
+
+def show_attempt(sample: Sample, score: Score, threshold: float, answer: str | None) -> None:
+    """Print one line about an attempt of rejection sampling."""
+    kept = trusted(score, threshold)
+    verdict = f"above {threshold:g}, accepted" if kept else f"not above {threshold:g}"
+    result = "no final result" if answer is None else f"result {escape(answer)}"
+    line = f"attempt {sample.number + 1:<3}{score_text(score)}  {verdict}  ({result})"
+    show(Console(), Text(line, style="green" if kept else "yellow"))
+
+
+def show_decision(decision: Decision, answer: str | None, graded: Mapping[str, Any]) -> None:
+    """Print the answer that was settled on and what it cost."""
+    console = Console()
+    show(console, "\n" + paragraph(decision.sample.text) + "\n")
+    _show_result(console, answer, graded)
+    written = sum(sample.forwards for sample, _ in decision.attempts)
+    show(console, f"{decision.action}: {decision.reason}")
+    show(
+        console,
+        f"cost: {decision.forwards:,} forwards, {written:,} to write and "
+        f"{decision.forwards - written:,} to verify",
+    )
+
+
+def show_verdict(
+    score: Score,
+    threshold: float,
+    tokens: Iterable[Span],
+    answer: str | None,
+    graded: Mapping[str, Any],
+) -> None:
+    """Print an answer painted by drift, its score by metric and the verdict."""
+    console = Console()
+    show_drift(console, tokens)
+    show(console, "")
+    _show_result(console, answer, graded)
+    show_metrics(console, score.by_metric)
+    kept = trusted(score, threshold)
+    verdict = "above" if kept else "not above"
+    what = "trust it" if kept else "doubt it"
+    line = f"score {score_text(score)}: {verdict} the threshold {threshold:g}, {what}"
+    show(console, Text(line, style="bold green" if kept else "bold yellow"))
+    show(console, f"cost: {score.forwards:,} forwards")
+
+
+def _show_result(console: Console, answer: str | None, graded: Mapping[str, Any]) -> None:
+    line = "result: " + ("none could be read" if answer is None else escape(answer))
+    if graded:
+        steps = "" if not graded["right"] or graded["process_ok"] else ", by a wrong step"
+        truth = f"right{steps}" if graded["right"] else f"wrong, it is {escape(graded['gold'])}"
+        line += f" ({truth})"
+    show(console, line)
+
+
+def training_line(row: Mapping[str, Any], steps: int) -> str:
+    """Return one line of the training log as a sentence."""
+    if "resumed" in row:
+        return f"resumed at step {row['resumed']:,}"
+    if "model" in row:
+        return f"model written to {escape(row['model'])}"
+    place = f"step {row['step']:,}/{steps:,}"
+    if "accuracy" in row:
+        shares = "  ".join(f"{name} {share:.0%}" for name, share in row["accuracy"].items())
+        return f"{place}  held-out accuracy: {shares}"
+    left = timedelta(seconds=round(row["left_s"]))
+    return f"{place}  loss {row['loss']:.4f}  {row['steps_per_s']:.2f} steps/s  {left} left"
+
+
+def show_models(models: Sequence[Mapping[str, Any]]) -> None:
+    """Print the models known by name, and how others are named."""
+    console = Console()
+    show(
+        console, f"{'model':<28}{'family':<8}{'architecture':<14}{'parameters':>12}{'bfloat16':>11}"
+    )
+    for row in models:
+        num, size = row["parameters"], row["bfloat16_gb"]
+        count = "not installed" if num is None else f"{num / 1e6:,.1f} M"
+        memory = "" if size is None else f"{size:.2f} GB"
+        names = f"{row['model']:<28}{row['family']:<8}{row['architecture']:<14}"
+        show(console, f"{names}{count:>12}{memory:>11}")
+    show(
+        console, "any folder or hub id whose config.json names one of these architectures loads too"
+    )
+
+
+def show_examination(found: Mapping[str, Any]) -> None:
+    """Print what `doctor` found, one fact per line."""
+    console = Console()
+    show(console, f"remask {found['remask']}, Python {found['python']}, {found['platform']}")
+    for name, version in found["packages"].items():
+        show(console, f"  {name:<24}{version or 'not installed'}")
+    show(console, f"device auto is {found['device']}, dtype auto is {found['dtype']}")
+    gpu = found["free_gpu_memory_gb"]
+    more = "" if gpu is None else f", {gpu} GB on the GPU"
+    show(console, f"{found['cpu_threads']} CPU threads, {found['free_memory_gb']} GB free{more}")
+    there = "is there: try remask demo" if found["embedded_model"] else "is missing; reinstall"
+    show(console, f"the embedded model {there}")
+    for extra, state in found["extras"].items():
+        missing = ", ".join(state["missing"])
+        told = f"lacks {missing}: {state['install']}" if missing else "installed"
+        show(console, f"  extra {extra:<10}{told}")
+
+
+def waiting(what: str) -> Status:
+    """Return a spinner for standard error, to be entered while something loads."""
+    return Console(stderr=True).status(escape(what))
+
+
+class _Rates(ProgressColumn):
+    """Rows and forward passes per second of this run."""
+
+    def render(self, task: Task) -> Text:
+        seconds, fields = task.elapsed, task.fields
+        if not seconds or fields["before"] in (None, task.completed):
+            return Text("")
+        rows = (task.completed - fields["before"]) / seconds
+        forwards = fields["forwards"] / seconds
+        rates = f"{rows:.2g} {fields['unit']}/s"
+        return Text(rates + (f", {forwards:.3g} forwards/s" if forwards else ""))
+
+
+class Bar:
+    """A progress bar on standard error; `advance_to` moves it."""
+
+    def __init__(self, what: str, total: int, unit: str) -> None:
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rates(),
+            TimeRemainingColumn(), console=Console(stderr=True, highlight=False),
+        )  # fmt: skip
+        self.task = self.progress.add_task(what, total=total, unit=unit, before=None, forwards=0)
+
+    def __enter__(self) -> "Bar":
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def advance_to(self, done: int, forwards: int = 0) -> None:
+        """Show that `done` are finished, for `forwards` forward passes of this run."""
+        task = self.progress.tasks[0]
+        before = done if task.fields["before"] is None else task.fields["before"]
+        self.progress.update(self.task, completed=done, forwards=forwards, before=before)

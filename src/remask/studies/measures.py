@@ -1,0 +1,156 @@
+"""How well scores tell right answers from wrong ones, with intervals. numpy alone.
+
+Higher scores mean right, everywhere. A measure that does not exist, such as an AUROC over right
+answers only, is None and never a made-up 0.5. Intervals are 95 %.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Statistic = Callable[..., float | None]
+Rows = NDArray[np.intp]
+
+_LEVEL = (2.5, 97.5)  # percentiles of a 95 % interval
+_Z = 1.959963984540054  # the normal quantile that goes with them
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A measured number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int  # answers or problems it was measured on
+
+
+def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
+    """Return the chance that a right answer outscores a wrong one, ties counted half."""
+    values, labels = _pair(scores, right)
+    num_right = int(labels.sum())
+    num_wrong = len(labels) - num_right
+    if num_right == 0 or num_wrong == 0:
+        return None
+    _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (counts.cumsum() - (counts - 1) / 2)[level]  # equal scores share their mean rank
+    above = ranks[labels].sum() - num_right * (num_right + 1) / 2  # Mann and Whitney's U
+    return float(above / (num_right * num_wrong))
+
+
+def aupr(scores: ArrayLike, right: ArrayLike) -> float | None:
+    """Return average precision, right answers being the positives; equal scores are one step."""
+    values, labels = _pair(scores, right)
+    if labels.all() or not labels.any():
+        return None
+    order = np.argsort(-values, kind="stable")
+    values, found = values[order], labels[order].cumsum()
+    last = np.append(np.flatnonzero(np.diff(values)), len(values) - 1)  # of each distinct score
+    precision = found[last] / (last + 1)
+    gained = np.diff(found[last], prepend=0) / found[-1]
+    return float((precision * gained).sum())
+
+
+def curve(scores: ArrayLike, right: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the ROC curve: the shares of wrong and of right answers above each threshold."""
+    values, labels = _pair(scores, right)
+    order = np.argsort(-values, kind="stable")
+    labels = labels[order]
+    last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
+    shares = (np.cumsum(kind)[last] / max(kind.sum(), 1) for kind in (~labels, labels))
+    wrong_above, right_above = (np.concatenate([[0.0], share]) for share in shares)
+    return wrong_above, right_above
+
+
+def mean(values: ArrayLike) -> float | None:
+    """Return the mean; None of nothing."""
+    column = np.asarray(values, np.float64)
+    return float(column.mean()) if len(column) else None
+
+
+def proportion(flags: ArrayLike) -> Interval | None:
+    """Return a share with Wilson's interval, which keeps its width at 0 and at 1."""
+    column = np.asarray(flags, bool)
+    n = len(column)
+    if n == 0:
+        return None
+    share = float(column.mean())
+    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
+    # At 0 and at 1 rounding may leave the share outside by the last digit.
+    return Interval(share, min(max(middle - half, 0.0), share), max(middle + half, share), n)
+
+
+def bootstrap(
+    statistic: Statistic,
+    *columns: ArrayLike,
+    groups: ArrayLike | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Interval | None:
+    """Return the statistic of the columns with its percentile interval; None where it is absent.
+
+    Args:
+        statistic: takes the columns, returns a number or None.
+        columns: one row per answer.
+        groups: the question of each row: questions are then drawn, with all their rows.
+        resamples: how many times; those in which the statistic does not exist are left out.
+        seed: of the draws.
+    """
+    data = [np.asarray(column) for column in columns]
+    value = statistic(*data)
+    if value is None:
+        return None
+    found = [
+        drawn
+        for rows in _resamples(len(data[0]), groups, resamples, seed)
+        if (drawn := statistic(*(column[rows] for column in data))) is not None
+    ]
+    low, high = np.percentile([*found, value], _LEVEL)
+    # On a handful of rows the percentiles may leave the value outside: an interval holds its value.
+    return Interval(value, min(float(low), value), max(float(high), value), len(data[0]))
+
+
+def paired_difference(
+    scores_a: ArrayLike,
+    scores_b: ArrayLike,
+    right: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Interval | None:
+    """Return AUROC(a) - AUROC(b) on the same answers, both resampled together."""
+    return bootstrap(
+        _difference, scores_a, scores_b, right, groups=groups, resamples=resamples, seed=seed
+    )
+
+
+def _difference(a: ArrayLike, b: ArrayLike, right: ArrayLike) -> float | None:
+    one, other = auroc(a, right), auroc(b, right)
+    return None if one is None or other is None else one - other
+
+
+def _pair(scores: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    values, labels = np.asarray(scores, np.float64), np.asarray(right, bool)
+    if values.shape != labels.shape or np.isnan(values).any():
+        raise ValueError(f"{values.shape} scores for {labels.shape} labels, or a score is NaN.")
+    return values, labels
+
+
+def _resamples(n: int, groups: ArrayLike | None, resamples: int, seed: int) -> Iterator[Rows]:
+    """Yield row numbers, drawn with replacement: rows, or whole groups of them."""
+    generator = np.random.default_rng(seed)
+    if groups is None:
+        for _ in range(resamples):
+            yield generator.integers(0, n, n)
+        return
+    _, first, sizes = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
+    members = np.split(np.argsort(first, kind="stable"), sizes.cumsum()[:-1])
+    for _ in range(resamples):
+        drawn = generator.integers(0, len(members), len(members))
+        yield np.concatenate([members[group] for group in drawn])

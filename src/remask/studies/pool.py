@@ -1,0 +1,88 @@
+"""Records -> pools: the samples of one problem, and what each method would say of them.
+
+All methods look at one pool per problem; its sample 0 is the "standard" answer, the one that
+diagnosis judges. Everything is read from the records that `collect` wrote, so a study needs
+neither the model nor torch.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from remask.errors import RecordError
+from remask.tasks import task as find_task
+
+Row = Mapping[str, Any]  # one sample, as `collect` records it
+Pool = Sequence[Row]  # the samples of one problem, sample 0 first
+
+
+def pools(rows: Iterable[Row]) -> list[Pool]:
+    """Return the samples of each problem, in the order of the problems and of their numbers."""
+    by_problem: dict[str, dict[int, Row]] = {}
+    for row in rows:
+        pool = by_problem.setdefault(row["id"], {})
+        if row["number"] in pool:
+            raise RecordError(f"sample {row['number']} of {row['id']} is recorded twice.")
+        pool[row["number"]] = row
+    for problem, pool in by_problem.items():
+        if sorted(pool) != list(range(len(pool))):
+            raise RecordError(
+                f"the pool of {problem} has samples {sorted(pool)}: some are missing."
+            )
+    return [[pool[number] for number in sorted(pool)] for pool in by_problem.values()]
+
+
+def pool_size(found: Sequence[Pool]) -> int:
+    """Return how many samples every pool has, that is, the smallest has."""
+    return min((len(pool) for pool in found), default=0)
+
+
+def composite_metrics(row: Row) -> tuple[str, ...]:
+    """Return the metrics of a row's composite: its task's, without those not measured."""
+    measured = row.get("by_trip", {})
+    return tuple(name for name in find_task(row["task"]).metrics if name in measured)
+
+
+def score_of(
+    row: Row, trips: int | None = None, metrics: Sequence[str] | None = None
+) -> float | None:
+    """Return the score of the first `trips` round trips: uniform weights over what is present.
+
+    None where the row has no round trips, or none of the metrics a value.
+    """
+    names = composite_metrics(row) if metrics is None else metrics
+    values = []
+    for name in names:
+        present = [v for v in row.get("by_trip", {}).get(name, ())[:trips] if v is not None]
+        if present:
+            values.append(fmean(present))
+    return fmean(values) if values else None
+
+
+def num_trips(row: Row) -> int:
+    """Return how many round trips a row records."""
+    return max((len(values) for values in row.get("by_trip", {}).values()), default=0)
+
+
+def verify_forwards(row: Row, trips: int | None = None) -> float:
+    """Return what verifying a sample cost, or would have cost with fewer trips."""
+    spent = float(row.get("verify_forwards", 0))
+    made = num_trips(row)
+    return spent if trips is None or made == 0 else spent * min(trips, made) / made
+
+
+def counts(pool: Pool) -> Counter[str]:
+    """Return how often each answer occurs; one that cannot be read is no vote."""
+    return Counter(row["answer"] for row in pool if row["answer"] is not None)
+
+
+def vote(pool: Pool) -> float:
+    """Return the share of the majority answer."""
+    return max(counts(pool).values(), default=0) / len(pool)
+
+
+def agreement(pool: Pool) -> float:
+    """Return the share of the pool that says what sample 0 says; 0 where that says nothing."""
+    own = pool[0]["answer"]
+    return 0.0 if own is None else counts(pool)[own] / len(pool)

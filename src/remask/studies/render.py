@@ -1,0 +1,225 @@
+"""Pictures: the only door to matplotlib. Every function writes PNG and SVG, and returns the PNG.
+
+No global state: figures are made without pyplot, in one style, with Okabe and Ito's colours, which
+people with any colour vision tell apart. Orange is always wrong or changed, blue right or kept.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from remask.studies.measures import Interval, auroc, bootstrap, curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RIGHT, WRONG = "#0072B2", "#D55E00"
+COLOURS = (RIGHT, WRONG, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":")
+CHANGED, KEPT, SHOWN = "#E9905A", "#CFE3F1", "#FFFFFF"  # cells of a drift map
+EDGE: Any = {"edgecolor": "#CCCCCC", "linewidth": 0.5}
+STYLE: Any = {
+    "font.size": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 12,
+    "axes.titlelocation": "left",
+    "axes.edgecolor": "#555555",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E6E6E6",
+    "legend.frameon": False,
+    "svg.hashsalt": "remask",  # the same picture is the same file
+}
+COLUMNS = 84  # characters per line of a drift map
+END = "⏎"  # stands for the end token, whose name would fill a line
+
+
+def separation(scores: Sequence[float], right: Sequence[bool], path: Path, *, of: str) -> Path:
+    """Draw how the scores of right and of wrong answers are spread."""
+    values, labels = np.asarray(scores, float), np.asarray(right, bool)
+    low = float(values.min(initial=0.5))
+    num_bins = 12 if len(values) < 200 else 30
+    bins = np.linspace(low, float(values.max(initial=1.0)), num_bins + 1)
+    with _figure(path, 7.2, 4.2) as figure:
+        axes = figure.subplots()
+        for name, chosen, colour in (("right", labels, RIGHT), ("wrong", ~labels, WRONG)):
+            _histogram(axes, values[chosen], bins, colour, f"{name} (n = {chosen.sum()})")
+        axes.set_xlabel(f"{of} score (dotted: medians)")
+        axes.set_ylabel("share of the right, of the wrong")
+        axes.set_title(f"Right and wrong answers by {of} score\n{_told(scores, right)}")
+        axes.legend(loc="upper left")
+    return path
+
+
+def roc(curves: Mapping[str, tuple[Sequence[float], Sequence[bool]]], path: Path) -> Path:
+    """Draw the ROC curves of several methods; `curves` holds scores and labels by name."""
+    num_answers = max((len(right) for _, right in curves.values()), default=0)
+    with _figure(path, 6.2, 6.2) as figure:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color="#AAAAAA", linewidth=1, label="chance, 0.500")
+        for number, (name, (scores, right)) in enumerate(curves.items()):
+            found = bootstrap(auroc, scores, right)
+            if found is None:
+                continue
+            wrong_above, right_above = curve(scores, right)
+            axes.plot(
+                wrong_above, right_above, color=COLOURS[number % len(COLOURS)], linewidth=2,
+                linestyle=DASHES[number % len(DASHES)], label=f"{name}, {interval_text(found)}",
+            )  # fmt: skip
+        axes.set_xlabel("share of wrong answers accepted")
+        axes.set_ylabel("share of right answers accepted")
+        axes.set_title(f"ROC on {num_answers} answers; AUROC with 95 % interval")
+        axes.set_aspect("equal")
+        axes.legend(loc="lower right", frameon=True, edgecolor="none", framealpha=0.9)
+    return path
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftMap:
+    """An answer, token by token, and what each round trip made of it."""
+
+    pieces: Sequence[str]  # what each of the R response tokens reads as
+    rebuilt: Sequence[Sequence[str]]  # N trips x R
+    masked: Sequence[Sequence[bool]]  # N trips x R
+    drift: Sequence[float | None]  # R: share of the trips that masked a token and lost it
+    title: str
+
+
+def drift(picture: DriftMap, path: Path) -> Path:
+    """Draw the answer in lines; under every token, one row per trip with what came back."""
+    lines = list(_lines(picture.pieces))
+    rows = len(picture.rebuilt) + 2.2  # the answer, its trips, and the gap to the next line
+    with _figure(path, 11, 1.1 + 0.21 * rows * len(lines)) as figure:
+        axes = figure.subplots()
+        for number, line in enumerate(lines):
+            _draw_line(axes, picture, line, number * rows)
+        axes.set_xlim(-8, COLUMNS + 0.5)
+        axes.set_ylim(rows * len(lines) - 0.8, -0.3)
+        axes.set_axis_off()
+        axes.set_title(picture.title, fontsize=11)
+        _key(figure)
+    return path
+
+
+def interval_text(found: Interval | None, digits: int = 3) -> str:
+    """Return "0.931 [0.912, 0.949]", or a dash."""
+    if found is None:
+        return "–"
+    return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+
+
+def _told(scores: Sequence[float], right: Sequence[bool]) -> str:
+    found = bootstrap(auroc, scores, right)
+    if found is None:
+        return f"n = {len(right)}, all of one kind: no AUROC"
+    return f"n = {len(right)}, AUROC {interval_text(found)}"
+
+
+def _histogram(axes: "Axes", values: Any, bins: Any, colour: str, label: str) -> None:
+    weights = np.full(len(values), 1 / max(len(values), 1))
+    filled = {"bins": bins, "weights": weights, "color": colour}
+    axes.hist(values, **filled, alpha=0.35, label=label)
+    axes.hist(values, **filled, histtype="step", linewidth=1.5)
+    if len(values):
+        axes.axvline(float(np.median(values)), color=colour, linestyle=":", linewidth=1.2)
+
+
+Cell = tuple[int, int, int]  # token, first column, columns
+
+
+def _lines(pieces: Sequence[str]) -> Iterator[list[Cell]]:
+    """Yield the tokens of each line with the columns they take, one per character."""
+    line: list[Cell] = []
+    column = 0
+    for token, piece in enumerate(pieces):
+        width = max(len(_shown(piece)), 1)
+        if line and column + width > COLUMNS:
+            yield line
+            line, column = [], 0
+        line.append((token, column, width))
+        column += width
+    if line:
+        yield line
+
+
+def _shown(piece: str) -> str:
+    """Return a token as it stands in a cell: special tokens and line breaks as one sign."""
+    if piece.startswith("<|") and piece.endswith("|>"):
+        return END
+    return piece.replace("\n", "↵")
+
+
+def _draw_line(axes: "Axes", picture: DriftMap, line: Sequence[Cell], top: float) -> None:
+    _label(axes, "answer", top)
+    for token, column, width in line:
+        lost = picture.drift[token]
+        _cell(axes, column, top, width, picture.pieces[token], _shade(lost), bold=True)
+    for trip, (rebuilt, masked) in enumerate(zip(picture.rebuilt, picture.masked, strict=True)):
+        below = top + 1 + trip
+        _label(axes, f"trip {trip + 1}", below)
+        for token, column, width in line:
+            changed = masked[token] and rebuilt[token] != picture.pieces[token]
+            colour = CHANGED if changed else KEPT if masked[token] else SHOWN
+            _cell(axes, column, below, width, rebuilt[token] if changed else "", colour)
+
+
+def _label(axes: "Axes", text: str, top: float) -> None:
+    axes.text(-0.6, top + 0.5, text, ha="right", va="center", fontsize=8, color="#555555")
+
+
+def _cell(
+    axes: "Axes", left: int, top: float, width: int, text: str, colour: str, *, bold: bool = False
+) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((left, top), width, 1, facecolor=colour, **EDGE))
+    shown = _shown(text)[: width + 1]
+    axes.text(
+        left, top + 0.52, shown, family="DejaVu Sans Mono", fontsize=9.2 if bold else 7.6,
+        va="center", clip_on=True, weight="bold" if bold else "normal", parse_math=False,
+    )  # fmt: skip
+
+
+def _shade(lost: float | None) -> str:
+    """Return the colour of a drift: from white to orange, grey where it is not known."""
+    if lost is None:
+        return "#EEEEEE"
+    full = [int(WRONG[i : i + 2], 16) for i in (1, 3, 5)]
+    mixed = [round(255 + (channel - 255) * lost * 0.85) for channel in full]
+    return "#" + "".join(f"{channel:02X}" for channel in mixed)
+
+
+def _key(figure: "Figure") -> None:
+    from matplotlib.patches import Patch
+
+    figure.legend(
+        handles=[
+            Patch(facecolor=KEPT, label="masked, came back", **EDGE),
+            Patch(facecolor=CHANGED, label="masked, came back changed (as written)", **EDGE),
+            Patch(facecolor=SHOWN, label="left in sight", **EDGE),
+            Patch(facecolor=_shade(0.5), label="answer: the more orange, the more drift", **EDGE),
+        ],
+        loc="outside lower center",
+        ncols=4,
+        fontsize=8.5,
+    )
+
+
+@contextmanager
+def _figure(path: Path, width: float, height: float) -> Iterator["Figure"]:
+    """Yield a figure in the house style; save it as PNG and, beside it, as SVG."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+        yield figure
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})

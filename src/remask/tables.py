@@ -1,0 +1,132 @@
+"""Rows in and out of files: JSON lines or Parquet, by suffix. The only door to pyarrow.
+
+Every column of the input comes out again as it was, in the same order of rows. What one format
+cannot hold is said before any work is done. No torch here.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from remask import records
+from remask.errors import InputError, RecordError
+
+Row = dict[str, Any]
+_SUFFIXES: dict[str, Literal["jsonl", "parquet"]] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+ADDED = (
+    "remask_score", "remask_stderr", "remask_metrics", "remask_drift", "remask_forwards",
+    "remask_error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The rows of a file."""
+
+    rows: list[Row]
+    arrow: Any = None  # the pyarrow.Table they came from: it knows their exact types
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, in order of appearance."""
+        if self.arrow is not None:
+            return tuple(self.arrow.column_names)
+        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+
+    def check(self, out: Path) -> None:
+        """Refuse an output file of a format that cannot hold these rows."""
+        if file_format(out) == "parquet":
+            self.to_arrow()
+            return
+        for number, row in enumerate(self.rows, 1):
+            try:
+                json.dumps(row, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise RecordError(
+                    f"row {number} cannot be written as JSON ({error}); choose a .parquet output."
+                ) from None
+
+    def to_arrow(self) -> Any:
+        """Return the rows as a pyarrow.Table."""
+        if self.arrow is not None:
+            return self.arrow
+        import pyarrow as pa
+
+        arrays = {}
+        for name in self.columns:
+            try:
+                arrays[name] = pa.array([row.get(name) for row in self.rows])
+            except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+                raise RecordError(
+                    f"column {name!r} does not fit Parquet ({error}); choose a .jsonl output."
+                ) from None
+        return pa.table(arrays)
+
+    def write(self, out: Path, added: Sequence[Row]) -> None:
+        """Write the rows with the added columns; `out` appears whole or not at all."""
+        temporary = out.with_name(out.name + ".tmp")
+        if file_format(out) == "parquet":
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(_joined(self.to_arrow(), added), temporary)
+        else:
+            lines = (_line({**a, **b}) for a, b in zip(self.rows, added, strict=True))
+            temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, out)
+
+
+def file_format(path: Path) -> Literal["jsonl", "parquet"]:
+    """Return the format a file's suffix names, or raise."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"{path} has the suffix {path.suffix!r}; use .jsonl or .parquet.")
+    return _SUFFIXES[path.suffix.lower()]
+
+
+def read_table(path: Path) -> Table:
+    """Return the rows of a file; a broken one is refused whole, its line named."""
+    if file_format(path) == "jsonl":
+        return Table(list(records.read(path)))
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    with path.open("rb") as file:
+        try:
+            # Not read_table: it would take a folder called a=1 on the way for a column.
+            arrow = pyarrow.parquet.ParquetFile(file).read()
+        except (pa.ArrowException, OSError) as error:  # broken pages are OSErrors without a name
+            reason = str(error).strip().splitlines()[0]
+            raise RecordError(f"{path} is not a readable Parquet file ({reason}).") from None
+    return Table(arrow.to_pylist(), arrow)
+
+
+def _line(row: Row) -> str:
+    """Return a row as a line of JSON, in its own letters where they are valid unicode."""
+    text = json.dumps(row, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair can only be kept as an escape
+        text = json.dumps(row)
+    return text + "\n"
+
+
+def _joined(arrow: Any, added: Sequence[Row]) -> Any:
+    """Return the table with the added columns, typed alike whatever the rows hold."""
+    import pyarrow as pa
+
+    named = sorted({name for row in added for name in row["remask_metrics"] or ()})
+    metrics = pa.struct([(name, pa.float64()) for name in named]) if named else pa.null()
+    number = pa.float64()
+    types = (number, number, metrics, pa.list_(number), pa.int64(), pa.string())
+    for name, kind in zip(ADDED, types, strict=True):
+        arrow = arrow.append_column(name, pa.array([row[name] for row in added], kind))
+    return arrow

@@ -1,0 +1,186 @@
+"""A user's mistake is one sentence and an exit code: 2 for usage, 1 for failure."""
+
+import errno
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from remask import cli
+
+Fails = Callable[..., str]
+Fast = tuple[str, ...]
+NOISE = "".join(chr(0x100 + 37 * i % 0xD000) for i in range(400_000))  # 1 MB in UTF-8
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["solve", "--foo"], "No such option: --foo"),
+        (["sovle"], "No such command 'sovle'"),
+        (["solve", "hi"], "no model is named: add --model tiny"),
+        (["verify", "hi", "there"], "no model is named: add --model tiny"),
+        (["score", "in.jsonl", "-o", "out.jsonl"], "no model is named"),
+        (["collect", "--task", "choice", "-o", "out.jsonl"], "no model is named"),
+        (["score", "in.jsonl", "-m", "tiny"], "Missing option '--out'"),
+        (["solve", "-m", "tiny"], "give either a PROMPT or --task"),
+        (["solve", "hi", "--task", "choice", "-m", "tiny"], "give either a PROMPT or --task"),
+        (["verify", "hi", "-m", "tiny"], "give the answer once"),
+        (["verify", "hi", "a", "--answer", "b", "-m", "tiny"], "give the answer once"),
+        (["solve", "hi", "-m", "tiny", "--steps", "many"], "--steps"),
+        (["solve", "hi", "-m", "tiny", "--steps", "0"], "--steps"),
+        (["solve", "hi", "-m", "tiny", "--metrics", "best"], "--metrics"),
+        (["solve", "hi", "-m", "tiny", "--kind", "poem"], "--kind"),
+        (["solve", "hi", "-m", "tiny", "--mask-ratio", "most"], "--mask-ratio 'most' is neither"),
+        (["train", "--out", "x", "--mix", "choice"], "--mix 'choice' is not of the form"),
+    ],
+)
+def test_misuse_is_one_sentence_and_exit_code_2(
+    words: list[str], sentence: str, fails: Fails
+) -> None:
+    said = fails(2, *words)
+    assert sentence in said
+    assert said.endswith("--help.")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["solve", "", "--budget", "1"], "the prompt is empty"),
+        (["solve", " \n", "--budget", "1"], "the prompt is empty"),
+        (["verify", "", "12"], "the prompt is empty"),
+        (["verify", "How many?", ""], "the answer is empty"),
+        (["verify", "How many?", "12 " * 400], "more than the 1024"),
+        (["verify", "How many?", "x<|mdm_mask|>"], "the answer contains the mask token"),
+        (["verify", "a<|mdm_mask|>b", "12"], "the prompt contains the mask token"),
+        (["verify", "How many?", "12<|eot_id|>"], "the answer contains the special token"),
+        (["verify", "How many?", NOISE], "more than the 1024"),
+        (["verify", NOISE, "12"], "more than the 1024"),
+        (["verify", "How many?", "\udcff"], "the answer is not valid unicode"),
+        (["verify", "How many?", "12", "--mask-ratio", "2"], "mask_ratio 2.0 is not between"),
+        (["verify", "How many?", "12", "--trips", "0"], "trips is 0"),
+        (["verify", "--task", "chess", "--answer", "12"], "task 'chess' is unknown"),
+        (["verify", "--task", "choice", "--level", "x", "--answer", "A"], "level 'x' of task"),
+        (["verify", "How many?", "--answer-file", "missing.txt"], "cannot use missing.txt"),
+        (["verify", "How many?", "--answer-file", "."], "cannot use .: Is a directory"),
+        (["verify", "How many?", "12", "--device", "tpu7"], "device 'tpu7' is unknown"),
+    ],
+)
+def test_unusable_input_is_one_sentence_and_exit_code_1(
+    words: list[str], sentence: str, fails: Fails, fast: Fast
+) -> None:
+    assert sentence in fails(1, words[0], *fast, *words[1:])
+
+
+def test_stdin_that_is_no_text_is_refused(fails: Fails, fast: Fast) -> None:
+    said = fails(1, "verify", "How many?", "-", *fast, stdin=b"12 \xff")
+    assert "standard input is not valid UTF-8" in said
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_threshold_is_a_number(fails: Fails, fast: Fast, value: str) -> None:
+    said = fails(2, "verify", "How many?", "12", *fast, "--threshold", value, "--json")
+    assert f"--threshold {value} is not a finite number" in said
+
+
+def test_a_full_disk_is_told_without_a_file_name(
+    monkeypatch: pytest.MonkeyPatch, fails: Fails, fast: Fast
+) -> None:
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cli, "_load", fill)
+    assert fails(1, "verify", "How many?", "12", *fast) == "No space left on device."
+
+
+def test_temperature_0_with_several_attempts_is_refused(fails: Fails, fast: Fast) -> None:
+    assert "temperature 0 draws the same answer" in fails(1, "solve", "How many?", *fast)
+
+
+def test_an_unknown_model_is_named(fails: Fails) -> None:
+    assert "model 'nope' is neither" in fails(1, "verify", "How many?", "12", "-m", "nope")
+
+
+def test_nan_logits_are_an_error_and_never_a_score(
+    fails: Fails, fast: Fast, model: str, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(model, broken)
+    tensors = load_file(broken / "model.safetensors")
+    save_file(
+        {k: torch.full_like(v, torch.nan) for k, v in tensors.items()}, broken / "model.safetensors"
+    )
+    for words in (["verify", "How many?", "12"], ["solve", "How many?", "--budget", "1"]):
+        assert "gave NaN logits" in fails(1, *words, *fast, "--model", broken)
+
+
+def test_corrupt_weights_are_named(fails: Fails, fast: Fast, model: str, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(model, broken)
+    path = broken / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+    said = fails(1, "verify", "How many?", "12", *fast, "--model", broken)
+    assert "model.safetensors is corrupt" in said
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (b'{"prompt": "a", "answer": "b"}\n{"prompt": "a", \n', "line 2 is not valid JSON"),
+        (b'{"prompt": "a", "answer": "b"}\n\n[1]\n', "line 3 is no JSON object"),
+        (b'{"prompt": "a", "answer": "b"}\n{"prompt": "\xff"}\n', "line 2 is not valid UTF-8"),
+        (b'{"prompt": "a", "answer": "b", "x": NaN}\n', "line 1 is not valid JSON (NaN"),
+        (b'{"prompt": "a", "answer": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"prompt": "a"}\n', "has no column 'answer'; it has prompt."),
+        (b'{"prompt": "a", "answer": "b", "remask_score": 1}\n', "has a column remask_score"),
+    ],
+)
+def test_a_broken_file_is_refused_before_anything_is_written(
+    lines: bytes, sentence: str, fails: Fails, fast: Fast, tmp_path: Path
+) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(lines)
+    assert sentence in fails(1, "score", source, "-o", tmp_path / "out.jsonl", *fast)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+    assert source.read_bytes() == lines
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "sentence"),
+    [
+        ("missing.jsonl", "out.jsonl", "missing.jsonl: No such file or directory"),
+        ("missing.parquet", "out.jsonl", "missing.parquet: No such file or directory"),
+        ("folder.jsonl", "out.jsonl", "folder.jsonl: Is a directory"),
+        ("in.csv", "out.jsonl", "has the suffix '.csv'; use .jsonl or .parquet"),
+        ("in.jsonl", "out.csv", "has the suffix '.csv'; use .jsonl or .parquet"),
+        ("in.jsonl", "in.jsonl", "exists already"),
+        ("in.jsonl", "in.jsonl/out.jsonl", "cannot use"),
+        ("text.parquet", "out.jsonl", "is not a readable Parquet file"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(
+    source: str, out: str, sentence: str, fails: Fails, fast: Fast, tmp_path: Path
+) -> None:
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "text.parquet").write_text("no parquet at all")
+    (tmp_path / "in.jsonl").write_text(json.dumps({"prompt": "a", "answer": "b"}) + "\n")
+    assert sentence in fails(1, "score", tmp_path / source, "-o", tmp_path / out, *fast)
+
+
+def test_an_interrupted_command_leaves_with_130(
+    monkeypatch: pytest.MonkeyPatch, fails: Fails, fast: Fast
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_load", interrupt)
+    assert "interrupted" in fails(130, "verify", "How many?", "12", *fast)
+
+
+def test_an_error_cannot_steer_the_terminal(fails: Fails) -> None:
+    said = fails(1, "verify", "a", "-m", "x", "--answer-file", "\x1b[31m")
+    assert "\x1b" not in said

@@ -1,0 +1,108 @@
+"""`collect`, `train`, `demo`, `models` and `doctor`."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from remask import api
+from remask.denoisers import llada
+
+Run = Callable[..., Any]
+Fast = tuple[str, ...]
+
+
+def test_collect_writes_one_record_per_sample_and_continues(
+    run: Run, model: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "records.jsonl"
+    words = (
+        "collect", "--model", model, "--task", "wordmath", "-o", out, "--metrics", "core",
+        "--trips", "1", "--rebuild-steps", "1", "--steps", "1", "--samples", "2",
+    )  # fmt: skip
+    assert json.loads(run(*words, "--problems", "1", "--json").out)["rows"] == 2
+    shown = run(*words, "--problems", "2")
+    assert "2 problems, 4 rows" in shown.out
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["id"][-1], row["number"]) for row in found] == [
+        ("0", 0), ("0", 1), ("1", 0), ("1", 1),
+    ]  # fmt: skip
+    assert ["stderr" in row for row in found] == [True, False, True, False]
+
+
+TRAIN = (
+    "train", "--steps", "2", "--batch", "2", "--layers", "1", "--width", "16", "--heads", "2",
+    "--inner", "16", "--mix", "choice=1", "--eval-every", "2", "--eval-problems", "1",
+    "--workers", "0", "--device", "cpu",
+)  # fmt: skip
+
+
+def test_train_tells_loss_and_held_out_accuracy(run: Run, tmp_path: Path) -> None:
+    shown = run(*TRAIN, "--out", tmp_path).out.splitlines()
+    assert shown[0].startswith("step 2/2  loss ")
+    assert shown[1].startswith("step 2/2  held-out accuracy: choice/easy ")
+    assert shown[-1] == f"model written to {tmp_path / 'model'}"
+    lines = [json.loads(line) for line in run(*TRAIN, "--out", tmp_path, "--json").out.splitlines()]
+    assert lines[0] == {"resumed": 2}
+    assert lines[-1] == {"model": str(tmp_path / "model")}
+
+
+def test_demo_is_handed_its_options_and_gives_its_exit_code(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    handed: dict[str, Any] = {}
+
+    def pretend(**options: Any) -> int:
+        handed.update(options)
+        return 3
+
+    fake = ModuleType("remask.demo")
+    fake.run = pretend  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "remask.demo", fake)
+    assert run("demo", "-o", tmp_path, "--problems", "8", "--json").code == 3
+    assert handed == {
+        "out": tmp_path, "problems": 8, "samples": 4, "seed": 0, "device": "auto", "as_json": True,
+    }  # fmt: skip
+
+
+def test_models_lists_what_loads_by_name(run: Run) -> None:
+    found = {row["model"]: row for row in json.loads(run("models", "--json").out)}
+    assert list(found) == [
+        "tiny", "GSAI-ML/LLaDA-8B-Base", "GSAI-ML/LLaDA-8B-Instruct", "GSAI-ML/LLaDA-1.5",
+    ]  # fmt: skip
+    assert {row["architecture"] for row in found.values()} == {llada.ARCHITECTURE}
+    assert found["GSAI-ML/LLaDA-1.5"]["bfloat16_gb"] == 16.031
+    shown = run("models").out
+    assert all(name in shown for name in found)
+    assert "8,015.6 M   16.03 GB" in shown
+
+
+def test_doctor_says_what_is_there_and_what_to_install(run: Run) -> None:
+    result = run("doctor", "--json")
+    found = json.loads(result.out)
+    assert result.code == 0
+    assert found["packages"]["torch"]
+    assert found["dtype"] in {"float32", "bfloat16"}
+    for extra, state in found["extras"].items():
+        line = f"pip install 'remask[{extra}]'" if state["missing"] else None
+        assert state["install"] == line
+    shown = run("doctor").out
+    assert f"torch                   {found['packages']['torch']}" in shown
+    assert f"device auto is {found['device']}, dtype auto is {found['dtype']}" in shown
+
+
+def test_nothing_but_json_is_printed_beside_progress(
+    run: Run, fast: Fast, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A terminal gets spinners and bars; they belong on standard error."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"prompt": "a", "answer": "1"}\n')
+    result = run("score", source, "-o", tmp_path / "out.jsonl", *fast, "--json")
+    assert json.loads(result.out)["rows"] == 1
+    assert "scoring" in result.err
+    assert api.item_of("a").startswith("prompt/")

@@ -1,0 +1,96 @@
+"""`remask solve`: the same decisions as the API's, told as they come."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from remask import api
+from remask.consistency.cycle import ConsistencySettings
+from remask.denoisers.load import load
+from remask.sampling.sampler import SamplerSettings
+from remask.tasks import task
+
+Run = Callable[..., Any]
+Fast = tuple[str, ...]
+PROMPT = "Ann has 3 beads. Bo has 2 more. How many has Bo?"
+SHORT = ConsistencySettings(trips=2, rebuild_steps=2)
+
+
+def test_json_holds_the_decision_of_the_api(run: Run, fast: Fast, model: str) -> None:
+    shown = run(
+        "solve", PROMPT, *fast, "--temperature", "0.8", "--budget", "3", "--seed", "5", "--json"
+    )
+    found = json.loads(shown.out)
+    denoiser = load(model)
+    decision = api.solve(
+        denoiser, PROMPT, settings=SHORT, metrics="core", budget=3, seed=5,
+        sampler=replace(SamplerSettings.of(denoiser.preset), temperature=0.8),
+    )  # fmt: skip
+    assert (found["answer"], found["action"]) == (decision.sample.text, decision.action)
+    assert found["reason"] == decision.reason
+    assert found["score"] == pytest.approx(decision.score.value, abs=1e-6)
+    assert found["forwards"] == decision.forwards
+    assert [a["answer"] for a in found["attempts"]] == [s.text for s, _ in decision.attempts]
+    assert sum(a["forwards"] for a in found["attempts"]) == decision.forwards
+    assert found["settings"] == {
+        "mask_ratio": 0.9, "mask_design": "independent", "trips": 2, "rebuild_steps": 2,
+        "rebuild_temperature": 0.0, "metrics": "core", "kind": "number",
+    }  # fmt: skip
+
+
+def test_attempts_answer_and_cost_are_shown(run: Run, fast: Fast) -> None:
+    """Two attempts on a canvas of 16: 2 x 16 forwards to write, 2 x 2 x 2 to verify, 40 in all."""
+    words = ("--temperature", "1", "--budget", "2", "--threshold", "1.1")
+    shown = run("solve", PROMPT, *fast, *words)
+    assert shown.code == 0
+    assert "attempt 1 " in shown.out
+    assert "attempt 2 " in shown.out
+    assert shown.out.count("not above 1.1") == 2
+    assert "fallback: no sample of 2 scored above 1.1" in shown.out
+    assert "cost: 40 forwards, 32 to write and 8 to verify" in shown.out
+
+
+def test_the_first_answer_above_the_threshold_is_accepted(run: Run, fast: Fast) -> None:
+    shown = run("solve", PROMPT, *fast, "--temperature", "1", "--threshold", "-1")
+    assert "above -1, accepted" in shown.out
+    assert "attempt 2" not in shown.out
+
+
+def test_a_task_draws_the_problem_of_that_number_and_grades_the_answer(
+    run: Run, fast: Fast
+) -> None:
+    problem = task("choice").problem(3, split="test", level="easy")
+    words = ("--task", "choice", "--level", "easy", "--seed", "3", "--budget", "1")
+    model = ("--length", "8")
+    found = json.loads(run("solve", *words, *fast, *model, "--json").out)
+    assert (found["prompt"], found["id"], found["gold"]) == (
+        problem.prompt,
+        problem.id,
+        problem.gold,
+    )
+    assert found["right"] is False  # a random model has no clue
+    assert found["settings"]["kind"] == "choice"
+    shown = run("solve", *words, *fast, *model).out
+    assert problem.id in shown
+    assert f"(wrong, it is {problem.gold})" in shown
+
+
+def test_another_length_keeps_one_token_a_step_and_one_block(run: Run, fast: Fast) -> None:
+    found = json.loads(run("solve", PROMPT, *fast, "--budget", "1", "--length", "24", "--json").out)
+    sampler = found["sampler"]
+    assert (sampler["length"], sampler["steps"], sampler["block"]) == (24, 24, 24)
+    found = json.loads(
+        run("solve", PROMPT, *fast, "--budget", "1", "--steps", "4", "--block", "8", "--json").out
+    )
+    sampler = found["sampler"]
+    assert (sampler["length"], sampler["steps"], sampler["block"]) == (16, 4, 8)
+
+
+def test_the_mask_ratio_may_be_uniform(run: Run, fast: Fast) -> None:
+    words = ("--mask-ratio", "uniform", "--budget", "1", "--json")
+    assert (
+        json.loads(run("solve", PROMPT, *fast, *words).out)["settings"]["mask_ratio"] == "uniform"
+    )

@@ -1,0 +1,108 @@
+"""`remask verify`: the API's score, with the answer painted by drift."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remask import api
+from remask.consistency.cycle import ConsistencySettings
+from remask.denoisers.load import load
+from remask.paint import LEGEND
+from remask.tasks import task
+
+Run = Callable[..., Any]
+Fast = tuple[str, ...]
+PROMPT = "Ann has 3 beads. Bo has 2 more. How many has Bo?"
+ANSWER = "Bo: 3+2=5. Answer: 5"
+
+
+def verified(run: Run, *words: object, stdin: bytes = b"") -> dict[str, Any]:
+    result = run("verify", *words, "--json", stdin=stdin)
+    assert (result.code, result.err) == (0, "")
+    found: dict[str, Any] = json.loads(result.out)
+    return found
+
+
+def test_json_holds_the_score_of_the_api(run: Run, fast: Fast, model: str) -> None:
+    found = verified(run, PROMPT, ANSWER, *fast, "--seed", "7")
+    settings = ConsistencySettings(trips=2, rebuild_steps=2)
+    score = api.score(load(model), PROMPT, ANSWER, settings=settings, metrics="core", seed=7)
+    assert found["score"] == pytest.approx(score.value, abs=1e-6)
+    assert found["stderr"] == pytest.approx(score.stderr, abs=1e-6)
+    assert found["metrics"] == pytest.approx(score.by_metric, abs=1e-6)
+    assert found["drift"] == pytest.approx(score.drift, abs=1e-6)
+    assert found["forwards"] == score.forwards == 4
+    assert found["tokens"] == [*ANSWER, "<|endoftext|>"]  # this model reads bytes
+    assert (found["extracted"], found["threshold"], found["trusted"]) == ("5", 0.75, False)
+
+
+def test_the_verdict_asks_for_more_than_the_threshold(run: Run, fast: Fast) -> None:
+    score = verified(run, PROMPT, ANSWER, *fast)["score"]
+    assert not verified(run, PROMPT, ANSWER, *fast, "--threshold", repr(score))["trusted"]
+    below = repr(score - 1e-3)
+    assert verified(run, PROMPT, ANSWER, *fast, "--threshold", below)["trusted"]
+    shown = run("verify", PROMPT, ANSWER, *fast, "--threshold", below).out
+    assert f"score {score:.3f}" in shown
+    assert "trust it" in shown
+
+
+def test_the_answer_may_come_from_anywhere(run: Run, fast: Fast, tmp_path: Path) -> None:
+    path = tmp_path / "answer.txt"
+    path.write_text(ANSWER + "\n")
+    said = verified(run, PROMPT, ANSWER, *fast)
+    assert verified(run, PROMPT, *fast, "--answer", ANSWER) == said
+    assert verified(run, PROMPT, *fast, "--answer-file", path) == said
+    assert verified(run, PROMPT, *fast, "--answer-file", "-", stdin=ANSWER.encode()) == said
+    assert verified(run, PROMPT, "-", *fast, stdin=ANSWER.encode() + b"\r\n") == said
+
+
+def test_a_task_says_whether_the_answer_is_right(run: Run, model: str, tmp_path: Path) -> None:
+    problem = task("choice").problem(2, split="test", level="easy")
+    short = ("--model", model, "--metrics", "core", "--trips", "1", "--rebuild-steps", "1")
+    words = ("--task", "choice", "--seed", "2", *short)
+    answer = f"Answer: {problem.gold}"
+    found = verified(run, *words, "--answer", answer)
+    assert (found["right"], found["gold"], found["id"]) == (True, problem.gold, problem.id)
+    shown = run("verify", *words, "--answer", answer).out
+    assert shown.startswith(problem.id)
+    assert "(right" in shown
+
+
+def test_marks_stand_beneath_the_tokens_and_are_explained(
+    run: Run, fast: Fast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every token of an answer that a random model cannot rebuild was lost in both trips."""
+    monkeypatch.setenv("COLUMNS", "80")
+    found = verified(run, PROMPT, ANSWER, *fast, "--mask-ratio", "1")
+    lines = run("verify", PROMPT, ANSWER, *fast, "--mask-ratio", "1").out.splitlines()
+    assert lines[0].startswith(ANSWER)
+    by_mark = {0.0: " ", 0.5: "-", 1.0: "#"}
+    marks = "".join(by_mark[drift] for drift in found["drift"][: len(ANSWER)])
+    assert "#" in marks
+    assert lines[1][: len(ANSWER)] == marks
+    assert lines[2] == LEGEND
+
+
+def test_an_answer_cannot_steer_the_terminal(run: Run, fast: Fast) -> None:
+    shown = run("verify", PROMPT, "a\x1b[2Jb\u202ec\rd 5", *fast)
+    assert shown.code == 0
+    assert "a\\x1b[2Jb\\u202ec\\rd 5" in shown.out
+    assert not {"\x1b", "\u202e", "\r"} & set(shown.out)
+
+
+def test_characters_of_several_tokens_are_shown_whole(run: Run, fast: Fast) -> None:
+    assert run("verify", PROMPT, "漢é🦆5", *fast).out.startswith("漢é🦆5")
+
+
+def test_colour_is_for_terminals_that_want_it(
+    run: Run, fast: Fast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[1;31m" in run("verify", PROMPT, ANSWER, *fast).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "31m" not in run("verify", PROMPT, ANSWER, *fast).out

@@ -1,0 +1,114 @@
+"""JSON lines: what is written is read again, whatever a kill leaves behind."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from remask import records
+from remask.errors import RecordError
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc"), inner, max_size=3),
+    max_leaves=5,
+)
+ROWS = st.lists(
+    st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), VALUES), max_size=4
+)
+IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@IN_ONE_FOLDER
+@given(ROWS, ROWS)
+def test_appended_rows_are_read_again(
+    tmp_path: Path, first: list[dict[str, Any]], second: list[dict[str, Any]]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.unlink(missing_ok=True)
+    records.append(path, first)
+    records.append(path, second)
+    assert list(records.read(path)) == first + second
+
+
+@IN_ONE_FOLDER
+@given(ROWS.filter(len), st.data())
+def test_whatever_a_kill_cuts_off_whole_rows_remain(
+    tmp_path: Path, rows: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.unlink(missing_ok=True)
+    records.append(path, rows)
+    whole = path.read_bytes()
+    kept = data.draw(st.integers(0, len(whole)))
+    path.write_bytes(whole[:kept])
+    count = records.recover(path)
+    assert count == whole[:kept].count(b"\n")
+    assert list(records.read(path)) == rows[:count]
+
+
+def test_recovering_a_missing_file_finds_nothing(tmp_path: Path) -> None:
+    assert records.recover(tmp_path / "none.jsonl") == 0
+    assert not (tmp_path / "none.jsonl").exists()
+
+
+def test_a_whole_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"a": 2}\n')
+    assert records.recover(path) == 2
+    assert path.read_bytes() == b'{"a": 1}\n{"a": 2}\n'
+
+
+def test_letters_stay_letters(tmp_path: Path) -> None:
+    records.append(tmp_path / "rows.jsonl", [{"text": "é漢"}])
+    assert (tmp_path / "rows.jsonl").read_text(encoding="utf-8") == '{"text": "é漢"}\n'
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_what_json_has_no_word_for_is_refused(tmp_path: Path, value: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        records.append(tmp_path / "rows.jsonl", [{"ok": 1}, {"value": value}])
+    assert not (tmp_path / "rows.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"a": 1}\n{"a": \n', "line 2 is not valid JSON"),
+        ('{"a": 1}\n\n\n"text"\n', "line 4 is no JSON object"),
+    ],
+)
+def test_a_broken_line_is_named_by_its_number(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(RecordError, match=sentence):
+        list(records.read(path))
+
+
+def test_empty_lines_are_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('\n{"a": 1}\n \n{"a": 2}')
+    assert list(records.read(path)) == [{"a": 1}, {"a": 2}]
+
+
+def test_rows_come_one_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"a": 1}) + "\nbroken\n")
+    assert next(records.read(path)) == {"a": 1}
+
+
+def test_a_group_that_is_not_whole_is_cut_off(tmp_path: Path) -> None:
+    """Five rows in groups of two and half a line: two groups, four rows, stay."""
+    path = tmp_path / "r.jsonl"
+    records.append(path, [{"n": n} for n in range(5)])
+    with path.open("a") as file:
+        file.write('{"n": ')
+    assert records.recover(path, group=2) == 2
+    assert [row["n"] for row in records.read(path)] == [0, 1, 2, 3]
