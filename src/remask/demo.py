@@ -50,7 +50,7 @@ MODEL = "tiny"
 TASK = "wordmath"
 HARD_SHARE = 0.75  # the others are of the level below: right and wrong answers must both be there
 METRIC_SET: Literal["paper", "core"] = "paper"
-TOKENS_PER_STEP = 3
+TOKENS_PER_STEP = 4
 TEMPERATURE = 0.7  # where the model's preset names none: at 0 every sample would be the same
 SHOWN_IN_ROC = ("roundtrips", "confidence", "vote", "agreement")
 
@@ -264,13 +264,14 @@ def drift_map(model: Denoiser, kind: str, row: Row, made: Attempt) -> render.Dri
     """Return what a picture of one answer's round trips needs."""
     stop = made.trips.sample.num_response
     read = model.tokenizer.pieces
+    truth = "" if row["right"] else f", where {row['gold']} is right"
     return render.DriftMap(
         pieces=read(made.trips.sample.canvas[:stop]),
         rebuilt=[read(tokens[:stop]) for tokens in made.trips.rebuilt.tolist()],
         masked=[masked[:stop] for masked in made.trips.masked.tolist()],
         drift=made.score.drift,
         title=(
-            f"A {kind} answer: {row['answer']}, where {row['gold']} is right. "
+            f"A {kind} answer: {row['answer']}{truth}. "
             f"Score {paint.score_text(made.score)} "
             f"over {len(made.trips.texts)} round trips"
         ),
@@ -352,7 +353,7 @@ def show_answer(console: Console, model: Denoiser, kind: str, row: Row, made: At
     paint.show(console, paint.paragraph(row["prompt"]))
     ids = sample.canvas[: sample.num_response]
     paint.show_drift(console, paint.spans(model.tokenizer, ids, made.score.drift))
-    paint.show(console, f"it says {row['answer']}, right is {row['gold']}\n")
+    paint.show(console, f"it says {row['answer']}; right is {row['gold']}\n")
 
 
 def show_end(console: Console, files: Sequence[Path], seconds: float) -> None:

@@ -5,8 +5,10 @@ in chunks and appended as they finish; the same command again continues after th
 """
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -118,15 +120,16 @@ def grade_pools(
     task: Task, problems: Sequence[Problem], pools: Sequence[Sequence[Sample]]
 ) -> list[list[tuple[bool, bool]]]:
     """Return (right, every step right) per sample; equal texts of a problem are graded once."""
-    out = []
-    for problem, pool in zip(problems, pools, strict=True):
-        known: dict[str, tuple[bool, bool]] = {}
-        for answer in pool:
-            if answer.text not in known:
-                right = task.grade(problem, answer.text)
-                known[answer.text] = (right, right and task.process_ok(problem, answer.text))
-        out.append([known[answer.text] for answer in pool])
-    return out
+
+    def judge(job: tuple[Problem, str]) -> tuple[bool, bool]:
+        right = task.grade(*job)
+        return right, right and task.process_ok(*job)
+
+    pairs = list(zip(problems, pools, strict=True))
+    jobs = {(p.id, answer.text): (p, answer.text) for p, pool in pairs for answer in pool}
+    with ThreadPoolExecutor(os.cpu_count()) as threads:  # graders that run code wait for processes
+        known = dict(zip(jobs, threads.map(judge, jobs.values()), strict=True))
+    return [[known[p.id, answer.text] for answer in pool] for p, pool in pairs]
 
 
 def record(

@@ -111,11 +111,11 @@ def summarise(
     name: str, first: Sequence[Settled], made: Sequence[Settled], resamples: int = 1000
 ) -> Correction:
     """Return what a method reached, against the first samples of the same problems."""
-    right = [choice.right for choice in made]
-    samples = [choice.samples for choice in made]
+    right = [settled.right for settled in made]
+    samples = [settled.samples for settled in made]
     accuracy = proportion(right)
     n_avg = bootstrap(mean, samples, resamples=resamples)
-    forwards = bootstrap(mean, [choice.forwards for choice in made], resamples=resamples)
+    forwards = bootstrap(mean, [settled.forwards for settled in made], resamples=resamples)
     if accuracy is None or n_avg is None or forwards is None:
         raise ValueError("correction needs at least one problem.")
     gain = [int(m.right) - int(f.right) for m, f in zip(made, first, strict=True)]
@@ -134,14 +134,15 @@ def _same_cost(
 ) -> dict[str, list[Settled]]:
     """Return the vote and confidence with as many samples as rejection sampling's cost buys.
 
-    The number is rounded up, in favour of the other methods, and ends with the pool.
+    The number is rounded up, in favour of the other methods; nothing where the pool is smaller.
     """
-    budget = fmean(choice.forwards for choice in spent)
-    each = fmean(standard(pool).forwards for pool in found)
-    n = min(math.ceil(budget / each), size) if each else size
+    budget = fmean(settled.forwards for settled in spent)
+    n = math.ceil(budget / fmean(standard(pool).forwards for pool in found))
+    if n > size:
+        return {}
     return {
         "vote_same_cost": [majority(pool[:n]) for pool in found],
-        "best_of_confidence_same_cost": [best_of(pool[:n], "confidence") for pool in found],
+        "best_of_same_cost_confidence": [best_of(pool[:n], "confidence") for pool in found],
     }
 
 

@@ -95,11 +95,12 @@ def drift(picture: DriftMap, path: Path) -> Path:
     """Draw the answer in lines; under every token, one row per trip with what came back."""
     lines = list(_lines(picture.pieces))
     rows = len(picture.rebuilt) + 2.2  # the answer, its trips, and the gap to the next line
-    with _figure(path, 11, 1.1 + 0.21 * rows * len(lines)) as figure:
+    columns = max(66, *(column + width for line in lines for _, column, width in line))
+    with _figure(path, 1.4 + 0.115 * columns, 1.1 + 0.21 * rows * len(lines)) as figure:
         axes = figure.subplots()
         for number, line in enumerate(lines):
             _draw_line(axes, picture, line, number * rows)
-        axes.set_xlim(-8, COLUMNS + 0.5)
+        axes.set_xlim(-8, columns + 0.5)
         axes.set_ylim(rows * len(lines) - 0.8, -0.3)
         axes.set_axis_off()
         axes.set_title(picture.title, fontsize=11)
@@ -179,7 +180,8 @@ def _cell(
     from matplotlib.patches import Rectangle
 
     axes.add_patch(Rectangle((left, top), width, 1, facecolor=colour, **EDGE))
-    shown = _shown(text)[: width + 1]
+    shown = _shown(text)
+    shown = shown if len(shown) <= width else shown.lstrip()[:width]
     axes.text(
         left, top + 0.52, shown, family="DejaVu Sans Mono", fontsize=9.2 if bold else 7.6,
         va="center", clip_on=True, weight="bold" if bold else "normal", parse_math=False,

@@ -49,7 +49,7 @@ def show_correction(
     console: Console, gained: Sequence[Correction], full: Figures, study: str
 ) -> None:
     """Print what each way of drawing further samples gained, and the verdict."""
-    columns = ("method", "accuracy [95 %]", "samples", "points/sample", "forwards")
+    columns = ("method", "accuracy [95 %]", "n_avg", "eff", "forwards")
     table = _table("What do further samples gain?", *columns)
     found = [_full(full, f"correction/{study}/{row.method}/accuracy", "{:.1%}") for row in gained]
     _add_full(table, found)
@@ -62,7 +62,8 @@ def show_correction(
     console.print(table)
     console.print(
         "mgrs: rejection sampling, the first sample whose round trips score above the threshold. "
-        "same_cost: as many samples as its forwards would buy."
+        "n_avg: samples per problem; eff: points of accuracy gained per further one; forwards: "
+        "passes of the model per problem, verifying included."
         + _beside(full, f"correction/{study}/mgrs/accuracy", "accuracy")
         + "\n",
         style="dim",

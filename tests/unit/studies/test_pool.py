@@ -179,7 +179,6 @@ def test_correction_is_worked_out_by_hand(rows: list[Row]) -> None:
     right = {name: round(3 * c.accuracy.value) for name, c in found.items()}
     assert right == {
         "standard": 1, "vote3": 2, "best_of_3_confidence": 0, "best_of_3": 2, "mgrs": 2,
-        "vote_same_cost": 2, "best_of_confidence_same_cost": 0,
     }  # fmt: skip
     forwards = {name: c.forwards.value for name, c in found.items()}
     assert forwards["standard"] == 10
@@ -218,10 +217,13 @@ def test_threshold_and_budget_are_algorithm_1s(
 def test_the_same_cost_buys_others_more_samples_rounded_up(rows: list[Row]) -> None:
     """Budget 1: 18 forwards for the one sample, so others draw ceil(18 / 10) = 2.
 
-    Vote of 2: a 7 R, b a tie W, c a tie W.
+    Vote of 2: a 7 R, b a tie W, c a tie W. With budget 3 the 42 forwards would buy 5 of 3.
     """
-    found = corrected(rows, threshold=0.75, budget=1)["vote_same_cost"]
-    assert (found.n_avg.value, found.accuracy.value) == (2, pytest.approx(1 / 3))
+    found = corrected(rows, threshold=0.75, budget=1)
+    vote = found["vote_same_cost"]
+    assert (vote.n_avg.value, vote.accuracy.value) == (2, pytest.approx(1 / 3))
+    assert found["best_of_same_cost_confidence"].forwards.value == 20
+    assert "vote_same_cost" not in corrected(rows, threshold=0.75)
 
 
 def test_unread_answers_never_win_a_vote(make_row: Make) -> None:
