@@ -265,9 +265,9 @@ def train(
     batch: Annotated[int, typer.Option(help="Problems per update.")] = 512,
     lr: Annotated[float, typer.Option(help="Peak learning rate of Muon and AdamW.")] = 1.2e-3,
     layers: Annotated[int, typer.Option(help="Transformer blocks.")] = 8,
-    width: Annotated[int, typer.Option(help="Hidden width.")] = 384,
-    heads: Annotated[int, typer.Option(help="Attention heads.")] = 6,
-    inner: Annotated[int, typer.Option(help="Width inside the MLP.")] = 1024,
+    width: Annotated[int, typer.Option(help="Hidden width.")] = 320,
+    heads: Annotated[int, typer.Option(help="Attention heads.")] = 5,
+    inner: Annotated[int, typer.Option(help="Width inside the MLP.")] = 896,
     mix: Annotated[
         str, typer.Option(help="Task shares, as in wordmath=0.4,choice=0.6; all by default.")
     ] = "",

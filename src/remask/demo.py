@@ -48,8 +48,9 @@ from remask.values import Canvas, RoundTrips, Sample, Score
 
 MODEL = "tiny"
 TASK = "wordmath"
-HARD_SHARE = 0.75  # the others are of the level below: right and wrong answers must both be there
+HARD_SHARE = 0.625  # the others are of the level below: right and wrong answers must both be there
 METRIC_SET: Literal["paper", "core"] = "paper"
+CONSISTENCY = ConsistencySettings()
 TOKENS_PER_STEP = 4
 TEMPERATURE = 0.7  # where the model's preset names none: at 0 every sample would be the same
 SHOWN_IN_ROC = ("roundtrips", "confidence", "vote", "agreement")
@@ -177,8 +178,7 @@ def write(model: Denoiser, plan: Plan, level: str) -> Worked:
 
 def verify(model: Denoiser, plan: Plan, drawn: Sequence[Sequence[Sample]]) -> Attempts:
     """Return the round trips of every first answer, and of the next where none was trusted yet."""
-    settings = ConsistencySettings()
-    each = settings.trips * settings.rebuild_steps * model.forwards_per_call
+    each = CONSISTENCY.trips * CONSISTENCY.rebuild_steps * model.forwards_per_call
     found: Attempts = {}
     waiting = list(drawn)
     for number in range(plan.samples):
@@ -187,28 +187,26 @@ def verify(model: Denoiser, plan: Plan, drawn: Sequence[Sequence[Sample]]) -> At
         chosen = [pool[number] for pool in waiting]
         which = f"{len(chosen)} first answers" if number == 0 else f"{len(chosen)} further answers"
         with watched(model, f"round trips of {which}", each * len(chosen)) as watching:
-            attempts = attempt(watching, chosen, settings, plan.seed)
+            attempts = attempt(watching, chosen, plan.seed)
         found |= {(a.trips.sample.item, number): a for a in attempts}
         pairs = zip(waiting, attempts, strict=True)
         waiting = [pool for pool, a in pairs if not paint.trusted(a.score, plan.threshold)]
     return found
 
 
-def attempt(
-    model: Denoiser, samples: Sequence[Sample], settings: ConsistencySettings, seed: int
-) -> list[Attempt]:
+def attempt(model: Denoiser, samples: Sequence[Sample], seed: int) -> list[Attempt]:
     """Return the samples, verified."""
     task = find_task(TASK)
     scorer = Consistency(
         denoiser=model,
         extract=task.extract,
-        settings=settings,
+        settings=CONSISTENCY,
         metric_set=METRIC_SET,
         task_metrics=task.metrics,
         extra_metrics=EXTRA_METRICS,
         seed=seed,
     )
-    trips = round_trips(model, samples, settings, seed=seed)
+    trips = round_trips(model, samples, CONSISTENCY, seed=seed)
     return [Attempt(*pair) for pair in zip(trips, scorer.measure(trips), strict=True)]
 
 

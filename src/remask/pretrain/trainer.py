@@ -48,10 +48,10 @@ class TrainSettings:
     weight_decay: float = 0.05
     ema: float = 0.999
     min_ratio: float = 0.02  # smallest mask ratio t: bounds the weight 1/t
-    width: int = 384
+    width: int = 320
     layers: int = 8
-    heads: int = 6
-    inner: int = 1024
+    heads: int = 5
+    inner: int = 896
     mix: Mapping[str, float] = field(default_factory=lambda: dict(MIX))
     num_tokenizer_problems: int = 4_000
     vocabulary: int = 1_024

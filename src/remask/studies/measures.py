@@ -29,6 +29,13 @@ class Interval:
     n: int  # answers or problems it was measured on
 
 
+def interval_text(found: Interval | None, digits: int = 3) -> str:
+    """Return "0.931 [0.912, 0.949]", or a dash."""
+    if found is None:
+        return "–"
+    return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+
+
 def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
     """Return the chance that a right answer outscores a wrong one, ties counted half."""
     values, labels = _pair(scores, right)

@@ -7,12 +7,13 @@ people with any colour vision tell apart. Orange is always wrong or changed, blu
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remask.studies.measures import Interval, auroc, bootstrap, curve
+from remask.studies.measures import auroc, bootstrap, curve, interval_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +38,8 @@ STYLE: Any = {
     "svg.hashsalt": "remask",  # the same picture is the same file
 }
 COLUMNS = 84  # characters per line of a drift map
+FONT = "DejaVu Sans Mono"  # comes with matplotlib
+UNKNOWN = "·"
 END = "⏎"  # stands for the end token, whose name would fill a line
 
 
@@ -108,13 +111,6 @@ def drift(picture: DriftMap, path: Path) -> Path:
     return path
 
 
-def interval_text(found: Interval | None, digits: int = 3) -> str:
-    """Return "0.931 [0.912, 0.949]", or a dash."""
-    if found is None:
-        return "–"
-    return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
-
-
 def _told(scores: Sequence[float], right: Sequence[bool]) -> str:
     found = bootstrap(auroc, scores, right)
     if found is None:
@@ -150,10 +146,19 @@ def _lines(pieces: Sequence[str]) -> Iterator[list[Cell]]:
 
 
 def _shown(piece: str) -> str:
-    """Return a token as it stands in a cell: special tokens and line breaks as one sign."""
+    """Return a token as it stands in a cell: special tokens and what the font lacks as one sign."""
     if piece.startswith("<|") and piece.endswith("|>"):
         return END
-    return piece.replace("\n", "↵")
+    glyphs = _glyphs()
+    return "".join(c if ord(c) in glyphs else UNKNOWN for c in piece.replace("\n", "↵"))
+
+
+@cache
+def _glyphs() -> frozenset[int]:
+    """Return the characters that the font of the cells can draw."""
+    from matplotlib.font_manager import findfont, get_font
+
+    return frozenset(get_font(findfont(FONT)).get_charmap())
 
 
 def _draw_line(axes: "Axes", picture: DriftMap, line: Sequence[Cell], top: float) -> None:
@@ -183,7 +188,7 @@ def _cell(
     shown = _shown(text)
     shown = shown if len(shown) <= width else shown.lstrip()[:width]
     axes.text(
-        left, top + 0.52, shown, family="DejaVu Sans Mono", fontsize=9.2 if bold else 7.6,
+        left, top + 0.52, shown, family=FONT, fontsize=9.2 if bold else 7.6,
         va="center", clip_on=True, weight="bold" if bold else "normal", parse_math=False,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from remask.studies.correction import Correction
 from remask.studies.diagnosis import Diagnosis
-from remask.studies.measures import Interval
+from remask.studies.measures import interval_text
 
 Figures = Mapping[str, Mapping[str, Any]]
 
@@ -31,9 +31,12 @@ def show_diagnosis(
         if row.method == "confidence":
             table.add_section()
         name = row.method.replace(_PART, "  ")
-        cells = [_interval(row.auroc), _interval(row.aupr), f"{row.forwards:.0f}"]
+        cells = [interval_text(row.auroc, 2), interval_text(row.aupr, 2), f"{row.forwards:.0f}"]
         table.add_row(name, *cells, *([beside] if any(found) else []))
     console.print(table)
+    if all(right) or not any(right):
+        console.print("All answers are of one kind: there is nothing to tell apart.\n")
+        return
     base = next((row.base_rate for row in told), 0.0)
     console.print(
         "AUROC: how often a right answer outscores a wrong one; 0.5 is guessing. "
@@ -86,7 +89,7 @@ def verdict(gained: Sequence[Correction]) -> str:
 def _table(title: str, first: str, *others: str) -> Table:
     table = Table(
         title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD,
-        padding=(0, 2, 0, 0), pad_edge=False,
+        padding=(0, 1, 0, 0), pad_edge=False,
     )  # fmt: skip
     table.add_column(first, no_wrap=True)
     for name in others:
@@ -96,7 +99,7 @@ def _table(title: str, first: str, *others: str) -> Table:
 
 def _add_full(table: Table, found: Sequence[str]) -> None:
     if any(found):
-        table.add_column("full size", justify="right", no_wrap=True)
+        table.add_column("full", justify="right", no_wrap=True)
 
 
 def _full(full: Figures, name: str, shape: str) -> str:
@@ -107,8 +110,4 @@ def _beside(full: Figures, name: str, what: str) -> str:
     """Return what the column of full-size figures is, where there is one."""
     if name not in full:
         return ""
-    return f" Full size: {what} on {full[name]['n']:,} problems ({full[name]['hardware']})."
-
-
-def _interval(found: Interval | None) -> str:
-    return "–" if found is None else f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    return f" Full: {what} on {full[name]['n']:,} problems ({full[name]['hardware']})."

@@ -14,6 +14,7 @@ from remask.studies.measures import (
     auroc,
     bootstrap,
     curve,
+    interval_text,
     mean,
     paired_difference,
     proportion,
@@ -159,3 +160,8 @@ def test_a_thousand_resamples_of_a_thousand_rows_take_less_than_two_seconds() ->
     start = time.process_time()
     bootstrap(auroc, scores, right)
     assert time.process_time() - start < 2
+
+
+def test_an_interval_is_written_with_its_ends() -> None:
+    assert interval_text(Interval(0.9314, 0.912, 0.9494, 9)) == "0.931 [0.912, 0.949]"
+    assert interval_text(None) == "–"
