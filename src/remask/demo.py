@@ -107,7 +107,7 @@ class Watched(Counted):
 def run(
     *,
     out: Path,
-    problems: int = 32,
+    problems: int = 28,
     samples: int = 3,
     seed: int = 0,
     device: str = "auto",

@@ -10,13 +10,16 @@ Writing costs 10 forwards, verifying 8.
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from remask.decide import rejection
 from remask.errors import RecordError
-from remask.studies.correction import Correction, correction
+from remask.studies.correction import Correction, best_of, correction, majority, mgrs
 from remask.studies.diagnosis import (
     ROUNDTRIPS,
     against_consistency,
@@ -29,6 +32,7 @@ from remask.studies.diagnosis import (
 )
 from remask.studies.measures import Interval
 from remask.studies.pool import agreement, pools, score_of, vote
+from remask.values import Sample, Score
 
 TABLE = {
     "a": (("7", True, 0.6, 0.2), ("7", True, 0.9, 0.3), (None, False, 0.1, 0.9)),
@@ -270,3 +274,50 @@ def test_studying_records_needs_no_torch() -> None:
         "assert not {'torch', 'matplotlib', 'sklearn', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+DRAWN = st.tuples(
+    st.sampled_from(["1", "2", "3", None]),
+    st.sampled_from([None, 0.0, 0.3, 0.6, 0.75, 0.8, 1.0]),
+)
+
+
+@given(st.lists(DRAWN, min_size=1, max_size=5), st.sampled_from([0.3, 0.75, 0.8]))
+def test_a_replay_settles_on_what_the_live_method_settles_on(
+    drawn: list[tuple[str | None, float | None]], threshold: float
+) -> None:
+    """Sample k costs 10 + k to write and 8 to verify, so equal costs mean equal samples."""
+    rows = [
+        {
+            "id": "a", "number": k, "answer": answer, "right": k, "forwards": 10 + k,
+            "scores": {"roundtrips": score}, "verify_forwards": 8,
+        }
+        for k, (answer, score) in enumerate(drawn)
+    ]  # fmt: skip
+    samples = [
+        Sample(
+            item="a", number=k, prompt=(), canvas=(), num_response=0, text=answer or "",
+            forwards=10 + k,
+        )
+        for k, (answer, _) in enumerate(drawn)
+    ]  # fmt: skip
+
+    class Recorded:
+        name = "recorded"
+
+        def score(self, asked: Sequence[Sample]) -> list[Score]:
+            return [Score(value=drawn[s.number][1], forwards=8) for s in asked]
+
+    def draw(items: Sequence[str], number: int) -> list[Sample]:
+        return [samples[number]]
+
+    n = len(rows)
+    live = (
+        rejection.reject(draw, Recorded(), ["a"], threshold=threshold, budget=n)[0],
+        rejection.best_of(draw, Recorded(), ["a"], n)[0],
+        rejection.majority_vote(draw, lambda text: text or None, ["a"], n)[0],
+    )
+    replayed = (mgrs(rows, threshold, n), best_of(rows, "roundtrips"), majority(rows))
+    for decision, settled in zip(live, replayed, strict=True):
+        assert (decision.sample.number, decision.forwards) == (settled.right, settled.forwards)
+        assert len(decision.attempts) == settled.samples

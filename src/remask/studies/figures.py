@@ -1,0 +1,206 @@
+"""A folder of records -> figures with names, as docs/figures.json has them.
+
+Files are found by name, as `benchmarks/core.py` writes them: `pool-TASK-LEVEL`, `greedy-TASK-LEVEL`
+and, for word problems, one file per setting of the curves. What is not there is left out.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from remask import records
+from remask.studies.correction import SIZES, Correction, correction, mgrs, standard, summarise
+from remask.studies.diagnosis import (
+    ROUNDTRIPS,
+    Method,
+    against_consistency,
+    diagnosis,
+    judge,
+    of_trips,
+    process,
+)
+from remask.studies.measures import Interval, proportion
+from remask.studies.pool import Row, pool_size, pools
+from remask.tasks import TASKS
+
+LEVELS = {"medium": "", "hard": "-hard"}  # of a study, and how its name ends
+BUDGET = max(SIZES)
+THRESHOLDS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+WRONG_STEPS = 100  # right answers with a wrong step that a figure needs
+CURVES = {  # records of word problems, hard -> the setting that departs from the defaults
+    **{f"ratio-{x}": f"mask_ratio/{x:g}" for x in (0.0, 0.3, 0.5, 0.7, 0.95, 1.0)},
+    **{f"steps-{x}": f"rebuild_steps/{x}" for x in (1, 4, 64)},
+    "stratified": "mask_design/stratified",
+    "temperature-1": "rebuild_temperature/1",
+}
+DEFAULTS = (
+    "mask_ratio/0.9",
+    "rebuild_steps/16",
+    "mask_design/independent",
+    "rebuild_temperature/0",
+)
+TRIPS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured number, as docs/figures.json has it but for where it was measured."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int | None
+    unit: str
+
+    @staticmethod
+    def of(found: Interval, unit: str) -> "Figure":
+        """Return an interval with its unit."""
+        return Figure(**asdict(found), unit=unit)
+
+
+Figures = dict[str, Figure]
+
+
+def figures(folder: Path, thresholds: Mapping[str, float]) -> Figures:
+    """Return every figure the records in `folder` allow; `thresholds` are by task."""
+    found: Figures = {}
+    for task in TASKS:
+        for level, ending in LEVELS.items():
+            study = f"{task}{ending}"
+            greedy = read(folder, f"greedy-{task}-{level}")
+            if accuracy := proportion([row["right"] for row in greedy]):
+                found[f"accuracy/{study}"] = Figure.of(accuracy, "share")
+            rows = read(folder, f"pool-{task}-{level}")
+            if rows:
+                found |= _diagnosis(study, rows)
+                found |= _correction(study, rows, thresholds[task])
+    return found | _curves(folder) | _process(folder) | _disagreement(folder)
+
+
+def read(folder: Path, name: str) -> list[dict[str, Any]]:
+    """Return the records of a file, none where it does not exist."""
+    path = folder / f"{name}.jsonl"
+    return list(records.read(path)) if path.exists() else []
+
+
+def _diagnosis(study: str, rows: Sequence[Row]) -> Figures:
+    found: Figures = {}
+    for row in diagnosis(rows):
+        name = f"diagnosis/{study}/{row.method}"
+        for measure, interval in (("auroc", row.auroc), ("aupr", row.aupr)):
+            if interval is not None:
+                found[f"{name}/{measure}"] = Figure.of(interval, measure.upper())
+        found[f"{name}/forwards"] = _plain(row.forwards, "forwards")
+    base = proportion([pool[0]["right"] for pool in pools(rows)])
+    if base is not None:
+        found[f"diagnosis/{study}/base_rate"] = Figure.of(base, "share")
+    gap = against_consistency(rows)
+    if gap is not None:
+        name = f"diagnosis/{study}/roundtrips_minus_consistency/auroc"
+        found[name] = Figure.of(gap[1], f"AUROC above {gap[0]}, paired")
+    return found
+
+
+def _correction(study: str, rows: Sequence[Row], threshold: float) -> Figures:
+    found: Figures = {}
+    for row in correction(rows, threshold, BUDGET):
+        found |= _columns(f"correction/{study}/{row.method}", row)
+    found[f"correction/{study}/mgrs/threshold"] = _plain(threshold, "score")
+    pooled = pools(rows)
+    first, budget = [standard(pool) for pool in pooled], min(BUDGET, pool_size(pooled))
+    for limit in THRESHOLDS:
+        made = [mgrs(pool, limit, budget) for pool in pooled]
+        found |= _columns(f"curve/{study}/threshold/{limit:g}", summarise("mgrs", first, made))
+    return found
+
+
+def _columns(name: str, row: Correction) -> Figures:
+    intervals = {
+        "accuracy": (row.accuracy, "share"), "n_avg": (row.n_avg, "samples"),
+        "eff": (row.eff, "points per further sample"), "forwards": (row.forwards, "forwards"),
+    }  # fmt: skip
+    return {
+        f"{name}/{key}": Figure.of(interval, unit)
+        for key, (interval, unit) in intervals.items()
+        if interval is not None
+    }
+
+
+def _curves(folder: Path) -> Figures:
+    """Return the AUROC of the round trips under other settings, on the same answers."""
+    usual = [row for row in read(folder, "pool-wordmath-hard") if row["number"] == 0]
+    found = _curve("wordmath-hard", DEFAULTS, usual, ROUNDTRIPS)
+    for file, setting in CURVES.items():
+        found |= _curve("wordmath-hard", (setting,), read(folder, file), ROUNDTRIPS)
+    many = read(folder, f"trips-{max(TRIPS)}")
+    for trips in TRIPS:
+        found |= _curve("wordmath-hard", (f"trips/{trips}",), many, of_trips(trips))
+    return found
+
+
+def _curve(study: str, settings: Iterable[str], rows: Sequence[Row], method: Method) -> Figures:
+    if not rows:
+        return {}
+    told = judge(method, pools(rows))
+    found: Figures = {}
+    for setting in settings:
+        name = f"curve/{study}/{setting}"
+        if told.auroc is not None:
+            found[f"{name}/auroc"] = Figure.of(told.auroc, "AUROC")
+        found[f"{name}/forwards"] = _plain(told.forwards, "forwards")
+    return found
+
+
+def _process(folder: Path) -> Figures:
+    """Return the figures on wrong steps; the named one is of the least hurried sampling it can be.
+
+    That is the first of pool, 8 steps, 4 steps that has enough wrong steps, or the one with most.
+    """
+    sources = {
+        "": ("pool-wordmath-medium", "hurried-8", "hurried-4"),
+        "-hard": ("pool-wordmath-hard",),
+    }
+    found: Figures = {}
+    for ending, files in sources.items():
+        told = {file: each for file in files if (each := process(read(folder, file)))}
+        for file, (interval, wrong) in told.items():
+            found |= _steps(f"process/wordmath{ending}/{file}", interval, wrong, file)
+        if told:
+            enough = [file for file, (_, wrong) in told.items() if wrong >= WRONG_STEPS]
+            chosen = enough[0] if enough else max(told, key=lambda file: told[file][1])
+            found |= _steps(f"process/wordmath{ending}", *told[chosen], chosen)
+    return found
+
+
+def _steps(name: str, interval: Interval, wrong: int, file: str) -> Figures:
+    return {
+        f"{name}/auroc": Figure.of(interval, f"AUROC among right answers, {file}"),
+        f"{name}/wrong_steps": _plain(wrong, "right answers with a wrong step"),
+    }
+
+
+def _disagreement(folder: Path) -> Figures:
+    """Return the share of answers that another batching changed on this device."""
+    again = {row["id"]: row for row in read(folder, "rebatched")}
+    once = [row for row in read(folder, "pool-wordmath-hard") if row["number"] == 0]
+    pairs = [(row, again[row["id"]]) for row in once if row["id"] in again]
+    texts = proportion([a["text"] != b["text"] for a, b in pairs])
+    scores = proportion([_apart(a, b) for a, b in pairs])
+    if texts is None or scores is None:
+        return {}
+    return {
+        "rebatched/text_disagreement": Figure.of(texts, "share"),
+        "rebatched/score_disagreement": Figure.of(scores, "share"),
+    }
+
+
+def _apart(a: Row, b: Row) -> bool:
+    one, other = (row["scores"]["roundtrips"] for row in (a, b))
+    if one is None or other is None:
+        return one is not other
+    return bool(abs(one - other) > 1e-5)
+
+
+def _plain(value: float, unit: str) -> Figure:
+    return Figure(value=value, low=None, high=None, n=None, unit=unit)

@@ -1,0 +1,288 @@
+"""The full-size study: its jobs as data, and its figures from records written by hand."""
+
+import importlib.util
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from remask import records
+from remask.consistency.cycle import ConsistencySettings
+from remask.studies.figures import CURVES, Figure, figures
+from remask.studies.report import markdown
+from remask.tasks import TASKS
+from remask.testing import write_checkpoint
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = ROOT / "benchmarks" / "core.py"
+THRESHOLDS = dict.fromkeys(TASKS, 0.75)
+Row = dict[str, Any]
+Make = Callable[..., Row]
+
+
+def load_module(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def core() -> ModuleType:
+    return load_module(SCRIPT)
+
+
+def write(folder: Path, name: str, rows: list[Row]) -> None:
+    records.append(folder / f"{name}.jsonl", rows)
+
+
+def draw_rows(make_row: Make, problems: int, samples: int, **place: str) -> list[Row]:
+    """Return pools in which right samples score higher, on the whole."""
+    rng = random.Random(str(place))
+    rows = []
+    for k in range(problems):
+        for number in range(samples):
+            right = rng.random() < 0.6
+            score = min(1.0, max(0.0, rng.gauss(0.8 if right else 0.6, 0.1)))
+            answer = "1" if right else rng.choice(["2", "3", None])
+            kept = right and rng.random() < 0.8
+            rows.append(
+                make_row(
+                    str(k), number, right=right, answer=answer, score=score, process_ok=kept,
+                    confidence=rng.random(), by_trip={"token_accuracy": [score] * 8}, **place,
+                )
+            )  # fmt: skip
+    return rows
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, make_row: Make) -> Path:
+    """Everything that a whole collection of word problems, and of one other task, leaves."""
+    out = tmp_path_factory.mktemp("records")
+    for task in ("wordmath", "choice"):
+        for level in ("medium", "hard"):
+            place = {"task": task, "level": level}
+            write(out, f"pool-{task}-{level}", draw_rows(make_row, 12, 10, **place))
+            write(out, f"greedy-{task}-{level}", draw_rows(make_row, 12, 1, **place))
+    for name in (*CURVES, "trips-8", "hurried-4", "hurried-8"):
+        write(out, name, draw_rows(make_row, 12, 1))
+    again = draw_rows(make_row, 12, 10, task="wordmath", level="hard")
+    write(out, "rebatched", [row for row in again if row["number"] == 0][:8])
+    return out
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, Figure]:
+    return figures(folder, THRESHOLDS)
+
+
+def test_the_figures_have_the_names_that_pages_quote(found: dict[str, Figure]) -> None:
+    wanted = {"process/wordmath/auroc"}
+    for study in ("wordmath", "wordmath-hard", "choice", "choice-hard"):
+        wanted.add(f"accuracy/{study}")
+        wanted.add(f"diagnosis/{study}/roundtrips_minus_consistency/auroc")
+        for method in ("roundtrips", "confidence", "vote", "agreement"):
+            wanted |= {f"diagnosis/{study}/{method}/{m}" for m in ("auroc", "aupr")}
+        for method in ("vote10", "best_of_3", "best_of_10", "mgrs"):
+            columns = ("accuracy", "n_avg", "eff", "forwards")
+            wanted |= {f"correction/{study}/{method}/{column}" for column in columns}
+        wanted |= {f"correction/{study}/standard/{c}" for c in ("accuracy", "n_avg", "forwards")}
+    for setting, values in {
+        "mask_ratio": ("0", "0.3", "0.5", "0.7", "0.9", "0.95", "1"),
+        "rebuild_steps": ("1", "4", "16", "64"),
+        "trips": ("1", "2", "4", "8"),
+    }.items():
+        wanted |= {f"curve/wordmath-hard/{setting}/{value}/auroc" for value in values}
+    assert wanted <= found.keys()
+    assert "correction/wordmath/standard/eff" not in found
+    assert not any("countdown" in name for name in found), "no records, no figures"
+
+
+def test_pages_may_quote_the_tables_as_they_are(found: dict[str, Figure]) -> None:
+    """The test of the documentation reads every marker of the tables, and finds it borne out."""
+    page = load_module(ROOT / "tests" / "test_figures.py")
+    values = {name: {"value": figure.value} for name, figure in found.items()}
+    text = markdown(found)
+    assert page.disagreements(text, values) == []
+    assert text.count("<!--fig:") > 200
+    for title in (
+        "### Diagnosis, AUROC", "### Diagnosis: choice-hard", "### Correction: wordmath",
+        "### mask_ratio: wordmath-hard", "### threshold: choice", "### Right answers",
+    ):  # fmt: skip
+        assert title in text
+    assert markdown({}) == "\n"
+
+
+def test_figures_are_written_with_their_origin_and_others_are_left(
+    core: ModuleType, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    documented, shown, preset = (tmp_path / name for name in ("f.json", "demo.json", "g.json"))
+    preset.write_text('{"threshold": 0.8, "tasks": {"choice": {"threshold": 0.6}}}')
+    old = {"cpu/verify_seconds": {"value": 1.2}, "accuracy/wordmath": {"value": 0}}
+    documented.write_text(json.dumps({"figures": old}))
+    asked = ["figures", str(folder), "--commit", "abc", "--hardware", "one GPU"]
+    asked += ["--figures", str(documented), "--demo", str(shown), "--preset", str(preset)]
+    assert core.main(asked) == 0
+    assert "### Diagnosis, AUROC" in capsys.readouterr().out
+    written = json.loads(documented.read_text())["figures"]
+    assert written["cpu/verify_seconds"] == {"value": 1.2}
+    assert written["accuracy/wordmath"]["n"] == 12
+    assert written["correction/choice/mgrs/threshold"]["value"] == 0.6
+    assert written["correction/wordmath/mgrs/threshold"]["value"] == 0.8
+    page = load_module(ROOT / "tests" / "test_figures.py")
+    ours = {name: figure for name, figure in written.items() if name != "cpu/verify_seconds"}
+    assert [fault for name, figure in ours.items() for fault in page.faults(name, figure)] == []
+    copied = json.loads(shown.read_text())["figures"]
+    assert (
+        copied["diagnosis/wordmath-hard/vote/auroc"]
+        == written["diagnosis/wordmath-hard/vote/auroc"]
+    )
+    assert all(name in written and "choice" not in name for name in copied)
+
+
+def test_a_folder_without_records_is_refused(
+    core: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = tmp_path / "generation_config.json"
+    preset.write_text("{}")
+    asked = ["figures", str(tmp_path), "--commit", "a", "--hardware", "b", "--preset", str(preset)]
+    assert core.main(asked) == 1
+    assert "holds no records" in capsys.readouterr().err
+    assert core.thresholds(preset) == THRESHOLDS
+
+
+def test_answers_that_another_batching_changed_are_counted(make_row: Make, tmp_path: Path) -> None:
+    """Of 4: one text differs, and two scores by more than 1e-5, one of them by appearing."""
+    once = [make_row(str(k), score=score) for k, score in enumerate((0.5, 0.5, 0.5, None, 0.5))]
+    again = [make_row(str(k), score=s) for k, s in enumerate((0.5, 0.50002, 0.500009, 0.5))]
+    again[0]["text"] = "another"
+    write(tmp_path, "pool-wordmath-hard", once)
+    write(tmp_path, "rebatched", again)
+    found = figures(tmp_path, THRESHOLDS)
+    assert found["rebatched/text_disagreement"].value == 1 / 4
+    assert found["rebatched/score_disagreement"].value == 2 / 4
+    assert found["rebatched/score_disagreement"].n == 4
+
+
+@pytest.mark.parametrize(
+    ("wrong_steps", "chosen"),
+    [
+        ((3, 100, 120), "hurried-8"),
+        ((100, 200, 300), "pool-wordmath-medium"),
+        ((1, 9, 5), "hurried-8"),
+    ],
+)
+def test_wrong_steps_are_sought_in_the_least_hurried_answers_that_have_enough(
+    make_row: Make, tmp_path: Path, wrong_steps: tuple[int, ...], chosen: str
+) -> None:
+    for name, wrong in zip(
+        ("pool-wordmath-medium", "hurried-8", "hurried-4"), wrong_steps, strict=True
+    ):
+        rows = [
+            make_row(str(k), process_ok=k >= wrong, score=0.5 + k / 1e4) for k in range(wrong + 5)
+        ]
+        write(tmp_path, name, rows)
+    figure = figures(tmp_path, THRESHOLDS)["process/wordmath/auroc"]
+    assert figure.unit.endswith(chosen)
+    assert figure.value == 1.0
+
+
+def test_every_file_that_figures_read_is_collected(core: ModuleType) -> None:
+    names = [job.name for task in TASKS for job in core.task_jobs(task, 1.0)]
+    assert len(names) == len(set(names)) == 4 * 4 + 11 + 1 + 2 + 1
+    for task in TASKS:
+        assert {
+            f"{kind}-{task}-{level}" for kind in ("pool", "greedy") for level in ("medium", "hard")
+        } <= set(names)
+    assert {*CURVES, "trips-8", "hurried-4", "hurried-8", "rebatched"} <= set(names)
+
+
+def test_the_jobs_are_as_large_as_the_claims_need(core: ModuleType) -> None:
+    jobs = {job.name: job for task in TASKS for job in core.task_jobs(task, 1.0)}
+    hard = jobs["pool-wordmath-hard"]
+    assert (hard.problems, hard.samples, hard.scored, hard.temperature) == (1000, 10, 10, None)
+    assert jobs["pool-choice-hard"].problems == jobs["pool-wordmath-medium"].problems == 500
+    assert jobs["greedy-pycode-hard"].temperature == 0.0
+    assert jobs["ratio-0.95"].consistency == ConsistencySettings(mask_ratio=0.95)
+    assert jobs["steps-64"].consistency == ConsistencySettings(rebuild_steps=64)
+    assert jobs["stratified"].consistency == ConsistencySettings(mask_design="stratified")
+    assert jobs["temperature-1"].consistency == ConsistencySettings(rebuild_temperature=1.0)
+    assert jobs["trips-8"].consistency == ConsistencySettings(trips=8)
+    hurried = jobs["hurried-4"]
+    assert (hurried.level, hurried.steps, hurried.problems) == ("medium", 4, 3000)
+    assert jobs["rebatched"].chunk == 7
+    tried = core.validation_jobs("choice", 1.0)
+    assert [(job.temperature, job.split, job.scored) for job in tried] == [
+        (0.4, "validation", 0), (0.7, "validation", 0), (1.0, "validation", 0),
+    ]  # fmt: skip
+    assert core.count(150, 0.001) == 4
+
+
+def test_a_task_is_collected_at_the_temperature_that_validation_chose(
+    core: ModuleType, make_row: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agreement tells right from wrong at 0.7 alone: there wrong answers stand alone."""
+    asked = []
+
+    def collect(model: object, settings: Any, out: Path) -> None:
+        asked.append((out.stem, settings))
+        telling = settings.sampler.temperature == 0.7
+        rows = [
+            make_row(
+                str(k), number, right=k < 2, answer="1" if k < 2 or not telling else str(number)
+            )
+            for k in range(4)
+            for number in range(2)
+        ]
+        records.append(out, rows)
+
+    monkeypatch.setattr(core, "collect", collect)
+    model = write_checkpoint(tmp_path / "model")
+    core.collect_task(str(model), "wordmath", tmp_path, 0.0)
+    settings = dict(asked)
+    assert {settings[n].sampler.temperature for n in ("pool-wordmath-hard", "ratio-0.3")} == {0.7}
+    assert settings["greedy-wordmath-hard"].sampler.temperature == 0
+    assert settings["hurried-8"].sampler.steps == 8
+    hard = settings["pool-wordmath-hard"]
+    assert hard.sampler.steps == hard.sampler.length == TASKS["wordmath"].canvas_length("hard")
+    assert (hard.samples, hard.scored, hard.problems, hard.metrics) == (10, 10, 4, "paper")
+
+
+def test_tasks_that_fail_are_named(
+    core: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each task runs in a process of its own, called with its name; here choice ends badly."""
+    script = tmp_path / "child.py"
+    script.write_text("import sys; sys.exit(sys.argv[-1] == 'choice')")
+    monkeypatch.setattr(core, "__file__", str(script))
+    assert core.main(["collect", "tiny", str(tmp_path / "new")]) == 1
+    assert capsys.readouterr().err == "choice failed; the same command again continues.\n"
+
+
+# The machine with the GPU has few packages: None makes the import of the others fail.
+CHILD = f"""
+import runpy, sys
+absent = ("typer", "pydantic", "sklearn", "scipy", "pyarrow", "matplotlib", "rich")
+sys.modules.update(dict.fromkeys(absent))
+sys.argv = ["core.py", "collect", "--help"]
+runpy.run_path({str(SCRIPT)!r}, run_name="__main__")
+"""
+
+
+def test_collecting_needs_few_packages() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "--scale" in done.stdout
