@@ -2,12 +2,14 @@
 
     python benchmarks/core.py collect MODEL OUT                 all tasks, in parallel, on one GPU
     python benchmarks/core.py collect MODEL OUT --only choice   one task, in this process
+    python benchmarks/core.py preset OUT                        temperature, threshold of each task
     python benchmarks/core.py figures OUT --commit SHA --hardware "one H200"
 
 `collect` writes one file of records per job and continues where it was stopped. It needs no more
 packages than torch, numpy, tokenizers, safetensors, rapidfuzz and sentence-transformers; an
-uninstalled checkout runs with PYTHONPATH=src. `figures` merges what the records say into
-docs/figures.json and into the copy the demo shows, and prints the tables. What one verified answer
+uninstalled checkout runs with PYTHONPATH=src. `preset` writes what validation chose into the
+embedded generation_config.json. `figures` merges what the records say into docs/figures.json and
+into the copy the demo shows, and prints the tables. What one verified answer
 costs in seconds is measured by verify.py.
 """
 
@@ -30,6 +32,7 @@ from remask.sampling.sampler import SamplerSettings
 from remask.studies.collect import CollectSettings, collect, sampler_settings
 from remask.studies.diagnosis import better_consistency
 from remask.studies.figures import CURVES, TRIPS, figures, read
+from remask.studies.measures import best_f1
 from remask.studies.pool import pools
 from remask.studies.report import markdown
 from remask.tasks import TASKS
@@ -73,17 +76,21 @@ def validation_jobs(task: str, scale: float) -> list[Job]:
 
 def task_jobs(task: str, scale: float) -> list[Job]:
     """Return the jobs of a task: pools and greedy answers; for word problems the curves as well."""
-    jobs = []
+    greedy = Job(
+        name=f"greedy-{task}-easy", task=task, level="easy", problems=count(500, scale),
+        scored=0, temperature=0.0,
+    )  # fmt: skip
+    threshold = Job(
+        name=f"threshold-{task}", task=task, split="validation", problems=count(300, scale)
+    )
+    jobs = [threshold, greedy]
     for level in ("medium", "hard"):
         num = count(1000 if (task, level) == ("wordmath", "hard") else 500, scale)
         pool = Job(
             name=f"pool-{task}-{level}", task=task, level=level, problems=num, samples=POOL,
             scored=POOL, chunk=250,
         )  # fmt: skip
-        greedy = Job(
-            name=f"greedy-{task}-{level}", task=task, level=level, problems=num, temperature=0.0
-        )
-        jobs += [pool, greedy]
+        jobs += [pool, replace(greedy, name=f"greedy-{task}-{level}", level=level, problems=num)]
     return jobs + (curve_jobs(scale) if task == "wordmath" else [])
 
 
@@ -190,6 +197,25 @@ def write_figures(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def write_preset(arguments: argparse.Namespace) -> int:
+    """Write the temperature and threshold that validation chose for each task; print them."""
+    chosen = {}
+    for task in TASKS:
+        rows = read(arguments.out, f"threshold-{task}")
+        manifest = arguments.out / f"threshold-{task}.jsonl.manifest.json"
+        asked = json.loads(manifest.read_text(encoding="utf-8"))["asked"]
+        scores = [row["scores"]["roundtrips"] for row in rows]
+        chosen[task] = {
+            "temperature": asked["sampler"]["temperature"],
+            "threshold": best_f1(scores, [row["right"] for row in rows]),
+        }
+    config = json.loads(arguments.preset.read_text(encoding="utf-8"))
+    shared = {key: chosen["wordmath"][key] for key in ("temperature", "threshold")}
+    write_text(arguments.preset, json.dumps({**config, **shared, "tasks": chosen}, indent=2) + "\n")
+    print(json.dumps(chosen, indent=2))
+    return 0
+
+
 def thresholds(preset: Path) -> dict[str, float]:
     """Return the threshold of each task in a generation_config.json."""
     config: Mapping[str, Any] = json.loads(preset.read_text(encoding="utf-8"))
@@ -213,6 +239,9 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     gather.add_argument("out", type=Path, help="folder for the records")
     gather.add_argument("--scale", type=float, default=1.0, help="share of the problems")
     gather.add_argument("--only", choices=list(TASKS), help="one task, in this process")
+    choose = commands.add_parser("preset", help="temperature and threshold, from validation")
+    choose.add_argument("out", type=Path, help="folder with the records")
+    choose.add_argument("--preset", type=Path, default=EMBEDDED / "generation_config.json")
     tell = commands.add_parser("figures", help="figures and tables, from records")
     tell.add_argument("out", type=Path, help="folder with the records")
     tell.add_argument("--commit", required=True, help="commit that collected them")
@@ -226,8 +255,8 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 def main(command: Sequence[str]) -> int:
     """Run one of the two commands and return the exit code."""
     arguments = read_arguments(command)
-    if arguments.command == "figures":
-        return write_figures(arguments)
+    if arguments.command != "collect":
+        return (write_figures if arguments.command == "figures" else write_preset)(arguments)
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.only is None:
         return collect_all(arguments)

@@ -71,6 +71,8 @@ def choose_dtype(dtype: str, device: torch.device) -> torch.dtype:
 def find_folder(model: str) -> Path:
     """Return the checkpoint folder behind a name, a path or a hub id (downloaded if need be)."""
     if model == "tiny":
+        if not (EMBEDDED / "config.json").exists():
+            raise CheckpointError("this copy of remask has no embedded model; install a release.")
         return EMBEDDED
     if model and Path(model).is_dir():
         return Path(model)

@@ -69,6 +69,8 @@ def figures(folder: Path, thresholds: Mapping[str, float]) -> Figures:
         for level, ending in LEVELS.items():
             study = f"{task}{ending}"
             greedy = read(folder, f"greedy-{task}-{level}")
+            if level == "medium":  # the trained levels together
+                greedy += read(folder, f"greedy-{task}-easy")
             if accuracy := proportion([row["right"] for row in greedy]):
                 found[f"accuracy/{study}"] = Figure.of(accuracy, "share")
             rows = read(folder, f"pool-{task}-{level}")

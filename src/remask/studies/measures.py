@@ -49,6 +49,20 @@ def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
     return float(above / (num_right * num_wrong))
 
 
+def best_f1(scores: ArrayLike, right: ArrayLike) -> float:
+    """Return the threshold, in hundredths, of the best F1; the lowest of equals.
+
+    Accepted is what scores above it; precision is the share of right answers among the accepted,
+    recall the share of right answers that are accepted.
+    """
+    values, labels = _pair(scores, right)
+    limits = np.arange(100) / 100
+    accepted = values > limits[:, None]  # (100, n)
+    hits = (accepted & labels).sum(1)
+    f1 = 2 * hits / np.maximum(1, accepted.sum(1) + labels.sum())
+    return float(limits[f1.argmax()])
+
+
 def aupr(scores: ArrayLike, right: ArrayLike) -> float | None:
     """Return average precision, right answers being the positives; equal scores are one step."""
     values, labels = _pair(scores, right)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from remask.denoisers import load as loading
 from remask.denoisers.llada import LLaDADenoiser
-from remask.denoisers.load import choose_device, choose_dtype, find_folder, load
+from remask.denoisers.load import choose_device, choose_dtype, load
 from remask.errors import CheckpointError, SettingsError
 from remask.testing import write_checkpoint
 from remask.values import Canvas
@@ -287,11 +286,11 @@ def test_a_failed_download_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_tiny_is_the_embedded_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert find_folder("tiny") == Path(loading.__file__).parent / "embedded"
+    assert Path(loading.__file__).parent / "embedded" == loading.EMBEDDED
     monkeypatch.setattr(loading, "EMBEDDED", folder)
     assert load("tiny", device="cpu").name == "tiny"
-    shutil.rmtree(folder)
-    with pytest.raises(CheckpointError, match=r"config\.json does not exist"):
+    monkeypatch.setattr(loading, "EMBEDDED", folder / "nothing")
+    with pytest.raises(CheckpointError, match="has no embedded model"):
         load("tiny", device="cpu")
 
 

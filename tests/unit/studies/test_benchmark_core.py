@@ -198,11 +198,12 @@ def test_wrong_steps_are_sought_in_the_least_hurried_answers_that_have_enough(
 
 def test_every_file_that_figures_read_is_collected(core: ModuleType) -> None:
     names = [job.name for task in TASKS for job in core.task_jobs(task, 1.0)]
-    assert len(names) == len(set(names)) == 4 * 4 + 11 + 1 + 2 + 1
+    assert len(names) == len(set(names)) == 4 * 6 + 11 + 1 + 2 + 1
     for task in TASKS:
         assert {
             f"{kind}-{task}-{level}" for kind in ("pool", "greedy") for level in ("medium", "hard")
         } <= set(names)
+        assert {f"threshold-{task}", f"greedy-{task}-easy"} <= set(names)
     assert {*CURVES, "trips-8", "hurried-4", "hurried-8", "rebatched"} <= set(names)
 
 
