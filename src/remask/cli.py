@@ -302,9 +302,9 @@ def train(
 
 @app.command()
 def demo(
-    out: opt.OutFolder = Path("demo"),
-    problems: opt.Problems = 32,
-    samples: opt.Samples = 4,
+    out: opt.OutFolder = Path("demo-output"),
+    problems: opt.Problems = 28,
+    samples: opt.Samples = 3,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     as_json: opt.Json = False,
