@@ -267,7 +267,7 @@ def train(
     layers: Annotated[int, typer.Option(help="Transformer blocks.")] = 8,
     width: Annotated[int, typer.Option(help="Hidden width.")] = 320,
     heads: Annotated[int, typer.Option(help="Attention heads.")] = 5,
-    inner: Annotated[int, typer.Option(help="Width inside the MLP.")] = 896,
+    inner: Annotated[int, typer.Option(help="Width inside the MLP.")] = 768,
     mix: Annotated[
         str, typer.Option(help="Task shares, as in wordmath=0.4,choice=0.6; all by default.")
     ] = "",

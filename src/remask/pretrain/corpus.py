@@ -37,8 +37,9 @@ EOS_ID, MASK_ID, END_OF_TURN_ID = (
     5,
 )  # places in SPECIAL_TOKENS: the trainer numbers them first
 SHORT, LONG, LONGEST = 112, 160, 208  # 160 holds every trained problem, 208 the hard ones too
-ROW_LENGTHS = (SHORT, SHORT, LONG) * 3 + (SHORT, SHORT, LONGEST)  # one batch each, in turn
+ROW_LENGTHS = (SHORT, LONG, SHORT, LONG, SHORT, LONGEST)  # one batch each, in turn
 TRAINED_LEVELS = ("easy", "medium")
+LEVEL_WEIGHTS = (1, 2)  # the longer problems are learned last
 
 
 class Rows(NamedTuple):
@@ -83,7 +84,7 @@ class Corpus:
 
     def _draw(self, rng: random.Random) -> Problem:
         name = rng.choices(list(self.mix), list(self.mix.values()))[0]
-        level = rng.choice(TRAINED_LEVELS)
+        level = rng.choices(TRAINED_LEVELS, LEVEL_WEIGHTS)[0]
         return task(name).problem(rng.getrandbits(62), split="train", level=level, seed=self.seed)
 
     def stream(self, start: int, stop: int, workers: int) -> Iterator[Rows]:

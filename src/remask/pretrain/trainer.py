@@ -32,7 +32,7 @@ from remask.pretrain.muon import Muon
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.tasks import TASKS
 
-MIX = {"wordmath": 0.42, "choice": 0.28, "countdown": 0.18, "pycode": 0.12}
+MIX = {"wordmath": 0.46, "choice": 0.28, "countdown": 0.16, "pycode": 0.1}
 _CHECKPOINT = "training.pt"
 
 
@@ -51,7 +51,7 @@ class TrainSettings:
     width: int = 320
     layers: int = 8
     heads: int = 5
-    inner: int = 896
+    inner: int = 768
     mix: Mapping[str, float] = field(default_factory=lambda: dict(MIX))
     num_tokenizer_problems: int = 4_000
     vocabulary: int = 1_024

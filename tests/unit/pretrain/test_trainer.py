@@ -127,7 +127,9 @@ def test_a_batch_is_a_function_of_its_number(corpus: Corpus) -> None:
         assert np.array_equal(one.num_prompt, again.num_prompt)
     other = replace(corpus, seed=4).rows(0)
     assert not np.array_equal(corpus.rows(0).ids, other.ids)
-    assert [corpus.rows(step).ids.shape for step in range(12)] == [(4, s) for s in ROW_LENGTHS]
+    assert [corpus.rows(step).ids.shape for step in range(len(ROW_LENGTHS))] == [
+        (4, s) for s in ROW_LENGTHS
+    ]
 
 
 def test_rows_are_prompt_solution_and_at_least_one_end(corpus: Corpus) -> None:
