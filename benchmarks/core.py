@@ -85,8 +85,7 @@ def task_jobs(task: str, scale: float) -> list[Job]:
     )
     jobs = [threshold, greedy]
     for level in ("medium", "hard"):
-        usual = 300 if level == "medium" else 500
-        num = count(1000 if (task, level) == ("wordmath", "hard") else usual, scale)
+        num = count(1000 if (task, level) == ("wordmath", "hard") else 500, scale)
         pool = Job(
             name=f"pool-{task}-{level}", task=task, level=level, problems=num, samples=POOL,
             scored=POOL, chunk=250,

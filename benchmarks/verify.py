@@ -44,7 +44,7 @@ from remask.values import RoundTrips, Sample
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = ConsistencySettings()  # the paper's: 4 trips of 16 steps, 90 % masked
 WARM_UP = replace(SETTINGS, rebuild_steps=2)  # same tensors as a whole run, an eighth of its time
-CANVAS = PROMPT = 96  # what the embedded model was trained to hold
+PROMPT = 96  # the longest prompt, in tokens, of the levels the embedded model was trained on
 PUBLIC_ANSWERS = 4  # the public loop takes answers one by one; four outlast a burst of clock speed
 EAGER_ANSWERS = 8  # without the compiler, larger batches only take longer
 
@@ -59,7 +59,7 @@ SHAPE_NOTES = (
     "on masked rows for ours and on every position for the public loop.",
 )
 MODEL_NOTES = (
-    f"Right solutions of wordmath (medium), canvas {CANVAS}, verified one at a time with the "
+    "Right solutions of wordmath (medium) on its own canvas, verified one at a time with the "
     "metric set paper; one answer beforehand as warm-up, encoder included. Medians over answers.",
     "forwards_per_second is over the rebuild part.",
     "peak_resident_gb: ru_maxrss of the process, model, encoder and libraries together.",
@@ -302,13 +302,13 @@ def solved_answers(denoiser: Denoiser, number: int) -> list[Sample]:
     """Return right solutions of word problems, with EOS up to the end of the canvas."""
     from remask.tasks.wordmath import WordMath
 
-    tokenizer = denoiser.tokenizer
+    tokenizer, room = denoiser.tokenizer, WordMath().canvas_length("medium")
     out: list[Sample] = []
     for i in range(20 * number):
         problem = WordMath().problem(i, level="medium")
         ask, tell = tokenizer.render(problem.prompt), tokenizer.encode(problem.solution)
-        if len(ask) <= PROMPT and len(tell) < CANVAS:
-            canvas = (*tell, *[tokenizer.eos_id] * (CANVAS - len(tell)))
+        if len(ask) <= PROMPT and len(tell) < room:
+            canvas = (*tell, *[tokenizer.eos_id] * (room - len(tell)))
             prompt, used, text = tuple(ask), len(tell) + 1, tokenizer.decode(canvas)
             out.append(
                 Sample(item=problem.id, prompt=prompt, canvas=canvas, num_response=used, text=text)
@@ -316,7 +316,7 @@ def solved_answers(denoiser: Denoiser, number: int) -> list[Sample]:
         if len(out) == number:
             return out
     raise SystemExit(
-        f"{len(out)} of {20 * number} problems fit prompts and canvases of {CANVAS} tokens, "
+        f"{len(out)} of {20 * number} problems fit prompts of {PROMPT} tokens and canvases of {room}, "
         f"too few for --samples {number}; use a model trained on these tasks."
     )
 

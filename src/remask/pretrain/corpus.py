@@ -36,7 +36,7 @@ EOS_ID, MASK_ID, END_OF_TURN_ID = (
     1,
     5,
 )  # places in SPECIAL_TOKENS: the trainer numbers them first
-SHORT, LONG, LONGEST = 112, 160, 208  # 160 holds every trained problem, 208 the hard ones too
+SHORT, LONG, LONGEST = 128, 176, 208  # 176 holds every trained problem, 208 the hard ones too
 ROW_LENGTHS = (SHORT, LONG, SHORT, LONG, SHORT, LONGEST)  # one batch each, in turn
 TRAINED_LEVELS = ("easy", "medium")
 LEVEL_WEIGHTS = (1, 2)  # the longer problems are learned last

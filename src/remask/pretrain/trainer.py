@@ -32,7 +32,7 @@ from remask.pretrain.muon import Muon
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.tasks import TASKS
 
-MIX = {"wordmath": 0.46, "choice": 0.28, "countdown": 0.16, "pycode": 0.1}
+MIX = {"wordmath": 0.54, "choice": 0.3, "countdown": 0.1, "pycode": 0.06}
 _CHECKPOINT = "training.pt"
 
 

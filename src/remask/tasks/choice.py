@@ -54,8 +54,8 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    "easy": Size((3, 4), (2, 3), 1, 80, 62, 142, 64),
-    "medium": Size((4, 5), (3, 4), 2, 80, 62, 142, 64),
+    "easy": Size((3, 4), (1, 2, 3), 1, 80, 62, 142, 64),
+    "medium": Size((4, 5), (3, 4), 2, 80, 78, 156, 80),
     "hard": Size((6, 7), (6, 7), 4, 96, 94, 178, 96),
 }
 DEPARTURE = 0.05
@@ -99,13 +99,23 @@ PASSES = (
 MOVES = {"hand": "{a} gives it to {b}, so {b} has it.", "swap": "{a} and {b} swap, so {b} has it."}
 ROUTES = ("The {o} goes from {route}.", "It goes from {route}.")
 ENDS = ("So it is {a}.", "At the end {a} has it.", "So {a} has the {o}.", "That is {a}.")
-CLOSINGS = ("Answer: {l}", "The answer is {l}.", "So the answer is {l}.")
+CHECK = "{l}) {a}: {v}."  # of one option after the other, before the closing
+THOROUGH = 0.5  # share of authors who check the options after the right one as well
+CLOSINGS = (
+    "Answer: {l}",
+    "The answer is {l}.",
+    "So the answer is {l}.",
+    "Answer: {l}) {a}",
+    "The answer is {l}) {a}.",
+    "So the answer is {l}) {a}.",
+)
 
 PERSON = r"[A-Z][a-z]+"
 GROUPS = {
     **{letter: f"(?P<{letter}>{PERSON})" for letter in "abx"},
     "o": r"(?P<o>[a-z]+)",
     "l": "(?P<l>[A-D])",
+    "v": "(?P<v>yes|no)",
     "list": f"(?P<list>{PERSON}(?:, {PERSON})+)",
     "down": f"(?P<down>{PERSON}(?: > {PERSON})+)",
     "up": f"(?P<up>{PERSON}(?: < {PERSON})+)",
@@ -304,14 +314,28 @@ def write_track(rng: random.Random, puzzle: Puzzle, plain: bool) -> list[str]:
     return [*parts, habit(rng, ENDS, 1, plain)[0].format(a=path[-1], o=thing)]
 
 
-def solve(rng: random.Random, puzzle: Puzzle, scale: Scale, letter: str, room: int) -> str:
+def check_options(options: Sequence[str], answer: str) -> list[str]:
+    """Return one sentence on each option: is it the answer?"""
+    return [
+        CHECK.format(l=letter, a=name, v="yes" if name == answer else "no")
+        for letter, name in zip(LETTERS, options, strict=True)
+    ]
+
+
+def solve(
+    rng: random.Random, puzzle: Puzzle, scale: Scale, options: Sequence[str], room: int
+) -> str:
     """Return a solution of at most `room` pieces."""
+    letter = LETTERS[options.index(puzzle.answer)]
+    checks = check_options(options, puzzle.answer)
     for plain in PLAIN:
         if puzzle.kind == "order":
             parts = write_order(rng, puzzle, scale, plain)
         else:
             parts = write_track(rng, puzzle, plain)
-        solution = " ".join([*parts, pick(rng, CLOSINGS).format(l=letter)])
+        parts += checks if rng.random() < THOROUGH else checks[: LETTERS.index(letter) + 1]
+        closing = CLOSINGS[0] if plain else pick(rng, CLOSINGS)
+        solution = " ".join([*parts, closing.format(l=letter, a=puzzle.answer)])
         if count_pieces(solution) <= room:
             break
     return solution
@@ -330,6 +354,7 @@ TRACK_READERS = {
     for kind, move in MOVES.items()
 }
 END_READERS = tuple(reader(template, GROUPS) for template in ENDS)
+CHECK_READERS = (reader(CHECK, GROUPS),)
 CLOSING_READERS = tuple(reader(template, GROUPS) for template in CLOSINGS)
 Said = dict[str, str | None]
 
@@ -412,7 +437,7 @@ class Choice:
             level=level,
             prompt=prompt,
             gold=gold,
-            solution=solve(rng, puzzle, scale, gold, room),
+            solution=solve(rng, puzzle, scale, options, room),
             facts={
                 "key": key_of(puzzle),
                 "kind": puzzle.kind,
@@ -420,6 +445,7 @@ class Choice:
                 "question": puzzle.question,
                 "asked": puzzle.asked,
                 "answer": puzzle.answer,
+                "options": options,
                 "path": list(puzzle.path),
                 "words": {"o": puzzle.asked} if puzzle.path else scale._asdict(),
             },
@@ -438,11 +464,19 @@ class Choice:
 
         A ranking must be stated whole, a thing followed through every hand, in known wordings.
         """
+        facts = problem.facts
         *steps, closing = sentences(text)
-        if len(steps) < 2 or read(CLOSING_READERS, closing) is None:
+        said = read(CLOSING_READERS, closing)
+        if said is None or said.get("a") not in (None, facts["answer"]):
             return False
-        check = order_ok if problem.facts["kind"] == "order" else track_ok
-        return self.grade(problem, text) and check(problem.facts, steps[:-1], steps[-1])
+        checks = check_options(facts["options"], facts["answer"])
+        while steps and read(CHECK_READERS, steps[-1]):
+            if steps.pop() not in checks:
+                return False
+        if len(steps) < 2 or not self.grade(problem, text):
+            return False
+        follows = order_ok if facts["kind"] == "order" else track_ok
+        return follows(facts, steps[:-1], steps[-1])
 
     def canvas_length(self, level: str) -> int:
         """Return the canvas, in tokens, that holds any solution of `level`."""

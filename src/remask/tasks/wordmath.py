@@ -48,9 +48,9 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    "easy": Size((1, 2), 999, 80, 62, 142, 62, 2, 64),
-    "medium": Size((3, 4), 999, 80, 62, 142, 62, 2, 64),
-    "hard": Size((5, 6, 7), 199, 96, 94, 178, 86, 1, 96),
+    "easy": Size((1, 2), 299, 80, 62, 142, 62, 2, 64),
+    "medium": Size((3, 4, 5), 299, 80, 78, 156, 72, 2, 80),
+    "hard": Size((6, 7), 199, 96, 94, 184, 90, 1, 96),
 }
 
 # {u}: a blank and the unit, or nothing. The first wording of each is the one that always fits.

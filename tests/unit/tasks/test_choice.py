@@ -39,6 +39,7 @@ ORDER = Problem(
         "question": "most",
         "asked": "",
         "answer": "Ana",
+        "options": ["Tom", "Ana", "Zoe", "Ben"],
         "path": [],
         "words": WORDS,
     },
@@ -57,6 +58,7 @@ TRACK = Problem(
         "question": "",
         "asked": "pen",
         "answer": "Tom",
+        "options": ["Tom", "Ana", "Zoe", "Ben"],
         "path": ["Ana", "Ben", "Tom"],
         "words": {"o": "pen"},
     },
@@ -143,12 +145,26 @@ def test_facts_survive_json():
 @pytest.mark.parametrize("verdict", VERDICTS["most"])
 @pytest.mark.parametrize("closing", CLOSINGS)
 def test_every_link_is_read_back_and_a_false_one_found_out(link, verdict, closing):
-    tail = [verdict.format(a="Ana", **WORDS), closing.format(l="B")]
+    tail = [verdict.format(a="Ana", **WORDS), closing.format(l="B", a="Ana")]
     first, second = (link.format(a=a, b=b, **WORDS) for a, b in (("Ana", "Ben"), ("Ben", "Tom")))
     false = link.format(a="Tom", b="Ben", **WORDS)
     assert TASK.process_ok(ORDER, " ".join([second, first, *tail]))
     assert not TASK.process_ok(ORDER, " ".join([first, *tail]))
     assert not TASK.process_ok(ORDER, " ".join([first, second, false, *tail]))
+
+
+def test_a_wrong_check_of_an_option_is_found_out():
+    steps, closing = "Ana > Ben > Tom. Ana is the tallest.", "Answer: B"
+    right = "A) Tom: no. B) Ana: yes. C) Zoe: no. D) Ben: no."
+    assert TASK.process_ok(ORDER, f"{steps} {right} {closing}")
+    for wrong in (right.replace("Tom: no", "Tom: yes"), right.replace("Zoe", "Ben")):
+        assert not TASK.process_ok(ORDER, f"{steps} {wrong} {closing}")
+
+
+def test_a_closing_that_names_another_person_is_wrong():
+    steps = "Ana > Ben > Tom. Ana is the tallest."
+    assert TASK.process_ok(ORDER, f"{steps} The answer is B) Ana.")
+    assert not TASK.process_ok(ORDER, f"{steps} The answer is B) Tom.")
 
 
 @pytest.mark.parametrize("chain", [*CHAINS, *CHAINS_UP])
