@@ -261,6 +261,9 @@ def collect(
 @app.command()
 def train(
     out: Annotated[Path, typer.Option(help="Folder for checkpoints, log and the finished model.")],
+    init: Annotated[
+        Path | None, typer.Option(help="Checkpoint folder to start from; its shape must fit.")
+    ] = None,
     steps: Annotated[int, typer.Option(help="Optimizer updates.")] = 20_000,
     batch: Annotated[int, typer.Option(help="Problems per update.")] = 512,
     lr: Annotated[float, typer.Option(help="Peak learning rate of Muon and AdamW.")] = 1.2e-3,
@@ -288,8 +291,8 @@ def train(
     from remask.pretrain.trainer import train as run
 
     settings = TrainSettings(
-        out=out, steps=steps, batch=batch, lr=lr, layers=layers, width=width, heads=heads,
-        inner=inner, mix=named or MIX, seed=seed, workers=workers, device=device,
+        out=out, init=init, steps=steps, batch=batch, lr=lr, layers=layers, width=width,
+        heads=heads, inner=inner, mix=named or MIX, seed=seed, workers=workers, device=device,
         eval_every=eval_every, eval_problems=eval_problems,
     )  # fmt: skip
 

@@ -23,16 +23,24 @@ from torch import Tensor
 from remask import rng
 from remask.denoisers.base import Preset
 from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, LLaDADenoiser, hub_tensors
-from remask.denoisers.load import choose_device
+from remask.denoisers.load import choose_device, load
 from remask.denoisers.save import save, write_text
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
 from remask.errors import DenoiserError, SettingsError
-from remask.pretrain.corpus import END_OF_TURN_ID, EOS_ID, MASK_ID, Corpus, train_tokenizer
+from remask.pretrain.corpus import (
+    END_OF_TURN_ID,
+    EOS_ID,
+    MASK_ID,
+    TRAINED_LEVELS,
+    Corpus,
+    train_tokenizer,
+)
 from remask.pretrain.muon import Muon
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.tasks import TASKS
 
 MIX = {"wordmath": 0.54, "choice": 0.3, "countdown": 0.1, "pycode": 0.06}
+BLOCK = 16  # of the preset: without blocks the end of an answer is settled before its middle
 _CHECKPOINT = "training.pt"
 
 
@@ -41,6 +49,7 @@ class TrainSettings:
     """What to train, on what, for how long."""
 
     out: Path
+    init: Path | None = None  # a checkpoint folder: start from its weights and its tokenizer
     steps: int = 20_000
     batch: int = 512
     lr: float = 1.2e-3
@@ -119,7 +128,7 @@ class Trainer:
             max_sequence_length=512, weight_tying=True, rope_theta=10_000.0,
         )  # fmt: skip
         self.network = LLaDA(self.config)
-        self.network.initialise(torch.Generator().manual_seed(rng.key(s.seed, "train", "weights")))
+        self._start()
         self.network.to(self.device)
         self.average = LLaDA(self.config).to(self.device).requires_grad_(False)
         self.average.load_state_dict(self.network.state_dict())
@@ -131,12 +140,31 @@ class Trainer:
     def _tokenizer(self) -> tokenizers.Tokenizer:
         path = self.settings.out / "tokenizer.json"
         if not path.exists():
-            s = self.settings
-            made = train_tokenizer(
-                num_problems=s.num_tokenizer_problems, size=s.vocabulary, seed=s.seed
-            )
-            write_text(path, made.to_str())
+            write_text(path, self._new_tokenizer().to_str())
         return tokenizers.Tokenizer.from_file(str(path))
+
+    def _new_tokenizer(self) -> tokenizers.Tokenizer:
+        s = self.settings
+        if s.init is not None:
+            return load(str(s.init), device="cpu").tokenizer.backend
+        return train_tokenizer(
+            num_problems=s.num_tokenizer_problems, size=s.vocabulary, seed=s.seed
+        )
+
+    def _start(self) -> None:
+        """Fill the network: drawn at random, or from the checkpoint to start from."""
+        s = self.settings
+        if s.init is None:
+            seed = rng.key(s.seed, "train", "weights")
+            self.network.initialise(torch.Generator().manual_seed(seed))
+            return
+        start = load(str(s.init), device="cpu", dtype="float32")
+        if not isinstance(start, LLaDADenoiser) or start.model.config != self.config:
+            raise SettingsError(
+                f"init {s.init} holds a network of another shape; give its width, layers, heads "
+                "and inner."
+            )
+        self.network.load_state_dict(start.model.state_dict())
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         s = self.settings
@@ -243,7 +271,7 @@ class Trainer:
                 answers = sample(
                     denoiser,
                     [denoiser.tokenizer.render(p.prompt) for p in problems],
-                    SamplerSettings(length=length, steps=length, block=length),
+                    SamplerSettings(length=length, steps=length, block=BLOCK),
                     items=[p.id for p in problems],
                 )
                 right = [family.grade(p, a.text) for p, a in zip(problems, answers, strict=True)]
@@ -252,7 +280,8 @@ class Trainer:
 
     def export(self) -> Path:
         """Write the averaged weights as a checkpoint folder and return it."""
-        length = max(TASKS[name].canvas_length("easy") for name in self.settings.mix)
+        tasks = [TASKS[name] for name in self.settings.mix]
+        length = max(task.canvas_length(level) for task in tasks for level in TRAINED_LEVELS)
         config: dict[str, Any] = {
             "architectures": [ARCHITECTURE],
             "model_type": "llada",
@@ -263,7 +292,7 @@ class Trainer:
             "eos_token_id": EOS_ID,
             "pad_token_id": EOS_ID,
         }
-        preset = {"length": length, "steps": length, "block": length, "temperature": 0.0}
+        preset = {"length": length, "steps": length, "block": BLOCK, "temperature": 0.0}
         folder = self.settings.out / "model"
         save(
             folder, config, {**preset, "threshold": 0.75}, self.tokenizer,
@@ -278,7 +307,7 @@ class Trainer:
 
     def _identity(self) -> str:
         """Return all that decides the outcome of the run; where and how fast it runs does not."""
-        settings = asdict(self.settings)
+        settings = asdict(self.settings) | {"init": str(self.settings.init)}
         for name in ("out", "workers", "device", "max_shard_bytes", "checkpoint_every"):
             del settings[name]
         return json.dumps(settings)

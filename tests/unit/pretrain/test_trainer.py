@@ -29,6 +29,7 @@ from remask.pretrain.corpus import (
     train_tokenizer,
 )
 from remask.pretrain.trainer import (
+    BLOCK,
     MIX,
     Trainer,
     TrainSettings,
@@ -271,10 +272,24 @@ def test_the_log_has_loss_and_accuracy_by_task_and_level(finished: Path) -> None
 def test_the_exported_folder_loads_and_keeps_the_contract(finished: Path) -> None:
     denoiser = load(finished / "model", device="cpu")
     check_denoiser(denoiser)
-    assert denoiser.preset.length == TASKS["wordmath"].canvas_length("easy")
+    assert denoiser.preset.length == TASKS["wordmath"].canvas_length("medium")
+    assert denoiser.preset.block == BLOCK
     average = torch.load(finished / "training.pt")["average"]
     vectors = denoiser.embed(torch.arange(denoiser.vocab_size))
     assert torch.equal(vectors, average["embedding.weight"].bfloat16().float())
+
+
+def test_a_run_may_start_from_a_finished_checkpoint(finished: Path, tmp_path: Path) -> None:
+    trainer = Trainer(toy(tmp_path, init=finished / "model"), say=lambda line: None)
+    average = torch.load(finished / "training.pt")["average"]
+    for name, weight in trainer.network.state_dict().items():
+        assert torch.equal(weight, average[name].bfloat16().float()), name
+    assert trainer.tokenizer.to_str() == (finished / "tokenizer.json").read_text()
+
+
+def test_a_checkpoint_of_another_shape_is_refused(finished: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="another shape; give its width"):
+        Trainer(toy(tmp_path, init=finished / "model", layers=3), say=lambda line: None)
 
 
 def test_the_exported_tokenizer_encodes_any_text(finished: Path) -> None:

@@ -1,0 +1,52 @@
+"""The shipped weights: the only tests that need them, with the demo."""
+
+import pytest
+
+import remask
+from remask.denoisers.base import Denoiser
+from remask.denoisers.load import EMBEDDED
+from remask.testing import check_alignment, check_denoiser
+
+EASY = "Ben has 12 apples. Zoe has 5 more than Ben. How many apples does Zoe have?"
+
+
+@pytest.fixture(scope="module")
+def model() -> Denoiser:
+    return remask.load("tiny", device="cpu")
+
+
+def test_the_weights_fit_in_32_megabytes() -> None:
+    size = sum(path.stat().st_size for path in EMBEDDED.glob("*.safetensors"))
+    assert 0 < size <= 32_000_000
+
+
+def test_the_embedded_model_keeps_the_contract(model: Denoiser) -> None:
+    check_denoiser(model)
+
+
+def test_its_logits_stand_where_its_tokens_do(model: Denoiser) -> None:
+    check_alignment(model, "Zoe has 12+5=17 apples. The answer is 17.", prompt=EASY)
+
+
+def test_it_solves_an_easy_problem(model: Denoiser) -> None:
+    assert remask.task("wordmath").extract(remask.sample(model, EASY).text) == "17"
+
+
+def test_a_right_answer_outscores_a_wrong_one(model: Denoiser) -> None:
+    """The wrong answer differs in its sum alone: 12 + 5 is not 19."""
+    right = remask.score(model, EASY, "Zoe has 12+5=17 apples. The answer is 17.")
+    wrong = remask.score(model, EASY, "Zoe has 12+5=19 apples. The answer is 19.")
+    assert right.value is not None
+    assert wrong.value is not None
+    assert right.value > wrong.value + 0.1
+
+
+def test_every_trained_prompt_and_solution_fits_its_canvas(model: Denoiser) -> None:
+    for name in ("wordmath", "countdown", "choice", "pycode"):
+        task = remask.task(name)
+        for level in ("easy", "medium"):
+            for i in range(50):
+                problem = task.problem(i, level=level)
+                assert len(model.tokenizer.render(problem.prompt)) <= 96
+                solution = model.tokenizer.encode(problem.solution)
+                assert len(solution) < task.canvas_length(level) <= 96
