@@ -35,8 +35,9 @@ from torch import Tensor
 
 from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.denoisers.base import Denoiser, Preset
-from remask.denoisers.llada import LLaDA, LLaDAConfig, LLaDADenoiser
+from remask.denoisers.llada import LLaDA, LLaDAConfig
 from remask.denoisers.load import choose_device, choose_dtype, load
+from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.save import write_text
 from remask.sampling.reveal import even_counts
 from remask.values import RoundTrips, Sample
@@ -107,7 +108,7 @@ class Timed(NamedTuple):
     result: Any  # of the last repetition
 
 
-def build(shape: Shape, device: torch.device) -> LLaDADenoiser:
+def build(shape: Shape, device: torch.device) -> NativeDenoiser:
     """Return a denoiser of this shape with normal(0, 0.02) weights, made on the device itself."""
     with torch.device("meta"):
         model = LLaDA(shape.config)
@@ -122,7 +123,7 @@ def build(shape: Shape, device: torch.device) -> LLaDADenoiser:
     tokenizer: Any = SimpleNamespace(
         mask_id=shape.mask_id, eos_id=shape.eos_id, pad_id=shape.eos_id, decode=lambda ids: ""
     )
-    return LLaDADenoiser(name="random", model=model, tokenizer=tokenizer, preset=Preset())
+    return NativeDenoiser(name="random", model=model, tokenizer=tokenizer, preset=Preset())
 
 
 def random_answers(shape: Shape, number: int) -> list[Sample]:
@@ -150,7 +151,7 @@ def masked_rows(trips: RoundTrips, mask_id: int, device: torch.device) -> Tensor
 
 
 @torch.no_grad()
-def public_loop(denoiser: LLaDADenoiser, rows: Tensor, steps: int) -> Tensor:
+def public_loop(denoiser: NativeDenoiser, rows: Tensor, steps: int) -> Tensor:
     """Return rows (B, L) rebuilt as public code does it.
 
     Logits at every position, softmax in float64, and for each row a top-k whose k is read from
@@ -218,7 +219,7 @@ def matmul_tflops(side: int, device: torch.device) -> float:
 
 
 def measure_ours(
-    denoiser: LLaDADenoiser, shape: Shape, answers: int, repetitions: int, compiled: bool
+    denoiser: NativeDenoiser, shape: Shape, answers: int, repetitions: int, compiled: bool
 ) -> Row:
     """Return the cost of the library's round trips of `answers` answers at once."""
     samples = random_answers(shape, answers)
@@ -229,7 +230,7 @@ def measure_ours(
 
 
 def measure_public(
-    denoiser: LLaDADenoiser, shape: Shape, jobs: Sequence[Tensor], repetitions: int, compiled: bool
+    denoiser: NativeDenoiser, shape: Shape, jobs: Sequence[Tensor], repetitions: int, compiled: bool
 ) -> Row:
     """Return the cost of the public loop on masked answers, one after the other."""
     public_loop(denoiser, jobs[0], WARM_UP.rebuild_steps)
@@ -316,8 +317,8 @@ def solved_answers(denoiser: Denoiser, number: int) -> list[Sample]:
         if len(out) == number:
             return out
     raise SystemExit(
-        f"{len(out)} of {20 * number} problems fit prompts of {PROMPT} tokens and canvases of {room}, "
-        f"too few for --samples {number}; use a model trained on these tasks."
+        f"{len(out)} of {20 * number} problems fit prompts of {PROMPT} tokens and a "
+        f"canvas of {room}, too few for --samples {number}; use a model trained on these tasks."
     )
 
 

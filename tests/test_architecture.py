@@ -17,9 +17,10 @@ SRC = ROOT / "src"
 
 GROUND = {"errors", "values", "rng", "answers", "records"}
 ADAPTER = {"denoisers.base", "denoisers.tokenizer", "denoisers.transformer", "values", "errors"}
+FAMILY = ADAPTER | {"denoisers.native"}
 DENOISERS = {
     "denoisers.base", "denoisers.tokenizer", "denoisers.transformer",
-    "denoisers.llada", "denoisers.wrap", "denoisers.load", "denoisers.save",
+    "denoisers.native", "denoisers.llada", "denoisers.wrap", "denoisers.load", "denoisers.save",
 }  # fmt: skip
 SCORER = {
     "sampling", "denoisers.base", "denoisers.tokenizer", "values", "answers", "errors", "rng",
@@ -47,7 +48,8 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.load": (DENOISERS - {"denoisers.load", "denoisers.save"}) | {"values", "errors"},
     "denoisers.save": {"errors"},
     "denoisers.wrap": ADAPTER,
-    "denoisers.llada": ADAPTER,
+    "denoisers.native": ADAPTER,
+    "denoisers.llada": FAMILY,
     "denoisers.transformer": {"values", "errors"},
     "denoisers.base": {"denoisers.tokenizer", "values", "errors"},
     "denoisers.tokenizer": {"errors"},

@@ -306,7 +306,7 @@ def train(
 @app.command()
 def demo(
     out: opt.OutFolder = Path("demo-output"),
-    problems: opt.Problems = 28,
+    problems: opt.Problems = 32,
     samples: opt.Samples = 3,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",

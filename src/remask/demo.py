@@ -51,7 +51,7 @@ TASK = "wordmath"
 HARD_SHARE = 0.625  # the others are of the level below: right and wrong answers must both be there
 METRIC_SET: Literal["paper", "core"] = "paper"
 CONSISTENCY = ConsistencySettings()
-TOKENS_PER_STEP = 4
+TOKENS_PER_STEP = 2
 TEMPERATURE = 0.7  # where the model's preset names none: at 0 every sample would be the same
 SHOWN_IN_ROC = ("roundtrips", "confidence", "vote", "agreement")
 
@@ -107,7 +107,7 @@ class Watched(Counted):
 def run(
     *,
     out: Path,
-    problems: int = 28,
+    problems: int = 32,
     samples: int = 3,
     seed: int = 0,
     device: str = "auto",
@@ -328,6 +328,7 @@ def watched(model: Denoiser, what: str, forwards: int) -> Iterator[Denoiser]:
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(what, total=forwards)
         yield Watched(model, tick=lambda done: progress.advance(task, done))
+        progress.update(task, completed=forwards)  # answers that end early leave a rest
 
 
 def introduce(console: Console, plan: Plan) -> None:

@@ -10,7 +10,8 @@ from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
 from remask.denoisers.base import Preset
-from remask.denoisers.llada import LLaDA, LLaDAConfig, LLaDADenoiser
+from remask.denoisers.llada import LLaDA, LLaDAConfig
+from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas, Sample
@@ -47,7 +48,7 @@ def make_tokenizer(alphabet: Sequence[str]) -> Tokenizer:
     )
 
 
-def make_llada(tokenizer: Tokenizer, *, seed: int, std: float) -> LLaDADenoiser:
+def make_llada(tokenizer: Tokenizer, *, seed: int, std: float) -> NativeDenoiser:
     """Return a LLaDA of two layers with random weights, large enough for its logits to differ."""
     config = LLaDAConfig(
         d_model=32, n_layers=2, n_heads=4, n_kv_heads=2, mlp_hidden_size=48,
@@ -59,7 +60,7 @@ def make_llada(tokenizer: Tokenizer, *, seed: int, std: float) -> LLaDADenoiser:
         if parameter.dim() == 2:
             torch.nn.init.normal_(parameter, std=std, generator=generator)
     network.requires_grad_(False)
-    return LLaDADenoiser(name="random", model=network, tokenizer=tokenizer, preset=Preset())
+    return NativeDenoiser(name="random", model=network, tokenizer=tokenizer, preset=Preset())
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -75,12 +76,12 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture(scope="session")
-def llada(tokenizer: Tokenizer) -> LLaDADenoiser:
+def llada(tokenizer: Tokenizer) -> NativeDenoiser:
     return make_llada(tokenizer, seed=1, std=0.3)
 
 
 @pytest.fixture(scope="session")
-def enumerable_llada() -> LLaDADenoiser:
+def enumerable_llada() -> NativeDenoiser:
     """Three letters, so that every sequence of three of them can be listed."""
     return make_llada(make_tokenizer("abc"), seed=2, std=0.3)
 

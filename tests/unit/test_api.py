@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from remask import api
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Preset
-from remask.denoisers.llada import LLaDADenoiser
+from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.sampler import SamplerSettings
 from remask.tasks import TASKS
@@ -21,7 +21,7 @@ SHORT = ConsistencySettings(trips=2, rebuild_steps=2)
 
 
 @pytest.fixture(scope="module")
-def model(llada: LLaDADenoiser) -> LLaDADenoiser:
+def model(llada: NativeDenoiser) -> NativeDenoiser:
     return replace(llada, preset=Preset(length=32, steps=32, block=32))
 
 
@@ -29,19 +29,19 @@ def close(one: Score, other: Score) -> bool:
     return one.drift == other.drift and one.by_metric == pytest.approx(other.by_metric, abs=1e-5)
 
 
-def test_samples_alone_equal_samples_together(model: LLaDADenoiser) -> None:
+def test_samples_alone_equal_samples_together(model: NativeDenoiser) -> None:
     together = api.sample_many(model, PROMPTS, settings=WRITER, number=1, seed=2)
     alone = [api.sample(model, p, settings=WRITER, number=1, seed=2) for p in PROMPTS]
     assert [s.canvas for s in together] == [s.canvas for s in alone]
 
 
-def test_another_number_is_another_sample(model: LLaDADenoiser) -> None:
+def test_another_number_is_another_sample(model: NativeDenoiser) -> None:
     one, two = (api.sample(model, "x", settings=WRITER, number=n) for n in (0, 1))
     assert one.canvas != two.canvas
     assert one == api.sample(model, "x", settings=WRITER)
 
 
-def test_the_preset_of_the_model_is_the_default(model: LLaDADenoiser) -> None:
+def test_the_preset_of_the_model_is_the_default(model: NativeDenoiser) -> None:
     """Canvas 32 with 32 steps: 32 forwards."""
     answer = api.sample(model, "x")
     assert (len(answer.canvas), answer.forwards) == (32, 32)
@@ -54,7 +54,7 @@ def test_a_prompt_is_known_by_its_text() -> None:
 
 @pytest.mark.parametrize(("num_letters", "num_canvas"), [(1, 32), (31, 32), (32, 64), (63, 64)])
 def test_a_brought_answer_gets_an_end_and_a_tail(
-    model: LLaDADenoiser, num_letters: int, num_canvas: int
+    model: NativeDenoiser, num_letters: int, num_canvas: int
 ) -> None:
     """The preset's 32 tokens where the answer and its end fit, else the next multiple of 32."""
     brought = api.bring(model, "x", "a" * num_letters)
@@ -65,29 +65,31 @@ def test_a_brought_answer_gets_an_end_and_a_tail(
 
 
 @pytest.mark.parametrize("answer", ["", " \n\t"])
-def test_an_empty_answer_is_refused(model: LLaDADenoiser, answer: str) -> None:
+def test_an_empty_answer_is_refused(model: NativeDenoiser, answer: str) -> None:
     with pytest.raises(InputError, match="the answer is empty"):
         api.bring(model, "x", answer)
 
 
 @pytest.mark.parametrize("token", ["<mask>", "<eos>", "<eot>"])
-def test_special_tokens_inside_an_answer_are_refused(model: LLaDADenoiser, token: str) -> None:
+def test_special_tokens_inside_an_answer_are_refused(model: NativeDenoiser, token: str) -> None:
     with pytest.raises(InputError, match="the answer contains"):
         api.bring(model, "x", f"a{token}b")
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip))
-def test_any_other_text_can_be_brought(model: LLaDADenoiser, text: str) -> None:
+def test_any_other_text_can_be_brought(model: NativeDenoiser, text: str) -> None:
     assert model.tokenizer.decode(api.bring(model, "x", text).canvas) == text
 
 
 @pytest.mark.parametrize(("prompt", "answer"), [("x", "\ud800"), ("\udc80", "x")])
-def test_text_that_is_no_unicode_is_refused(model: LLaDADenoiser, prompt: str, answer: str) -> None:
+def test_text_that_is_no_unicode_is_refused(
+    model: NativeDenoiser, prompt: str, answer: str
+) -> None:
     with pytest.raises(InputError, match="is not valid unicode"):
         api.bring(model, prompt, answer)
 
 
-def test_scores_alone_equal_scores_together(model: LLaDADenoiser) -> None:
+def test_scores_alone_equal_scores_together(model: NativeDenoiser) -> None:
     pairs: list[tuple[str, str | Sample]] = [(prompt, "2+3=5, so 5") for prompt in PROMPTS]
     together = api.score_many(model, pairs, settings=SHORT, metrics="core", seed=1)
     for (prompt, answer), score in zip(pairs, together, strict=True):
@@ -96,13 +98,13 @@ def test_scores_alone_equal_scores_together(model: LLaDADenoiser) -> None:
         )
 
 
-def test_a_drawn_sample_is_scored_on_its_own_canvas(model: LLaDADenoiser) -> None:
+def test_a_drawn_sample_is_scored_on_its_own_canvas(model: NativeDenoiser) -> None:
     answer = api.sample(model, "x", settings=WRITER)
     score = api.score(model, "x", answer, settings=SHORT, metrics="core")
     assert len(score.drift) == answer.num_response
 
 
-def test_decisions_alone_equal_decisions_together(model: LLaDADenoiser) -> None:
+def test_decisions_alone_equal_decisions_together(model: NativeDenoiser) -> None:
     prompts = [*PROMPTS, PROMPTS[0]]
     together = api.solve_many(
         model, prompts, sampler=WRITER, settings=SHORT, metrics="core", threshold=0.4, budget=2
@@ -116,13 +118,13 @@ def test_decisions_alone_equal_decisions_together(model: LLaDADenoiser) -> None:
         assert decision.item == api.item_of(prompt)
 
 
-def test_the_threshold_of_the_preset_is_the_default(model: LLaDADenoiser) -> None:
+def test_the_threshold_of_the_preset_is_the_default(model: NativeDenoiser) -> None:
     generous = replace(model, preset=replace(model.preset, temperature=0.5, threshold=-1.0))
     decision = api.solve(generous, "x", settings=SHORT, metrics="core")
     assert (decision.action, len(decision.attempts)) == ("accept", 1)
 
 
-def test_resampling_at_temperature_0_is_refused(model: LLaDADenoiser) -> None:
+def test_resampling_at_temperature_0_is_refused(model: NativeDenoiser) -> None:
     with pytest.raises(SettingsError, match="temperature 0 draws the same answer"):
         api.solve(model, "x", settings=SHORT, metrics="core")
     assert api.solve(model, "x", settings=SHORT, metrics="core", budget=1).attempts
@@ -138,7 +140,7 @@ def test_every_task_and_kind_has_a_reader() -> None:
         api.reader("poem")
 
 
-def test_weights_reach_the_composite(model: LLaDADenoiser) -> None:
+def test_weights_reach_the_composite(model: NativeDenoiser) -> None:
     names = api.consistency(model, kind="text", metrics="core").metrics
     weights = {name: float(name == "confidence") for name in names}
     score = api.score(model, "x", "5", kind="text", settings=SHORT, metrics="core", weights=weights)

@@ -12,7 +12,7 @@ from torch import Tensor
 from remask import jobs, records
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
-from remask.denoisers.llada import LLaDADenoiser
+from remask.denoisers.native import NativeDenoiser
 from remask.errors import RecordError, SettingsError
 from remask.sampling.sampler import SamplerSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
@@ -43,7 +43,7 @@ def scored(denoiser: Denoiser, source: Path, **named: Any) -> list[dict[str, Any
 
 
 def test_progress_counts_rows_and_the_forwards_of_this_run(
-    llada: LLaDADenoiser, source: Path
+    llada: NativeDenoiser, source: Path
 ) -> None:
     """2 trips x 2 steps: 4 forwards a row."""
     told: list[tuple[int, int]] = []
@@ -54,7 +54,7 @@ def test_progress_counts_rows_and_the_forwards_of_this_run(
 
 
 def test_draws_belong_to_the_id_of_a_row_or_else_to_its_prompt(
-    llada: LLaDADenoiser, tmp_path: Path
+    llada: NativeDenoiser, tmp_path: Path
 ) -> None:
     row = {"prompt": "Add 2 and 3.", "answer": "2+3=5, so it is 5"}
     variants = [row, {**row, "id": 7}, {**row, "id": "7"}, {**row, "id": None}]
@@ -63,7 +63,7 @@ def test_draws_belong_to_the_id_of_a_row_or_else_to_its_prompt(
 
 
 def test_results_come_in_order_however_many_are_worked_at_once(
-    llada: LLaDADenoiser, source: Path
+    llada: NativeDenoiser, source: Path
 ) -> None:
     one, all_at_once = scored(llada, source, batch=1), scored(llada, source, batch=64)
     for a, b in zip(one, all_at_once, strict=True):
@@ -95,7 +95,7 @@ def test_a_score_without_a_value_is_an_error_row() -> None:
 
 
 def test_an_interrupted_job_continues_after_its_last_whole_batch(
-    llada: LLaDADenoiser, source: Path
+    llada: NativeDenoiser, source: Path
 ) -> None:
     out = source.with_name("out.jsonl")
 
@@ -127,7 +127,7 @@ def test_an_interrupted_job_continues_after_its_last_whole_batch(
     ],
 )
 def test_results_of_other_settings_are_not_mixed(
-    llada: LLaDADenoiser, source: Path, change: dict[str, Any], named: str
+    llada: NativeDenoiser, source: Path, change: dict[str, Any], named: str
 ) -> None:
     out = source.with_name("out.jsonl")
     job = jobs.prepare(source, out, SETTINGS)

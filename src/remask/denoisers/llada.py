@@ -6,19 +6,17 @@ norms) is refused when a configuration asks for it, not ignored.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from remask.denoisers.base import Preset
-from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.transformer import Block, RMSNorm, rotary_tables
+from remask.denoisers.native import Family, Network, TensorMap, stacked
+from remask.denoisers.tokenizer import LLADA_TEMPLATE
+from remask.denoisers.transformer import Block, rotary_tables
 from remask.errors import CheckpointError
-from remask.values import Canvas
 
 ARCHITECTURE = "LLaDAModelLM"
 _REFUSED = {
@@ -97,45 +95,26 @@ _SIZES = (
 )
 
 
-class LLaDA(nn.Module):
-    """The network: embedding, blocks, final norm, head."""
+class LLaDA(Network):
+    """The network: Llama blocks that look both ways."""
 
     def __init__(self, config: LLaDAConfig) -> None:
-        super().__init__()
-        self.config = config
-        c = config
-        self.embedding = nn.Embedding(c.vocab_size, c.d_model)
-        self.blocks = nn.ModuleList(
+        c = self.config = config
+        blocks = (
             Block(c.d_model, c.n_heads, c.n_kv_heads, c.mlp_hidden_size, c.rms_norm_eps)
             for _ in range(c.n_layers)
         )
-        self.norm = RMSNorm(c.d_model, c.rms_norm_eps)
-        self.unembedding = (
-            None if c.weight_tying else nn.Linear(c.d_model, c.vocab_size, bias=False)
-        )
+        super().__init__(
+            blocks, vocab_size=c.vocab_size, width=c.d_model, eps=c.rms_norm_eps,
+            tied=c.weight_tying, max_length=c.max_sequence_length,
+        )  # fmt: skip
 
-    def forward(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
-        """Return the normed last hidden states, (B, L, d_model)."""
+    def rotary(self, length: int) -> tuple[Tensor, Tensor]:
+        """Return the tables of the whole head, in float32."""
         c = self.config
-        cos, sin = rotary_tables(
-            tokens.shape[1], c.d_model // c.n_heads, c.rope_theta, tokens.device
+        return rotary_tables(
+            length, c.d_model // c.n_heads, c.rope_theta, self.embedding.weight.device
         )
-        keys = None if attend is None else attend[:, None, None, :]
-        x = self.embedding(tokens)  # (B, L, d_model)
-        for block in self.blocks:
-            x = block(x, cos, sin, keys)
-        out: Tensor = self.norm(x)
-        return out
-
-    def project(self, rows: Tensor) -> Tensor:
-        """Return logits (..., V) of hidden rows (..., d_model)."""
-        head = self.embedding if self.unembedding is None else self.unembedding
-        return F.linear(rows, head.weight)
-
-    def compile_blocks(self) -> None:
-        """Compile block by block: all share one compilation, the whole trunk would be unrolled."""
-        for block in self.blocks:
-            block.compile(dynamic=False)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw fresh weights; the residual outputs start smaller, by depth."""
@@ -146,8 +125,8 @@ class LLaDA(nn.Module):
                 nn.init.normal_(parameter, std=std, generator=generator)
 
 
-def tensor_map(config: LLaDAConfig) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Yield each parameter of `LLaDA` with the hub tensors, and their rows, stacked into it."""
+def tensor_map(config: LLaDAConfig) -> TensorMap:
+    """Yield each parameter of `LLaDA` with the hub tensors stacked into it."""
     c = config
     head_dim = c.d_model // c.n_heads
     root = "model.transformer."
@@ -180,52 +159,14 @@ def tensor_map(config: LLaDAConfig) -> Iterator[tuple[str, list[tuple[str, int]]
 
 def hub_tensors(model: LLaDA) -> dict[str, Tensor]:
     """Return the weights under the hub's names, ready to be saved."""
-    ours = dict(model.named_parameters())
-    out = {}
-    for name, parts in tensor_map(model.config):
-        pieces = torch.split(ours[name].detach(), [rows for _, rows in parts])
-        out.update({hub: piece.contiguous() for (hub, _), piece in zip(parts, pieces, strict=True)})
-    return out
+    places = stacked(model, tensor_map(model.config))
+    return {hub: place.contiguous() for hub, place in places.items()}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LLaDADenoiser:
-    """A loaded LLaDA behind the `Denoiser` contract."""
-
-    name: str
-    model: LLaDA
-    tokenizer: Tokenizer
-    preset: Preset
-    forwards_per_call: int = 1
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.model.embedding.weight.device
-
-    @property
-    def vocab_size(self) -> int:
-        """Width of the logits: rows of the embedding."""
-        return self.model.config.vocab_size
-
-    @property
-    def max_length(self) -> int:
-        """The trained context."""
-        return self.model.config.max_sequence_length
-
-    @torch.no_grad()
-    def hidden(self, canvas: Canvas) -> Tensor:
-        """Return normed hidden states, (B, L, d_model)."""
-        out: Tensor = self.model(canvas.tokens, canvas.attend)
-        return out
-
-    @torch.no_grad()
-    def head(self, rows: Tensor) -> Tensor:
-        """Return float32 logits (M, V)."""
-        return self.model.project(rows).float()
-
-    @torch.no_grad()
-    def embed(self, tokens: Tensor) -> Tensor:
-        """Return input embeddings, (..., d_model) float32."""
-        out: Tensor = self.model.embedding(tokens)
-        return out.float()
+FAMILY = Family(
+    architecture=ARCHITECTURE,
+    build=lambda config: LLaDA(LLaDAConfig.read(config)),
+    tensor_map=lambda network: tensor_map(network.config),
+    template=LLADA_TEMPLATE,
+    ends=("<|eot_id|>",),
+)

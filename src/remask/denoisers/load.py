@@ -14,10 +14,12 @@ from torch import Tensor
 
 from remask.denoisers import llada
 from remask.denoisers.base import Denoiser, Preset
-from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer, read_json
+from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
+from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.errors import CheckpointError, SettingsError
 
 EMBEDDED = Path(__file__).parent / "embedded"
+FAMILIES = {family.architecture: family for family in (llada.FAMILY,)}
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -35,13 +37,14 @@ def load(
     target = choose_device(device)
     folder = find_folder(str(model))
     config = read_json(folder / "config.json")
-    build = _family(config, folder)
-    network, tokenizer = build(folder, config, target, choose_dtype(dtype, target))
+    family = _family(config, folder)
+    tokenizer = Tokenizer.read(folder, config, family.template, ends=family.ends)
+    network = _network(family, config, Shards(folder), target, choose_dtype(dtype, target))
     generation = folder / "generation_config.json"
     preset = Preset.read(read_json(generation)) if generation.exists() else Preset()
     if compiled:
         network.compile_blocks()
-    return llada.LLaDADenoiser(name=str(model), model=network, tokenizer=tokenizer, preset=preset)
+    return NativeDenoiser(name=str(model), model=network, tokenizer=tokenizer, preset=preset)
 
 
 def choose_device(device: str) -> torch.device:
@@ -90,27 +93,29 @@ def find_folder(model: str) -> Path:
         raise CheckpointError(f"{model} could not be fetched from the hub: {reason}") from None
 
 
-def _family(config: dict[str, Any], folder: Path) -> Any:
+def _family(config: dict[str, Any], folder: Path) -> Family:
     architecture = (config.get("architectures") or ["missing"])[0]
-    families = {llada.ARCHITECTURE: _load_llada}
-    if architecture not in families:
+    if architecture not in FAMILIES:
         raise CheckpointError(
             f"{folder / 'config.json'} declares the architecture {architecture!r}; "
-            f"known are {', '.join(families)}."
+            f"known are {', '.join(FAMILIES)}."
         )
-    return families[architecture]
+    return FAMILIES[architecture]
 
 
-def _load_llada(
-    folder: Path, config: dict[str, Any], device: torch.device, dtype: torch.dtype
-) -> tuple[llada.LLaDA, Tokenizer]:
-    settings = llada.LLaDAConfig.read(config)
+def _network(
+    family: Family,
+    config: dict[str, Any],
+    shards: "Shards",
+    device: torch.device,
+    dtype: torch.dtype,
+) -> Network:
+    """Return the family's network with the weights of a checkpoint."""
     with torch.device("meta"):
-        network = llada.LLaDA(settings)
+        network = family.build(config)
     network = network.to(dtype).to_empty(device=device)
-    fill(dict(network.named_parameters()), dict(llada.tensor_map(settings)), Shards(folder))
-    network.eval().requires_grad_(False)
-    return network, Tokenizer.read(folder, config, LLADA_TEMPLATE, ends=["<|eot_id|>"])
+    fill(stacked(network, family.tensor_map(network)), shards)
+    return network.eval().requires_grad_(False)
 
 
 @dataclass(frozen=True)
@@ -149,16 +154,8 @@ class Shards:
                 raise CheckpointError(f"{path} is corrupt ({error}); download it again.") from None
 
 
-def fill(
-    parameters: dict[str, Tensor], stacks: dict[str, list[tuple[str, int]]], shards: Shards
-) -> None:
-    """Copy a checkpoint into `parameters`, each stacked from the hub tensors named in `stacks`."""
-    places = {}
-    for name, parts in stacks.items():
-        start = 0
-        for hub, rows in parts:
-            places[hub] = parameters[name].data[start : start + rows]
-            start += rows
+def fill(places: dict[str, Tensor], shards: Shards) -> None:
+    """Copy every tensor of a checkpoint to its place."""
     for hub, tensor in shards.tensors():
         place = places.pop(hub, None)
         if place is None:

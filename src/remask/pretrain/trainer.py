@@ -22,8 +22,9 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Preset
-from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, LLaDADenoiser, hub_tensors
+from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, hub_tensors
 from remask.denoisers.load import choose_device, load
+from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.save import save, write_text
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
 from remask.errors import DenoiserError, SettingsError
@@ -159,12 +160,13 @@ class Trainer:
             self.network.initialise(torch.Generator().manual_seed(seed))
             return
         start = load(str(s.init), device="cpu", dtype="float32")
-        if not isinstance(start, LLaDADenoiser) or start.model.config != self.config:
+        network = start.model if isinstance(start, NativeDenoiser) else None
+        if not isinstance(network, LLaDA) or network.config != self.config:
             raise SettingsError(
                 f"init {s.init} holds a network of another shape; give its width, layers, heads "
                 "and inner."
             )
-        self.network.load_state_dict(start.model.state_dict())
+        self.network.load_state_dict(network.state_dict())
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         s = self.settings
@@ -244,9 +246,9 @@ class Trainer:
         warm = min(1.0, (step + 1) / self.settings.warmup)
         return warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / self.settings.steps)))
 
-    def denoiser(self) -> LLaDADenoiser:
+    def denoiser(self) -> NativeDenoiser:
         """Return the averaged model, ready to sample."""
-        return LLaDADenoiser(
+        return NativeDenoiser(
             name="training",
             model=self.average,
             tokenizer=Tokenizer(

@@ -19,7 +19,7 @@ from torch import Tensor
 from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.consistency.metrics import DIVERGENCES, critical_divergence
 from remask.denoisers.base import Denoiser
-from remask.denoisers.llada import LLaDADenoiser
+from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Suppressed
 from remask.sampling.reveal import linear_counts
 from remask.sampling.sampler import denoise
@@ -122,7 +122,7 @@ def chances(ratio: float) -> dict[Masked, float]:
 
 
 @pytest.fixture(scope="module")
-def model(enumerable_llada: LLaDADenoiser) -> Model:
+def model(enumerable_llada: NativeDenoiser) -> Model:
     return Model(Suppressed(enumerable_llada, ids=(0, 2)))  # letters only: the ends are forbidden
 
 

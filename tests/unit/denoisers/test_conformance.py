@@ -11,8 +11,8 @@ from tokenizers import normalizers, pre_tokenizers
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.llada import LLaDADenoiser
 from remask.denoisers.load import load
+from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.testing import (
@@ -30,7 +30,7 @@ SENTENCE = "Round trips tell a right answer from a wrong one."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rebuilt(LLaDADenoiser):
+class Rebuilt(NativeDenoiser):
     """A LLaDA with another trunk."""
 
     trunk: Trunk
@@ -40,15 +40,15 @@ class Rebuilt(LLaDADenoiser):
         return self.trunk(canvas.tokens, canvas.attend)
 
 
-def parts(denoiser: LLaDADenoiser) -> dict[str, Any]:
+def parts(denoiser: NativeDenoiser) -> dict[str, Any]:
     return {name: getattr(denoiser, name) for name in ("name", "model", "tokenizer", "preset")}
 
 
 @pytest.fixture(scope="module")
-def llada(tmp_path_factory: pytest.TempPathFactory) -> LLaDADenoiser:
+def llada(tmp_path_factory: pytest.TempPathFactory) -> NativeDenoiser:
     folder = write_checkpoint(tmp_path_factory.mktemp("llada"), dtype=torch.float32)
     denoiser = load(folder, device="cpu")
-    assert isinstance(denoiser, LLaDADenoiser)
+    assert isinstance(denoiser, NativeDenoiser)
     return replace(denoiser, name="broken")
 
 
@@ -82,7 +82,7 @@ def test_llada_conforms_in_half_precision(tmp_path: Path) -> None:
     ],
 )
 def test_wrapped_denoisers_conform(
-    llada: LLaDADenoiser, wrap: Callable[[Denoiser], Denoiser]
+    llada: NativeDenoiser, wrap: Callable[[Denoiser], Denoiser]
 ) -> None:
     check_denoiser(wrap(llada))
 
@@ -160,7 +160,7 @@ def wrapped_around(model: Trunk) -> Trunk:
     return lambda tokens, attend: model(tokens, attend).roll(1, 1)
 
 
-def test_an_unbroken_trunk_passes(llada: LLaDADenoiser) -> None:
+def test_an_unbroken_trunk_passes(llada: NativeDenoiser) -> None:
     """The harness of the next test is not itself what is caught."""
     check_denoiser(Rebuilt(**parts(llada), trunk=llada.model))
 
@@ -181,39 +181,39 @@ def test_an_unbroken_trunk_passes(llada: LLaDADenoiser) -> None:
     ],
 )
 def test_a_broken_trunk_is_caught_and_named(
-    llada: LLaDADenoiser, broken: Callable[[Trunk], Trunk], told: str
+    llada: NativeDenoiser, broken: Callable[[Trunk], Trunk], told: str
 ) -> None:
     with pytest.raises(AssertionError, match=f"^broken: {told}"):
         check_denoiser(Rebuilt(**parts(llada), trunk=broken(llada.model)))
 
 
-class HalfHead(LLaDADenoiser):
+class HalfHead(NativeDenoiser):
     def head(self, rows: Tensor) -> Tensor:
         return super().head(rows).half()
 
 
-class NarrowHead(LLaDADenoiser):
+class NarrowHead(NativeDenoiser):
     def head(self, rows: Tensor) -> Tensor:
         return super().head(rows)[:, :-1]
 
 
-class HopelessHead(LLaDADenoiser):
+class HopelessHead(NativeDenoiser):
     def head(self, rows: Tensor) -> Tensor:
         return torch.full_like(super().head(rows), -torch.inf)
 
 
-class MixingHead(LLaDADenoiser):
+class MixingHead(NativeDenoiser):
     def head(self, rows: Tensor) -> Tensor:
         return super().head(rows - rows.mean(0))
 
 
-class PlacedEmbedding(LLaDADenoiser):
+class PlacedEmbedding(NativeDenoiser):
     def embed(self, tokens: Tensor) -> Tensor:
         places = torch.arange(tokens.numel()).view(*tokens.shape, 1)
         return super().embed(tokens) + places
 
 
-class FlatEmbedding(LLaDADenoiser):
+class FlatEmbedding(NativeDenoiser):
     def embed(self, tokens: Tensor) -> Tensor:
         return super().embed(tokens).mean(-1)
 
@@ -230,7 +230,7 @@ class FlatEmbedding(LLaDADenoiser):
     ],
 )
 def test_a_broken_head_or_embedding_is_caught_and_named(
-    llada: LLaDADenoiser, kind: type[LLaDADenoiser], told: str
+    llada: NativeDenoiser, kind: type[NativeDenoiser], told: str
 ) -> None:
     with pytest.raises(AssertionError, match=f"^broken: {told}"):
         check_denoiser(kind(**parts(llada)))
@@ -269,13 +269,13 @@ def adding_a_space() -> Tokenizer:
     ],
 )
 def test_a_broken_tokenizer_is_caught_and_named(
-    llada: LLaDADenoiser, tokenizer: Tokenizer, told: str
+    llada: NativeDenoiser, tokenizer: Tokenizer, told: str
 ) -> None:
     with pytest.raises(AssertionError, match=told):
         check_denoiser(replace(llada, tokenizer=tokenizer))
 
 
-def test_a_tokenizer_that_normalises_is_not_asked_to_keep_every_byte(llada: LLaDADenoiser) -> None:
+def test_a_tokenizer_that_normalises_is_not_asked_to_keep_every_byte(llada: NativeDenoiser) -> None:
     tokenizer = tiny_tokenizer()
     tokenizer.backend.normalizer = normalizers.NFC()
     assert tokenizer.decode(tokenizer.encode("e\u0301")) == "é"

@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from remask.denoisers import load as loading
-from remask.denoisers.llada import LLaDADenoiser
 from remask.denoisers.load import choose_device, choose_dtype, load
+from remask.denoisers.native import NativeDenoiser
 from remask.errors import CheckpointError, SettingsError
 from remask.testing import write_checkpoint
 from remask.values import Canvas
@@ -60,7 +60,7 @@ def test_a_path_may_be_given_as_text(folder: Path) -> None:
 
 def test_loaded_weights_are_frozen_and_in_the_dtype_asked_for(folder: Path) -> None:
     denoiser = load(folder, device="cpu", dtype="float16")
-    assert isinstance(denoiser, LLaDADenoiser)
+    assert isinstance(denoiser, NativeDenoiser)
     weights = list(denoiser.model.parameters())
     assert {weight.dtype for weight in weights} == {torch.float16}
     assert not any(weight.requires_grad for weight in weights)
