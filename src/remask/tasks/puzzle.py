@@ -1,0 +1,137 @@
+"""The puzzles behind `choice`: rankings, and things that change hands, before any wording.
+
+The key of a puzzle is the ranking or the moves with their names, and the question; it decides the
+split. How a puzzle is told and solved in words is `choice`'s.
+"""
+
+import random
+from typing import NamedTuple
+
+from remask.tasks.wordmath import NAMES, between, pick
+
+OBJECTS = ("book", "pen", "cup", "key", "ball", "hat", "map", "coin")
+
+
+class Scale(NamedTuple):
+    """The words of one ranking."""
+
+    more: str
+    less: str
+    most: str
+    least: str
+
+
+SCALES = (
+    Scale("taller", "shorter", "tallest", "shortest"),
+    Scale("older", "younger", "oldest", "youngest"),
+    Scale("faster", "slower", "fastest", "slowest"),
+    Scale("richer", "poorer", "richest", "poorest"),
+    Scale("heavier", "lighter", "heaviest", "lightest"),
+    Scale("stronger", "weaker", "strongest", "weakest"),
+)
+
+
+class Size(NamedTuple):
+    """What a level may take."""
+
+    people: tuple[int, ...]
+    moves: tuple[int, ...]
+    passes: int  # least number of moves of the thing asked for
+    prompt: int
+    solution: int
+    together: int
+    canvas: int
+
+
+SIZES = {
+    "easy": Size((3, 4), (1, 2, 3), 1, 80, 62, 142, 64),
+    "medium": Size((4, 5), (3, 4), 2, 80, 78, 156, 80),
+    "hard": Size((6, 7), (6, 7), 4, 96, 94, 178, 96),
+}
+QUESTIONS = ("most", "least", "second", "below", "above")
+NEIGHBOURS = {"below": -1, "above": 1}  # where the person asked about is, seen from the answer
+
+
+class Puzzle(NamedTuple):
+    """What decides the answer: a ranking, or a thing and the hands it went through."""
+
+    kind: str  # order, hand or swap
+    people: tuple[str, ...]  # order: from the top
+    question: str  # order: one of QUESTIONS
+    asked: str  # the person x of the question, or the thing
+    answer: str
+    holders: tuple[tuple[str, str], ...]  # who has what at the start
+    moves: tuple[tuple[str, str, str], ...]  # from, to, thing; no thing in a swap
+    path: tuple[str, ...]  # who had the thing asked for, in turn
+
+
+def draw_order(rng: random.Random, size: Size) -> Puzzle:
+    """Return a ranking and a question about it."""
+    people = tuple(rng.sample(NAMES, pick(rng, size.people)))
+    question = pick(rng, QUESTIONS)
+    last = len(people) - 1
+    places = {"most": (0, 0), "least": (last, last), "second": (1, 1), "below": (1, last)}
+    place = between(rng, *places.get(question, (0, last - 1)))
+    asked = people[place + NEIGHBOURS[question]] if question in NEIGHBOURS else ""
+    return Puzzle("order", people, question, asked, people[place], (), (), ())
+
+
+def draw_hand(rng: random.Random, size: Size) -> Puzzle:
+    """Return two things handed around; everybody gets one of them at least once."""
+    people = tuple(rng.sample(NAMES, pick(rng, size.people)))
+    things = tuple(rng.sample(OBJECTS, 2))
+    num_moves = max(pick(rng, size.moves), len(people) - 2)
+    where = {things[0]: people[0], things[1]: people[1]}
+    holders = tuple((person, thing) for thing, person in where.items())
+    fresh, path, moves = list(people[2:]), [people[0]], []
+    for left in range(num_moves, 0, -1):
+        thing = things[rng.random() < 0.3]
+        giver = where[thing]
+        if fresh and (len(fresh) >= left or rng.random() < 0.6):
+            taker = fresh.pop()
+        else:
+            taker = pick(rng, [p for p in people if p != giver and p not in fresh])
+        where[thing] = taker
+        moves.append((giver, taker, thing))
+        if thing == things[0]:
+            path.append(taker)
+    return Puzzle("hand", people, "", things[0], path[-1], holders, tuple(moves), tuple(path))
+
+
+def draw_swap(rng: random.Random, size: Size) -> Puzzle:
+    """Return people with one thing each who swap in pairs."""
+    people = tuple(rng.sample(NAMES, pick(rng, size.people)))
+    holders = tuple(zip(people, rng.sample(OBJECTS, len(people)), strict=True))
+    path, moves = [people[0]], []
+    for _ in range(pick(rng, size.moves)):
+        others = [person for person in people if person != path[-1]]
+        if rng.random() < 0.7:
+            first, second = path[-1], pick(rng, others)
+            path.append(second)
+        else:
+            first, second = rng.sample(others, 2)
+        moves.append((first, second, ""))
+    return Puzzle("swap", people, "", holders[0][1], path[-1], holders, tuple(moves), tuple(path))
+
+
+def structure(rng: random.Random, size: Size) -> Puzzle:
+    """Return a puzzle of either kind."""
+    if rng.random() < 0.5:
+        return draw_order(rng, size)
+    make = draw_hand if rng.random() < 0.5 else draw_swap
+    while True:
+        puzzle = make(rng, size)
+        if len(puzzle.path) > size.passes:
+            return puzzle
+
+
+def key_of(puzzle: Puzzle) -> str:
+    """Return what decides the split."""
+    if puzzle.kind == "order":
+        return f"order/{'>'.join(puzzle.people)}/{puzzle.question}{puzzle.asked}"
+    start, *others = (person for person, _ in puzzle.holders)
+    if puzzle.kind == "swap":  # a swap has no direction
+        moves = ["-".join(sorted((a, b))) for a, b, _ in puzzle.moves]
+    else:
+        moves = [f"{a}-{b}{'!' * (thing == puzzle.asked)}" for a, b, thing in puzzle.moves]
+    return f"{puzzle.kind}/{start}/{'+'.join(sorted(others))}/{','.join(moves)}"
