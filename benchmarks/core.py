@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures.json"
 TEMPERATURES = (0.4, 0.7, 1.0)  # tried on validation; self-consistency chooses
 POOL = 10
-HURRIED = (4, 8)  # steps
+HURRIED = (10, 20)  # steps for 5 blocks of 16 tokens
 DEMO = ("accuracy/wordmath", "diagnosis/wordmath-hard/", "correction/wordmath-hard/")
 
 

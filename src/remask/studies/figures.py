@@ -157,10 +157,10 @@ def _curve(study: str, settings: Iterable[str], rows: Sequence[Row], method: Met
 def _process(folder: Path) -> Figures:
     """Return the figures on wrong steps; the named one is of the least hurried sampling it can be.
 
-    That is the first of pool, 8 steps, 4 steps that has enough wrong steps, or the one with most.
+    That is the first of pool, 20 steps, 10 steps that has enough wrong steps, or the one with most.
     """
     sources = {
-        "": ("pool-wordmath-medium", "hurried-8", "hurried-4"),
+        "": ("pool-wordmath-medium", "hurried-20", "hurried-10"),
         "-hard": ("pool-wordmath-hard",),
     }
     found: Figures = {}
