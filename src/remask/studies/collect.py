@@ -48,7 +48,8 @@ def sampler_settings(denoiser: Denoiser, task: Task, level: str) -> SamplerSetti
     """Return the preset for a task, with the canvas its level needs and a token a step."""
     preset = denoiser.preset.for_task(task.name)
     length = task.canvas_length(level)
-    block = preset.block if length % preset.block == 0 else length
+    whole = preset.block == preset.length or length % preset.block != 0
+    block = length if whole else preset.block
     return SamplerSettings(length=length, steps=length, block=block, temperature=preset.temperature)
 
 
