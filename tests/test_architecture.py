@@ -20,7 +20,9 @@ ADAPTER = {"denoisers.base", "denoisers.tokenizer", "denoisers.transformer", "va
 FAMILY = ADAPTER | {"denoisers.native"}
 DENOISERS = {
     "denoisers.base", "denoisers.tokenizer", "denoisers.transformer",
-    "denoisers.native", "denoisers.llada", "denoisers.wrap", "denoisers.load", "denoisers.save",
+    "denoisers.experts", "denoisers.native", "denoisers.qwen", "denoisers.llada",
+    "denoisers.dream", "denoisers.a2d", "denoisers.llada_moe", "denoisers.llada2",
+    "denoisers.wrap", "denoisers.load", "denoisers.save",
 }  # fmt: skip
 SCORER = {
     "sampling", "denoisers.base", "denoisers.tokenizer", "values", "answers", "errors", "rng",
@@ -50,6 +52,12 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.wrap": ADAPTER,
     "denoisers.native": ADAPTER,
     "denoisers.llada": FAMILY,
+    "denoisers.qwen": FAMILY,
+    "denoisers.dream": FAMILY | {"denoisers.qwen"},
+    "denoisers.a2d": FAMILY | {"denoisers.qwen"},
+    "denoisers.llada_moe": FAMILY | {"denoisers.experts"},
+    "denoisers.llada2": FAMILY | {"denoisers.experts"},
+    "denoisers.experts": {"values", "errors"},
     "denoisers.transformer": {"values", "errors"},
     "denoisers.base": {"denoisers.tokenizer", "values", "errors"},
     "denoisers.tokenizer": {"errors"},

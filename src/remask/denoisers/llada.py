@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from remask.denoisers.native import Family, Network, TensorMap, stacked
 from remask.denoisers.tokenizer import LLADA_TEMPLATE
-from remask.denoisers.transformer import Block, rotary_tables
+from remask.denoisers.transformer import Attention, Block, GatedMLP, rotary_tables
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "LLaDAModelLM"
@@ -101,7 +101,12 @@ class LLaDA(Network):
     def __init__(self, config: LLaDAConfig) -> None:
         c = self.config = config
         blocks = (
-            Block(c.d_model, c.n_heads, c.n_kv_heads, c.mlp_hidden_size, c.rms_norm_eps)
+            Block(
+                Attention(c.d_model, c.n_heads, c.n_kv_heads),
+                GatedMLP(c.d_model, c.mlp_hidden_size),
+                c.d_model,
+                c.rms_norm_eps,
+            )
             for _ in range(c.n_layers)
         )
         super().__init__(

@@ -12,14 +12,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from remask.denoisers import llada
+from remask.denoisers import a2d, dream, llada
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.errors import CheckpointError, SettingsError
 
 EMBEDDED = Path(__file__).parent / "embedded"
-FAMILIES = {family.architecture: family for family in (llada.FAMILY,)}
+FAMILIES = {
+    family.architecture: family
+    for family in (
+        llada.FAMILY,
+        dream.FAMILY,
+        a2d.FAMILY,
+    )
+}
+# Diffusion models that this package cannot serve, by how their architecture begins, and why.
+UNFIT = {"DiffusionGemma": "it has no mask token, its noise is random tokens"}
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -94,7 +103,13 @@ def find_folder(model: str) -> Path:
 
 
 def _family(config: dict[str, Any], folder: Path) -> Family:
-    architecture = (config.get("architectures") or ["missing"])[0]
+    architecture = str((config.get("architectures") or ["missing"])[0])
+    for start, reason in UNFIT.items():
+        if architecture.startswith(start):
+            raise CheckpointError(
+                f"{folder / 'config.json'} declares the architecture {architecture!r}: {reason}, "
+                "so nothing can be masked again; choose a masked diffusion model."
+            )
     if architecture not in FAMILIES:
         raise CheckpointError(
             f"{folder / 'config.json'} declares the architecture {architecture!r}; "

@@ -24,6 +24,8 @@ TensorMap = Iterator[tuple[str, list[tuple[str, int]]]]
 class Network(nn.Module):
     """Embedding, blocks, final norm, head; a family brings its blocks and its rotary tables."""
 
+    block_size: int | None = None  # of block-causal attention, in tokens; None: full attention
+
     def __init__(
         self,
         blocks: Iterable[nn.Module],

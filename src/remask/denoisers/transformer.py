@@ -1,7 +1,8 @@
 """Layers that the model families share. Everything is bidirectional: no causal mask anywhere.
 
-Normalisation and rotary embedding are computed in float32 and cast back, as LLaDA's own code does;
-in bfloat16 the difference is visible in the logits.
+What is rounded, and when, is part of a model: in bfloat16 the difference is visible in the logits.
+Norms are computed in float32 and cast back. The rotary embedding is computed in the dtype of its
+tables: LLaDA keeps them in float32, the families that descend from Qwen cast them to the model's.
 """
 
 import torch
@@ -24,40 +25,99 @@ class RMSNorm(nn.Module):
 
 
 def rotary_tables(
-    length: int, head_dim: int, theta: float, device: torch.device
+    length: int, rotated: int, theta: float, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return cos and sin, each (length, 1, head_dim / 2) float32."""
-    power = torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim
+    """Return cos and sin, each (length, 1, rotated / 2) float32."""
+    power = torch.arange(0, rotated, 2, device=device, dtype=torch.float32) / rotated
     angles = torch.outer(torch.arange(length, device=device, dtype=torch.float32), theta**-power)
     return angles.cos()[:, None], angles.sin()[:, None]
 
 
+def cast_rotary_tables(
+    length: int, rotated: int, theta: float, like: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return cos and sin, each (length, 1, rotated / 2), built in float32, in the dtype of `like`.
+
+    The frequencies are rounded as these families were trained: one over the power, not the power
+    of minus; far from the start another last bit of a frequency is another bfloat16 cosine.
+    """
+    power = torch.arange(0, rotated, 2, device=like.device, dtype=torch.float32) / rotated
+    places = torch.arange(length, device=like.device, dtype=torch.float32)
+    angles = torch.outer(places, 1.0 / theta**power)
+    return angles.cos()[:, None].to(like.dtype), angles.sin()[:, None].to(like.dtype)
+
+
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Return x (B, L, heads, head_dim) with its two halves rotated; cos and sin (L, 1, half)."""
-    left, right = x.float().chunk(2, -1)
-    turned = (
-        torch.addcmul(left * cos, right, sin, value=-1),
-        torch.addcmul(right * cos, left, sin),
-    )
-    return torch.cat(turned, -1).to(x.dtype)
+    """Return x (B, L, heads, head_dim) with its two halves rotated; cos and sin (L, 1, half).
+
+    Tables narrower than the head rotate its first dimensions only.
+    """
+    rotated = 2 * cos.shape[-1]
+    left, right = x[..., :rotated].to(cos.dtype).chunk(2, -1)
+    if cos.dtype == torch.float32:
+        turned = (
+            torch.addcmul(left * cos, right, sin, value=-1),
+            torch.addcmul(right * cos, left, sin),
+        )
+    else:  # addcmul would round once where these families round three times
+        turned = left * cos - right * sin, right * cos + left * sin
+    return torch.cat((*turned, x[..., rotated:]), -1).to(x.dtype)
+
+
+class HeadNorm(nn.Module):
+    """A norm of every query head and another of every key head."""
+
+    def __init__(self, num_heads: int, head_dim: int, eps: float) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.q, self.k = RMSNorm(head_dim, eps), RMSNorm(head_dim, eps)
+
+    def forward(self, qk: Tensor) -> Tensor:
+        """Return qk, (B, L, q | k, head_dim), normed."""
+        q, k = qk.tensor_split([self.num_heads], dim=2)
+        return torch.cat((self.q(q), self.k(k)), 2)
 
 
 class Attention(nn.Module):
-    """Full attention with grouped keys; one fused projection, rows q | k | v."""
+    """Full attention with grouped keys; one fused projection, rows q | k | v.
 
-    def __init__(self, width: int, num_heads: int, num_kv_heads: int) -> None:
+    Args:
+        width: of the residual stream.
+        num_heads: query heads.
+        num_kv_heads: key and value heads, each shared by a group of query heads.
+        head_dim: where it is not width / num_heads.
+        qkv_bias: q, k and v have biases; the output never has.
+        qk_norm_eps: q and k are normed, head by head, before they are rotated.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        num_heads: int,
+        num_kv_heads: int,
+        *,
+        head_dim: int | None = None,
+        qkv_bias: bool = False,
+        qk_norm_eps: float | None = None,
+    ) -> None:
         super().__init__()
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
-        self.head_dim = width // num_heads
-        self.qkv = nn.Linear(width, (num_heads + 2 * num_kv_heads) * self.head_dim, bias=False)
+        self.head_dim = head_dim or width // num_heads
+        num_rows = (num_heads + 2 * num_kv_heads) * self.head_dim
+        self.qkv = nn.Linear(width, num_rows, bias=qkv_bias)
+        self.qk_norm = (
+            nn.Identity()
+            if qk_norm_eps is None
+            else HeadNorm(num_heads, self.head_dim, qk_norm_eps)
+        )
         self.out = nn.Linear(num_heads * self.head_dim, width, bias=False)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None) -> Tensor:
-        """Return (B, L, width); attend is (B, 1, 1, L) bool or None."""
+        """Return (B, L, width); attend is bool, broadcast to (B, heads, L, L), or None."""
         batch, length, _ = x.shape
         heads = self.qkv(x).view(batch, length, -1, self.head_dim)  # (B, L, q | k | v, head_dim)
         turning = self.num_heads + self.num_kv_heads
-        qk, v = heads[:, :, :turning], heads[:, :, turning:]
+        qk, v = self.qk_norm(heads[:, :, :turning]), heads[:, :, turning:]
         q, k = rotate(qk, cos, sin).tensor_split([self.num_heads], dim=2)
         mixed = F.scaled_dot_product_attention(
             q.transpose(1, 2),
@@ -86,16 +146,14 @@ class GatedMLP(nn.Module):
 
 
 class Block(nn.Module):
-    """Pre-norm attention and MLP with residual connections."""
+    """Pre-norm attention and MLP, whichever a family brings, with residual connections."""
 
-    def __init__(
-        self, width: int, num_heads: int, num_kv_heads: int, inner: int, eps: float
-    ) -> None:
+    def __init__(self, attention: nn.Module, mlp: nn.Module, width: int, eps: float) -> None:
         super().__init__()
         self.attention_norm = RMSNorm(width, eps)
-        self.attention = Attention(width, num_heads, num_kv_heads)
+        self.attention = attention
         self.mlp_norm = RMSNorm(width, eps)
-        self.mlp = GatedMLP(width, inner)
+        self.mlp = mlp
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None) -> Tensor:
         """Return (B, L, width)."""

@@ -1,0 +1,46 @@
+"""Dream's architecture: Qwen2.5 made to look both ways (arXiv:2508.15487).
+
+Dream-v0, Dream-Coder and DiffuCoder share it. The network kept the habit of its ancestor: its row
+i - 1 predicts token i. That ends here: what leaves `forward` is moved one place on.
+"""
+
+import torch
+from torch import Tensor
+
+from remask.denoisers.native import Family
+from remask.denoisers.qwen import Qwen, QwenConfig, tensor_map
+
+ARCHITECTURE = "DreamModel"
+# Of all the authors' models; config.json still has the length of the ancestor.
+TRAINED_LENGTH = 2048
+# A system turn that the stock template inserts where the conversation has none.
+TEMPLATE = (
+    "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+    "<|im_start|>user\n{prompt}<|im_end|>\n"
+    "<|im_start|>assistant\n"
+)
+
+
+class Dream(Qwen):
+    """Qwen2 blocks, both ways, whose rows are brought in line with the tokens."""
+
+    def __init__(self, config: QwenConfig) -> None:
+        super().__init__(config, qkv_bias=True, qk_norm=False)
+        self.max_length = min(TRAINED_LENGTH, self.max_length)
+
+    def forward(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
+        """Return the normed last hidden states, (B, L, width); row i predicts token i.
+
+        Nothing predicts token 0: its row is that of token 1. It belongs to the prompt.
+        """
+        rows = super().forward(tokens, attend)
+        return torch.cat((rows[:, :1], rows[:, :-1]), 1)
+
+
+FAMILY = Family(
+    architecture=ARCHITECTURE,
+    build=lambda config: Dream(QwenConfig.read(config)),
+    tensor_map=tensor_map,
+    template=TEMPLATE,
+    ends=("<|im_end|>",),
+)

@@ -1,0 +1,260 @@
+"""LLaDA2: block-causal attention and many small experts (LLaDA2.0-mini, LLaDA2.1-mini).
+
+A token sees its own block, both ways, and every earlier block. Blocks count from the very first
+token of the row, so the end of a prompt shares a block with the start of its answer. What the
+published configurations never use (biases of q, k and v, other routers, a normed head) is refused.
+
+Not here: how such a model is sampled, or scored, block by block.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from remask.denoisers.experts import Experts
+from remask.denoisers.native import Family, Network, TensorMap
+from remask.denoisers.transformer import Attention, Block, GatedMLP, cast_rotary_tables
+from remask.errors import CheckpointError
+
+ARCHITECTURE = "LLaDA2MoeModelLM"
+# The stock template writes the system line when the user gives none: it is part of every prompt.
+TEMPLATE = (
+    "<role>SYSTEM</role>detailed thinking off<|role_end|>"
+    "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
+)
+_REFUSED = {
+    "hidden_act": "silu",
+    "moe_router_enable_expert_bias": True,
+    "norm_head": False,
+    "norm_topk_prob": True,
+    "rope_scaling": None,
+    "score_function": "sigmoid",
+    "tie_word_embeddings": False,
+    "use_qk_norm": True,
+    "use_qkv_bias": False,
+    "use_sliding_window": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LLaDA2Config:
+    """The keys of config.json that shape the network, under their own names."""
+
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    intermediate_size: int  # of the dense layers
+    first_k_dense_replace: int  # dense layers come first
+    num_experts: int
+    num_experts_per_tok: int
+    num_shared_experts: int
+    moe_intermediate_size: int
+    n_group: int
+    topk_group: int
+    vocab_size: int
+    rope_theta: float
+    max_position_embeddings: int
+    partial_rotary_factor: float = 0.5
+    routed_scaling_factor: float = 2.5
+    rms_norm_eps: float = 1e-6
+    use_bias: bool = True  # of the output projection of attention
+    block_size: int = 32  # in no published config.json: the models were trained with it
+
+    @staticmethod
+    def read(config: Mapping[str, Any]) -> "LLaDA2Config":
+        """Return the configuration, or raise naming the key that does not fit."""
+        for name, only in _REFUSED.items():
+            if config.get(name, only) not in (only, None):
+                raise CheckpointError(
+                    f"config.json sets {name} to {config[name]!r}; "
+                    f"this LLaDA2 implementation supports {only!r} only."
+                )
+        names = LLaDA2Config.__dataclass_fields__
+        known = {k: v for k, v in config.items() if k in names and v is not None}
+        for field in fields(LLaDA2Config):
+            _check(field.name, known.get(field.name, field.default), field.type)
+        return LLaDA2Config(**known).checked()
+
+    def checked(self) -> "LLaDA2Config":
+        """Return the configuration, or raise where its sizes do not fit one another."""
+        if self.num_attention_heads % self.num_key_value_heads or self.rotated % 2:
+            raise CheckpointError(
+                f"config.json gives num_attention_heads {self.num_attention_heads}, "
+                f"num_key_value_heads {self.num_key_value_heads} and {self.rotated} rotated "
+                "dimensions; kv heads must divide the heads, 2 the dimensions."
+            )
+        in_reach = self.topk_group * self.num_experts // self.n_group
+        if self.num_experts % self.n_group or not 1 < self.num_experts_per_tok <= in_reach:
+            raise CheckpointError(
+                f"config.json gives num_experts {self.num_experts}, n_group {self.n_group}, "
+                f"topk_group {self.topk_group} and num_experts_per_tok {self.num_experts_per_tok}; "
+                "groups must be equal and the best of them hold enough experts, 2 or more."
+            )
+        return self
+
+    @property
+    def rotated(self) -> int:
+        """How many dimensions of a head are rotated: its first ones."""
+        return int(self.head_dim * self.partial_rotary_factor)
+
+
+def _check(name: str, value: object, kind: object) -> None:
+    """Raise unless a key of config.json is of its kind."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    if kind is int and not (number and isinstance(value, int)):
+        raise CheckpointError(
+            f"config.json gives {name} as {value!r}; it must be a whole number above 0."
+        )
+    if kind is float and not number:
+        raise CheckpointError(f"config.json gives {name} as {value!r}; it must be above 0.")
+    if kind is bool and not isinstance(value, bool):
+        raise CheckpointError(f"config.json gives {name} as {value!r}; it must be true or false.")
+
+
+class Router(nn.Module):
+    """The best k experts of the best groups, weighted by their shares; all of it in float32.
+
+    A bias per expert, learned to even out the load, takes part in the choice and not in the weight.
+    """
+
+    def __init__(self, config: LLaDA2Config) -> None:
+        super().__init__()
+        self.config = config
+        self.weight = nn.Parameter(torch.empty(config.num_experts, config.hidden_size))
+        self.expert_bias: Tensor
+        self.register_buffer("expert_bias", torch.zeros(config.num_experts))
+
+    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return float32 weights and chosen experts, each (T, k)."""
+        scores = F.linear(rows.float(), self.weight.float()).sigmoid()  # (T, E)
+        chosen = self.choose(scores + self.expert_bias)
+        weights = scores.gather(-1, chosen)
+        shares = weights / (weights.sum(-1, keepdim=True) + 1e-20)
+        return shares * self.config.routed_scaling_factor, chosen
+
+    def choose(self, scores: Tensor) -> Tensor:
+        """Return the best k of scores (T, E) within the best groups, (T, k)."""
+        groups = scores.view(len(scores), self.config.n_group, -1)  # (T, groups, E / groups)
+        strengths = groups.topk(2).values.sum(-1)  # a group is as good as its two best
+        best = strengths.topk(self.config.topk_group).indices
+        kept = torch.zeros_like(strengths, dtype=torch.bool).scatter_(-1, best, True)
+        in_reach = groups.masked_fill(~kept[..., None], -torch.inf).flatten(1)
+        return in_reach.topk(self.config.num_experts_per_tok).indices
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Return the module moved or cast by `fn`, its bias only moved: rounded it would err."""
+        bias = self.expert_bias
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        # A change of dtype leaves whole numbers alone, so the bias travels as its bits.
+        self.expert_bias = fn(bias.view(torch.int32)).view(torch.float32)
+        return self
+
+
+class MixedExperts(nn.Module):
+    """Experts that tokens are routed to, and a shared one that all of them visit."""
+
+    def __init__(self, config: LLaDA2Config) -> None:
+        super().__init__()
+        c, inner = config, config.moe_intermediate_size
+        self.routed = Experts(Router(c), c.num_experts, c.hidden_size, inner)
+        self.shared = GatedMLP(c.hidden_size, inner * c.num_shared_experts)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x of the same shape."""
+        out: Tensor = self.routed(x) + self.shared(x)
+        return out
+
+
+class LLaDA2(Network):
+    """The network: block-causal attention, a dense layer or so, then experts."""
+
+    def __init__(self, config: LLaDA2Config) -> None:
+        self.config = config
+        super().__init__(
+            (_block(config, i) for i in range(config.num_hidden_layers)),
+            vocab_size=config.vocab_size, width=config.hidden_size, eps=config.rms_norm_eps,
+            tied=False, max_length=config.max_position_embeddings,
+        )  # fmt: skip
+        self.block_size: int = config.block_size
+
+    def rotary(self, length: int) -> tuple[Tensor, Tensor]:
+        """Return the tables of the rotated part of a head, in the dtype of the network."""
+        c = self.config
+        return cast_rotary_tables(length, c.rotated, c.rope_theta, self.embedding.weight)
+
+    def visible(self, length: int, attend: Tensor | None) -> Tensor:
+        """Return who sees whom, (1 or B, 1, L, L): no block sees a later one."""
+        blocks = torch.arange(length, device=self.embedding.weight.device) // self.block_size
+        seen = (blocks[:, None] >= blocks)[None, None]  # (1, 1, L, L)
+        return seen if attend is None else seen & attend[:, None, None, :]
+
+
+def _block(c: LLaDA2Config, layer: int) -> Block:
+    attention = Attention(
+        c.hidden_size, c.num_attention_heads, c.num_key_value_heads,
+        head_dim=c.head_dim, qk_norm_eps=c.rms_norm_eps,
+    )  # fmt: skip
+    if c.use_bias:
+        attention.out = nn.Linear(c.num_attention_heads * c.head_dim, c.hidden_size)
+    dense = layer < c.first_k_dense_replace
+    mlp = GatedMLP(c.hidden_size, c.intermediate_size) if dense else MixedExperts(c)
+    return Block(attention, mlp, c.hidden_size, c.rms_norm_eps)
+
+
+def tensor_map(config: LLaDA2Config) -> TensorMap:
+    """Yield each tensor of `LLaDA2` with the hub tensors stacked into it."""
+    c = config
+    num_rows = (c.num_attention_heads + 2 * c.num_key_value_heads) * c.head_dim
+    yield "embedding.weight", [("model.word_embeddings.weight", c.vocab_size)]
+    for i in range(c.num_hidden_layers):
+        ours, hub = f"blocks.{i}.", f"model.layers.{i}."
+        mine, theirs = f"{ours}attention.", f"{hub}attention."
+        yield f"{ours}attention_norm.weight", [(f"{hub}input_layernorm.weight", c.hidden_size)]
+        yield f"{mine}qkv.weight", [(f"{theirs}query_key_value.weight", num_rows)]
+        yield f"{mine}qk_norm.q.weight", [(f"{theirs}query_layernorm.weight", c.head_dim)]
+        yield f"{mine}qk_norm.k.weight", [(f"{theirs}key_layernorm.weight", c.head_dim)]
+        yield f"{mine}out.weight", [(f"{theirs}dense.weight", c.hidden_size)]
+        if c.use_bias:
+            yield f"{mine}out.bias", [(f"{theirs}dense.bias", c.hidden_size)]
+        yield f"{ours}mlp_norm.weight", [(f"{hub}post_attention_layernorm.weight", c.hidden_size)]
+        if i < c.first_k_dense_replace:
+            yield from _mlp_map(f"{ours}mlp.", f"{hub}mlp.", c.intermediate_size, c.hidden_size)
+        else:
+            yield from _expert_map(c, f"{ours}mlp.", f"{hub}mlp.")
+    yield "norm.weight", [("model.norm.weight", c.hidden_size)]
+    yield "unembedding.weight", [("lm_head.weight", c.vocab_size)]
+
+
+def _mlp_map(ours: str, hub: str, inner: int, width: int) -> TensorMap:
+    halves = [(f"{hub}gate_proj.weight", inner), (f"{hub}up_proj.weight", inner)]
+    yield f"{ours}gate_up.weight", halves
+    yield f"{ours}down.weight", [(f"{hub}down_proj.weight", width)]
+
+
+def _expert_map(c: LLaDA2Config, ours: str, hub: str) -> TensorMap:
+    inner, numbers = c.moe_intermediate_size, range(c.num_experts)
+    halves = [f"{hub}experts.{e}.{part}_proj.weight" for e in numbers for part in ("gate", "up")]
+    yield f"{ours}routed.router.weight", [(f"{hub}gate.weight", c.num_experts)]
+    yield f"{ours}routed.router.expert_bias", [(f"{hub}gate.expert_bias", c.num_experts)]
+    yield f"{ours}routed.gate_up", [(name, inner) for name in halves]
+    yield (
+        f"{ours}routed.down",
+        [(f"{hub}experts.{e}.down_proj.weight", c.hidden_size) for e in numbers],
+    )
+    shared_inner = inner * c.num_shared_experts
+    yield from _mlp_map(f"{ours}shared.", f"{hub}shared_experts.", shared_inner, c.hidden_size)
+
+
+FAMILY = Family(
+    architecture=ARCHITECTURE,
+    build=lambda config: LLaDA2(LLaDA2Config.read(config)),
+    tensor_map=lambda network: tensor_map(network.config),
+    template=TEMPLATE,
+    ends=("<|role_end|>",),
+)

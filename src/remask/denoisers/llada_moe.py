@@ -1,0 +1,204 @@
+"""LLaDA-MoE: LLaDA with normed heads, and experts for MLPs (LLaDA-MoE-7B-A1B).
+
+The router is the one that runs in the released code, which is not the one its configuration
+describes: no renormalisation, no scaling, no groups, whatever config.json says of them. What the
+published configurations never use (biases, clipping, a shared expert, dense layers) is refused.
+Its config.json calls itself model_type "llada"; only the architecture tells the two apart.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from remask.denoisers.experts import Experts
+from remask.denoisers.native import Family, Network, TensorMap
+from remask.denoisers.transformer import Attention, Block, cast_rotary_tables
+from remask.errors import CheckpointError
+
+ARCHITECTURE = "LLaDAMoEModelLM"
+# The stock template writes the system line when the user gives none: it is part of every prompt.
+TEMPLATE = (
+    "<role>SYSTEM</role>detailed thinking off<|role_end|>"
+    "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
+)
+_REFUSED = {
+    "attention_bias": False,
+    "clip_qkv": None,
+    "hidden_act": "silu",
+    "partial_rotary_factor": 1,
+    "qk_layernorm": True,
+    "rope_scaling": None,
+    "shared_expert_intermediate_size": None,
+    "tie_word_embeddings": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LLaDAMoEConfig:
+    """The keys of config.json that shape the network, under their own names."""
+
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    num_experts: int
+    num_experts_per_tok: int
+    expert_intermediate_size: int
+    vocab_size: int
+    rope_theta: float
+    max_position_embeddings: int
+    rms_norm_eps: float = 1e-5
+    moe_router_enable_expert_bias: bool = False
+
+    @staticmethod
+    def read(config: Mapping[str, Any]) -> "LLaDAMoEConfig":
+        """Return the configuration, or raise naming the key that does not fit."""
+        for name, only in _REFUSED.items():
+            if config.get(name, only) not in (only, None):
+                raise CheckpointError(
+                    f"config.json sets {name} to {config[name]!r}; "
+                    f"this LLaDA-MoE implementation supports {only!r} only."
+                )
+        if not all(config.get("moe_layer_freq") or [1]):
+            raise CheckpointError(
+                f"config.json sets moe_layer_freq to {config['moe_layer_freq']!r}; "
+                "this LLaDA-MoE implementation has experts in every layer."
+            )
+        names = LLaDAMoEConfig.__dataclass_fields__
+        known = {k: v for k, v in config.items() if k in names and v is not None}
+        known.setdefault("num_key_value_heads", known.get("num_attention_heads"))
+        for field in fields(LLaDAMoEConfig):
+            _check(field.name, known.get(field.name, field.default), field.type)
+        return LLaDAMoEConfig(**known).checked()
+
+    def checked(self) -> "LLaDAMoEConfig":
+        """Return the configuration, or raise where its sizes do not fit one another."""
+        heads, kv_heads = self.num_attention_heads, self.num_key_value_heads
+        if self.hidden_size % (2 * heads) or heads % kv_heads:
+            raise CheckpointError(
+                f"config.json gives hidden_size {self.hidden_size}, num_attention_heads {heads} "
+                f"and num_key_value_heads {kv_heads}; heads must divide the width evenly, kv heads "
+                "the heads."
+            )
+        if self.num_experts_per_tok > self.num_experts:
+            raise CheckpointError(
+                f"config.json gives num_experts_per_tok {self.num_experts_per_tok}, "
+                f"more than num_experts {self.num_experts}."
+            )
+        return self
+
+
+def _check(name: str, value: object, kind: object) -> None:
+    """Raise unless a key of config.json is of its kind."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    if kind is int and not (number and isinstance(value, int)):
+        raise CheckpointError(
+            f"config.json gives {name} as {value!r}; it must be a whole number above 0."
+        )
+    if kind is float and not number:
+        raise CheckpointError(f"config.json gives {name} as {value!r}; it must be above 0.")
+    if kind is bool and not isinstance(value, bool):
+        raise CheckpointError(f"config.json gives {name} as {value!r}; it must be true or false.")
+
+
+class Router(nn.Module):
+    """The best k of a softmax over all experts, weighted by what the softmax gave them."""
+
+    def __init__(self, width: int, num_experts: int, num_chosen: int, *, biased: bool) -> None:
+        super().__init__()
+        self.num_chosen = num_chosen
+        self.gate = nn.Linear(width, num_experts, bias=False)
+        self.expert_bias: Tensor | None
+        self.register_buffer("expert_bias", torch.zeros(num_experts) if biased else None)
+
+    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return weights in the dtype of the rows and chosen experts, each (T, k)."""
+        probs = self.gate(rows).softmax(-1, dtype=torch.float32)  # (T, E)
+        if self.expert_bias is not None:
+            probs = probs + self.expert_bias  # on the weights too, not on the choice alone
+        weights, chosen = probs.topk(self.num_chosen)
+        return weights.to(rows.dtype), chosen
+
+
+class LLaDAMoE(Network):
+    """The network: attention with normed heads, experts in every layer."""
+
+    def __init__(self, config: LLaDAMoEConfig) -> None:
+        self.config = config
+        super().__init__(
+            (_block(config) for _ in range(config.num_hidden_layers)),
+            vocab_size=config.vocab_size, width=config.hidden_size, eps=config.rms_norm_eps,
+            tied=False, max_length=config.max_position_embeddings,
+        )  # fmt: skip
+
+    def rotary(self, length: int) -> tuple[Tensor, Tensor]:
+        """Return the tables of the whole head, in the dtype of the network."""
+        c = self.config
+        head_dim = c.hidden_size // c.num_attention_heads
+        return cast_rotary_tables(length, head_dim, c.rope_theta, self.embedding.weight)
+
+
+def _block(c: LLaDAMoEConfig) -> Block:
+    attention = Attention(
+        c.hidden_size, c.num_attention_heads, c.num_key_value_heads, qk_norm_eps=c.rms_norm_eps
+    )
+    router = Router(
+        c.hidden_size, c.num_experts, c.num_experts_per_tok, biased=c.moe_router_enable_expert_bias
+    )
+    experts = Experts(router, c.num_experts, c.hidden_size, c.expert_intermediate_size)
+    return Block(attention, experts, c.hidden_size, c.rms_norm_eps)
+
+
+def tensor_map(config: LLaDAMoEConfig) -> TensorMap:
+    """Yield each tensor of `LLaDAMoE` with the hub tensors stacked into it."""
+    c = config
+    head_dim = c.hidden_size // c.num_attention_heads
+    yield "embedding.weight", [("model.embed_tokens.weight", c.vocab_size)]
+    for i in range(c.num_hidden_layers):
+        ours, hub = f"blocks.{i}.", f"model.layers.{i}."
+        yield f"{ours}attention_norm.weight", [(f"{hub}input_layernorm.weight", c.hidden_size)]
+        yield (
+            f"{ours}attention.qkv.weight",
+            [
+                (f"{hub}self_attn.q_proj.weight", c.num_attention_heads * head_dim),
+                (f"{hub}self_attn.k_proj.weight", c.num_key_value_heads * head_dim),
+                (f"{hub}self_attn.v_proj.weight", c.num_key_value_heads * head_dim),
+            ],
+        )
+        yield f"{ours}attention.qk_norm.q.weight", [(f"{hub}self_attn.q_norm.weight", head_dim)]
+        yield f"{ours}attention.qk_norm.k.weight", [(f"{hub}self_attn.k_norm.weight", head_dim)]
+        yield f"{ours}attention.out.weight", [(f"{hub}self_attn.o_proj.weight", c.hidden_size)]
+        yield f"{ours}mlp_norm.weight", [(f"{hub}post_attention_layernorm.weight", c.hidden_size)]
+        yield from _expert_map(c, f"{ours}mlp.", f"{hub}mlp.")
+    yield "norm.weight", [("model.norm.weight", c.hidden_size)]
+    yield "unembedding.weight", [("lm_head.weight", c.vocab_size)]
+
+
+def _expert_map(c: LLaDAMoEConfig, ours: str, hub: str) -> TensorMap:
+    yield f"{ours}router.gate.weight", [(f"{hub}gate.weight", c.num_experts)]
+    if c.moe_router_enable_expert_bias:
+        yield f"{ours}router.expert_bias", [(f"{hub}expert_bias", c.num_experts)]
+    yield (
+        f"{ours}gate_up",
+        [
+            (f"{hub}experts.{e}.{part}_proj.weight", c.expert_intermediate_size)
+            for e in range(c.num_experts)
+            for part in ("gate", "up")
+        ],
+    )
+    yield (
+        f"{ours}down",
+        [(f"{hub}experts.{e}.down_proj.weight", c.hidden_size) for e in range(c.num_experts)],
+    )
+
+
+FAMILY = Family(
+    architecture=ARCHITECTURE,
+    build=lambda config: LLaDAMoE(LLaDAMoEConfig.read(config)),
+    tensor_map=lambda network: tensor_map(network.config),
+    template=TEMPLATE,
+    ends=("<|role_end|>",),
+)

@@ -1,0 +1,158 @@
+"""Qwen's decoder, looking both ways: what Dream and A2D were made from.
+
+Here are the keys of its config.json, its network and its tensor names; what makes a diffusion model
+of it stands in the family's own file. What the published configurations never use (scaled rotary
+embeddings, sliding windows, other activations) is refused, not ignored.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from remask.denoisers.native import Network, TensorMap
+from remask.denoisers.transformer import Attention, Block, GatedMLP, cast_rotary_tables
+from remask.errors import CheckpointError
+
+_REFUSED = {
+    "hidden_act": "silu",
+    "rope_scaling": None,
+    "use_sliding_window": False,
+    "attention_bias": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class QwenConfig:
+    """The keys of config.json that shape the network, under their own names."""
+
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    intermediate_size: int
+    vocab_size: int
+    max_position_embeddings: int
+    rope_theta: float
+    rms_norm_eps: float = 1e-6
+    tie_word_embeddings: bool = False
+
+    @staticmethod
+    def read(config: Mapping[str, Any]) -> "QwenConfig":
+        """Return the configuration, or raise naming the key that does not fit."""
+        rotary = config.get("rope_parameters") or {}  # where newer files keep theta
+        asked = {**config, "rope_scaling": config.get("rope_scaling") or _scaling(rotary)}
+        for name, only in _REFUSED.items():
+            if asked.get(name, only) not in (only, None):
+                raise CheckpointError(
+                    f"config.json sets {name} to {asked[name]!r}; "
+                    f"this Qwen implementation supports {only!r} only."
+                )
+        known = {k: v for k, v in config.items() if k in QwenConfig.__dataclass_fields__}
+        known["rope_theta"] = config.get("rope_theta") or rotary.get("rope_theta")
+        known["num_key_value_heads"] = known.get("num_key_value_heads") or known.get(_HEADS)
+        for name in _SIZES:
+            _check_size(name, known.get(name))
+        known["head_dim"] = known.get("head_dim") or known["hidden_size"] // known[_HEADS]
+        _check_size("head_dim", known["head_dim"])
+        for name in ("rope_theta", "rms_norm_eps"):
+            if not isinstance(known.get(name, 1.0), int | float):
+                raise CheckpointError(f"config.json gives {name} as {known[name]!r}; not a number.")
+        return QwenConfig(**known).checked()
+
+    def checked(self) -> "QwenConfig":
+        """Return the configuration, or raise where heads cannot be shared or rotated."""
+        if self.num_attention_heads % self.num_key_value_heads or self.head_dim % 2:
+            raise CheckpointError(
+                f"config.json gives num_attention_heads {self.num_attention_heads}, "
+                f"num_key_value_heads {self.num_key_value_heads} and head_dim {self.head_dim}; "
+                "kv heads must divide the heads evenly, and head_dim must be even."
+            )
+        return self
+
+
+_HEADS = "num_attention_heads"
+_SIZES = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "intermediate_size",
+    "vocab_size",
+    "max_position_embeddings",
+)
+
+
+def _scaling(rotary: Mapping[str, Any]) -> str | None:
+    kind = rotary.get("rope_type", "default")
+    return None if kind == "default" else str(kind)
+
+
+def _check_size(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise CheckpointError(
+            f"config.json gives {name} as {value!r}; it must be a whole number above 0."
+        )
+
+
+class Qwen(Network):
+    """The network: Qwen2 has biases on q, k and v; Qwen3 norms the heads of q and k instead."""
+
+    def __init__(self, config: QwenConfig, *, qkv_bias: bool, qk_norm: bool) -> None:
+        c = self.config = config
+        self.qkv_bias, self.qk_norm = qkv_bias, qk_norm
+        blocks = (
+            Block(
+                Attention(
+                    c.hidden_size,
+                    c.num_attention_heads,
+                    c.num_key_value_heads,
+                    head_dim=c.head_dim,
+                    qkv_bias=qkv_bias,
+                    qk_norm_eps=c.rms_norm_eps if qk_norm else None,
+                ),
+                GatedMLP(c.hidden_size, c.intermediate_size),
+                c.hidden_size,
+                c.rms_norm_eps,
+            )
+            for _ in range(c.num_hidden_layers)
+        )
+        super().__init__(
+            blocks, vocab_size=c.vocab_size, width=c.hidden_size, eps=c.rms_norm_eps,
+            tied=c.tie_word_embeddings, max_length=c.max_position_embeddings,
+        )  # fmt: skip
+
+    def rotary(self, length: int) -> tuple[Tensor, Tensor]:
+        """Return the tables of the whole head, in the dtype of the weights."""
+        c = self.config
+        return cast_rotary_tables(length, c.head_dim, c.rope_theta, self.embedding.weight)
+
+
+def tensor_map(network: Qwen) -> TensorMap:
+    """Yield each parameter of a `Qwen` with the hub tensors stacked into it."""
+    c = network.config
+    heads = {"q": c.num_attention_heads, "k": c.num_key_value_heads, "v": c.num_key_value_heads}
+    yield "embedding.weight", [("model.embed_tokens.weight", c.vocab_size)]
+    for i in range(c.num_hidden_layers):
+        ours, hub = f"blocks.{i}.", f"model.layers.{i}."
+        yield f"{ours}attention_norm.weight", [(f"{hub}input_layernorm.weight", c.hidden_size)]
+        for kind in ("weight", "bias") if network.qkv_bias else ("weight",):
+            yield (
+                f"{ours}attention.qkv.{kind}",
+                [(f"{hub}self_attn.{n}_proj.{kind}", heads[n] * c.head_dim) for n in heads],
+            )
+        for n in "qk" if network.qk_norm else "":
+            norm = f"{hub}self_attn.{n}_norm.weight"
+            yield f"{ours}attention.qk_norm.{n}.weight", [(norm, c.head_dim)]
+        yield f"{ours}attention.out.weight", [(f"{hub}self_attn.o_proj.weight", c.hidden_size)]
+        yield f"{ours}mlp_norm.weight", [(f"{hub}post_attention_layernorm.weight", c.hidden_size)]
+        yield (
+            f"{ours}mlp.gate_up.weight",
+            [(f"{hub}mlp.{n}_proj.weight", c.intermediate_size) for n in ("gate", "up")],
+        )
+        yield f"{ours}mlp.down.weight", [(f"{hub}mlp.down_proj.weight", c.hidden_size)]
+    yield "norm.weight", [("model.norm.weight", c.hidden_size)]
+    if not c.tie_word_embeddings:
+        yield "unembedding.weight", [("lm_head.weight", c.vocab_size)]

@@ -1,0 +1,429 @@
+"""LLaDA2 against a plain re-implementation that shares no code with it, token by token."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from remask.denoisers.base import Preset
+from remask.denoisers.llada2 import FAMILY, LLaDA2, LLaDA2Config, Router
+from remask.denoisers.load import Shards, fill
+from remask.denoisers.native import NativeDenoiser, Network, stacked
+from remask.errors import CheckpointError
+from remask.testing import check_denoiser, tiny_tokenizer
+
+CONFIG: dict[str, Any] = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "intermediate_size": 64,
+    "first_k_dense_replace": 1,
+    "num_experts": 16,
+    "num_experts_per_tok": 4,
+    "num_shared_experts": 1,
+    "moe_intermediate_size": 16,
+    "n_group": 4,
+    "topk_group": 2,
+    "vocab_size": 262,
+    "rope_theta": 100.0,
+    "max_position_embeddings": 64,
+    "use_bias": False,
+    "block_size": 4,
+}
+PUBLISHED: dict[str, Any] = {
+    **CONFIG,
+    "moe_router_enable_expert_bias": True,
+    "norm_head": False,
+    "norm_topk_prob": True,
+    "partial_rotary_factor": 0.5,
+    "rms_norm_eps": 1e-6,
+    "routed_scaling_factor": 2.5,
+    "score_function": "sigmoid",
+    "use_qk_norm": True,
+    "use_qkv_bias": False,
+}
+ROW = [5, 126, 7, 126, 9, 99, 0, 1, 126, 3, 2, 64, 11, 12]  # three blocks of 4, and half of one
+
+
+def hub_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the tensors of a checkpoint as the hub names them."""
+    width, head_dim, vocab = config["hidden_size"], config["head_dim"], config["vocab_size"]
+    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.word_embeddings.weight": (vocab, width),
+        "model.norm.weight": (width,),
+        "lm_head.weight": (vocab, width),
+    }
+    for i in range(config["num_hidden_layers"]):
+        root = f"model.layers.{i}."
+        shapes[f"{root}input_layernorm.weight"] = (width,)
+        shapes[f"{root}post_attention_layernorm.weight"] = (width,)
+        num_rows = (heads + 2 * kv_heads) * head_dim
+        shapes[f"{root}attention.query_key_value.weight"] = (num_rows, width)
+        shapes[f"{root}attention.query_layernorm.weight"] = (head_dim,)
+        shapes[f"{root}attention.key_layernorm.weight"] = (head_dim,)
+        shapes[f"{root}attention.dense.weight"] = (width, heads * head_dim)
+        if config["use_bias"]:
+            shapes[f"{root}attention.dense.bias"] = (width,)
+        if i < config["first_k_dense_replace"]:
+            shapes |= mlp_shapes(f"{root}mlp.", config["intermediate_size"], width)
+            continue
+        inner = config["moe_intermediate_size"]
+        shapes[f"{root}mlp.gate.weight"] = (config["num_experts"], width)
+        shapes[f"{root}mlp.gate.expert_bias"] = (config["num_experts"],)
+        for e in range(config["num_experts"]):
+            shapes |= mlp_shapes(f"{root}mlp.experts.{e}.", inner, width)
+        shared_inner = inner * config["num_shared_experts"]
+        shapes |= mlp_shapes(f"{root}mlp.shared_experts.", shared_inner, width)
+    return shapes
+
+
+def mlp_shapes(root: str, inner: int, width: int) -> dict[str, tuple[int, ...]]:
+    return {
+        f"{root}gate_proj.weight": (inner, width),
+        f"{root}up_proj.weight": (inner, width),
+        f"{root}down_proj.weight": (width, inner),
+    }
+
+
+def checkpoint(config: dict[str, Any], seed: int = 0) -> dict[str, Tensor]:
+    """Return random tensors, norms and biases included, large enough to show."""
+    generator = torch.Generator().manual_seed(seed)
+    return {
+        name: torch.randn(shape, generator=generator) * 0.3 + name.endswith("norm.weight")
+        for name, shape in hub_shapes(config).items()
+    }
+
+
+def load(
+    config: dict[str, Any],
+    tensors: dict[str, Tensor],
+    folder: Path,
+    dtype: torch.dtype = torch.float32,
+) -> LLaDA2:
+    """Return the network, filled from a file as a checkpoint is loaded."""
+    save_file(tensors, folder / "model.safetensors")
+    with torch.device("meta"):
+        network = FAMILY.build(config)
+    network = network.to(dtype).to_empty(device="cpu")
+    fill(stacked(network, FAMILY.tensor_map(network)), Shards(folder))
+    assert isinstance(network, LLaDA2)
+    return network.eval().requires_grad_(False)
+
+
+def norm(x: Tensor, weight: Tensor) -> Tensor:
+    return weight * x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
+
+
+def turn(x: Tensor, theta: float, rotated: int) -> Tensor:
+    """Rotate the pairs (x[k], x[k + R/2]), k < R/2, of position p by p theta^(-2k/R)."""
+    half = rotated // 2
+    angles = torch.tensor(
+        [[p * theta ** (-k / half) for k in range(half)] for p in range(len(x))],
+        dtype=torch.float64,
+    )
+    a, b, rest = x[:, :half], x[:, half:rotated], x[:, rotated:]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat((a * cos - b * sin, b * cos + a * sin, rest), -1)
+
+
+def attend(y: Tensor, w: dict[str, Tensor], config: dict[str, Any]) -> Tensor:
+    """Return the mixed values of one row, position by position: each sees to its block's end."""
+    heads, kv_heads, width = (
+        config[name] for name in ("num_attention_heads", "num_key_value_heads", "head_dim")
+    )
+    rotated = int(width * config.get("partial_rotary_factor", 0.5))
+    parts = (y @ w["attention.query_key_value.weight"].T).split(width, dim=-1)
+    mixed = []
+    for head in range(heads):
+        shared = head * kv_heads // heads
+        q, k, v = parts[head], parts[heads + shared], parts[heads + kv_heads + shared]
+        q = turn(norm(q, w["attention.query_layernorm.weight"]), config["rope_theta"], rotated)
+        k = turn(norm(k, w["attention.key_layernorm.weight"]), config["rope_theta"], rotated)
+        rows = []
+        for p in range(len(y)):
+            end = (p // config["block_size"] + 1) * config["block_size"]
+            rows.append((k[:end] @ q[p] / math.sqrt(width)).softmax(-1) @ v[:end])
+        mixed.append(torch.stack(rows))
+    out = torch.cat(mixed, -1) @ w["attention.dense.weight"].T
+    return out + w.get("attention.dense.bias", torch.zeros(()))
+
+
+def gated(row: Tensor, w: dict[str, Tensor], root: str) -> Tensor:
+    gate, up, down = (w[f"{root}{part}_proj.weight"] for part in ("gate", "up", "down"))
+    inner = gate @ row
+    return down @ (inner * inner.sigmoid() * (up @ row))
+
+
+def route(scores: list[float], bias: list[float], config: dict[str, Any]) -> dict[int, float]:
+    """Return the chosen experts of one token with their weights."""
+    size = config["num_experts"] // config["n_group"]
+    ranked = [s + b for s, b in zip(scores, bias, strict=True)]
+    strengths = {
+        g: sum(sorted(ranked[g * size : (g + 1) * size])[-2:]) for g in range(config["n_group"])
+    }
+    best = sorted(strengths, key=lambda g: -strengths[g])[: config["topk_group"]]
+    in_reach = [e for e in range(len(scores)) if e // size in best]
+    chosen = sorted(in_reach, key=lambda e: -ranked[e])[: config["num_experts_per_tok"]]
+    total = sum(scores[e] for e in chosen)
+    return {e: 2.5 * scores[e] / total for e in chosen}
+
+
+def consult(row: Tensor, w: dict[str, Tensor], config: dict[str, Any]) -> Tensor:
+    """Return what the MLP, or the experts, make of one token, (width,)."""
+    if "mlp.gate.weight" not in w:
+        return gated(row, w, "mlp.")
+    scores = (w["mlp.gate.weight"] @ row).sigmoid().tolist()
+    chosen = route(scores, w["mlp.gate.expert_bias"].tolist(), config)
+    terms = [weight * gated(row, w, f"mlp.experts.{e}.") for e, weight in chosen.items()]
+    return torch.stack(terms).sum(0) + gated(row, w, "mlp.shared_experts.")
+
+
+def plain_forward(tensors: dict[str, Tensor], tokens: list[int], config: dict[str, Any]) -> Tensor:
+    """Return the logits (L, V) of one row in float64."""
+    every = {name: tensor.double() for name, tensor in tensors.items()}
+    x = every["model.word_embeddings.weight"][tokens]  # (L, width)
+    for i in range(config["num_hidden_layers"]):
+        root = f"model.layers.{i}."
+        w = {n.removeprefix(root): t for n, t in every.items() if n.startswith(root)}
+        x = x + attend(norm(x, w["input_layernorm.weight"]), w, config)
+        y = norm(x, w["post_attention_layernorm.weight"])
+        x = x + torch.stack([consult(row, w, config) for row in y])
+    return norm(x, every["model.norm.weight"]) @ every["lm_head.weight"].T
+
+
+def distance(ours: Tensor, expected: Tensor) -> float:
+    return ((ours - expected).abs().max() / expected.abs().max().clamp(min=1.0)).item()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"use_bias": True},
+        {"num_shared_experts": 2},
+        {"num_hidden_layers": 3, "first_k_dense_replace": 2},
+        {"partial_rotary_factor": 1.0, "block_size": 32},
+    ],
+)
+def test_logits_equal_a_plain_reimplementation(tmp_path: Path, changes: dict[str, Any]) -> None:
+    config = {**CONFIG, **changes}
+    tensors = checkpoint(config)
+    model = load(config, tensors, tmp_path)
+    tokens = torch.tensor([ROW, [*range(40, 54)]])
+    logits = model.project(model(tokens))
+    for row, ids in zip(logits, tokens.tolist(), strict=True):
+        assert distance(row, plain_forward(tensors, ids, config)) <= 1e-5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"topk_group": 4},
+        {"num_experts_per_tok": 3},
+        {"partial_rotary_factor": 1.0},
+        {"block_size": 5},
+    ],
+)
+def test_the_plain_forward_can_tell_a_difference(tmp_path: Path, change: dict[str, Any]) -> None:
+    tensors = checkpoint(CONFIG)
+    model = load(CONFIG, tensors, tmp_path)
+    logits = model.project(model(torch.tensor([ROW])))[0]
+    assert distance(logits, plain_forward(tensors, ROW, {**CONFIG, **change})) > 0.01
+
+
+def test_a_padded_row_equals_the_plain_forward_of_its_real_tokens(tmp_path: Path) -> None:
+    tensors = checkpoint(CONFIG)
+    model = load(CONFIG, tensors, tmp_path)
+    tokens = torch.tensor([[5, 126, 7, 1, 9, 0, 0, 0, 0, 0], [9, 8, 126, 6, 5, 4, 3, 2, 1, 126]])
+    keep = torch.tensor([[True] * 5 + [False] * 5, [True] * 10])
+    logits = model.project(model(tokens, keep))
+    assert not logits.isnan().any()
+    assert distance(logits[0, :5], plain_forward(tensors, [5, 126, 7, 1, 9], CONFIG)) <= 1e-5
+    assert distance(logits[1], plain_forward(tensors, tokens[1].tolist(), CONFIG)) <= 1e-5
+
+
+@pytest.mark.parametrize("changed", [0, 3, 4, 6, 13])
+def test_a_token_reaches_its_own_block_and_later_ones_only(tmp_path: Path, changed: int) -> None:
+    """With blocks of 4 a token in block b moves every row from 4 b on, and none before.
+
+    Rows before may round otherwise: an expert multiplies more or fewer rows at once.
+    """
+    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
+    other = [*ROW]
+    other[changed] = 77
+    before, after = (model(torch.tensor([row]))[0] for row in (ROW, other))
+    moved = (before - after).abs().amax(-1)
+    start = changed // 4 * 4
+    assert (moved[:start] <= 1e-5).all()
+    assert moved[start:].min().item() >= 1e-2
+
+
+def test_blocks_are_counted_from_the_first_token() -> None:
+    """Six tokens, blocks of 4: the first four see four, the last two see all six."""
+    model = FAMILY.build(CONFIG)
+    seen = model.visible(6, None)
+    assert seen is not None
+    assert seen[0, 0].int().tolist() == [[1, 1, 1, 1, 0, 0]] * 4 + [[1] * 6] * 2
+    keep = torch.tensor([[True] * 5 + [False]])
+    seen = model.visible(6, keep)
+    assert seen is not None
+    assert seen[0, 0].int().tolist() == [[1, 1, 1, 1, 0, 0]] * 4 + [[1] * 5 + [0]] * 2
+
+
+def test_the_block_size_is_public_and_32_where_nothing_is_said() -> None:
+    config = {name: value for name, value in CONFIG.items() if name != "block_size"}
+    assert (FAMILY.build(CONFIG).block_size, FAMILY.build(config).block_size) == (4, 32)
+    assert Network.block_size is None
+
+
+@pytest.mark.parametrize("block_size", [4, 32])
+def test_the_denoiser_keeps_its_contract(tmp_path: Path, block_size: int) -> None:
+    config = {**CONFIG, "max_position_embeddings": 256, "block_size": block_size}
+    model = load(config, checkpoint(config), tmp_path)
+    check_denoiser(
+        NativeDenoiser(name="llada2", model=model, tokenizer=tiny_tokenizer(), preset=Preset())
+    )
+
+
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_every_place_of_the_network_comes_from_one_hub_tensor(use_bias: bool) -> None:
+    """Shapes are those of the hub, and rows in all are those of the network: nothing is left."""
+    config = {**PUBLISHED, "use_bias": use_bias}
+    network = FAMILY.build(config)
+    places = stacked(network, FAMILY.tensor_map(network))
+    assert {name: tuple(place.shape) for name, place in places.items()} == hub_shapes(config)
+    numbers = sum(t.numel() for t in (*network.parameters(), *network.buffers()))
+    assert sum(place.numel() for place in places.values()) == numbers
+
+
+def test_published_sizes_give_the_published_number_of_parameters() -> None:
+    """Mini: 19 layers of 257 x 3 x 2048 x 512 make 15.4 of 16.3 billion, in about 14.8k tensors."""
+    sizes = {
+        "hidden_size": 2048, "num_hidden_layers": 20, "num_attention_heads": 16,
+        "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 5120, "num_experts": 256,
+        "num_experts_per_tok": 8, "moe_intermediate_size": 512, "n_group": 8, "topk_group": 4,
+        "vocab_size": 157184, "max_position_embeddings": 32768,
+    }  # fmt: skip
+    with torch.device("meta"):
+        network = FAMILY.build({**PUBLISHED, **sizes})
+    assert round(sum(p.numel() for p in network.parameters()) / 1e9, 1) == 16.3
+    assert len(stacked(network, FAMILY.tensor_map(network))) == 14813
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_the_expert_bias_is_loaded_and_stays_float32(tmp_path: Path, dtype: torch.dtype) -> None:
+    """1 + 2^-20 needs 20 bits: a bias that went through bfloat16 would have come back as 1."""
+    tensors = checkpoint(CONFIG)
+    bias = tensors["model.layers.1.mlp.gate.expert_bias"].fill_(1 + 2**-20)
+    model = load(CONFIG, tensors, tmp_path, dtype)
+    loaded = dict(model.named_buffers())["blocks.1.mlp.routed.router.expert_bias"]
+    assert loaded.dtype == torch.float32
+    assert torch.equal(loaded, bias)
+    assert {p.dtype for p in model.parameters()} == {dtype}
+    cast = dict(model.bfloat16().named_buffers())["blocks.1.mlp.routed.router.expert_bias"]
+    assert torch.equal(cast, bias)
+
+
+def router(scores: list[float], bias: list[float], **changes: int) -> Router:
+    """Return a router that scores its experts so for the row (1, 0, ...)."""
+    config = {**CONFIG, "num_experts": len(scores), "num_experts_per_tok": 2, "n_group": 2}
+    model = Router(LLaDA2Config.read({**config, "topk_group": 1, **changes})).requires_grad_(False)
+    model.weight.zero_()
+    model.weight[:, 0] = torch.tensor(scores).logit()
+    model.expert_bias = torch.tensor(bias)
+    return model
+
+
+ONE = torch.eye(1, 32)
+
+
+def test_a_group_is_judged_by_its_two_best_experts() -> None:
+    """Groups (0.9, 0.1, 0.1) and (0.6, 0.5, 0.1): 1.0 against 1.1, so 0.9 is out of reach.
+
+    The weights are 0.6 / 1.1 and 0.5 / 1.1, times 2.5: 1.3636 and 1.1364.
+    """
+    weights, chosen = router([0.9, 0.1, 0.1, 0.6, 0.5, 0.1], [0.0] * 6)(ONE)
+    assert chosen.tolist() == [[3, 4]]
+    assert weights[0].tolist() == pytest.approx([1.363636, 1.136364], abs=1e-5)
+
+
+def test_with_every_group_kept_the_best_experts_win() -> None:
+    model = router([0.9, 0.1, 0.1, 0.6, 0.5, 0.1], [0.0] * 6, topk_group=2)
+    assert model(ONE)[1].tolist() == [[0, 3]]
+
+
+def test_the_bias_counts_in_the_choice_and_not_in_the_weight() -> None:
+    """0.1 + 1 and 0.2 + 1 win by their bias; weights are 0.2 / 0.3 and 0.1 / 0.3, times 2.5."""
+    weights, chosen = router([0.1, 0.2, 0.3, 0.6, 0.5, 0.4], [1.0, 1.0, 0, 0, 0, 0])(ONE)
+    assert chosen.tolist() == [[1, 0]]
+    assert weights[0].tolist() == pytest.approx([1.666667, 0.833333], abs=1e-5)
+
+
+def test_the_router_works_in_float32_whatever_the_dtype_of_the_model() -> None:
+    model = router([0.9, 0.1, 0.1, 0.6, 0.5, 0.1], [0.0] * 6).bfloat16()
+    assert model(ONE.bfloat16())[0].dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hidden_act", "gelu"),
+        ("moe_router_enable_expert_bias", False),
+        ("norm_head", True),
+        ("norm_topk_prob", False),
+        ("rope_scaling", {"type": "yarn", "factor": 2.0}),
+        ("score_function", "softmax"),
+        ("tie_word_embeddings", True),
+        ("use_qk_norm", False),
+        ("use_qkv_bias", True),
+        ("use_sliding_window", True),
+    ],
+)
+def test_a_setting_the_network_lacks_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(CheckpointError, match=f"sets {name} to "):
+        LLaDA2Config.read({**PUBLISHED, name: value})
+
+
+@pytest.mark.parametrize("name", sorted(CONFIG.keys() - {"use_bias", "block_size"}))
+@pytest.mark.parametrize("value", [None, 0, -1, "many", True])
+def test_a_missing_or_senseless_key_is_named(name: str, value: object) -> None:
+    with pytest.raises(CheckpointError, match=rf"gives {name} as "):
+        LLaDA2Config.read({**PUBLISHED, name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_key_value_heads", 3),
+        ("n_group", 3),
+        ("topk_group", 0.5),
+        ("num_experts_per_tok", 9),
+        ("num_experts_per_tok", 1),
+        ("use_bias", "no"),
+        ("block_size", 0),
+    ],
+)
+def test_sizes_that_do_not_fit_one_another_are_refused(name: str, value: object) -> None:
+    with pytest.raises(CheckpointError, match=rf"{name} (as )?{value!r}"):
+        LLaDA2Config.read({**PUBLISHED, name: value})
+
+
+def test_defaults_are_those_of_the_published_models() -> None:
+    told = {name: value for name, value in CONFIG.items() if name != "use_bias"}
+    assert LLaDA2Config.read({**told, "use_bias": False}) == LLaDA2Config.read(PUBLISHED)
+    assert LLaDA2Config.read(told).use_bias
+
+
+def test_the_injected_system_line_is_pinned() -> None:
+    assert FAMILY.template.format(prompt="Hi?") == (
+        "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>Hi?<|role_end|>"
+        "<role>ASSISTANT</role>"
+    )
+    assert FAMILY.ends == ("<|role_end|>",)
