@@ -79,7 +79,7 @@ def drawn(network: nn.Module) -> nn.Module:
     generator = torch.Generator().manual_seed(0)
     for name, weight in network.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
-        small = 0.1 * noise + name.endswith("norm.weight")
+        small = 0.1 * noise + name.endswith(("norm.weight", "ln_f.weight"))
         wide = noise / weight.shape[-1] ** 0.5 if weight.dim() == 2 else small
         weight.copy_(wide.bfloat16())  # the same weights in both dtypes
     return network.eval().requires_grad_(False)

@@ -27,24 +27,23 @@ class RMSNorm(nn.Module):
 def rotary_tables(
     length: int, rotated: int, theta: float, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return cos and sin, each (length, 1, rotated / 2) float32."""
+    """Return cos and sin, each (length, 1, rotated / 2) float32.
+
+    The frequencies are rounded as the models were trained: one over the power, not the power of
+    minus; far from the start another last bit of a frequency is another cosine.
+    """
     power = torch.arange(0, rotated, 2, device=device, dtype=torch.float32) / rotated
-    angles = torch.outer(torch.arange(length, device=device, dtype=torch.float32), theta**-power)
+    places = torch.arange(length, device=device, dtype=torch.float32)
+    angles = torch.outer(places, 1.0 / theta**power)
     return angles.cos()[:, None], angles.sin()[:, None]
 
 
 def cast_rotary_tables(
     length: int, rotated: int, theta: float, like: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return cos and sin, each (length, 1, rotated / 2), built in float32, in the dtype of `like`.
-
-    The frequencies are rounded as these families were trained: one over the power, not the power
-    of minus; far from the start another last bit of a frequency is another bfloat16 cosine.
-    """
-    power = torch.arange(0, rotated, 2, device=like.device, dtype=torch.float32) / rotated
-    places = torch.arange(length, device=like.device, dtype=torch.float32)
-    angles = torch.outer(places, 1.0 / theta**power)
-    return angles.cos()[:, None].to(like.dtype), angles.sin()[:, None].to(like.dtype)
+    """Return the same tables in the dtype of `like`."""
+    cos, sin = rotary_tables(length, rotated, theta, like.device)
+    return cos.to(like.dtype), sin.to(like.dtype)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
