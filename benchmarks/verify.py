@@ -2,7 +2,8 @@
 
     python benchmarks/verify.py                                 the embedded model, on the CPU
     python benchmarks/verify.py --model FOLDER                  another checkpoint
-    python benchmarks/verify.py --shape llada8b --device cuda   LLaDA-8B's shape, random weights
+    python benchmarks/verify.py --shape llada8b --device cuda   LLaDA-8B's shape, random weights;
+                                                                also dream7b, lladamoe
 
 With a model, answers are verified one at a time, texts and metrics included. With a shape, the
 model part alone is measured (speed does not depend on the weights, and texts would need a
@@ -34,11 +35,13 @@ import torch
 from torch import Tensor
 
 from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.denoisers import dream, llada, llada_moe
 from remask.denoisers.base import Denoiser, Preset
-from remask.denoisers.llada import LLaDA, LLaDAConfig
+from remask.denoisers.experts import Experts
 from remask.denoisers.load import choose_device, choose_dtype, load
-from remask.denoisers.native import NativeDenoiser
+from remask.denoisers.native import Family, NativeDenoiser, Network
 from remask.denoisers.save import write_text
+from remask.denoisers.transformer import Attention
 from remask.sampling.reveal import even_counts
 from remask.values import RoundTrips, Sample
 
@@ -74,28 +77,41 @@ Row = dict[str, Any]
 class Shape:
     """A network and the answer it verifies."""
 
-    config: LLaDAConfig
-    num_prompt: int
-    num_response: int
+    family: Family
+    config: dict[str, Any]  # as in config.json
     mask_id: int
     eos_id: int  # the first special id: smaller ones stand for text
-    matmul: int  # side of the square matrices that measure the hardware's peak
+    num_prompt: int = 200
+    num_response: int = 256
+    matmul: int = 8192  # side of the square matrices that measure the hardware's peak
 
 
+LLADA_8B = {
+    "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32, "mlp_hidden_size": 12288,
+    "vocab_size": 126464, "max_sequence_length": 4096,
+}  # fmt: skip
+TOY = {
+    "d_model": 32, "n_layers": 2, "n_heads": 2, "n_kv_heads": 2, "mlp_hidden_size": 64,
+    "vocab_size": 256, "max_sequence_length": 64,
+}  # fmt: skip
+DREAM_7B = {
+    "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+    "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064,
+    "rope_theta": 1e6, "max_position_embeddings": 131072,
+}  # fmt: skip
+LLADA_MOE = {
+    "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 16,
+    "num_key_value_heads": 16, "num_experts": 64, "num_experts_per_tok": 8,
+    "expert_intermediate_size": 1024, "qk_layernorm": True, "rope_theta": 50000,
+    "vocab_size": 157184, "max_position_embeddings": 8192,
+}  # fmt: skip
 SHAPES = {
-    "llada8b": Shape(
-        config=LLaDAConfig(
-            d_model=4096, n_layers=32, n_heads=32, n_kv_heads=32, mlp_hidden_size=12288,
-            vocab_size=126464, max_sequence_length=4096,
-        ),
-        num_prompt=200, num_response=256, mask_id=126336, eos_id=126081, matmul=8192,
-    ),
+    "llada8b": Shape(family=llada.FAMILY, config=LLADA_8B, mask_id=126336, eos_id=126081),
+    "dream7b": Shape(family=dream.FAMILY, config=DREAM_7B, mask_id=151666, eos_id=151643),
+    "lladamoe": Shape(family=llada_moe.FAMILY, config=LLADA_MOE, mask_id=156895, eos_id=156892),
     "toy": Shape(
-        config=LLaDAConfig(
-            d_model=32, n_layers=2, n_heads=2, n_kv_heads=2, mlp_hidden_size=64,
-            vocab_size=256, max_sequence_length=64,
-        ),
-        num_prompt=12, num_response=16, mask_id=255, eos_id=254, matmul=128,
+        family=llada.FAMILY, config=TOY, mask_id=255, eos_id=254, num_prompt=12, num_response=16,
+        matmul=128,
     ),
 }  # fmt: skip
 
@@ -111,11 +127,11 @@ class Timed(NamedTuple):
 def build(shape: Shape, device: torch.device) -> NativeDenoiser:
     """Return a denoiser of this shape with normal(0, 0.02) weights, made on the device itself."""
     with torch.device("meta"):
-        model = LLaDA(shape.config)
+        model = shape.family.build(shape.config)
     model = model.to(choose_dtype("auto", device)).to_empty(device=device)
     generator = torch.Generator(device).manual_seed(0)
     for parameter in model.requires_grad_(False).eval().parameters():
-        if parameter.dim() == 2:
+        if parameter.dim() > 1:
             parameter.normal_(0, 0.02, generator=generator)
         else:
             parameter.fill_(1)  # the scales of the norms
@@ -177,12 +193,19 @@ def rows_asked(trips: Sequence[RoundTrips], steps: int) -> int:
     return sum(int((num_masked * (steps - k) // steps).sum()) for k in range(steps))
 
 
-def flops_of(shape: Shape, positions: int, head_rows: int) -> float:
+def flops_of(network: Network, length: int, positions: int, head_rows: int) -> float:
     """Return the arithmetic of so many positions through the trunk and rows through the head."""
-    c, length = shape.config, shape.num_prompt + shape.num_response
-    matrices = c.n_layers * (4 * c.d_model**2 + 3 * c.d_model * c.mlp_hidden_size)
-    attention = c.n_layers * 4 * length * c.d_model  # per position: scores and mixing
-    return positions * (2.0 * matrices + attention) + 2.0 * c.d_model * c.vocab_size * head_rows
+    matrices = mixed = 0
+    for module in network.blocks.modules():
+        if isinstance(module, torch.nn.Linear):
+            matrices += module.weight.numel()
+        elif isinstance(module, Attention):
+            mixed += module.num_heads * module.head_dim
+        elif isinstance(module, Experts):
+            chosen = network.config.num_experts_per_tok / len(module.down)
+            matrices += chosen * (module.gate_up.numel() + module.down.numel())
+    per_position = 2.0 * matrices + 4 * length * mixed  # attention: scores and mixing
+    return positions * per_position + 2.0 * network.embedding.weight.numel() * head_rows
 
 
 def timed(work: Callable[[], Any], repetitions: int, device: torch.device) -> Timed:
@@ -226,7 +249,9 @@ def measure_ours(
     round_trips(denoiser, samples, WARM_UP)
     call = timed(lambda: round_trips(denoiser, samples, SETTINGS), repetitions, denoiser.device)
     row = {"loop": "ours", "compiled": compiled, "answers": answers}
-    return row | costs(shape, answers, call, rows_asked(call.result, SETTINGS.rebuild_steps))
+    return row | costs(
+        denoiser.model, shape, answers, call, rows_asked(call.result, SETTINGS.rebuild_steps)
+    )
 
 
 def measure_public(
@@ -239,15 +264,18 @@ def measure_public(
         lambda: [public_loop(denoiser, j, steps) for j in jobs], repetitions, jobs[0].device
     )
     row = {"loop": "public", "compiled": compiled, "answers": 1}
-    return row | costs(shape, len(jobs), call)
+    return row | costs(denoiser.model, shape, len(jobs), call)
 
 
-def costs(shape: Shape, answers: int, call: Timed, head_rows: int | None = None) -> Row:
+def costs(
+    network: Network, shape: Shape, answers: int, call: Timed, head_rows: int | None = None
+) -> Row:
     """Return the columns of a timed call; the head sees every position unless said otherwise."""
     seconds = median(call.seconds)
     forwards = answers * SETTINGS.trips * SETTINGS.rebuild_steps
-    positions = forwards * (shape.num_prompt + shape.num_response)
-    flops = flops_of(shape, positions, positions if head_rows is None else head_rows)
+    length = shape.num_prompt + shape.num_response
+    positions = forwards * length
+    flops = flops_of(network, length, positions, positions if head_rows is None else head_rows)
     return {
         "seconds": call.seconds,
         "seconds_per_answer": seconds / answers,
@@ -292,7 +320,7 @@ def measure_shape(arguments: argparse.Namespace) -> Row:
         "name": f"verify-{arguments.shape}-{device.type}",
         "device": device.type,
         "dtype": str(choose_dtype("auto", device)).removeprefix("torch."),
-        "shape": asdict(shape),
+        "shape": {**vars(shape), "family": shape.family.architecture},
         "matmul_tflops": peak,
         "results": rows,
         "notes": SHAPE_NOTES,

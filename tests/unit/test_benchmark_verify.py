@@ -90,7 +90,24 @@ def test_arithmetic_is_counted_as_the_formula_says(verify: ModuleType) -> None:
 
     10 positions: 10 x (2 x 20480 + 7168) = 481280; 3 head rows: 3 x 2 x 32 x 256 = 49152.
     """
-    assert verify.flops_of(verify.SHAPES["toy"], 10, 3) == 481280 + 49152
+    network = verify.build(verify.SHAPES["toy"], torch.device("cpu")).model
+    assert verify.flops_of(network, 28, 10, 3) == 481280 + 49152
+
+
+def test_only_the_chosen_experts_are_counted(verify: ModuleType) -> None:
+    """One layer of width 8, one head of 8: q, k, v, out 4 x 64, router 4 x 8.
+
+    2 of 4 experts of 3 x 8 x 5 = 120 weights: 240. In all 528; 10 positions: 10560. Attention over
+    6 positions: 4 x 6 x 8 = 192 each, 1920.
+    """
+    config = {
+        "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1,
+        "num_key_value_heads": 1, "num_experts": 4, "num_experts_per_tok": 2,
+        "expert_intermediate_size": 5, "qk_layernorm": True, "rope_theta": 50000,
+        "vocab_size": 16, "max_position_embeddings": 8,
+    }  # fmt: skip
+    network = verify.llada_moe.FAMILY.build(config)
+    assert verify.flops_of(network, 6, 10, 0) == 10560 + 1920
 
 
 def test_rows_for_the_head_are_those_still_masked_before_each_step(verify: ModuleType) -> None:
