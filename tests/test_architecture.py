@@ -17,12 +17,12 @@ SRC = ROOT / "src"
 
 GROUND = {"errors", "values", "rng", "answers", "records"}
 ADAPTER = {"denoisers.base", "denoisers.tokenizer", "denoisers.transformer", "values", "errors"}
-FAMILY = ADAPTER | {"denoisers.native"}
+FAMILY = ADAPTER | {"denoisers.config", "denoisers.native"}
 DENOISERS = {
-    "denoisers.base", "denoisers.tokenizer", "denoisers.transformer",
+    "denoisers.base", "denoisers.tokenizer", "denoisers.transformer", "denoisers.config",
     "denoisers.experts", "denoisers.native", "denoisers.qwen", "denoisers.llada",
     "denoisers.dream", "denoisers.a2d", "denoisers.llada_moe", "denoisers.llada2",
-    "denoisers.wrap", "denoisers.load", "denoisers.save",
+    "denoisers.wrap", "denoisers.load", "denoisers.save", "denoisers.catalog",
 }  # fmt: skip
 SCORER = {
     "sampling", "denoisers.base", "denoisers.tokenizer", "values", "answers", "errors", "rng",
@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "demo": ROOMS | {"studies", "paint"},
     "jobs": ROOMS | {"api", "tables"},
     "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"},
-    "doctor": {"denoisers.llada", "denoisers.load", "errors"},
+    "doctor": {"denoisers.catalog", "denoisers.load", "denoisers.tokenizer", "errors"},
     "paint": {"denoisers.tokenizer", "values"},
     "tables": {"records", "errors"},
     "api": ROOMS - {"baselines"},
@@ -47,7 +47,10 @@ ALLOWED: dict[str, set[str]] = {
     "consistency": SCORER,
     "baselines": SCORER,
     "sampling": {"denoisers.base", "denoisers.tokenizer", "values", "rng", "errors"},
-    "denoisers.load": (DENOISERS - {"denoisers.load", "denoisers.save"}) | {"values", "errors"},
+    "denoisers.load": (DENOISERS - {"denoisers.load", "denoisers.save", "denoisers.catalog"})
+    | {"values", "errors"},
+    "denoisers.catalog": {"errors"},
+    "denoisers.config": {"errors"},
     "denoisers.save": {"errors"},
     "denoisers.wrap": ADAPTER,
     "denoisers.native": ADAPTER,
@@ -69,7 +72,7 @@ ALLOWED: dict[str, set[str]] = {
     "rng": {"errors"},
     "errors": set(),
 }
-WITHOUT_TORCH = {"tasks", "tables", "answers", "records", "errors"}
+WITHOUT_TORCH = {"tasks", "tables", "answers", "records", "errors", "denoisers.catalog"}
 HEAVY = {
     "sentence_transformers", "matplotlib", "ray", "fastapi", "peft", "accelerate", "datasets",
     "pyarrow", "sklearn", "transformers",

@@ -321,25 +321,37 @@ def demo(
 
 
 @app.command()
-def models(as_json: opt.Json = False) -> None:
-    """List the models known by name."""
+def models(
+    name: Annotated[str, typer.Argument(metavar="[ID]", help="Show this one's presets.")] = "",
+    as_json: opt.Json = False,
+) -> None:
+    """List published models; with an id, its authors' presets."""
     from remask import doctor, paint
 
-    found = doctor.models()
+    found: Any = doctor.model(name) if name else doctor.models()
     if as_json:
         _print_json(found)
+    elif name:
+        paint.show_model(found)
     else:
         paint.show_models(found)
 
 
 @app.command(name="doctor")
-def examine(as_json: opt.Json = False) -> None:
-    """Say what is installed, where models run, what is missing."""
+def examine(
+    model: Annotated[
+        str, typer.Argument(metavar="[MODEL]", help="Say whether this one fits in memory.")
+    ] = "",
+    as_json: opt.Json = False,
+) -> None:
+    """Say what is installed, what is missing, what fits in memory."""
     from remask import doctor, paint
 
-    found = doctor.examine()
+    found = doctor.estimate(model) if model else doctor.examine()
     if as_json:
         _print_json(found)
+    elif model:
+        paint.show_estimate(found)
     else:
         paint.show_examination(found)
 

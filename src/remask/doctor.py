@@ -1,45 +1,187 @@
-"""Facts about this installation and the models it can load: for `doctor` and `models`."""
+"""Facts about this installation and the models it can load: for `doctor` and `models`.
 
-import os
+The memory a model needs is its weights, known to the byte before anything is loaded, and a
+workspace that depends on how much is computed at once. The workspace is an estimate: it counts the
+largest tensors that live at the same time, and is meant to tell what fits from what does not.
+"""
+
 import platform
 import re
+from dataclasses import asdict, dataclass
 from importlib import metadata
-from typing import Any
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from remask.denoisers.llada import ARCHITECTURE
-from remask.denoisers.load import EMBEDDED, Shards, choose_device, choose_dtype
+from remask.denoisers import catalog
+from remask.denoisers.catalog import Checkpoint
+from remask.denoisers.load import (
+    EMBEDDED,
+    Shards,
+    choose_device,
+    choose_dtype,
+    find_config,
+    free_memory,
+    num_bytes,
+    outline,
+    smaller,
+)
+from remask.denoisers.tokenizer import read_json
+from remask.errors import SettingsError
 
-HUB_PARAMETERS = {
-    "GSAI-ML/LLaDA-8B-Base": 8_015_581_184,
-    "GSAI-ML/LLaDA-8B-Instruct": 8_015_581_184,
-    "GSAI-ML/LLaDA-1.5": 8_015_581_184,
-}
+if TYPE_CHECKING:
+    import torch
+
+# Tokens in one batch: four round trips of one long answer, and the most that is ever sent.
+ONE_ANSWER = 4 * 1024
+FULL_BATCH = {"cpu": 2_048, "cuda": 65_536, "mps": 65_536}
+_LOGITS = 2**29  # the sampler projects a part of the rows at a time so as to hold no more
+# Numbers that a token occupies in a layer, in widths: attention and a dense MLP; one expert.
+_DENSE, _EXPERT = 20, 8
 _WATCHED = (
     "torch", "numpy", "tokenizers", "safetensors", "huggingface_hub", "rapidfuzz", "pyarrow",
     "sentence-transformers", "transformers",
 )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What decides how much memory a model takes."""
+
+    num_parameters: int
+    num_bytes: int  # of the weights, in the dtype they would be loaded in
+    width: int
+    vocab_size: int
+    experts_per_token: int
+
+    def workspace(self, num_tokens: int, itemsize: int) -> int:
+        """Return about how many bytes a batch of `num_tokens` takes beside the weights."""
+        # Logits are float32; in a shorter dtype the head's own output lives beside them.
+        logits = min(num_tokens * self.vocab_size, _LOGITS) * (4 if itemsize == 4 else 4 + itemsize)
+        hidden = num_tokens * self.width * (_DENSE + _EXPERT * self.experts_per_token)
+        return logits + hidden * itemsize
+
+
 def models() -> list[dict[str, Any]]:
     """Return every model known by name, with its family, size and memory in bfloat16."""
-    sizes = {"tiny": embedded_parameters(), **HUB_PARAMETERS}
-    return [
-        {
-            "model": name,
-            "family": "LLaDA",
-            "architecture": ARCHITECTURE,
-            "parameters": num_parameters,
-            "bfloat16_gb": None if num_parameters is None else round(2 * num_parameters / 1e9, 3),
-        }
-        for name, num_parameters in sizes.items()
-    ]
+    return [_embedded(), *(_listed(checkpoint) for checkpoint in catalog.CHECKPOINTS)]
+
+
+def model(name: str) -> dict[str, Any]:
+    """Return what is known of one published model, with the presets of its authors."""
+    checkpoint = catalog.find(name)
+    if checkpoint is None:
+        raise SettingsError(
+            f"model {name!r} is not in the catalogue; remask models lists the ids that are."
+        )
+    presets = [asdict(preset) for preset in checkpoint.presets]
+    return {**_listed(checkpoint), "presets": presets}
+
+
+def _listed(checkpoint: Checkpoint) -> dict[str, Any]:
+    size = _catalogued(checkpoint, itemsize=2)
+    return {
+        "model": checkpoint.id,
+        "family": checkpoint.family,
+        "architecture": checkpoint.architecture,
+        "parameters": checkpoint.num_parameters,
+        "context": checkpoint.context,
+        "licence": checkpoint.licence,
+        "bfloat16_gb": _gigabytes(size.num_bytes),
+        "memory_gb": _gigabytes(size.num_bytes + size.workspace(ONE_ANSWER, 2)),
+        "presets": len(checkpoint.presets),
+    }
+
+
+def _embedded() -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "model": "tiny", "family": "LLaDA", "architecture": "LLaDAModelLM", "parameters": None,
+        "context": None, "licence": "Apache-2.0", "bfloat16_gb": None, "memory_gb": None,
+        "presets": 0,
+    }  # fmt: skip
+    if embedded_parameters() is None:
+        return row
+    size, context = _outlined(EMBEDDED, "bfloat16")
+    return row | {
+        "parameters": size.num_parameters,
+        "context": context,
+        "bfloat16_gb": _gigabytes(size.num_bytes, 3),
+        "memory_gb": _gigabytes(size.num_bytes + size.workspace(ONE_ANSWER, 2), 3),
+    }
 
 
 def embedded_parameters() -> int | None:
     """Return the size of the embedded model; None where the package came without its weights."""
     if not (EMBEDDED / "config.json").exists():
         return None
-    return sum(tensor.numel() for _, tensor in Shards(EMBEDDED).tensors())
+    return sum(map(prod, Shards(EMBEDDED).shapes().values()))
+
+
+def estimate(name: str) -> dict[str, Any]:
+    """Return the memory a model would take here, before it is loaded, and whether it fits."""
+    device = choose_device("auto")
+    dtype = choose_dtype("auto", device)
+    checkpoint = None if Path(name).is_dir() else catalog.find(name)
+    if checkpoint is None:
+        size = _outlined(find_config(name).parent, str(dtype).removeprefix("torch."))[0]
+    else:
+        size = _catalogued(checkpoint, dtype.itemsize)
+    free = free_memory(device)
+    small, full = (
+        size.workspace(num_tokens, dtype.itemsize)
+        for num_tokens in (min(ONE_ANSWER, FULL_BATCH[device.type]), FULL_BATCH[device.type])
+    )
+    fits, advice = _verdict(size.num_bytes, small, full, free, dtype)
+    return {
+        "model": name,
+        "known_from": "config.json" if checkpoint is None else "the catalogue",
+        "parameters": size.num_parameters,
+        "device": str(device),
+        "dtype": str(dtype).removeprefix("torch."),
+        "weights_gb": _gigabytes(size.num_bytes, 3),
+        "workspace_gb": _gigabytes(small, 3),
+        "full_batch_workspace_gb": _gigabytes(full, 3),
+        "free_gb": _gigabytes(free),
+        "fits": fits,
+        "advice": advice,
+    }
+
+
+def _verdict(
+    weights: int, small: int, full: int, free: int | None, dtype: "torch.dtype"
+) -> tuple[str, str | None]:
+    """Return yes, small batches, no or unknown, and what to do about it."""
+    if free is None:
+        return "unknown", "this system does not say how much memory is free"
+    if weights + full <= free:
+        return "yes", None
+    if weights + small <= free:
+        return "small batches", "score few answers at a time (--batch)"
+    return "no", smaller(weights, free - small, dtype)
+
+
+def _catalogued(checkpoint: Checkpoint, itemsize: int) -> Size:
+    return Size(
+        num_parameters=checkpoint.num_parameters,
+        num_bytes=checkpoint.num_bytes(itemsize),
+        width=checkpoint.width,
+        vocab_size=checkpoint.vocab_size,
+        experts_per_token=checkpoint.experts_per_token,
+    )
+
+
+def _outlined(folder: Path, dtype: str) -> tuple[Size, int]:
+    """Return the size of the network a config.json describes, and its context."""
+    config = read_json(folder / "config.json")
+    network = outline(config, folder).to(choose_dtype(dtype, choose_device("cpu")))
+    size = Size(
+        num_parameters=sum(parameter.numel() for parameter in network.parameters()),
+        num_bytes=num_bytes(network),
+        width=network.embedding.embedding_dim,
+        vocab_size=network.vocab_size,
+        experts_per_token=int(config.get("num_experts_per_tok") or 0),
+    )
+    return size, network.max_length
 
 
 def examine() -> dict[str, Any]:
@@ -56,8 +198,8 @@ def examine() -> dict[str, Any]:
         "device": torch.cuda.get_device_name() if cuda else "cpu",
         "dtype": str(choose_dtype("auto", device)).removeprefix("torch."),
         "cpu_threads": torch.get_num_threads(),
-        "free_memory_gb": _gigabytes(_free_memory()),
-        "free_gpu_memory_gb": _gigabytes(torch.cuda.mem_get_info()[0]) if cuda else None,
+        "free_memory_gb": _gigabytes(free_memory(torch.device("cpu"))),
+        "free_gpu_memory_gb": _gigabytes(free_memory(device)) if cuda else None,
         "embedded_model": embedded_parameters() is not None,
         "extras": extras(metadata.requires("remask") or []),
     }
@@ -85,16 +227,5 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _free_memory() -> int | None:
-    """Return the bytes a new process can have; None where the system does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            found = re.search(r"MemAvailable:\s+(\d+) kB", file.read())
-        return int(found[1]) * 1024 if found else None
-    except OSError:  # not Linux
-        pages = os.sysconf_names.get("SC_AVPHYS_PAGES")
-        return None if pages is None else os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _gigabytes(size: int | None) -> float | None:
-    return None if size is None else round(size / 1e9, 1)
+def _gigabytes(size: int | None, digits: int = 1) -> float | None:
+    return None if size is None else round(size / 1e9, digits)

@@ -223,18 +223,69 @@ def training_line(row: Mapping[str, Any], steps: int) -> str:
 def show_models(models: Sequence[Mapping[str, Any]]) -> None:
     """Print the models known by name, and how others are named."""
     console = Console()
-    show(
-        console, f"{'model':<28}{'family':<8}{'architecture':<14}{'parameters':>12}{'bfloat16':>11}"
-    )
+    heads = f"{'parameters':>12}{'bfloat16':>11}{'memory':>10}{'presets':>9}"
+    show(console, f"{'model':<41}{'family':<10}{heads}")
     for row in models:
-        num, size = row["parameters"], row["bfloat16_gb"]
+        num = row["parameters"]
         count = "not installed" if num is None else f"{num / 1e6:,.1f} M"
-        memory = "" if size is None else f"{size:.2f} GB"
-        names = f"{row['model']:<28}{row['family']:<8}{row['architecture']:<14}"
-        show(console, f"{names}{count:>12}{memory:>11}")
+        weights, memory = (_size(row[name]) for name in ("bfloat16_gb", "memory_gb"))
+        names = f"{row['model']:<41}{row['family']:<10}"
+        show(console, f"{names}{count:>12}{weights:>11}{memory:>10}{row['presets']:>9}")
+    show(console, "memory is the weights and what verifying one answer takes, on a GPU, estimated")
     show(
-        console, "any folder or hub id whose config.json names one of these architectures loads too"
+        console, "remask models ID shows the presets of one, remask doctor ID whether it fits here"
     )
+    show(console, "any folder or hub id of these architectures loads too")
+
+
+def _size(gigabytes: float | None) -> str:
+    """Return a size for the eye; small ones in megabytes."""
+    if gigabytes is None:
+        return ""
+    return f"{gigabytes:.1f} GB" if gigabytes >= 1 else f"{1000 * gigabytes:.0f} MB"
+
+
+def show_model(found: Mapping[str, Any]) -> None:
+    """Print one published model and how its authors sample it, grouped by source."""
+    console = Console()
+    num, memory = found["parameters"] / 1e6, _size(found["bfloat16_gb"])
+    terms = f"context {found['context']:,}, licence {found['licence'] or 'not checked'}"
+    show(console, f"{found['model']}: {found['family']} ({found['architecture']})")
+    show(console, f"  {num:,.1f} M parameters, {memory} in bfloat16, {terms}")
+    if not found["presets"]:
+        show(console, "its authors publish no settings that we know of")
+    source = None
+    for preset in found["presets"]:
+        if preset["source"] != source:
+            source = preset["source"]
+            show(console, f"\nfrom {source}")
+        accuracy = "" if preset["accuracy"] is None else f"{preset['accuracy']:.1f} %"
+        show(console, f"  {preset['task']:<36}{accuracy:>8}  {preset['prompt']}".rstrip())
+        given = (
+            f"{name}={value}" for name, value in preset["settings"].items() if value is not False
+        )
+        show(console, f"    {' '.join(given)}")
+
+
+def show_estimate(found: Mapping[str, Any]) -> None:
+    """Print what a model would take here and whether it fits."""
+    console = Console()
+    num = f"{found['parameters'] / 1e6:,.1f} M parameters"
+    show(console, f"{escape(found['model'])}: {num}, known from {found['known_from']}")
+    show(console, f"  weights in {found['dtype']:<18}{_size(found['weights_gb']):>10}")
+    show(console, f"  to verify one answer, about  {_size(found['workspace_gb']):>10}")
+    show(console, f"  for full batches, about      {_size(found['full_batch_workspace_gb']):>10}")
+    free = "unknown" if found["free_gb"] is None else f"{found['free_gb']:.1f} GB"
+    show(console, f"  free on {found['device']:<21}{free:>10}")
+    verdict = {
+        "yes": "it fits",
+        "small batches": "it fits with small batches",
+        "no": "it does not fit",
+        "unknown": "whether it fits is unknown",
+    }[found["fits"]]
+    advice = "" if found["advice"] is None else f": {found['advice']}"
+    style = "green" if found["fits"] == "yes" else "yellow"
+    show(console, Text(verdict + advice, style=style))
 
 
 def show_examination(found: Mapping[str, Any]) -> None:

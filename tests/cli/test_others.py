@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from remask import api
-from remask.denoisers import llada
+from remask import api, doctor
+from remask.denoisers import catalog
 
 Run = Callable[..., Any]
+Fails = Callable[..., str]
 Fast = tuple[str, ...]
 
 
@@ -71,14 +72,46 @@ def test_demo_is_handed_its_options_and_gives_its_exit_code(
 
 def test_models_lists_what_loads_by_name(run: Run) -> None:
     found = {row["model"]: row for row in json.loads(run("models", "--json").out)}
-    assert list(found) == [
-        "tiny", "GSAI-ML/LLaDA-8B-Base", "GSAI-ML/LLaDA-8B-Instruct", "GSAI-ML/LLaDA-1.5",
-    ]  # fmt: skip
-    assert {row["architecture"] for row in found.values()} == {llada.ARCHITECTURE}
-    assert found["GSAI-ML/LLaDA-1.5"]["bfloat16_gb"] == 16.031
+    assert list(found) == ["tiny", *(checkpoint.id for checkpoint in catalog.CHECKPOINTS)]
+    assert found["GSAI-ML/LLaDA-1.5"]["bfloat16_gb"] == 16.0
     shown = run("models").out
-    assert all(name in shown for name in found)
-    assert "8,015.6 M   16.03 GB" in shown
+    assert all(f"\n{name} " in shown for name in found)
+    assert "LLaDA        8,015.6 M    16.0 GB   19.8 GB        6\n" in shown
+
+
+def test_models_with_an_id_shows_the_presets_of_its_authors(run: Run, fails: Fails) -> None:
+    found = json.loads(run("models", "GSAI-ML/LLaDA-1.5", "--json").out)
+    assert [preset["task"] for preset in found["presets"]][:2] == ["GSM8K", "MATH"]
+    assert found["presets"][0]["settings"]["block_length"] == 16
+    shown = run("models", "GSAI-ML/LLaDA-1.5").out
+    assert "\nfrom ML-GSAI/LLaDA, EVAL.md (OpenCompass)\n" in shown
+    assert "  GSM8K                                 83.6 %  4 worked examples" in shown
+    assert "confidence_eos_eot_inf=True" in shown
+    none = run("models", "inclusionAI/LLaDA-MoE-7B-A1B-Base").out
+    assert none.endswith("its authors publish no settings that we know of\n")
+    told = fails(1, "models", "someone/else")
+    assert told == (
+        "model 'someone/else' is not in the catalogue; remask models lists the ids that are."
+    )
+
+
+def test_doctor_with_a_model_says_whether_it_fits(
+    run: Run, fails: Fails, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(doctor, "free_memory", lambda device: 24_000_000_000)
+    result = run("doctor", model, "--json")
+    assert result.code == 0
+    assert json.loads(result.out)["fits"] == "yes"
+    assert run("doctor", model).out.endswith("\nit fits\n")
+    too_large = run("doctor", "GSAI-ML/LLaDA-8B-Instruct")
+    assert too_large.code == 0, "a diagnosis is no failure"
+    assert "  weights in float32              32.1 GB\n" in too_large.out
+    assert "  free on cpu                     24.0 GB\n" in too_large.out
+    assert too_large.out.endswith("\nit does not fit: choose dtype bfloat16, which needs 16.0 GB\n")
+    assert fails(1, "doctor", "nowhere").startswith(
+        "model 'nowhere' is neither 'tiny', nor a folder"
+    )
 
 
 def test_doctor_says_what_is_there_and_what_to_install(run: Run) -> None:

@@ -1,21 +1,140 @@
 """The facts that `doctor` and `models` report."""
 
+import json
+from pathlib import Path
+
+import pytest
 import torch
 
 from remask import doctor
-from remask.denoisers.llada import LLaDA, LLaDAConfig
+from remask.denoisers import catalog
+from remask.errors import CheckpointError, SettingsError
+from remask.sampling.sampler import batches
+from remask.testing import write_checkpoint
+
+CPU = torch.device("cpu")
 
 
-def test_the_size_of_the_known_models_is_that_of_their_network() -> None:
-    """LLaDA-8B: width 4,096, 32 layers of 32 heads, MLP 12,288, vocabulary 126,464, not tied."""
-    config = LLaDAConfig(
-        d_model=4096, n_layers=32, n_heads=32, n_kv_heads=32, mlp_hidden_size=12288,
-        vocab_size=126464, max_sequence_length=4096,
-    )  # fmt: skip
-    with torch.device("meta"):
-        network = LLaDA(config)
-    size = sum(parameter.numel() for parameter in network.parameters())
-    assert set(doctor.HUB_PARAMETERS.values()) == {size}
+@pytest.fixture
+def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+def pretend_cuda(monkeypatch: pytest.MonkeyPatch, free: int | None) -> None:
+    monkeypatch.setattr(doctor, "choose_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(doctor, "free_memory", lambda device: free)
+
+
+def test_models_are_the_embedded_one_and_the_catalogue() -> None:
+    rows = {row["model"]: row for row in doctor.models()}
+    assert list(rows) == ["tiny", *(c.id for c in catalog.CHECKPOINTS)]
+    assert len({tuple(row) for row in rows.values()}) == 1, "rows have different columns"
+    llada = rows["GSAI-ML/LLaDA-8B-Instruct"]
+    assert (llada["parameters"], llada["bfloat16_gb"], llada["presets"]) == (
+        8_015_581_184,
+        16.0,
+        11,
+    )
+    tiny = rows["tiny"]
+    assert tiny["parameters"] == doctor.embedded_parameters()
+    assert tiny["bfloat16_gb"] == round(2 * tiny["parameters"] / 1e9, 3)
+    assert all(row["memory_gb"] > row["bfloat16_gb"] for row in rows.values())
+
+
+def test_one_model_comes_with_the_presets_of_its_authors() -> None:
+    found = doctor.model("Dream-org/Dream-v0-Instruct-7B")
+    preset = next(p for p in found["presets"] if p["task"] == "GSM8K")
+    assert preset["accuracy"] == 81.0
+    assert preset["settings"]["alg"] == "entropy"
+    with pytest.raises(SettingsError, match="model 'someone/else' is not in the catalogue"):
+        doctor.model("someone/else")
+
+
+def test_the_workspace_is_the_logits_and_the_widest_layer() -> None:
+    """10 tokens of width 4, vocabulary 100, in two bytes.
+
+    Logits 10 x 100 x (4 + 2) = 6,000; hidden 10 x 4 x 20 x 2 = 1,600; three experts add
+    10 x 4 x 24 x 2 = 1,920. In four bytes: 4,000 + 3,200.
+    """
+    dense, routed = (
+        doctor.Size(num_parameters=0, num_bytes=0, width=4, vocab_size=100, experts_per_token=k)
+        for k in (0, 3)
+    )
+    assert dense.workspace(10, 2) == 7_600
+    assert routed.workspace(10, 2) == 9_520
+    assert dense.workspace(10, 4) == 7_200
+
+
+def test_a_full_batch_is_the_one_that_the_sampler_sends() -> None:
+    for kind, num_tokens in doctor.FULL_BATCH.items():
+        assert len(next(batches([1] * 70_000, torch.device(kind)))) == num_tokens
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_a_folder_is_estimated_from_its_config_alone(tmp_path: Path) -> None:
+    """37,408 numbers in float32: 149,632 bytes; no weights are needed."""
+    folder = write_checkpoint(tmp_path)
+    (folder / "model.safetensors").unlink()
+    found = doctor.estimate(str(folder))
+    assert (found["parameters"], found["dtype"], found["device"]) == (37_408, "float32", "cpu")
+    assert found["weights_gb"] == 0.0
+    assert found["known_from"] == "config.json"
+    assert found["fits"] in {"yes", "unknown"}
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_another_hub_id_is_estimated_without_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_checkpoint(tmp_path)
+    asked = []
+
+    def download(model: str, allow_patterns: list[str]) -> str:
+        asked.append((model, allow_patterns))
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert doctor.estimate("someone/model")["parameters"] == 37_408
+    assert asked == [("someone/model", ["config.json"])]
+
+
+@pytest.mark.parametrize(
+    ("free", "fits", "advice"),
+    [
+        (40e9, "yes", None),
+        (25e9, "small batches", "score few answers at a time (--batch)"),
+        (18e9, "no", "choose another device or a smaller model (remask models lists sizes)"),
+        (None, "unknown", "this system does not say how much memory is free"),
+    ],
+)
+def test_the_verdict_on_a_published_model_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, free: float | None, fits: str, advice: str | None
+) -> None:
+    """LLaDA-8B takes 16.03 GB, 3.8 GB more for 4,096 tokens and 14.0 GB more for 65,536.
+
+    Logits fill 2^29 places with 6 bytes each, if there are so many: 4,096 x 126,464 x 6 = 3.11 GB
+    is less, 2^29 x 6 = 3.22 GB. Hidden: 4,096 tokens x 4,096 x 20 x 2 bytes = 0.67 GB, and 10.7 GB.
+    """
+    pretend_cuda(monkeypatch, None if free is None else int(free))
+    found = doctor.estimate("GSAI-ML/LLaDA-8B-Instruct")
+    assert (found["weights_gb"], found["dtype"]) == (16.031, "bfloat16")
+    assert (found["workspace_gb"], found["full_batch_workspace_gb"]) == (3.779, 13.959)
+    assert (found["fits"], found["advice"]) == (fits, advice)
+    assert found["known_from"] == "the catalogue"
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_a_model_too_large_in_float32_is_advised_to_halve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "free_memory", lambda device: 24 * 10**9)
+    found = doctor.estimate("GSAI-ML/LLaDA-8B-Instruct")
+    assert (found["weights_gb"], found["fits"]) == (32.062, "no")
+    assert found["advice"] == "choose dtype bfloat16, which needs 16.0 GB"
+
+
+def test_a_folder_of_another_architecture_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["GPT2LMHeadModel"]}))
+    with pytest.raises(CheckpointError, match="'GPT2LMHeadModel'; known are"):
+        doctor.estimate(str(tmp_path))
 
 
 def test_extras_name_what_is_missing_and_the_line_that_installs_it() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from remask.denoisers.config import read_fields
 from remask.denoisers.native import Family, Network, TensorMap, stacked
 from remask.denoisers.tokenizer import LLADA_TEMPLATE
 from remask.denoisers.transformer import Attention, Block, GatedMLP, rotary_tables
@@ -53,25 +54,12 @@ class LLaDAConfig:
     @staticmethod
     def read(config: Mapping[str, Any]) -> "LLaDAConfig":
         """Return the configuration, or raise naming the key that does not fit."""
-        for name, only in _REFUSED.items():
-            if config.get(name, only) not in (only, None):
-                raise CheckpointError(
-                    f"config.json sets {name} to {config[name]!r}; "
-                    f"this LLaDA implementation supports {only!r} only."
-                )
-        known = {k: v for k, v in config.items() if k in LLaDAConfig.__dataclass_fields__}
-        known["n_kv_heads"] = known.get("n_kv_heads") or known.get("n_heads")
-        # The embedding may be padded beyond the vocabulary; logits are as wide as the embedding.
-        known["vocab_size"] = config.get("embedding_size") or known.get("vocab_size")
-        for name in _SIZES:
-            value = known.get(name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise CheckpointError(
-                    f"config.json gives {name} as {value!r}; it must be a whole number above 0."
-                )
-        for name in ("rope_theta", "rms_norm_eps"):
-            if not isinstance(known.get(name, 1.0), int | float):
-                raise CheckpointError(f"config.json gives {name} as {known[name]!r}; not a number.")
+        changed = {
+            "n_kv_heads": config.get("n_kv_heads") or config.get("n_heads"),
+            # The embedding may be padded beyond the vocabulary; logits are as wide as it is.
+            "vocab_size": config.get("embedding_size") or config.get("vocab_size"),
+        }
+        known = read_fields(LLaDAConfig, {**config, **changed}, refused=_REFUSED, family="LLaDA")
         return LLaDAConfig(**known).checked()
 
     def checked(self) -> "LLaDAConfig":
@@ -82,17 +70,6 @@ class LLaDAConfig:
                 f"{self.n_kv_heads}; heads must divide the width evenly, kv heads the heads."
             )
         return self
-
-
-_SIZES = (
-    "d_model",
-    "n_layers",
-    "n_heads",
-    "n_kv_heads",
-    "mlp_hidden_size",
-    "vocab_size",
-    "max_sequence_length",
-)
 
 
 class LLaDA(Network):

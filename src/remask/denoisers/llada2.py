@@ -8,24 +8,21 @@ Not here: how such a model is sampled, or scored, block by block.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from remask.denoisers.config import read_fields
 from remask.denoisers.experts import Experts
 from remask.denoisers.native import Family, Network, TensorMap
+from remask.denoisers.tokenizer import ROLE_TEMPLATE
 from remask.denoisers.transformer import Attention, Block, GatedMLP, cast_rotary_tables
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "LLaDA2MoeModelLM"
-# The stock template writes the system line when the user gives none: it is part of every prompt.
-TEMPLATE = (
-    "<role>SYSTEM</role>detailed thinking off<|role_end|>"
-    "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
-)
 _REFUSED = {
     "hidden_act": "silu",
     "moe_router_enable_expert_bias": True,
@@ -69,16 +66,7 @@ class LLaDA2Config:
     @staticmethod
     def read(config: Mapping[str, Any]) -> "LLaDA2Config":
         """Return the configuration, or raise naming the key that does not fit."""
-        for name, only in _REFUSED.items():
-            if config.get(name, only) not in (only, None):
-                raise CheckpointError(
-                    f"config.json sets {name} to {config[name]!r}; "
-                    f"this LLaDA2 implementation supports {only!r} only."
-                )
-        names = LLaDA2Config.__dataclass_fields__
-        known = {k: v for k, v in config.items() if k in names and v is not None}
-        for field in fields(LLaDA2Config):
-            _check(field.name, known.get(field.name, field.default), field.type)
+        known = read_fields(LLaDA2Config, config, refused=_REFUSED, family="LLaDA2")
         return LLaDA2Config(**known).checked()
 
     def checked(self) -> "LLaDA2Config":
@@ -102,19 +90,6 @@ class LLaDA2Config:
     def rotated(self) -> int:
         """How many dimensions of a head are rotated: its first ones."""
         return int(self.head_dim * self.partial_rotary_factor)
-
-
-def _check(name: str, value: object, kind: object) -> None:
-    """Raise unless a key of config.json is of its kind."""
-    number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-    if kind is int and not (number and isinstance(value, int)):
-        raise CheckpointError(
-            f"config.json gives {name} as {value!r}; it must be a whole number above 0."
-        )
-    if kind is float and not number:
-        raise CheckpointError(f"config.json gives {name} as {value!r}; it must be above 0.")
-    if kind is bool and not isinstance(value, bool):
-        raise CheckpointError(f"config.json gives {name} as {value!r}; it must be true or false.")
 
 
 class Router(nn.Module):
@@ -255,6 +230,6 @@ FAMILY = Family(
     architecture=ARCHITECTURE,
     build=lambda config: LLaDA2(LLaDA2Config.read(config)),
     tensor_map=lambda network: tensor_map(network.config),
-    template=TEMPLATE,
+    template=ROLE_TEMPLATE,
     ends=("<|role_end|>",),
 )

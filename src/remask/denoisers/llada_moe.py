@@ -7,23 +7,20 @@ Its config.json calls itself model_type "llada"; only the architecture tells the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from remask.denoisers.config import read_fields
 from remask.denoisers.experts import Experts
 from remask.denoisers.native import Family, Network, TensorMap
+from remask.denoisers.tokenizer import ROLE_TEMPLATE
 from remask.denoisers.transformer import Attention, Block, cast_rotary_tables
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "LLaDAMoEModelLM"
-# The stock template writes the system line when the user gives none: it is part of every prompt.
-TEMPLATE = (
-    "<role>SYSTEM</role>detailed thinking off<|role_end|>"
-    "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
-)
 _REFUSED = {
     "attention_bias": False,
     "clip_qkv": None,
@@ -56,22 +53,14 @@ class LLaDAMoEConfig:
     @staticmethod
     def read(config: Mapping[str, Any]) -> "LLaDAMoEConfig":
         """Return the configuration, or raise naming the key that does not fit."""
-        for name, only in _REFUSED.items():
-            if config.get(name, only) not in (only, None):
-                raise CheckpointError(
-                    f"config.json sets {name} to {config[name]!r}; "
-                    f"this LLaDA-MoE implementation supports {only!r} only."
-                )
         if not all(config.get("moe_layer_freq") or [1]):
             raise CheckpointError(
                 f"config.json sets moe_layer_freq to {config['moe_layer_freq']!r}; "
                 "this LLaDA-MoE implementation has experts in every layer."
             )
-        names = LLaDAMoEConfig.__dataclass_fields__
-        known = {k: v for k, v in config.items() if k in names and v is not None}
-        known.setdefault("num_key_value_heads", known.get("num_attention_heads"))
-        for field in fields(LLaDAMoEConfig):
-            _check(field.name, known.get(field.name, field.default), field.type)
+        kv_heads = config.get("num_key_value_heads") or config.get("num_attention_heads")
+        changed = {**config, "num_key_value_heads": kv_heads}
+        known = read_fields(LLaDAMoEConfig, changed, refused=_REFUSED, family="LLaDA-MoE")
         return LLaDAMoEConfig(**known).checked()
 
     def checked(self) -> "LLaDAMoEConfig":
@@ -89,19 +78,6 @@ class LLaDAMoEConfig:
                 f"more than num_experts {self.num_experts}."
             )
         return self
-
-
-def _check(name: str, value: object, kind: object) -> None:
-    """Raise unless a key of config.json is of its kind."""
-    number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-    if kind is int and not (number and isinstance(value, int)):
-        raise CheckpointError(
-            f"config.json gives {name} as {value!r}; it must be a whole number above 0."
-        )
-    if kind is float and not number:
-        raise CheckpointError(f"config.json gives {name} as {value!r}; it must be above 0.")
-    if kind is bool and not isinstance(value, bool):
-        raise CheckpointError(f"config.json gives {name} as {value!r}; it must be true or false.")
 
 
 class Router(nn.Module):
@@ -199,6 +175,6 @@ FAMILY = Family(
     architecture=ARCHITECTURE,
     build=lambda config: LLaDAMoE(LLaDAMoEConfig.read(config)),
     tensor_map=lambda network: tensor_map(network.config),
-    template=TEMPLATE,
+    template=ROLE_TEMPLATE,
     ends=("<|role_end|>",),
 )

@@ -1,10 +1,15 @@
 """A name, a folder or a hub id -> a Denoiser. The only file that knows every family.
 
-Checkpoints are read in the hub's layout and never through remote code. Every tensor the network
-needs must be there, in the right shape; what is missing is named.
+Checkpoints are read in the hub's layout and never through remote code. What can go wrong is found
+out before minutes of reading: the sizes of the files, the names and shapes of all tensors and the
+memory they need are checked from the headers alone. Then weights are copied tensor by tensor to the
+device, so the host never holds more than the shard that is open.
 """
 
-from collections.abc import Iterator
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from remask.denoisers import a2d, dream, llada
+from remask.denoisers import a2d, dream, llada, llada_moe
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.tokenizer import Tokenizer, read_json
@@ -25,6 +30,7 @@ FAMILIES = {
         llada.FAMILY,
         dream.FAMILY,
         a2d.FAMILY,
+        llada_moe.FAMILY,
     )
 }
 # Diffusion models that this package cannot serve, by how their architecture begins, and why.
@@ -44,13 +50,20 @@ def load(
         compiled: compile the trunk; pays on CUDA when many batches of the same shape follow.
     """
     target = choose_device(device)
+    precision = choose_dtype(dtype, target)
     folder = find_folder(str(model))
     config = read_json(folder / "config.json")
     family = _family(config, folder)
     tokenizer = Tokenizer.read(folder, config, family.template, ends=family.ends)
-    network = _network(family, config, Shards(folder), target, choose_dtype(dtype, target))
     generation = folder / "generation_config.json"
     preset = Preset.read(read_json(generation)) if generation.exists() else Preset()
+    network = outline(config, folder).to(precision)
+    shards = Shards(folder)
+    check_tensors(stacked(network, family.tensor_map(network)), shards)
+    check_memory(str(model), network, target)
+    network = network.to_empty(device=target)
+    fill(stacked(network, family.tensor_map(network)), shards)
+    network.eval().requires_grad_(False)
     if compiled:
         network.compile_blocks()
     return NativeDenoiser(name=str(model), model=network, tokenizer=tokenizer, preset=preset)
@@ -82,6 +95,15 @@ def choose_dtype(dtype: str, device: torch.device) -> torch.dtype:
 
 def find_folder(model: str) -> Path:
     """Return the checkpoint folder behind a name, a path or a hub id (downloaded if need be)."""
+    return _find(model, ["*.json", "*.safetensors", "*.txt"])
+
+
+def find_config(model: str) -> Path:
+    """Return the config.json behind a name, a path or a hub id; weights are not downloaded."""
+    return _find(model, ["config.json"]) / "config.json"
+
+
+def _find(model: str, patterns: list[str]) -> Path:
     if model == "tiny":
         if not (EMBEDDED / "config.json").exists():
             raise CheckpointError("this copy of remask has no embedded model; install a release.")
@@ -96,7 +118,7 @@ def find_folder(model: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(model, allow_patterns=["*.json", "*.safetensors", "*.txt"]))
+        return Path(snapshot_download(model, allow_patterns=patterns))
     except Exception as error:  # network, permission and spelling all end here, as one sentence
         reason = str(error).strip().splitlines()[0]
         raise CheckpointError(f"{model} could not be fetched from the hub: {reason}") from None
@@ -118,19 +140,50 @@ def _family(config: dict[str, Any], folder: Path) -> Family:
     return FAMILIES[architecture]
 
 
-def _network(
-    family: Family,
-    config: dict[str, Any],
-    shards: "Shards",
-    device: torch.device,
-    dtype: torch.dtype,
-) -> Network:
-    """Return the family's network with the weights of a checkpoint."""
+def outline(config: dict[str, Any], folder: Path) -> Network:
+    """Return the network that config.json describes, without weights, on the meta device."""
     with torch.device("meta"):
-        network = family.build(config)
-    network = network.to(dtype).to_empty(device=device)
-    fill(stacked(network, family.tensor_map(network)), shards)
-    return network.eval().requires_grad_(False)
+        return _family(config, folder).build(config)
+
+
+def num_bytes(network: Network) -> int:
+    """Return the bytes of all weights, whether they are there yet or not."""
+    return sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Return the bytes that can still be allocated there; None where the system does not say."""
+    if device.type == "cuda":
+        # What torch holds in reserve counts as taken on the device, but is ours to use.
+        gpu = device.index  # None: the current one
+        reserve = torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
+        return int(torch.cuda.mem_get_info(gpu)[0] + reserve)
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            found = re.search(r"MemAvailable:\s+(\d+) kB", file.read())
+        return int(found[1]) * 1024 if found else None
+    except OSError:  # not Linux
+        pages = os.sysconf_names.get("SC_AVPHYS_PAGES")
+        return None if pages is None else os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def check_memory(name: str, network: Network, device: torch.device) -> None:
+    """Raise where the weights of an outlined network do not fit on the device."""
+    needed, free = num_bytes(network), free_memory(device)
+    if free is None or needed <= free:
+        return
+    dtype = network.embedding.weight.dtype
+    raise SettingsError(
+        f"{name} needs {needed / 1e9:.1f} GB for its weights in {str(dtype)[6:]} and {device} has "
+        f"{free / 1e9:.1f} GB free; {smaller(needed, free, dtype)}."
+    )
+
+
+def smaller(needed: int, free: int, dtype: torch.dtype) -> str:
+    """Return what to do about weights that do not fit."""
+    if dtype == torch.float32 and needed / 2 <= free:
+        return f"choose dtype bfloat16, which needs {needed / 2e9:.1f} GB"
+    return "choose another device or a smaller model (remask models lists sizes)"
 
 
 @dataclass(frozen=True)
@@ -156,6 +209,10 @@ class Shards:
                 raise CheckpointError(f"{self.folder} lacks the weights {name}; download it again.")
         return [self.folder / name for name in names]
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every tensor; only the headers of the files are read."""
+        return {name: shape for path in self.files() for name, shape in read_shapes(path).items()}
+
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Yield every tensor once, one file open at a time."""
         import safetensors
@@ -169,20 +226,53 @@ class Shards:
                 raise CheckpointError(f"{path} is corrupt ({error}); download it again.") from None
 
 
-def fill(places: dict[str, Tensor], shards: Shards) -> None:
-    """Copy every tensor of a checkpoint to its place."""
-    for hub, tensor in shards.tensors():
-        place = places.pop(hub, None)
-        if place is None:
-            continue
-        if place.shape != tensor.shape:
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes in a safetensors header, or raise where the file is not as long as it says.
+
+    The file begins with the length of the header in 8 bytes; the header is JSON that gives each
+    tensor's shape and its place among the bytes that follow.
+    """
+    size = path.stat().st_size
+    try:
+        with open(path, "rb") as file:
+            start = 8 + int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(start - 8) if start <= size else b"")
+        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        shapes = {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
+        ends = [int(entry["data_offsets"][1]) for entry in entries.values()]
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise CheckpointError(
+            f"{path} is corrupt: its {size:,} bytes do not begin with a safetensors header; "
+            "download it again."
+        ) from None
+    wanted = start + max(ends, default=0)
+    if size != wanted:
+        raise CheckpointError(
+            f"{path} is corrupt: it has {size:,} bytes, its header asks for {wanted:,}; "
+            "download it again."
+        )
+    return shapes
+
+
+def check_tensors(places: Mapping[str, Tensor], shards: Shards) -> None:
+    """Raise where a checkpoint lacks a tensor or has it in another shape than its place."""
+    shapes = shards.shapes()
+    missing = sorted(places.keys() - shapes.keys())
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise CheckpointError(
+            f"{shards.folder} lacks the tensor {missing[0]}{more}; download the checkpoint again."
+        )
+    for hub, place in places.items():
+        if shapes[hub] != tuple(place.shape):
             raise CheckpointError(
-                f"tensor {hub} has shape {tuple(tensor.shape)}, config.json asks for "
+                f"tensor {hub} has shape {shapes[hub]}, config.json asks for "
                 f"{tuple(place.shape)}; the two files do not belong together."
             )
-        place.copy_(tensor)
-    if places:
-        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        raise CheckpointError(
-            f"{shards.folder} lacks the tensor {min(places)}{more}; download the checkpoint again."
-        )
+
+
+def fill(places: Mapping[str, Tensor], shards: Shards) -> None:
+    """Copy every tensor of a checkpoint that has been checked to its place."""
+    for hub, tensor in shards.tensors():
+        if hub in places:
+            places[hub].copy_(tensor)

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
+from remask.denoisers.config import read_fields
 from remask.denoisers.native import Network, TensorMap
 from remask.denoisers.transformer import Attention, Block, GatedMLP, cast_rotary_tables
 from remask.errors import CheckpointError
@@ -43,23 +44,14 @@ class QwenConfig:
     def read(config: Mapping[str, Any]) -> "QwenConfig":
         """Return the configuration, or raise naming the key that does not fit."""
         rotary = config.get("rope_parameters") or {}  # where newer files keep theta
-        asked = {**config, "rope_scaling": config.get("rope_scaling") or _scaling(rotary)}
-        for name, only in _REFUSED.items():
-            if asked.get(name, only) not in (only, None):
-                raise CheckpointError(
-                    f"config.json sets {name} to {asked[name]!r}; "
-                    f"this Qwen implementation supports {only!r} only."
-                )
-        known = {k: v for k, v in config.items() if k in QwenConfig.__dataclass_fields__}
-        known["rope_theta"] = config.get("rope_theta") or rotary.get("rope_theta")
-        known["num_key_value_heads"] = known.get("num_key_value_heads") or known.get(_HEADS)
-        for name in _SIZES:
-            _check_size(name, known.get(name))
-        known["head_dim"] = known.get("head_dim") or known["hidden_size"] // known[_HEADS]
-        _check_size("head_dim", known["head_dim"])
-        for name in ("rope_theta", "rms_norm_eps"):
-            if not isinstance(known.get(name, 1.0), int | float):
-                raise CheckpointError(f"config.json gives {name} as {known[name]!r}; not a number.")
+        heads = config.get("num_attention_heads")
+        changed = {
+            "rope_theta": config.get("rope_theta") or rotary.get("rope_theta"),
+            "rope_scaling": config.get("rope_scaling") or _scaling(rotary),
+            "num_key_value_heads": config.get("num_key_value_heads") or heads,
+            "head_dim": config.get("head_dim") or _head_dim(config.get("hidden_size"), heads),
+        }
+        known = read_fields(QwenConfig, {**config, **changed}, refused=_REFUSED, family="Qwen")
         return QwenConfig(**known).checked()
 
     def checked(self) -> "QwenConfig":
@@ -73,28 +65,15 @@ class QwenConfig:
         return self
 
 
-_HEADS = "num_attention_heads"
-_SIZES = (
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "intermediate_size",
-    "vocab_size",
-    "max_position_embeddings",
-)
+def _head_dim(width: Any, heads: Any) -> int | None:
+    """Return the even share of a head; None where there is none, which is then refused."""
+    known = isinstance(width, int) and isinstance(heads, int) and heads > 0
+    return width // heads if known else None
 
 
 def _scaling(rotary: Mapping[str, Any]) -> str | None:
     kind = rotary.get("rope_type", "default")
     return None if kind == "default" else str(kind)
-
-
-def _check_size(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise CheckpointError(
-            f"config.json gives {name} as {value!r}; it must be a whole number above 0."
-        )
 
 
 class Qwen(Network):

@@ -24,6 +24,11 @@ LLADA_TEMPLATE = (
     "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n{prompt}<|eot_id|>"
     "<|start_header_id|>assistant<|end_header_id|>\n\n"
 )
+# inclusionAI's: its stock template writes the system line when the user gives none.
+ROLE_TEMPLATE = (
+    "<role>SYSTEM</role>detailed thinking off<|role_end|>"
+    "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
+)
 MASK_TOKEN = "<|mask|>"  # what the families call it whose config.json has no id for it
 # How Qwen's tokenizers cut text before merging: contractions, words, single digits, runs of
 # punctuation, line ends, spaces.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from remask.denoisers.base import Preset
 from remask.denoisers.llada2 import FAMILY, LLaDA2, LLaDA2Config, Router
-from remask.denoisers.load import Shards, fill
+from remask.denoisers.load import Shards, check_tensors, fill
 from remask.denoisers.native import NativeDenoiser, Network, stacked
 from remask.errors import CheckpointError
 from remask.testing import check_denoiser, tiny_tokenizer
@@ -112,7 +112,9 @@ def load(
     with torch.device("meta"):
         network = FAMILY.build(config)
     network = network.to(dtype).to_empty(device="cpu")
-    fill(stacked(network, FAMILY.tensor_map(network)), Shards(folder))
+    places = stacked(network, FAMILY.tensor_map(network))
+    check_tensors(places, Shards(folder))
+    fill(places, Shards(folder))
     assert isinstance(network, LLaDA2)
     return network.eval().requires_grad_(False)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from remask.denoisers.base import Preset
 from remask.denoisers.llada_moe import FAMILY, LLaDAMoE, LLaDAMoEConfig, Router
-from remask.denoisers.load import Shards, fill
+from remask.denoisers.load import Shards, check_tensors, fill
 from remask.denoisers.native import NativeDenoiser, stacked
 from remask.errors import CheckpointError
 from remask.testing import check_denoiser, tiny_tokenizer
@@ -90,7 +90,9 @@ def load(config: dict[str, Any], tensors: dict[str, Tensor], folder: Path) -> LL
     with torch.device("meta"):
         network = FAMILY.build(config)
     network = network.to(torch.float32).to_empty(device="cpu")
-    fill(stacked(network, FAMILY.tensor_map(network)), Shards(folder))
+    places = stacked(network, FAMILY.tensor_map(network))
+    check_tensors(places, Shards(folder))
+    fill(places, Shards(folder))
     assert isinstance(network, LLaDAMoE)
     return network.eval().requires_grad_(False)
 

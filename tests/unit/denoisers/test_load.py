@@ -3,16 +3,19 @@
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from remask.denoisers import load as loading
-from remask.denoisers.load import choose_device, choose_dtype, load
+from remask.denoisers.load import Shards, choose_device, choose_dtype, load, read_shapes
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import CheckpointError, SettingsError
 from remask.testing import write_checkpoint
@@ -142,12 +145,126 @@ def test_missing_weights_are_named(folder: Path) -> None:
         load(folder, device="cpu")
 
 
-@pytest.mark.parametrize("kept", [0, 4, 100, 20_000])
-def test_truncated_weights_are_called_corrupt(folder: Path, kept: int) -> None:
+@pytest.mark.parametrize("kept", [0, 4, 100])
+def test_weights_cut_off_within_their_header_are_called_corrupt(folder: Path, kept: int) -> None:
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(CheckpointError, match=r"model\.safetensors is corrupt"):
+    told = rf"model\.safetensors is corrupt: its {kept} bytes do not begin with a safetensors"
+    with pytest.raises(CheckpointError, match=told):
         load(folder, device="cpu")
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("change", [-1, -500, 1])
+def test_weights_of_another_length_are_named_with_both_sizes(
+    tmp_path: Path, shards: int, change: int
+) -> None:
+    folder = write_checkpoint(tmp_path, shards=shards)
+    path = sorted(folder.glob("*.safetensors"))[-1]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:change] if change < 0 else whole + b"\0")
+    told = f"{path.name} is corrupt: it has {len(whole) + change:,} bytes, its header asks for"
+    with pytest.raises(CheckpointError, match=re.escape(f"{told} {len(whole):,};")):
+        load(folder, device="cpu")
+
+
+def test_a_bad_checkpoint_is_refused_before_a_tensor_is_read_or_placed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last of three shards is short, the first lacks a tensor, config.json asks for more."""
+
+    def read(self: Shards) -> None:
+        raise AssertionError("weights were read")
+
+    monkeypatch.setattr(Shards, "tensors", read)
+    monkeypatch.setattr(NativeDenoiser, "__init__", read)
+    for number, told in enumerate(("is corrupt", "lacks the tensor", "has shape")):
+        folder = write_checkpoint(tmp_path / str(number), shards=3)
+        paths = sorted(folder.glob("*.safetensors"))
+        if told == "is corrupt":
+            paths[-1].write_bytes(paths[-1].read_bytes()[:-1])
+        elif told == "lacks the tensor":
+            edit_tensors(paths[0], lambda t: t.pop(min(t)))
+        else:
+            edit_json(folder / "config.json", lambda c: c.update(mlp_hidden_size=128))
+        with pytest.raises(CheckpointError, match=told):
+            load(folder, device="cpu")
+
+
+def test_headers_give_the_shapes_of_all_shards(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, shards=3)
+    stored = {
+        name: tuple(tensor.shape)
+        for path in folder.glob("*.safetensors")
+        for name, tensor in load_file(path).items()
+    }
+    assert Shards(folder).shapes() == stored
+
+
+HEADERS = st.one_of(
+    st.binary(max_size=60),
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["shape", "data_offsets", "w"]), inner, max_size=3)
+        ),
+        max_leaves=8,
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@given(header=HEADERS, body=st.binary(max_size=20), extra=st.integers(-3, 3))
+def test_any_bytes_are_a_header_or_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, header: bytes, body: bytes, extra: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.safetensors"
+    path.write_bytes(max(0, len(header) + extra).to_bytes(8, "little") + header + body)
+    shapes: dict[str, tuple[int, ...]] = {}
+    with suppress(CheckpointError):
+        shapes = read_shapes(path)
+    assert all(isinstance(n, int) for shape in shapes.values() for n in shape)
+
+
+BF16 = "choose dtype bfloat16, which needs 0.0 GB."
+OTHER = "choose another device or a smaller model (remask models lists sizes)."
+
+
+@pytest.mark.parametrize(
+    ("free", "dtype", "told"),
+    [(149_631, "float32", BF16), (74_815, "float32", OTHER), (74_815, "float16", OTHER)],
+)
+def test_too_little_memory_is_one_sentence_before_anything_is_placed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, free: int, dtype: str, told: str
+) -> None:
+    """Embedding and head 2 x 262 x 32, a layer 4 x 32 x 32 + 3 x 64 x 32 + 2 x 32, norm 32.
+
+    Two layers: 37,408 numbers, 149,632 bytes in float32, 74,816 in half precision.
+    """
+    monkeypatch.setattr(loading, "free_memory", lambda device: free)
+    monkeypatch.setattr(loading, "fill", lambda *_: pytest.fail("weights were placed"))
+    with pytest.raises(SettingsError) as caught:
+        load(folder, device="cpu", dtype=dtype)
+    needed = f"{folder} needs 0.0 GB for its weights in {dtype} and cpu has 0.0 GB free; "
+    assert str(caught.value) == needed + told
+
+
+@pytest.mark.parametrize("free", [149_632, None])
+def test_a_model_that_just_fits_is_loaded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, free: int | None
+) -> None:
+    monkeypatch.setattr(loading, "free_memory", lambda device: free)
+    assert load(folder, device="cpu", dtype="float32").vocab_size == 262
+
+
+def test_free_memory_is_what_the_system_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On CUDA what torch holds in reserve is free as well: 5 + 7 - 3 = 9."""
+    free = loading.free_memory(CPU)
+    assert free is None or 10**6 < free < 10**14
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (5, 100))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 7)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 3)
+    assert loading.free_memory(torch.device("cuda:1")) == 9
 
 
 def test_noise_in_place_of_weights_is_called_corrupt(folder: Path) -> None:
@@ -217,7 +334,7 @@ def test_a_special_id_that_is_no_id_is_named(folder: Path, name: str, value: obj
     [
         ("n_heads", 0, "n_heads as 0; it must be a whole number above 0."),
         ("d_model", "32", "d_model as '32'; it must be a whole number above 0."),
-        ("rope_theta", None, "rope_theta as None; not a number."),
+        ("rope_theta", "big", "rope_theta as 'big'; it must be a number above 0."),
         ("mask_token_id", 9999, "mask_token_id as 9999; it must be an id below 262."),
         ("mask_token_id", -1, "mask_token_id as -1; it must be an id below 262."),
         ("mask_token_id", True, "mask_token_id as True; it must be an id below 262."),

@@ -1,0 +1,319 @@
+"""Checkpoints that others have published: what they are, what they need, how they were sampled.
+
+This is data alone, and it does without torch. A preset keeps the names its authors gave to the
+parameters and the accuracy they report; nothing here was measured by us. Where the settings and the
+accuracy come from different places, the source says so. Not here: how a preset becomes the settings
+of our sampler, and which architectures load (`load.FAMILIES`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Setting = int | float | str | bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """How the authors of a model sampled it for one task, and what they report."""
+
+    task: str
+    settings: Mapping[str, Setting]  # under the authors' own names
+    accuracy: float | None  # in per cent; None: not reported with these settings
+    source: str
+    prompt: str = ""  # how the question was asked, where that is known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A published checkpoint."""
+
+    id: str  # on the hub
+    family: str
+    architecture: str  # architectures[0] of its config.json
+    num_parameters: int
+    width: int
+    vocab_size: int
+    context: int  # tokens it was trained on at once, prompt included
+    licence: str | None  # None: not checked
+    experts_per_token: int = 0  # 0: no experts
+    num_float32: int = 0  # numbers beside the parameters that stay in float32
+    presets: tuple[Published, ...] = ()
+
+    def num_bytes(self, itemsize: int = 2) -> int:
+        """Return the bytes of the weights in a dtype of this size; two is bfloat16."""
+        return itemsize * self.num_parameters + 4 * self.num_float32
+
+
+_EVAL_MD = "ML-GSAI/LLaDA, EVAL.md"
+_SHOTS = "4 worked examples as chat turns"
+_BOXED = "no examples; asks for steps and a boxed answer"
+
+
+def _llada(
+    task: str, length: int, block: int, accuracy: float, *, eos: str = "", prompt: str = ""
+) -> Published:
+    """Return a preset of LLaDA's generate(); `eos` names the rule that is switched on."""
+    settings: dict[str, Setting] = {
+        "gen_length": length,
+        "steps": length,
+        "block_length": block,
+        "temperature": 0.0,
+        "cfg_scale": 0.0,
+        "remasking": "low_confidence",
+        "logits_eos_inf": eos == "logits_eos_inf",
+        "confidence_eos_eot_inf": eos == "confidence_eos_eot_inf",
+    }
+    tool = "lm-eval" if length == block == 1024 else "OpenCompass"
+    return Published(
+        task=task,
+        settings=settings,
+        accuracy=accuracy,
+        source=f"{_EVAL_MD} ({tool})",
+        prompt=prompt,
+    )
+
+
+_CONF = "confidence_eos_eot_inf"
+_LLADA_BASE = tuple(
+    _llada(task, 1024, 1024, accuracy)
+    for task, accuracy in (
+        ("GSM8K", 70.3), ("MATH", 31.4), ("BBH", 49.7), ("HumanEval", 35.4), ("MBPP", 40.0),
+    )
+)  # fmt: skip
+_LLADA_INSTRUCT = (
+    _llada("GSM8K", 256, 8, 78.9, prompt=_SHOTS),
+    _llada("MATH", 512, 64, 42.7, prompt=_BOXED),
+    _llada("GSM8K, pure diffusion", 512, 512, 68.8, eos=_CONF, prompt=_SHOTS),
+    _llada("MATH, pure diffusion", 512, 512, 29.6, eos=_CONF, prompt=_BOXED),
+    _llada("HumanEval", 512, 512, 47.0, eos="logits_eos_inf"),
+    _llada("MBPP", 256, 256, 39.6, eos=_CONF),
+    _llada("GPQA", 64, 64, 32.3, eos=_CONF),
+    _llada("MMLU", 3, 3, 65.4),
+    _llada("MMLU-Pro", 256, 256, 36.6),
+    _llada("HellaSwag", 3, 3, 75.3),
+    _llada("ARC-C", 512, 512, 89.2),
+)
+_LLADA_15 = (
+    _llada("GSM8K", 256, 16, 83.6, eos=_CONF, prompt=_SHOTS),
+    _llada("MATH", 1024, 128, 42.3, eos=_CONF, prompt=_BOXED),
+    _llada("GPQA", 256, 16, 34.8),
+    _llada("HumanEval", 512, 32, 51.2, eos=_CONF),
+    _llada("MBPP", 512, 32, 42.6, eos=_CONF),
+    _llada("IFEval", 256, 16, 65.2, eos=_CONF),
+)
+
+
+def _dream(
+    task: str,
+    length: int,
+    temperature: float,
+    top_p: float,
+    accuracy: float | None,
+    source: str,
+    prompt: str = "",
+) -> Published:
+    """Return a preset of Dream's diffusion_generate(), in the order of least entropy."""
+    settings: dict[str, Setting] = {
+        "max_new_tokens": length,
+        "steps": length,
+        "temperature": temperature,
+        "top_p": top_p,
+        "alg": "entropy",
+        "alg_temp": 0.0,
+    }
+    return Published(task=task, settings=settings, accuracy=accuracy, source=source, prompt=prompt)
+
+
+_QUOTED = "accuracy: the authors' figures as quoted by ZHZisZZ/dllm, examples/dream/README.md"
+_DREAM_EVAL = f"DreamLM/Dream, eval/eval_dream_gen.sh and eval/eval.py; {_QUOTED}"
+_DREAM_EVAL_INSTRUCT = f"DreamLM/Dream, eval_instruct/eval.sh; {_QUOTED}"
+_DREAM_BASE = tuple(
+    _dream(task, length, temperature, 0.95, accuracy, _DREAM_EVAL, f"{shots} examples, after BOS")
+    for task, shots, length, temperature, accuracy in (
+        ("GSM8K", 8, 256, 0.0, 77.2),
+        ("MATH", 4, 512, 0.0, 39.6),
+        ("BBH", 3, 512, 0.0, 57.9),
+        ("HumanEval", 0, 512, 0.2, 57.9),
+        ("MBPP", 3, 512, 0.2, 56.2),
+    )
+)
+_DREAM_INSTRUCT = (
+    *(
+        _dream(task, length, 0.1, 0.9, accuracy, _DREAM_EVAL_INSTRUCT, f"{shots} examples, chat")
+        for task, shots, length, accuracy in (
+            ("GSM8K", 0, 256, 81.0),
+            ("MATH", 0, 512, 39.2),
+            ("HumanEval", 0, 768, 55.5),
+            ("MBPP", 0, 1024, 58.8),
+            ("IFEval", 0, 1280, 62.5),
+            ("MMLU", 4, 128, 67.0),
+            ("MMLU-Pro", 4, 128, 43.3),
+        )
+    ),
+    _dream("chat", 512, 0.2, 0.95, None, "DreamLM/Dream, README.md"),
+)
+_DREAM_CODER = (
+    Published(
+        task="code",
+        settings={
+            "max_new_tokens": 512,
+            "diffusion_steps": 512,
+            "temperature": 0.1,
+            "top_p": 1.0,
+            "alg": "entropy",
+            "alg_temp": 0.0,
+            "eos_penalty": 3.0,
+        },
+        accuracy=None,
+        source="DreamLM/Dream-Coder, README.md (its demonstrations)",
+    ),
+)
+_DIFFUCODER = (
+    _dream("code", 256, 0.3, 0.95, None, "apple/ml-diffucoder, inference_demo.py, read in a fork"),
+)
+
+
+_LLADA_MOE_INSTRUCT = tuple(
+    Published(
+        task=task,
+        settings={
+            "gen_length": 1024,
+            "block_length": 64,
+            "parallel_decoding": "threshold",
+            "threshold": 0.76,
+        },
+        accuracy=None,
+        source="inclusionAI/dInfer, evaluations/eval_llada_moe.sh (there with a dual cache)",
+        prompt=prompt,
+    )
+    for task, prompt in (("GSM8K", "4 examples, chat"), ("MBPP sanitized", "chat"))
+)
+_CARD = "model card of inclusionAI/LLaDA2.1-mini"
+# Of the tasks on that card: LLaDA2.0-mini, LLaDA2.1-mini in quality mode and in speed mode.
+_LLADA2_SCORES = {
+    "GSM-Plus": (86.50, 86.55, 85.88),
+    "CMATH": (95.72, 94.99, 95.63),
+    "HumanEval+": (81.40, 82.93, 80.49),
+    "MBPP+": (78.24, 74.07, 73.28),
+    "GPQA": (47.76, 53.28, 48.36),
+    "MMLU-Pro": (64.27, 64.84, 63.42),
+    "IFEval, strict prompt": (80.78, 83.18, 81.33),
+}
+_LLADA20 = tuple(
+    Published(
+        task=task,
+        settings={
+            "gen_length": 2048,
+            "block_length": 32,
+            "steps": 32,
+            "temperature": 0.0,
+            "threshold": 0.95,
+            "minimal_topk": 1,
+            "eos_early_stop": False,
+        },
+        accuracy=scores[0],
+        source=f"settings: defaults of the checkpoint's generate(); accuracy: {_CARD}, which does "
+        "not say how it was sampled",
+    )
+    for task, scores in _LLADA2_SCORES.items()
+)
+_LLADA21 = tuple(
+    Published(
+        task=f"{task}, {mode}",
+        settings={
+            "gen_length": 16384,
+            "block_length": 32,
+            "temperature": 0.0,
+            "threshold": threshold,
+            "editing_threshold": editing_threshold,
+            "max_post_steps": 16,
+        },
+        accuracy=scores[number],
+        source=_CARD,
+    )
+    for number, mode, threshold, editing_threshold in (
+        (1, "quality mode", 0.7, 0.5),
+        (2, "speed mode", 0.5, 0.0),
+    )
+    for task, scores in _LLADA2_SCORES.items()
+)
+_A2D = tuple(
+    Published(
+        task=task,
+        settings={
+            "max_new_tokens": 256,
+            "steps": 256,
+            "block_size": 256,
+            "cfg_scale": 0.0,
+            "temperature": 0.0,
+        },
+        accuracy=accuracy,
+        source="ZHZisZZ/dllm, examples/a2d/mdlm/eval.sh and examples/a2d/README.md",
+        prompt=f"{shots} examples, chat",
+    )
+    for task, shots, accuracy in (
+        ("GSM8K", 5, 29.3),
+        ("BBH", 3, 26.7),
+        ("MATH", 0, 8.7),
+        ("MMLU-Pro", 0, 17.3),
+        ("HumanEval", 0, 30.5),
+        ("MBPP", 0, 29.2),
+    )
+)
+
+
+def _llada_8b(name: str, licence: str | None, presets: tuple[Published, ...]) -> Checkpoint:
+    return Checkpoint(
+        id=f"GSAI-ML/{name}", family="LLaDA", architecture="LLaDAModelLM",
+        num_parameters=8_015_581_184, width=4096, vocab_size=126_464, context=4096,
+        licence=licence, presets=presets,
+    )  # fmt: skip
+
+
+def _dream_7b(name: str, licence: str, presets: tuple[Published, ...]) -> Checkpoint:
+    return Checkpoint(
+        id=name, family="Dream", architecture="DreamModel",
+        num_parameters=7_615_616_512, width=3584, vocab_size=152_064, context=2048,
+        licence=licence, presets=presets,
+    )  # fmt: skip
+
+
+def _llada_moe(name: str, presets: tuple[Published, ...]) -> Checkpoint:
+    return Checkpoint(
+        id=f"inclusionAI/{name}", family="LLaDA-MoE", architecture="LLaDAMoEModelLM",
+        num_parameters=7_356_880_896, width=2048, vocab_size=157_184, context=8192,
+        licence="Apache-2.0", experts_per_token=8, presets=presets,
+    )  # fmt: skip
+
+
+def _llada2(name: str, presets: tuple[Published, ...]) -> Checkpoint:
+    return Checkpoint(
+        id=f"inclusionAI/{name}", family="LLaDA2", architecture="LLaDA2MoeModelLM",
+        num_parameters=16_255_638_528, width=2048, vocab_size=157_184, context=32_768,
+        licence="Apache-2.0", experts_per_token=8, num_float32=4864, presets=presets,
+    )  # fmt: skip
+
+
+CHECKPOINTS = (
+    _llada_8b("LLaDA-8B-Base", "MIT", _LLADA_BASE),
+    _llada_8b("LLaDA-8B-Instruct", "MIT", _LLADA_INSTRUCT),
+    _llada_8b("LLaDA-1.5", None, _LLADA_15),
+    _dream_7b("Dream-org/Dream-v0-Base-7B", "Apache-2.0", _DREAM_BASE),
+    _dream_7b("Dream-org/Dream-v0-Instruct-7B", "Apache-2.0", _DREAM_INSTRUCT),
+    _dream_7b("Dream-org/Dream-Coder-v0-Instruct-7B", "Apache-2.0", _DREAM_CODER),
+    _dream_7b("apple/DiffuCoder-7B-Instruct", "Apple's own", _DIFFUCODER),
+    _llada_moe("LLaDA-MoE-7B-A1B-Base", ()),
+    _llada_moe("LLaDA-MoE-7B-A1B-Instruct", _LLADA_MOE_INSTRUCT),
+    _llada2("LLaDA2.0-mini", _LLADA20),
+    _llada2("LLaDA2.1-mini", _LLADA21),
+    Checkpoint(
+        id="dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", family="A2D",
+        architecture="A2DQwen3LMHeadModel", num_parameters=596_049_920, width=1024,
+        vocab_size=151_936, context=1024, licence=None, presets=_A2D,
+    ),
+)  # fmt: skip
+
+
+def find(name: str) -> Checkpoint | None:
+    """Return the checkpoint with this hub id, in any case; None where it is not listed."""
+    return next((c for c in CHECKPOINTS if c.id.lower() == name.lower()), None)

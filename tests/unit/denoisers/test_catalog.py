@@ -1,0 +1,119 @@
+"""The catalogue of published checkpoints against the networks that load them."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from remask.denoisers import a2d, catalog, dream, llada, llada2, llada_moe
+from remask.denoisers.load import num_bytes
+from remask.denoisers.native import Family
+
+# The shapes in the published config.json files.
+CONFIGS: dict[str, tuple[Family, dict[str, Any]]] = {
+    "LLaDA": (
+        llada.FAMILY,
+        {
+            "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32,
+            "mlp_hidden_size": 12288, "vocab_size": 126464, "max_sequence_length": 4096,
+        },
+    ),
+    "Dream": (
+        dream.FAMILY,
+        {
+            "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+            "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064,
+            "rope_theta": 1e6, "max_position_embeddings": 131072,
+        },
+    ),
+    "A2D": (
+        a2d.FAMILY,
+        {
+            "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
+            "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072,
+            "vocab_size": 151936, "rope_theta": 1e6, "max_position_embeddings": 40960,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "LLaDA-MoE": (
+        llada_moe.FAMILY,
+        {
+            "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 16,
+            "num_key_value_heads": 16, "num_experts": 64, "num_experts_per_tok": 8,
+            "expert_intermediate_size": 1024, "vocab_size": 157184, "rope_theta": 5e4,
+            "max_position_embeddings": 8192,
+        },
+    ),
+    "LLaDA2": (
+        llada2.FAMILY,
+        {
+            "hidden_size": 2048, "num_hidden_layers": 20, "num_attention_heads": 16,
+            "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 5120,
+            "first_k_dense_replace": 1, "num_experts": 256, "num_experts_per_tok": 8,
+            "num_shared_experts": 1, "moe_intermediate_size": 512, "n_group": 8,
+            "topk_group": 4, "routed_scaling_factor": 2.5, "partial_rotary_factor": 0.5,
+            "rope_theta": 6e5, "rms_norm_eps": 1e-6, "max_position_embeddings": 32768,
+            "vocab_size": 157184, "use_bias": False,
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("checkpoint", catalog.CHECKPOINTS, ids=lambda c: c.id)
+def test_sizes_are_those_of_the_network(checkpoint: catalog.Checkpoint) -> None:
+    family, config = CONFIGS[checkpoint.family]
+    with torch.device("meta"):
+        network = family.build(config)
+    assert checkpoint.architecture == family.architecture
+    assert checkpoint.num_parameters == sum(p.numel() for p in network.parameters())
+    assert checkpoint.num_bytes() == num_bytes(network.to(torch.bfloat16))
+    assert checkpoint.num_bytes(4) == num_bytes(network.to(torch.float32))
+    assert (checkpoint.vocab_size, checkpoint.width) == tuple(network.embedding.weight.shape)
+    assert checkpoint.context <= network.max_length
+    assert checkpoint.experts_per_token == config.get("num_experts_per_tok", 0)
+
+
+def test_the_bytes_of_llada_are_those_of_its_published_index() -> None:
+    """model.safetensors.index.json gives total_size 16,031,162,368."""
+    found = catalog.find("GSAI-ML/LLaDA-8B-Instruct")
+    assert found is not None
+    assert found.num_bytes() == 16_031_162_368
+
+
+@pytest.mark.parametrize("checkpoint", catalog.CHECKPOINTS, ids=lambda c: c.id)
+def test_every_preset_names_its_source_and_fits_the_context(
+    checkpoint: catalog.Checkpoint,
+) -> None:
+    tasks = [preset.task for preset in checkpoint.presets]
+    assert len(tasks) == len(set(tasks))
+    for preset in checkpoint.presets:
+        assert "/" in preset.source
+        assert preset.accuracy is None or 0 < preset.accuracy < 100
+        length = preset.settings.get("gen_length", preset.settings.get("max_new_tokens"))
+        assert isinstance(length, int)
+        assert 0 < length < checkpoint.context
+        assert length % int(preset.settings.get("block_length", 1)) == 0
+
+
+def test_ids_are_found_in_any_case_and_only_whole() -> None:
+    found = catalog.find("gsai-ml/llada-1.5")
+    assert found is not None
+    assert found.id == "GSAI-ML/LLaDA-1.5"
+    assert catalog.find("LLaDA-1.5") is None
+    assert len({c.id for c in catalog.CHECKPOINTS}) == len(catalog.CHECKPOINTS)
+
+
+def test_the_block_presets_of_llada_are_the_published_ones() -> None:
+    """Instruct writes GSM8K in 32 blocks of 8 without an EOS rule, 1.5 in 16 of 16 with one."""
+    instruct, tuned = (
+        next(p for c in catalog.CHECKPOINTS if c.id == name for p in c.presets if p.task == "GSM8K")
+        for name in ("GSAI-ML/LLaDA-8B-Instruct", "GSAI-ML/LLaDA-1.5")
+    )
+    for preset, block, suppressed, accuracy in (
+        (instruct, 8, False, 78.9),
+        (tuned, 16, True, 83.6),
+    ):
+        assert preset.settings["gen_length"] == preset.settings["steps"] == 256
+        assert preset.settings["block_length"] == block
+        assert preset.settings["confidence_eos_eot_inf"] is suppressed
+        assert preset.accuracy == accuracy
