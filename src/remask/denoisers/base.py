@@ -7,7 +7,7 @@ of the whole computation and most of it would be thrown away: callers project on
 still need.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import SettingsError
 from remask.values import Canvas
 
-_ADJUSTABLE = {"length", "steps", "block", "temperature", "threshold"}
+_ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's file calls them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,23 +29,41 @@ class Preset:
     steps: int = 128
     block: int = 128  # the canvas is written block by block; equal to the length: all at once
     temperature: float = 0.0
-    threshold: float = 0.75
-    tasks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # departures by task
+    threshold: float = 0.75  # of the score; that of the sampler is reveal_threshold
+    # Which tokens may be drawn and which places are revealed: see `sampling.reveal.Rule`.
+    order: str = "low_confidence"
+    order_temperature: float = 0.0
+    ends_last: bool = False
+    reveal_threshold: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # departures by task
 
     def for_task(self, task: str) -> "Preset":
         """Return the preset with the departures for `task` applied."""
         changes: Any = self.tasks.get(task, {})
-        if not isinstance(changes, Mapping) or not set(changes) <= _ADJUSTABLE:
+        adjustable = Preset.__dataclass_fields__.keys() - {"tasks"}
+        if not isinstance(changes, Mapping) or not set(changes) <= adjustable:
             raise SettingsError(
                 f"tasks.{task} in generation_config.json is {changes!r}; "
-                f"it may set {', '.join(sorted(_ADJUSTABLE))}."
+                f"it may set {', '.join(sorted(adjustable))}."
             )
         return replace(self, **changes)
 
     @staticmethod
     def read(config: Mapping[str, Any]) -> "Preset":
-        """Return the preset in a generation_config.json; keys of other tools are left alone."""
-        preset = Preset(**{k: v for k, v in config.items() if k in Preset.__dataclass_fields__})
+        """Return the preset in a generation_config.json; keys of other tools are left alone.
+
+        Dream's own file is such a preset too: `alg` and `alg_temp` are its words for the order, an
+        option that is null or 0 is one not set, and steps without a length mean a token a step, in
+        one block.
+        """
+        told = {_ALIASES.get(k, k): v for k, v in config.items()}
+        unset = {k for k in ("order_temperature", "top_p", "top_k") if not told.get(k)}
+        told = {k: v for k, v in told.items() if k in Preset.__dataclass_fields__.keys() - unset}
+        if "steps" in told and "length" not in told:
+            told = {"block": told["steps"], **told, "length": told["steps"]}
+        preset = Preset(**told)
         if not isinstance(preset.tasks, Mapping):
             raise SettingsError(
                 f"tasks in generation_config.json is {preset.tasks!r}; give an object by task."
@@ -55,19 +73,27 @@ class Preset:
         return preset._check()
 
     def _check(self) -> "Preset":
-        for name in ("length", "steps", "block"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise SettingsError(
-                    f"{name} in generation_config.json is {value!r}; give a whole number above 0."
-                )
-        for name in ("temperature", "threshold"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
-                raise SettingsError(
-                    f"{name} in generation_config.json is {value!r}; give a number."
-                )
+        self._require(_is_count, "a whole number above 0", "steps", "length", "block", "top_k")
+        self._require(_is_number, "a number", "temperature", "threshold", "order_temperature")
+        self._require(_is_number, "a number", "top_p", "reveal_threshold")
+        self._require(lambda value: isinstance(value, bool), "true or false", "ends_last")
+        self._require(lambda value: isinstance(value, str), "the name of an order", "order")
         return self
+
+    def _require(self, fits: Callable[[Any], bool], what: str, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            unset = value is None and Preset.__dataclass_fields__[name].default is None
+            if not unset and not fits(value):
+                raise SettingsError(f"{name} in generation_config.json is {value!r}; give {what}.")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 
 class Denoiser(Protocol):

@@ -1,7 +1,90 @@
-"""How many tokens a step reveals, and which. Pure functions, no model."""
+"""How many tokens a step reveals, and which: schedules, orders, filters. No model.
+
+The rules are those the models were published with: LLaDA's (arXiv:2502.09992), Dream's four orders
+(arXiv:2508.15487), and the confidence threshold of Fast-dLLM (arXiv:2505.22618). Departures: a
+schedule counts each row for itself, where Dream's counts the mean of the batch (alone the two are
+equal), and ties go to the earlier position.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
+
+from remask.errors import SettingsError
+
+Order = Literal["low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy"]
+DREAM_ORDERS = ("origin", "maskgit_plus", "topk_margin", "entropy")
+BLIND_ORDERS = ("random", "origin")  # they do not look at what is predicted
+LAST = -1e9  # below every confidence, and finite: places that are not masked come later still
+_EPS = 1e-3  # the time at which Dream's schedule ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Which tokens may be drawn, and which places a step reveals.
+
+    `order` is what the confidence in a prediction is: `low_confidence` (LLaDA) the probability of
+    the token, `maskgit_plus` the same after temperature and filters, `topk_margin` its lead over
+    the second, `entropy` the negative entropy (Dream, all after temperature and filters); `random`
+    and `origin` look at nothing: LLaDA's draws places, Dream's also how many.
+
+    `ends_last` is LLaDA's `confidence_eos_eot_inf` at temperature 0, and we keep it so at every
+    temperature: end tokens may be predicted, but are revealed when nothing else is left, and the
+    others are compared as if there were none. Its `logits_eos_inf` is another thing: no EOS is
+    predicted at all, which `Suppressed(denoiser, ids=(eos_id,))` does. With both, the turn end is
+    the only end token that can come, and it comes last.
+    """
+
+    order: Order = "low_confidence"
+    order_temperature: float = 0.0  # > 0: places are drawn from softmax(confidence / it)
+    ends_last: bool = False
+    reveal_threshold: float | None = None  # reveal all predictions at least this probable
+    top_p: float | None = None  # draw from the likeliest tokens that hold this share of the mass
+    top_k: int | None = None  # draw from this many of the likeliest tokens
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        if self.order not in get_args(Order):
+            raise SettingsError(
+                f"order {self.order!r} is unknown; use {', '.join(get_args(Order))}."
+            )
+        if not 0 <= self.order_temperature < float("inf"):
+            raise SettingsError(
+                f"order_temperature {self.order_temperature} is not a number from 0 up."
+            )
+        for name in ("top_p", "reveal_threshold"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 1:
+                raise SettingsError(f"{name} {value} is not above 0 and at most 1.")
+        if self.top_k is not None and self.top_k < 1:
+            raise SettingsError(f"top_k {self.top_k} is not a whole number from 1 up.")
+        if self.reveal_threshold is not None and self._unsure:
+            raise SettingsError(
+                f"reveal_threshold compares probabilities: it needs order low_confidence, "
+                f"maskgit_plus or topk_margin, not {self.order!r}, and order_temperature 0."
+            )
+
+    @property
+    def _unsure(self) -> bool:
+        return self.draws or self.order == "entropy"
+
+    @property
+    def draws(self) -> bool:
+        """Whether places are drawn, so that rows need random streams."""
+        return self.order in BLIND_ORDERS or self.order_temperature > 0
+
+    @property
+    def filters(self) -> bool:
+        """Whether some tokens may not be drawn."""
+        return self.top_k is not None or (self.top_p is not None and self.top_p < 1)
+
+    @property
+    def looks(self) -> bool:
+        """Whether the confidence is another number than the probability of the token."""
+        return self.order not in BLIND_ORDERS and (self.order != "low_confidence" or self.ends_last)
 
 
 def linear_counts(num_masked: Tensor, steps: int) -> Tensor:
@@ -17,6 +100,45 @@ def even_counts(num_masked: Tensor, steps: int) -> Tensor:
     return num_masked // steps + (k < num_masked % steps).long()
 
 
+def dream_counts(num_masked: Tensor, steps: int) -> Tensor:
+    """Return reveals per step, (S, B): Dream's, the floor of n (1 - s / t), the rest at the end."""
+    times = torch.linspace(1, _EPS, steps + 1)
+    shares = 1 - times[1:] / times[:-1]  # (S,)
+    shares[-1] = 1
+    left, counts = num_masked, []
+    for share in shares.to(num_masked.device):
+        counts.append((left * share).long())
+        left = left - counts[-1]
+    return torch.stack(counts)
+
+
+def origin_counts(num_masked: Tensor, steps: int, *, draws: Tensor) -> Tensor:
+    """Return reveals per step, (S, B), where every token goes by itself, with chance 1 - s / t.
+
+    A token is then still masked at time t with probability t: it goes when the time falls below
+    its uniform draw, one of `draws` (B, C). Counted beforehand, and with the places in random
+    order, this is Dream's `origin`.
+    """
+    times = torch.linspace(1, _EPS, steps + 1, device=draws.device)
+    times[-1] = 0
+    used = torch.arange(draws.shape[1], device=draws.device) < num_masked[:, None]  # (B, C)
+    left = ((draws < times[:, None, None]) & used).sum(2)  # (S + 1, B)
+    return left[:-1] - left[1:]
+
+
+def num_due(confidence: Tensor, masked: Tensor, left: Tensor, threshold: float | None) -> Tensor:
+    """Return how many to reveal now, (B,), so that at most `left` (B,) stay masked.
+
+    With a threshold it is also all from there up, and at least one: the schedule has become the
+    slowest that is allowed.
+    """
+    due = masked.sum(1) - left
+    if threshold is None:
+        return due
+    sure = (masked & (confidence >= threshold)).sum(1)
+    return torch.maximum(sure, due).clamp(min=1)
+
+
 def pick(confidence: Tensor, masked: Tensor, num_reveal: Tensor) -> Tensor:
     """Return the most confident `num_reveal` masked positions of each row, (B, L) bool.
 
@@ -27,3 +149,44 @@ def pick(confidence: Tensor, masked: Tensor, num_reveal: Tensor) -> Tensor:
     rank = torch.empty_like(order)
     rank.scatter_(1, order, torch.arange(order.shape[1], device=order.device).expand_as(order))
     return masked & (rank < num_reveal[:, None])
+
+
+def certainty(order: Order, logits: Tensor, tokens: Tensor, last: Sequence[int] = ()) -> Tensor:
+    """Return the confidence in `tokens` (M,) under `logits` (M, V), (M,); higher goes first.
+
+    Tokens of `last` come last, and the others are compared as if there were no such tokens.
+    """
+    if not last:
+        return _sureness(order, logits.softmax(1), tokens)
+    others, late = logits.clone(), torch.zeros_like(tokens, dtype=torch.bool)
+    for token in last:  # one by one: a list of ids would have to travel to the device
+        others[:, token] = -torch.inf
+        late |= tokens == token
+    return _sureness(order, others.softmax(1), tokens).masked_fill(late, LAST)
+
+
+def _sureness(order: Order, probs: Tensor, tokens: Tensor) -> Tensor:
+    if order == "topk_margin":
+        first, second = probs.topk(2, dim=1).values.unbind(1)
+        return first - second
+    if order == "entropy":
+        return (probs * (probs + 1e-10).log()).sum(1)  # Dream's guard against log 0
+    return probs.gather(1, tokens[:, None])[:, 0]
+
+
+def filtered(logits: Tensor, top_p: float | None, top_k: int | None) -> Tensor:
+    """Return which tokens of each row may be drawn, (M, V) bool: those that pass both filters."""
+    kept = torch.ones_like(logits, dtype=torch.bool)
+    if top_p is not None and top_p < 1:
+        kept &= logits >= _least_of_mass(logits, top_p)
+    if top_k is not None:
+        kept &= logits >= logits.topk(min(top_k, logits.shape[1]), dim=1).values[:, -1:]
+    return kept
+
+
+def _least_of_mass(logits: Tensor, top_p: float) -> Tensor:
+    """Return the last logit that is kept, (M, 1): that of the token that crosses `top_p`."""
+    ranked = logits.sort(dim=1, descending=True).values
+    likelier = ranked.softmax(1).cumsum(1).roll(1, dims=1)  # mass before each token
+    likelier[:, 0] = 0
+    return ranked.masked_fill(likelier > top_p, torch.inf).amin(1, keepdim=True)

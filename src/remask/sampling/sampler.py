@@ -1,14 +1,18 @@
-"""From a masked canvas to text: the one denoising loop, and LLaDA's way of using it.
+"""From a masked canvas to text: the one denoising loop, and how LLaDA and Dream use it.
 
 LLaDA writes blocks left to right; inside a block each step predicts every masked position and
-keeps the most confident predictions for good (arXiv:2502.09992). Departures from its published
-loop: the mask token is never predicted, probabilities come from untempered float32 logits, rows
-whose finished blocks hold an end token leave the batch, and noise is keyed by row (see `rng`).
+keeps the most confident predictions for good (arXiv:2502.09992). Dream writes the canvas as one
+block, with orders and a schedule of its own (see `reveal`). Departures from their published
+loops: the mask token is never predicted, probabilities are float32, those that are reported are
+untempered and unfiltered, rows whose finished blocks hold an end token leave the batch, and noise
+is keyed by row (see `rng`), so at a temperature above 0 tokens are distributed as theirs, and at 0
+they are theirs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -16,25 +20,40 @@ from torch import Tensor
 from remask import rng
 from remask.denoisers.base import Denoiser, Preset
 from remask.errors import DenoiserError, InputError, SettingsError
-from remask.sampling.reveal import even_counts, pick
+from remask.sampling.reveal import (
+    BLIND_ORDERS,
+    DREAM_ORDERS,
+    Order,
+    Rule,
+    certainty,
+    dream_counts,
+    even_counts,
+    filtered,
+    num_due,
+    origin_counts,
+    pick,
+)
 from remask.values import Canvas, Sample
 
-Order = Literal["low_confidence", "random"]
+Counts = Callable[[Tensor, int], Tensor]  # a schedule: (masked (B,), steps) -> reveals (S, B)
+# Counters of draws that belong to a place or a row, below those of the vocabulary's tokens.
+_PLACE, _ORDER = -2, -3
+_CONFIDENT = Rule()  # the most confident first
 _HEAD_ELEMENTS = 2**29  # logits held at once: 2 GB of float32
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplerSettings:
+class SamplerSettings(Rule):
     """How to write an answer."""
 
     length: int
-    steps: int
+    steps: int  # forward passes; with a reveal_threshold the most there may be
     block: int
     temperature: float = 0.0
-    order: Order = "low_confidence"
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
+        super().__post_init__()
         if self.length < 1 or self.block < 1 or self.length % self.block:
             raise SettingsError(
                 f"length {self.length} is no multiple of block {self.block}; adjust one."
@@ -46,8 +65,6 @@ class SamplerSettings:
             )
         if not 0 <= self.temperature < float("inf"):
             raise SettingsError(f"temperature {self.temperature} is not a number from 0 up.")
-        if self.order not in ("low_confidence", "random"):
-            raise SettingsError(f"order {self.order!r} is unknown; use low_confidence or random.")
 
     @staticmethod
     def of(preset: Preset) -> "SamplerSettings":
@@ -57,6 +74,12 @@ class SamplerSettings:
             steps=preset.steps,
             block=preset.block,
             temperature=preset.temperature,
+            order=cast(Order, preset.order),  # checked above, like every name from a file
+            order_temperature=preset.order_temperature,
+            ends_last=preset.ends_last,
+            reveal_threshold=preset.reveal_threshold,
+            top_p=preset.top_p,
+            top_k=preset.top_k,
         )
 
 
@@ -76,17 +99,18 @@ class _Prediction(NamedTuple):
     logp: Tensor  # (M,) of those tokens, untempered
     top: Tensor  # (M,) the highest log-probability
     truth: Tensor  # (M,) log-probability of the tokens asked about
+    sure: Tensor  # (M,) the confidence that ranks them
 
 
 def denoise(
     denoiser: Denoiser,
     canvas: Canvas,
-    counts: Callable[[Tensor, int], Tensor],
+    counts: Counts,
     steps: int,
     *,
     within: Tensor | None = None,
     temperature: float = 0.0,
-    order: Order = "low_confidence",
+    rule: Rule = _CONFIDENT,
     keys: Tensor | None = None,
     watch: Tensor | None = None,
     truth: Tensor | None = None,
@@ -97,46 +121,60 @@ def denoise(
         denoiser: predicts.
         canvas: rows; their masked positions are those that hold the mask token.
         counts: schedule, (masked per row (B,), steps) -> reveals (S, B).
-        steps: forward passes.
+        steps: forward passes; a rule with a threshold may do with fewer.
         within: (B, L) bool, the block being written; everything masked by default.
         temperature: Gumbel noise on the logits; 0 is greedy.
-        order: reveal the most confident first, or at random.
-        keys: (B,) random streams; needed by temperature > 0 and by the random order.
+        rule: which tokens may be drawn, and which places go first; the most confident by default.
+        keys: (B,) random streams; needed by temperature > 0 and by rules that draw places.
         watch: (B, L) bool, positions whose highest probability is averaged; the canvas by default.
         truth: (B, L) tokens whose log-probability at the first step is wanted.
     """
-    if keys is None and (temperature > 0 or order == "random"):
-        raise SettingsError("temperature and the random order need keys: one stream per row.")
+    if keys is None and (temperature > 0 or rule.draws):
+        raise SettingsError("temperature and drawn places need keys: one stream per row.")
     tokens = canvas.tokens
     masked = tokens == denoiser.tokenizer.mask_id
     masked = masked if within is None else masked & within
     trace = _Trace(tokens, canvas.canvas if watch is None else watch)
     truth = tokens if truth is None else truth
     reveals = counts(masked.sum(1), steps)  # (S, B)
-    totals = _totals(masked, reveals)
+    left = masked.sum(1) - reveals.cumsum(0)  # (S, B) that may stay masked after each step
+    totals = None if rule.reveal_threshold is not None else _totals(masked, reveals)
     for step in range(steps):
-        if totals[step] == 0:
+        # What a threshold leaves is known only now: the price of stopping early is a host read.
+        num_places = int(masked.sum()) if totals is None else totals[step]
+        if num_places == 0:
             break
         # A stable sort lists the masked places first; unlike nonzero() it needs no host read.
-        places = (~masked).flatten().byte().argsort(stable=True)[: totals[step]]  # (M,)
+        places = (~masked).flatten().byte().argsort(stable=True)[:num_places]  # (M,)
         # Streams of this step, one per position of each row's own canvas: blind to the batch.
         streams = None if keys is None else rng.mix(rng.mix(keys, step)[:, None], canvas.offsets)
         noise = None
         if streams is not None and temperature > 0:
             noise = (temperature, streams.flatten()[places])
         rows = denoiser.hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
-        found = _predict(denoiser, rows, truth.flatten()[places], noise)
+        found = _predict(denoiser, rows, truth.flatten()[places], rule, noise)
         prob = _scatter(found.logp.exp(), places, masked.shape, -1.0)
-        rank = prob
-        if streams is not None and order == "random":
-            rank = rng.uniform(streams, -2)  # a counter no token of the vocabulary uses
-        revealed = pick(rank, masked, reveals[step])  # (B, L)
+        rank = _ranked(_scatter(found.sure, places, masked.shape, -1.0), rule, streams)
+        revealed = pick(rank, masked, num_due(rank, masked, left[step], rule.reveal_threshold))
         trace.note(step, found, places, masked, revealed, prob)
         tokens = torch.where(revealed, _scatter(found.tokens, places, masked.shape, 0), tokens)
         masked = masked & ~revealed
     if trace.broken:
         raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
     return trace.finish(tokens, denoiser.forwards_per_call)
+
+
+def _ranked(sure: Tensor, rule: Rule, streams: Tensor | None) -> Tensor:
+    """Return what positions are ranked by, (B, L), with the draws of a rule that has some.
+
+    The highest of confidence / temperature + Gumbel noise are positions drawn one after another
+    without replacement from softmax(confidence / temperature), as Dream's multinomial draws them.
+    """
+    if streams is not None and rule.order in BLIND_ORDERS:
+        return rng.uniform(streams, _PLACE)
+    if streams is not None and rule.order_temperature > 0:
+        return sure / rule.order_temperature + rng.gumbel(streams, _ORDER)
+    return sure
 
 
 def _totals(masked: Tensor, reveals: Tensor) -> list[int]:
@@ -192,28 +230,52 @@ class _Trace:
 
 
 def _predict(
-    denoiser: Denoiser, rows: Tensor, truth: Tensor, noise: tuple[float, Tensor] | None
+    denoiser: Denoiser, rows: Tensor, truth: Tensor, rule: Rule, noise: tuple[float, Tensor] | None
 ) -> _Prediction:
     """Return the prediction at gathered rows (M, H), projecting a bounded number at a time."""
-    width = denoiser.vocab_size
-    # Noise is float64 and needs several tensors of that size at once.
-    size = max(1, _HEAD_ELEMENTS // width // (1 if noise is None else 8))
+    # Noise is float64 and needs several tensors of that size at once, a closer look some more.
+    plain = noise is None and not rule.looks and not rule.filters
+    size = max(1, _HEAD_ELEMENTS // denoiser.vocab_size // (1 if plain else 8))
     parts = []
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
         logits = denoiser.head(rows[part])  # (m, V)
         logits[:, denoiser.tokenizer.mask_id] = -torch.inf
         best, tokens = logits.max(1)
-        if noise is not None:
-            temperature, streams = noise
-            draws = rng.gumbel(streams[part, None], torch.arange(width, device=rows.device))
-            tokens = (logits.double() + temperature * draws).argmax(1)
+        sure = None
+        if not plain:
+            here = None if noise is None else (noise[0], noise[1][part])
+            tokens, sure = _choose(logits, tokens, rule, here, denoiser.tokenizer.eos_ids)
         chosen = logits.gather(1, tokens[:, None])[:, 0]
         known = logits.gather(1, truth[part, None])[:, 0]
         # In place: a second tensor of this size would double the peak memory.
         total = logits.sub_(best[:, None]).exp_().sum(1).log_().add_(best)  # (m,)
-        parts.append(_Prediction(tokens, chosen - total, best - total, known - total))
+        logp = chosen - total
+        sure = logp.exp() if sure is None else sure
+        parts.append(_Prediction(tokens, logp, best - total, known - total, sure))
     return _Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
+
+
+def _choose(
+    logits: Tensor,
+    tokens: Tensor,
+    rule: Rule,
+    noise: tuple[float, Tensor] | None,
+    ends: Sequence[int],
+) -> tuple[Tensor, Tensor | None]:
+    """Return a token per row of `logits`, (m,), and the confidence where the rule looks closer."""
+    temperature, streams = (1.0, None) if noise is None else noise
+    odds = logits
+    if rule.filters:
+        kept = filtered(logits / temperature, rule.top_p, rule.top_k)
+        odds = logits.masked_fill(~kept, -torch.inf)
+    if streams is not None:
+        draws = rng.gumbel(streams[:, None], torch.arange(logits.shape[1], device=logits.device))
+        tokens = (odds.double() + temperature * draws).argmax(1)
+    if not rule.looks:
+        return tokens, None
+    seen = odds / temperature if rule.order in DREAM_ORDERS else logits
+    return tokens, certainty(rule.order, seen, tokens, ends if rule.ends_last else ())
 
 
 def _scatter(values: Tensor, places: Tensor, shape: torch.Size, rest: float) -> Tensor:
@@ -263,15 +325,16 @@ def _write(
     for block in range(s.length // s.block):
         rows = _rows(canvas, alive)
         here = rows.canvas & (rows.offsets // s.block == block)  # (b, L)
+        streams = rng.mix(keys[alive], block)
         done = denoise(
             denoiser,
             rows,
-            even_counts,
+            _schedule(s, streams),
             per_block,
             within=here,
-            order=s.order,
+            rule=s,
             temperature=s.temperature,
-            keys=rng.mix(keys[alive], block),
+            keys=streams,
         )
         canvas.tokens[alive] = done.tokens
         probs[alive] = torch.where(here, done.probs, probs[alive])
@@ -287,6 +350,15 @@ def _write(
     return [
         (t[a:b], p[a:b], w[a:b], f) for (a, b), (t, p, w, f) in zip(columns, listed, strict=True)
     ]
+
+
+def _schedule(settings: SamplerSettings, keys: Tensor) -> Counts:
+    """Return how many tokens of a block each step reveals, as the authors of the order count."""
+    if settings.order == "origin":
+        places = torch.arange(settings.block, device=keys.device)
+        draws = rng.uniform(rng.mix(keys, _PLACE)[:, None], places)  # (B, C)
+        return partial(origin_counts, draws=draws)
+    return dream_counts if settings.order in DREAM_ORDERS else even_counts
 
 
 def _rows(canvas: Canvas, rows: Tensor) -> Canvas:

@@ -50,7 +50,7 @@ def sampler_settings(denoiser: Denoiser, task: Task, level: str) -> SamplerSetti
     length = task.canvas_length(level)
     whole = preset.block == preset.length or length % preset.block != 0
     block = length if whole else preset.block
-    return SamplerSettings(length=length, steps=length, block=block, temperature=preset.temperature)
+    return replace(SamplerSettings.of(preset), length=length, steps=length, block=block)
 
 
 def collect(

@@ -14,7 +14,7 @@ from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import DenoiserError, InputError, SettingsError
-from remask.sampling.reveal import even_counts, linear_counts
+from remask.sampling.reveal import Rule, even_counts, linear_counts
 from remask.sampling.sampler import SamplerSettings, batches, denoise, sample
 from remask.values import Canvas, Sample
 
@@ -284,7 +284,7 @@ def test_denoise_in_random_order_without_keys_is_refused(by_place: ByPlace, ids:
     model = by_place([{"a": 1.0}])
     canvas = Canvas.of([ids("p")], [ids("_")], 0, model.device)
     with pytest.raises(SettingsError, match="need keys"):
-        denoise(model, canvas, even_counts, 1, order="random")
+        denoise(model, canvas, even_counts, 1, rule=Rule(order="random"))
 
 
 def test_a_prompt_too_long_for_the_model_is_refused_with_both_lengths(llada: Denoiser) -> None:

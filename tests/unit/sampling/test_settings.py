@@ -1,0 +1,134 @@
+"""Settings of the sampler: what is refused, what a preset says, what the authors published."""
+
+import math
+
+import pytest
+
+from remask.denoisers.base import Preset
+from remask.errors import SettingsError
+from remask.sampling.reveal import Rule
+from remask.sampling.sampler import SamplerSettings
+
+# The keys of Dream's generation_config.json, with the defaults of its loop.
+DREAM_FILE = {
+    "alg": "origin",
+    "alg_temp": None,
+    "eps": 0.001,
+    "mask_token_id": None,
+    "output_history": False,
+    "steps": 512,
+    "temperature": 0.0,
+    "top_k": None,
+    "top_p": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"order": "left"}, "order 'left' is unknown; use low_confidence, random, origin"),
+        ({"order_temperature": -1.0}, "order_temperature -1.0"),
+        ({"order_temperature": math.nan}, "order_temperature nan"),
+        ({"top_p": 0.0}, "top_p 0.0 is not above 0 and at most 1"),
+        ({"top_p": 1.1}, "top_p 1.1"),
+        ({"top_p": math.nan}, "top_p nan"),
+        ({"top_k": 0}, "top_k 0"),
+        ({"reveal_threshold": 0.0}, "reveal_threshold 0.0"),
+        ({"reveal_threshold": 1.5}, "reveal_threshold 1.5"),
+        ({"reveal_threshold": 0.9, "order": "random"}, "not 'random'"),
+        ({"reveal_threshold": 0.9, "order": "origin"}, "not 'origin'"),
+        ({"reveal_threshold": 0.9, "order": "entropy"}, "not 'entropy'"),
+        ({"reveal_threshold": 0.9, "order_temperature": 0.1}, "and order_temperature 0"),
+    ],
+)
+def test_a_rule_that_cannot_work_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        Rule(**changes)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=message):
+        SamplerSettings(length=8, steps=8, block=8, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", ["low_confidence", "maskgit_plus", "topk_margin"])
+def test_a_threshold_goes_with_orders_that_compare_probabilities(order: str) -> None:
+    assert Rule(order=order, reveal_threshold=1.0).reveal_threshold == 1  # type: ignore[arg-type]
+
+
+def test_without_a_word_about_it_nothing_changes() -> None:
+    """The settings of a bare preset are LLaDA's, as before there were others."""
+    plain = SamplerSettings(length=128, steps=128, block=128)
+    assert SamplerSettings.of(Preset()) == plain
+    assert (plain.draws, plain.filters, plain.looks) == (False, False, False)
+    assert (plain.order, plain.reveal_threshold) == ("low_confidence", None)
+
+
+def test_dreams_own_file_is_read() -> None:
+    """512 steps and no length: 512 tokens in one block, one a step."""
+    expected = SamplerSettings(length=512, steps=512, block=512, order="origin")
+    assert SamplerSettings.of(Preset.read(DREAM_FILE)) == expected
+
+
+def test_options_in_dreams_words_and_in_ours_are_read() -> None:
+    theirs = {"alg": "entropy", "alg_temp": 0.2, "top_p": 0.9, "top_k": 50, "temperature": 0.1}
+    ours = {**theirs, "order": "entropy", "order_temperature": 0.2}
+    expected = Preset(order="entropy", order_temperature=0.2, top_p=0.9, top_k=50, temperature=0.1)
+    assert Preset.read(theirs) == expected
+    assert Preset.read({k: v for k, v in ours.items() if k[:3] != "alg"}) == expected
+
+
+def test_a_length_beside_the_steps_stays_what_it_is() -> None:
+    assert Preset.read({"length": 64, "steps": 32}) == Preset(length=64, steps=32)
+    assert Preset.read({"steps": 64, "block": 16}) == Preset(length=64, steps=64, block=16)
+
+
+def test_an_option_of_another_tool_that_is_switched_off_is_not_set() -> None:
+    assert Preset.read({"top_k": 0, "top_p": None, "alg_temp": 0}) == Preset()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("order", 3, "give the name of an order"),
+        ("ends_last", 1, "give true or false"),
+        ("reveal_threshold", "high", "give a number"),
+        ("order_temperature", "warm", "give a number"),
+        ("top_p", "most", "give a number"),
+        ("top_k", 2.5, "give a whole number above 0"),
+    ],
+)
+def test_a_preset_with_the_wrong_kind_of_value_is_refused(
+    name: str, value: object, remedy: str
+) -> None:
+    told = f"{name} in generation_config.json is {value!r}; {remedy}"
+    with pytest.raises(SettingsError, match=told):
+        Preset.read({name: value})
+    with pytest.raises(SettingsError, match=told):
+        Preset.read({"tasks": {"pycode": {name: value}}})
+
+
+def test_a_task_may_depart_from_the_rule() -> None:
+    preset = Preset.read({"ends_last": True, "tasks": {"pycode": {"reveal_threshold": 0.9}}})
+    assert SamplerSettings.of(preset).ends_last
+    changed = SamplerSettings.of(preset.for_task("pycode"))
+    assert (changed.ends_last, changed.reveal_threshold) == (True, 0.9)
+
+
+def test_a_task_may_not_change_what_is_no_setting() -> None:
+    with pytest.raises(SettingsError, match="it may set block, ends_last, length, order, "):
+        Preset(tasks={"pycode": {"tasks": {}}}).for_task("pycode")
+
+
+@pytest.mark.parametrize(
+    "published",
+    [
+        {"length": 512, "steps": 512, "block": 512, "ends_last": True},
+        {"length": 256, "steps": 256, "block": 8},
+        {"length": 1024, "steps": 1024, "block": 128, "ends_last": True},
+        {"length": 512, "steps": 512, "temperature": 0.2, "top_p": 0.95, "order": "entropy"},
+        {"length": 256, "steps": 256, "temperature": 0.1, "top_p": 0.9, "order": "entropy"},
+        {"length": 256, "steps": 256, "block": 32, "reveal_threshold": 0.9},
+    ],
+    ids=["llada", "llada blocks", "llada 1.5", "dream chat", "dream eval", "fast-dllm"],
+)
+def test_published_settings_can_be_written_down(published: dict[str, object]) -> None:
+    given = {"block": published["length"], **published}
+    assert SamplerSettings.of(Preset.read(given)) == SamplerSettings(**given)  # type: ignore[arg-type]
