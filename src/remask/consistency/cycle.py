@@ -2,10 +2,15 @@
 
 Answers and trips are flattened into one batch of rows; a row's masks and noise are keyed by
 (seed, item, sample number, trip), so its outcome does not depend on the rows beside it.
+
+A block-causal model is rebuilt block by block, from left to right, as it writes: what it sees on
+the left is what was rebuilt there. Its scores do not compare with those of models that see both
+ways.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
@@ -16,7 +21,7 @@ from remask.consistency import perturb
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.sampling.reveal import linear_counts
-from remask.sampling.sampler import Denoised, batches, check_length, denoise
+from remask.sampling.sampler import Denoised, batches, block_numbers, check_length, denoise
 from remask.values import Canvas, RoundTrips, Sample
 
 
@@ -27,7 +32,7 @@ class ConsistencySettings:
     mask_ratio: float | Literal["uniform"] = 0.9
     mask_design: Literal["independent", "stratified"] = "independent"
     trips: int = 4
-    rebuild_steps: int = 16
+    rebuild_steps: int = 16  # of each block, where the model sees block by block
     rebuild_temperature: float = 0.0
 
     def __post_init__(self) -> None:
@@ -95,24 +100,53 @@ def _travel(
     ends = torch.tensor([s.num_response for s in samples], device=denoiser.device)
     response = canvas.canvas & (canvas.offsets < ends[:, None])  # (B, L)
     masked = _perturb(canvas, response, jobs, settings, seed)
-    done = denoise(
-        denoiser,
-        Canvas(
-            tokens=canvas.tokens.masked_fill(masked, denoiser.tokenizer.mask_id),
-            canvas=canvas.canvas,
-            attend=canvas.attend,
-        ),
-        linear_counts,
-        settings.rebuild_steps,
-        temperature=settings.rebuild_temperature,
-        keys=_keys(jobs, "rebuild", seed, denoiser.device),
-        watch=response,
-        truth=canvas.tokens,
-    )
+    blank = replace(canvas, tokens=canvas.tokens.masked_fill(masked, denoiser.tokenizer.mask_id))
+    keys = _keys(jobs, "rebuild", seed, denoiser.device)
+    done = _rebuild(denoiser, blank, settings, keys, watch=response, truth=canvas.tokens)
     moved = denoiser.embed(canvas.tokens) - denoiser.embed(done.tokens)  # (B, L, E)
     squared = moved.square().sum(-1) * response
     displacement = (squared.sum(1) / response.sum(1)).sqrt()  # (B,)
     return _to_cpu(samples, masked, done, displacement)
+
+
+def _rebuild(
+    denoiser: Denoiser,
+    canvas: Canvas,
+    settings: ConsistencySettings,
+    keys: Tensor,
+    *,
+    watch: Tensor,
+    truth: Tensor,
+) -> Denoised:
+    """Fill what is masked: all at once, or block by block where the model sees no further."""
+    fill = partial(
+        denoise, denoiser, counts=linear_counts, steps=settings.rebuild_steps,
+        temperature=settings.rebuild_temperature, watch=watch, truth=truth,
+    )  # fmt: skip
+    if denoiser.block_size is None:
+        return fill(canvas, keys=keys)
+    numbers = block_numbers(canvas, denoiser.block_size, denoiser.block_size)
+    parts = []
+    for block in range(int(numbers.max()) + 1):
+        here = numbers == block  # (B, L)
+        parts.append(fill(canvas, within=here, keys=rng.mix(keys, block)))
+        canvas = replace(canvas, tokens=parts[-1].tokens)
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[Denoised]) -> Denoised:
+    """Return the blocks of one rebuild as one; a position belongs to one of them."""
+    watched = torch.stack([part.watched for part in parts])  # (blocks, B)
+    seen = torch.stack([part.confidence for part in parts]) * watched
+    return Denoised(
+        tokens=parts[-1].tokens,
+        probs=torch.stack([part.probs for part in parts]).prod(0),
+        steps=torch.stack([part.steps for part in parts]).amax(0),
+        confidence=seen.sum(0) / watched.sum(0).clamp(min=1),
+        watched=watched.sum(0),
+        logp=torch.stack([part.logp for part in parts]).sum(0),
+        forwards=torch.stack([part.forwards for part in parts]).sum(0),
+    )
 
 
 def _perturb(

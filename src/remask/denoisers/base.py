@@ -134,6 +134,15 @@ class Denoiser(Protocol):
         """Forward passes that one call of `hidden` costs per row (2 under guidance)."""
         ...
 
+    @property
+    def block_size(self) -> int | None:
+        """None: every position sees every other one.
+
+        A number: positions see their own block of so many, counted from the first token of the
+        row, and the blocks before it. Such a model is written, and rebuilt, block by block.
+        """
+        ...
+
     def hidden(self, canvas: Canvas) -> Tensor:
         """Return what the head needs to predict every position, (B, L, H)."""
         ...

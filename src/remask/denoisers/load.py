@@ -10,14 +10,14 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from remask.denoisers import a2d, dream, llada, llada_moe
+from remask.denoisers import a2d, dream, llada, llada2, llada_moe
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.tokenizer import Tokenizer, read_json
@@ -31,6 +31,7 @@ FAMILIES = {
         dream.FAMILY,
         a2d.FAMILY,
         llada_moe.FAMILY,
+        llada2.FAMILY,
     )
 }
 # Diffusion models that this package cannot serve, by how their architecture begins, and why.
@@ -64,6 +65,8 @@ def load(
     network = network.to_empty(device=target)
     fill(stacked(network, family.tensor_map(network)), shards)
     network.eval().requires_grad_(False)
+    if network.block_size is not None:  # no other blocks can be written
+        preset = replace(preset, block=network.block_size)
     if compiled:
         network.compile_blocks()
     return NativeDenoiser(name=str(model), model=network, tokenizer=tokenizer, preset=preset)

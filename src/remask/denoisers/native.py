@@ -109,6 +109,11 @@ class NativeDenoiser:
         """The trained context."""
         return self.model.max_length
 
+    @property
+    def block_size(self) -> int | None:
+        """Positions of a block, where attention is block-causal."""
+        return self.model.block_size
+
     @torch.no_grad()
     def hidden(self, canvas: Canvas) -> Tensor:
         """Return normed hidden states, (B, L, width)."""

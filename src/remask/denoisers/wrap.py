@@ -44,6 +44,10 @@ class _Wrapped:
     def forwards_per_call(self) -> int:
         return self.inner.forwards_per_call
 
+    @property
+    def block_size(self) -> int | None:
+        return self.inner.block_size
+
     def hidden(self, canvas: Canvas) -> Tensor:
         return self.inner.hidden(canvas)
 

@@ -90,6 +90,7 @@ class Denoised(NamedTuple):
     probs: Tensor  # (B, L) of each token when it was revealed; 1 where it was given
     steps: Tensor  # (B, L) the step that revealed it, -1 where it was given
     confidence: Tensor  # (B,) mean over steps of the mean highest probability at watched positions
+    watched: Tensor  # (B,) steps that had such positions
     logp: Tensor  # (B, L) log p of `truth` at the first step, 0 where not masked
     forwards: Tensor  # (B,) forward passes each row needed
 
@@ -224,6 +225,7 @@ class _Trace:
             probs=self.probs,
             steps=self.steps,
             confidence=self.watched / self.seen.clamp(min=1),
+            watched=self.seen,
             logp=self.logp,
             forwards=self.busy.long() * forwards_per_call,
         )
@@ -296,6 +298,11 @@ def sample(
     """Return one answer per prompt (token ids); `number` says which sample of each item's pool."""
     for prompt in prompts:
         check_length(denoiser, len(prompt), settings.length)
+    if denoiser.block_size not in (None, settings.block):
+        raise SettingsError(
+            f"block {settings.block} is not that of {denoiser.name}, which sees blocks of "
+            f"{denoiser.block_size}; set block {denoiser.block_size}."
+        )
     out: list[Sample | None] = [None] * len(prompts)
     for batch in batches([len(p) + settings.length for p in prompts], denoiser.device):
         answers = _write(
@@ -322,9 +329,10 @@ def _write(
     forwards = torch.zeros(len(prompts), dtype=torch.long, device=denoiser.device)
     alive = torch.arange(len(prompts), device=denoiser.device)
     ends = torch.tensor(tokenizer.eos_ids, device=denoiser.device)
-    for block in range(s.length // s.block):
+    numbers = block_numbers(canvas, s.block, denoiser.block_size)
+    for block in range(int(numbers.max()) + 1):
         rows = _rows(canvas, alive)
-        here = rows.canvas & (rows.offsets // s.block == block)  # (b, L)
+        here = numbers[alive] == block  # (b, L)
         streams = rng.mix(keys[alive], block)
         done = denoise(
             denoiser,
@@ -350,6 +358,21 @@ def _write(
     return [
         (t[a:b], p[a:b], w[a:b], f) for (a, b), (t, p, w, f) in zip(columns, listed, strict=True)
     ]
+
+
+def block_numbers(canvas: Canvas, block: int, block_size: int | None) -> Tensor:
+    """Return the block that every canvas position is written in, (B, L); -1 elsewhere.
+
+    Blocks begin with the canvas. Those of a model that has its own begin with the row, so that the
+    first and the last of a canvas may be incomplete.
+    """
+    offsets = canvas.offsets
+    if block_size is None:
+        numbers = offsets // block
+    else:
+        start = -offsets[:, :1]  # (B, 1) tokens of the prompt
+        numbers = (offsets + start) // block_size - start // block_size
+    return numbers.where(canvas.canvas, -1)
 
 
 def _schedule(settings: SamplerSettings, keys: Tensor) -> Counts:

@@ -1,5 +1,6 @@
 """LLaDA2 against a plain re-implementation that shares no code with it, token by token."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+import remask
+from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Preset
 from remask.denoisers.llada2 import FAMILY, LLaDA2, LLaDA2Config, Router
 from remask.denoisers.load import Shards, check_tensors, fill
 from remask.denoisers.native import NativeDenoiser, Network, stacked
 from remask.errors import CheckpointError
+from remask.sampling.sampler import SamplerSettings
 from remask.testing import check_denoiser, tiny_tokenizer
 
 CONFIG: dict[str, Any] = {
@@ -292,6 +296,21 @@ def test_the_denoiser_keeps_its_contract(tmp_path: Path, block_size: int) -> Non
     check_denoiser(
         NativeDenoiser(name="llada2", model=model, tokenizer=tiny_tokenizer(), preset=Preset())
     )
+
+
+def test_a_folder_loads_and_writes_in_the_blocks_of_the_model(tmp_path: Path) -> None:
+    config = {**CONFIG, "max_position_embeddings": 256, "architectures": [FAMILY.architecture]}
+    tokenizer = tiny_tokenizer()
+    ids = {"mask_token_id": tokenizer.mask_id, "eos_token_id": tokenizer.eos_id}
+    (tmp_path / "config.json").write_text(json.dumps({**config, **ids}))
+    tokenizer.backend.save(str(tmp_path / "tokenizer.json"))
+    save_file(checkpoint(config), tmp_path / "model.safetensors")
+    model = remask.load(tmp_path, device="cpu")
+    assert (model.block_size, model.preset.block) == (4, 4)
+    answer = remask.sample(model, "One?", settings=SamplerSettings(length=8, steps=4, block=4))
+    trips = ConsistencySettings(mask_ratio=1.0, trips=1, rebuild_steps=1)
+    found = remask.score(model, "One?", answer, settings=trips, metrics="core")
+    assert found.forwards in (2, 3)  # a canvas of 8 lies in two blocks of 4, or in three
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
