@@ -49,6 +49,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = ConsistencySettings()  # the paper's: 4 trips of 16 steps, 90 % masked
 WARM_UP = replace(SETTINGS, rebuild_steps=2)  # same tensors as a whole run, an eighth of its time
 PROMPT = 96  # the longest prompt, in tokens, of the levels the embedded model was trained on
+LEVELS = ("easy", "medium", "hard")  # of word problems; the first two were trained
 PUBLIC_ANSWERS = 4  # the public loop takes answers one by one; four outlast a burst of clock speed
 EAGER_ANSWERS = 8  # without the compiler, larger batches only take longer
 
@@ -63,8 +64,9 @@ SHAPE_NOTES = (
     "on masked rows for ours and on every position for the public loop.",
 )
 MODEL_NOTES = (
-    "Right solutions of wordmath (medium) on its own canvas, verified one at a time with the "
-    "metric set paper; one answer beforehand as warm-up, encoder included. Medians over answers.",
+    "Right solutions of wordmath on the canvas of their level, verified one at a time with the "
+    "metric set paper; one answer beforehand as warm-up, encoder included. Medians over answers; "
+    "the first row is over the two trained levels together, so many answers of each.",
     "forwards_per_second is over the rebuild part.",
     "peak_resident_gb: ru_maxrss of the process, model, encoder and libraries together.",
 )
@@ -327,14 +329,14 @@ def measure_shape(arguments: argparse.Namespace) -> Row:
     }
 
 
-def solved_answers(denoiser: Denoiser, number: int) -> list[Sample]:
+def solved_answers(denoiser: Denoiser, number: int, level: str) -> list[Sample]:
     """Return right solutions of word problems, with EOS up to the end of the canvas."""
     from remask.tasks.wordmath import WordMath
 
-    tokenizer, room = denoiser.tokenizer, WordMath().canvas_length("medium")
+    tokenizer, room = denoiser.tokenizer, WordMath().canvas_length(level)
     out: list[Sample] = []
     for i in range(20 * number):
-        problem = WordMath().problem(i, level="medium")
+        problem = WordMath().problem(i, level=level)
         ask, tell = tokenizer.render(problem.prompt), tokenizer.encode(problem.solution)
         if len(ask) <= PROMPT and len(tell) < room:
             canvas = (*tell, *[tokenizer.eos_id] * (room - len(tell)))
@@ -374,26 +376,32 @@ def verify_each(denoiser: Denoiser, samples: Sequence[Sample]) -> Iterator[dict[
         }
 
 
+def middle(each: Sequence[dict[str, float]], forwards: int) -> Row:
+    """Return the medians over answers, and what follows from them."""
+    found: Row = {part: median(row[part] for row in each) for part in each[0]}
+    found["forwards_per_second"] = forwards / found["rebuild_s"]
+    return found | {"peak_resident_gb": peak_memory_gb(torch.device("cpu"))}
+
+
 def measure_model(arguments: argparse.Namespace) -> Row:
     """Return the report on a checkpoint: whole verifications, one answer at a time."""
     denoiser = load(arguments.model, device=arguments.device)
-    samples = solved_answers(denoiser, arguments.samples)
-    each = list(verify_each(denoiser, samples))
-    middle = {part: median(row[part] for row in each) for part in each[0]}
-    forwards = SETTINGS.trips * SETTINGS.rebuild_steps * denoiser.forwards_per_call
-    row = {
-        "answers": len(samples),
-        **middle,
-        "forwards_per_second": forwards / middle["rebuild_s"],
-        "peak_resident_gb": peak_memory_gb(torch.device("cpu")),
-        "longest_prompt": max(len(s.prompt) for s in samples),
+    levels = {
+        level: list(verify_each(denoiser, solved_answers(denoiser, arguments.samples, level)))
+        for level in LEVELS
     }
+    trained = [row for level in LEVELS[:2] for row in levels[level]]
+    forwards = SETTINGS.trips * SETTINGS.rebuild_steps * denoiser.forwards_per_call
+    rows = [
+        {"level": level, "answers": len(each)} | middle(each, forwards)
+        for level, each in {"easy, medium": trained, **levels}.items()
+    ]
     return {
         "name": f"verify-{Path(arguments.model).name}-{denoiser.device.type}",
         "device": denoiser.device.type,
         "model": str(arguments.model),
-        "results": [row],
-        "each": each,
+        "results": rows,
+        "each": levels,
         "notes": MODEL_NOTES,
     }
 
