@@ -139,6 +139,7 @@ def _gap(model: Denoiser, sample: Sample, before: Tensor, one: Tensor, other: Te
 def run(number: int, steps: int, trips: int, threads: int) -> dict[str, Any]:
     """Return the report."""
     torch.set_num_threads(threads)
+    commit = _commit()  # of the code that runs: the tree may move on meanwhile
     model = load("tiny", device="cpu", dtype="float32")
     how = scorer(model, ConsistencySettings(trips=trips, rebuild_steps=steps))
     samples = answers(model, number)
@@ -168,7 +169,7 @@ def run(number: int, steps: int, trips: int, threads: int) -> dict[str, Any]:
         "seconds": time.monotonic() - started,
         "hardware": f"{platform.processor() or platform.machine()}, {threads} threads",
         "torch": torch.__version__,
-        "commit": _commit(),
+        "commit": commit,
     }
 
 
