@@ -171,7 +171,8 @@ def test_a_stream_left_early_ends(corpus: Corpus, tmp_path: Path) -> None:
         "    time.sleep(0.5)\n"
         "    break\n"
     )
-    subprocess.run([sys.executable, "-c", script, str(tokenizer)], check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script, str(tokenizer)], check=False, timeout=60)
+    assert done.returncode == 0
 
 
 def test_every_training_row_is_of_the_train_split(

@@ -55,7 +55,10 @@ def test_generated_solutions_agree_with_the_reference(level: str, split: str) ->
         problem = TASK.problem(index, level=level, split=split)  # type: ignore[arg-type]
         space: dict[str, object] = {}
         exec(problem.solution, space)
-        for test in reference_tests(problem, 25):
+        tests = reference_tests(problem, 25)
+        assert all(test.startswith("assert ") for test in tests)
+        assert tests
+        for test in tests:
             exec(test, space)
 
 
