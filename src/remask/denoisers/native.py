@@ -4,6 +4,7 @@ A family is one short file: a configuration read from config.json, a `Network` w
 blocks, and a `Family` that names its architecture, its tensors and its chat template.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from remask.values import Canvas
 TensorMap = Iterator[tuple[str, list[tuple[str, int]]]]
 
 
-class Network(nn.Module):
+class Network(nn.Module, ABC):
     """Embedding, blocks, final norm, head; a family brings its blocks and its rotary tables."""
 
     block_size: int | None = None  # of block-causal attention, in tokens; None: full attention
@@ -43,9 +44,9 @@ class Network(nn.Module):
         self.norm = RMSNorm(width, eps)
         self.unembedding = None if tied else nn.Linear(width, vocab_size, bias=False)
 
+    @abstractmethod
     def rotary(self, length: int) -> tuple[Tensor, Tensor]:
         """Return cos and sin for `length` positions, each (length, 1, rotated / 2)."""
-        raise NotImplementedError
 
     def visible(self, length: int, attend: Tensor | None) -> Tensor | None:
         """Return who sees whom, broadcast to (B, heads, L, L); None: everybody sees everybody."""
