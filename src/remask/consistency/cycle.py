@@ -20,8 +20,9 @@ from remask import rng
 from remask.consistency import perturb
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
+from remask.sampling.loop import Denoised, denoise
 from remask.sampling.reveal import linear_counts
-from remask.sampling.sampler import Denoised, batches, block_numbers, check_length, denoise
+from remask.sampling.sampler import batches, block_numbers, check_length
 from remask.values import Canvas, RoundTrips, Sample
 
 

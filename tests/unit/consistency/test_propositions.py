@@ -21,8 +21,8 @@ from remask.consistency.metrics import DIVERGENCES, critical_divergence
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Suppressed
+from remask.sampling.loop import denoise
 from remask.sampling.reveal import linear_counts
-from remask.sampling.sampler import denoise
 from remask.values import Canvas, Sample
 
 LETTERS = (3, 4, 5)

@@ -14,8 +14,9 @@ from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import DenoiserError, InputError, SettingsError
+from remask.sampling.loop import denoise
 from remask.sampling.reveal import Rule, even_counts, linear_counts
-from remask.sampling.sampler import SamplerSettings, batches, denoise, sample
+from remask.sampling.sampler import SamplerSettings, batches, sample
 from remask.values import Canvas, Sample
 
 Places = Sequence[Mapping[str, float]]

@@ -1,0 +1,239 @@
+"""The one denoising loop: from masked tokens to revealed ones, step by step.
+
+Each step predicts every masked position and keeps some of the predictions for good: which ones, a
+`Rule` says, how many, a schedule. Writing an answer and rebuilding one are both this loop.
+Departures from the published loops of LLaDA and Dream: the mask token is never predicted,
+probabilities are float32, those that are reported are untempered and unfiltered, and noise is keyed
+by row (see `rng`), so at a temperature above 0 tokens are distributed as theirs, and at 0 they are
+theirs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from remask import rng
+from remask.denoisers.base import Denoiser
+from remask.errors import DenoiserError, SettingsError
+from remask.sampling.reveal import (
+    BLIND_ORDERS,
+    DREAM_ORDERS,
+    Rule,
+    certainty,
+    filtered,
+    num_due,
+    pick,
+)
+from remask.values import Canvas
+
+Counts = Callable[[Tensor, int], Tensor]  # a schedule: (masked (B,), steps) -> reveals (S, B)
+# Counters of draws that belong to a place or a row, below those of the vocabulary's tokens.
+PLACE, _ORDER = -2, -3
+_CONFIDENT = Rule()  # the most confident first
+_HEAD_ELEMENTS = 2**29  # logits held at once: 2 GB of float32
+
+
+class Denoised(NamedTuple):
+    """What the loop leaves behind, on the model's device."""
+
+    tokens: Tensor  # (B, L)
+    probs: Tensor  # (B, L) of each token when it was revealed; 1 where it was given
+    steps: Tensor  # (B, L) the step that revealed it, -1 where it was given
+    confidence: Tensor  # (B,) mean over steps of the mean highest probability at watched positions
+    watched: Tensor  # (B,) steps that had such positions
+    logp: Tensor  # (B, L) log p of `truth` at the first step, 0 where not masked
+    forwards: Tensor  # (B,) forward passes each row needed
+
+
+class _Prediction(NamedTuple):
+    tokens: Tensor  # (M,)
+    logp: Tensor  # (M,) of those tokens, untempered
+    top: Tensor  # (M,) the highest log-probability
+    truth: Tensor  # (M,) log-probability of the tokens asked about
+    sure: Tensor  # (M,) the confidence that ranks them
+
+
+def denoise(
+    denoiser: Denoiser,
+    canvas: Canvas,
+    counts: Counts,
+    steps: int,
+    *,
+    within: Tensor | None = None,
+    temperature: float = 0.0,
+    rule: Rule = _CONFIDENT,
+    keys: Tensor | None = None,
+    watch: Tensor | None = None,
+    truth: Tensor | None = None,
+) -> Denoised:
+    """Reveal every masked token of `canvas` (or of its positions `within`) in `steps` steps.
+
+    Args:
+        denoiser: predicts.
+        canvas: rows; their masked positions are those that hold the mask token.
+        counts: schedule, (masked per row (B,), steps) -> reveals (S, B).
+        steps: forward passes; a rule with a threshold may do with fewer.
+        within: (B, L) bool, the block being written; everything masked by default.
+        temperature: Gumbel noise on the logits; 0 is greedy.
+        rule: which tokens may be drawn, and which places go first; the most confident by default.
+        keys: (B,) random streams; needed by temperature > 0 and by rules that draw places.
+        watch: (B, L) bool, positions whose highest probability is averaged; the canvas by default.
+        truth: (B, L) tokens whose log-probability at the first step is wanted.
+    """
+    if keys is None and (temperature > 0 or rule.draws):
+        raise SettingsError("temperature and drawn places need keys: one stream per row.")
+    tokens = canvas.tokens
+    masked = tokens == denoiser.tokenizer.mask_id
+    masked = masked if within is None else masked & within
+    trace = _Trace(tokens, canvas.canvas if watch is None else watch)
+    truth = tokens if truth is None else truth
+    reveals = counts(masked.sum(1), steps)  # (S, B)
+    left = masked.sum(1) - reveals.cumsum(0)  # (S, B) that may stay masked after each step
+    totals = None if rule.reveal_threshold is not None else _totals(masked, reveals)
+    for step in range(steps):
+        # What a threshold leaves is known only now: the price of stopping early is a host read.
+        num_places = int(masked.sum()) if totals is None else totals[step]
+        if num_places == 0:
+            break
+        # A stable sort lists the masked places first; unlike nonzero() it needs no host read.
+        places = (~masked).flatten().byte().argsort(stable=True)[:num_places]  # (M,)
+        # Streams of this step, one per position of each row's own canvas: blind to the batch.
+        streams = None if keys is None else rng.mix(rng.mix(keys, step)[:, None], canvas.offsets)
+        noise = None
+        if streams is not None and temperature > 0:
+            noise = (temperature, streams.flatten()[places])
+        rows = denoiser.hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
+        found = _predict(denoiser, rows, truth.flatten()[places], rule, noise)
+        prob = _scatter(found.logp.exp(), places, masked.shape, -1.0)
+        rank = _ranked(_scatter(found.sure, places, masked.shape, -1.0), rule, streams)
+        revealed = pick(rank, masked, num_due(rank, masked, left[step], rule.reveal_threshold))
+        trace.note(step, found, places, masked, revealed, prob)
+        tokens = torch.where(revealed, _scatter(found.tokens, places, masked.shape, 0), tokens)
+        masked = masked & ~revealed
+    if trace.broken:
+        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
+    return trace.finish(tokens, denoiser.forwards_per_call)
+
+
+def _ranked(sure: Tensor, rule: Rule, streams: Tensor | None) -> Tensor:
+    """Return what positions are ranked by, (B, L), with the draws of a rule that has some.
+
+    The highest of confidence / temperature + Gumbel noise are positions drawn one after another
+    without replacement from softmax(confidence / temperature), as Dream's multinomial draws them.
+    """
+    if streams is not None and rule.order in BLIND_ORDERS:
+        return rng.uniform(streams, PLACE)
+    if streams is not None and rule.order_temperature > 0:
+        return sure / rule.order_temperature + rng.gumbel(streams, _ORDER)
+    return sure
+
+
+def _totals(masked: Tensor, reveals: Tensor) -> list[int]:
+    """Return the batch's masked tokens before each step: the one host read of the loop."""
+    before = masked.sum() - reveals.sum(1).cumsum(0) + reveals.sum(1)
+    return [int(total) for total in before.tolist()]
+
+
+class _Trace:
+    """What is written down on the way, all of it on the device."""
+
+    def __init__(self, tokens: Tensor, watch: Tensor) -> None:
+        device = tokens.device
+        self.watch = watch
+        self.probs = torch.ones(tokens.shape, device=device)
+        self.steps = torch.full_like(tokens, -1)
+        self.logp = torch.zeros(tokens.shape, device=device)
+        self.watched, self.seen, self.busy = torch.zeros(3, len(tokens), device=device)
+        self.broken = torch.zeros((), dtype=torch.bool, device=device)
+
+    def note(
+        self,
+        step: int,
+        found: _Prediction,
+        places: Tensor,
+        masked: Tensor,
+        revealed: Tensor,
+        prob: Tensor,
+    ) -> None:
+        """Take down one step; `masked` as it was before it."""
+        looking = masked & self.watch
+        num_looking = looking.sum(1)
+        top = _scatter(found.top.exp(), places, masked.shape, 0.0)
+        self.watched += (top * looking).sum(1) / num_looking.clamp(min=1)
+        self.seen += num_looking > 0
+        self.busy += masked.any(1)
+        self.broken |= found.logp.isnan().any()
+        if step == 0:
+            self.logp = _scatter(found.truth, places, masked.shape, 0.0)
+        self.probs = torch.where(revealed, prob, self.probs)
+        self.steps = torch.where(revealed, step, self.steps)
+
+    def finish(self, tokens: Tensor, forwards_per_call: int) -> Denoised:
+        """Return the outcome."""
+        return Denoised(
+            tokens=tokens,
+            probs=self.probs,
+            steps=self.steps,
+            confidence=self.watched / self.seen.clamp(min=1),
+            watched=self.seen,
+            logp=self.logp,
+            forwards=self.busy.long() * forwards_per_call,
+        )
+
+
+def _predict(
+    denoiser: Denoiser, rows: Tensor, truth: Tensor, rule: Rule, noise: tuple[float, Tensor] | None
+) -> _Prediction:
+    """Return the prediction at gathered rows (M, H), projecting a bounded number at a time."""
+    # Noise is float64 and needs several tensors of that size at once, a closer look some more.
+    plain = noise is None and not rule.looks and not rule.filters
+    size = max(1, _HEAD_ELEMENTS // denoiser.vocab_size // (1 if plain else 8))
+    parts = []
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        logits = denoiser.head(rows[part])  # (m, V)
+        logits[:, denoiser.tokenizer.mask_id] = -torch.inf
+        best, tokens = logits.max(1)
+        sure = None
+        if not plain:
+            here = None if noise is None else (noise[0], noise[1][part])
+            tokens, sure = _choose(logits, tokens, rule, here, denoiser.tokenizer.eos_ids)
+        chosen = logits.gather(1, tokens[:, None])[:, 0]
+        known = logits.gather(1, truth[part, None])[:, 0]
+        # In place: a second tensor of this size would double the peak memory.
+        total = logits.sub_(best[:, None]).exp_().sum(1).log_().add_(best)  # (m,)
+        logp = chosen - total
+        sure = logp.exp() if sure is None else sure
+        parts.append(_Prediction(tokens, logp, best - total, known - total, sure))
+    return _Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
+
+
+def _choose(
+    logits: Tensor,
+    tokens: Tensor,
+    rule: Rule,
+    noise: tuple[float, Tensor] | None,
+    ends: Sequence[int],
+) -> tuple[Tensor, Tensor | None]:
+    """Return a token per row of `logits`, (m,), and the confidence where the rule looks closer."""
+    temperature, streams = (1.0, None) if noise is None else noise
+    odds = logits
+    if rule.filters:
+        kept = filtered(logits / temperature, rule.top_p, rule.top_k)
+        odds = logits.masked_fill(~kept, -torch.inf)
+    if streams is not None:
+        draws = rng.gumbel(streams[:, None], torch.arange(logits.shape[1], device=logits.device))
+        tokens = (odds.double() + temperature * draws).argmax(1)
+    if not rule.looks:
+        return tokens, None
+    seen = odds / temperature if rule.order in DREAM_ORDERS else logits
+    return tokens, certainty(rule.order, seen, tokens, ends if rule.ends_last else ())
+
+
+def _scatter(values: Tensor, places: Tensor, shape: torch.Size, rest: float) -> Tensor:
+    """Return a tensor of `shape` with `values` at flat `places` and `rest` elsewhere."""
+    out = torch.full((shape.numel(),), rest, dtype=values.dtype, device=values.device)
+    return out.scatter_(0, places, values).view(shape)
