@@ -50,7 +50,7 @@ class Size(NamedTuple):
 SIZES = {
     "easy": Size((1, 2), 299, 80, 62, 142, 62, 2, 64),
     "medium": Size((3, 4, 5), 299, 80, 78, 156, 72, 2, 80),
-    "hard": Size((6, 7), 199, 96, 94, 184, 90, 1, 96),
+    "hard": Size((6,), 199, 96, 94, 184, 90, 1, 96),
 }
 
 # {u}: a blank and the unit, or nothing. The first wording of each is the one that always fits.
