@@ -40,9 +40,9 @@ from remask.tasks.base import Split
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures.json"
-TEMPERATURES = (0.4, 0.7, 1.0)  # tried on validation; self-consistency chooses
+TEMPERATURES = (0.4, 0.7, 1.0, 1.3, 1.6)  # tried on validation; self-consistency chooses
 POOL = 10
-HURRIED = (10, 20)  # steps for 5 blocks of 16 tokens
+HURRIED = (12, 24)  # steps for 6 blocks of 16 tokens
 DEMO = ("accuracy/wordmath", "diagnosis/wordmath-hard/", "correction/wordmath-hard/")
 
 
@@ -68,7 +68,7 @@ def validation_jobs(task: str, scale: float) -> list[Job]:
     return [
         Job(
             name=f"validation-{task}-hard-t{temperature}", task=task, split="validation",
-            problems=count(150, scale), samples=6, scored=0, temperature=temperature,
+            problems=count(100, scale), samples=6, scored=0, temperature=temperature,
         )
         for temperature in TEMPERATURES
     ]  # fmt: skip
@@ -85,27 +85,35 @@ def task_jobs(task: str, scale: float) -> list[Job]:
     )
     jobs = [threshold, greedy]
     for level in ("medium", "hard"):
-        num = count(1000 if (task, level) == ("wordmath", "hard") else 500, scale)
+        num = count(1000 if (task, level) == ("wordmath", "hard") else 250, scale)
         pool = Job(
             name=f"pool-{task}-{level}", task=task, level=level, problems=num, samples=POOL,
             scored=POOL, chunk=250,
         )  # fmt: skip
-        jobs += [pool, replace(greedy, name=f"greedy-{task}-{level}", level=level, problems=num)]
+        jobs += [
+            pool,
+            replace(
+                greedy,
+                name=f"greedy-{task}-{level}",
+                level=level,
+                problems=max(num, greedy.problems),
+            ),
+        ]
     return jobs + (curve_jobs(scale) if task == "wordmath" else [])
 
 
 def curve_jobs(scale: float) -> list[Job]:
     """Return the jobs on word problems alone: other settings, hurried answers, other batches."""
-    hard = Job(name="", task="wordmath", problems=count(1000, scale))
+    hard = Job(name="", task="wordmath", problems=count(600, scale))
     changed = {name: setting_of(path) for name, path in CURVES.items()}
     changed[f"trips-{max(TRIPS)}"] = ConsistencySettings(trips=max(TRIPS))
     jobs = [replace(hard, name=name, consistency=c) for name, c in changed.items()]
-    num = count(3000, scale)
+    num = count(2000, scale)
     jobs += [
         replace(hard, name=f"hurried-{steps}", level="medium", problems=num, steps=steps)
         for steps in HURRIED
     ]
-    return [*jobs, replace(hard, name="rebatched", problems=count(400, scale), chunk=7)]
+    return [*jobs, replace(hard, name="rebatched", problems=count(300, scale), chunk=7)]
 
 
 def setting_of(path: str) -> ConsistencySettings:
@@ -199,6 +207,7 @@ def write_figures(arguments: argparse.Namespace) -> int:
 
 def write_preset(arguments: argparse.Namespace) -> int:
     """Write the temperature and threshold that validation chose for each task; print them."""
+    config = json.loads(arguments.preset.read_text(encoding="utf-8"))
     chosen = {}
     for task in TASKS:
         rows = read(arguments.out, f"threshold-{task}")
@@ -206,10 +215,10 @@ def write_preset(arguments: argparse.Namespace) -> int:
         asked = json.loads(manifest.read_text(encoding="utf-8"))["asked"]
         scores = [row["scores"]["roundtrips"] for row in rows]
         chosen[task] = {
+            **config.get("tasks", {}).get(task, {}),
             "temperature": asked["sampler"]["temperature"],
             "threshold": best_f1(scores, [row["right"] for row in rows]),
         }
-    config = json.loads(arguments.preset.read_text(encoding="utf-8"))
     shared = {key: chosen["wordmath"][key] for key in ("temperature", "threshold")}
     write_text(arguments.preset, json.dumps({**config, **shared, "tasks": chosen}, indent=2) + "\n")
     print(json.dumps(chosen, indent=2))

@@ -4,7 +4,8 @@ Batch number k is a function of (seed, k) alone, so a resumed run sees what an u
 would have seen, whatever the number of worker processes. Every row has the same length S: prompt,
 solution, and EOS up to the end; the canvas is whatever follows the prompt, so that its length
 varies and no padding is needed. S itself cycles, so that short rows do not pay for long ones:
-problems that do not fit the short rows make up half of the long ones, which keeps their share.
+problems that do not fit the short rows make up two thirds of the long ones, a little more than
+their share.
 """
 
 import multiprocessing
@@ -36,8 +37,8 @@ EOS_ID, MASK_ID, END_OF_TURN_ID = (
     1,
     5,
 )  # places in SPECIAL_TOKENS: the trainer numbers them first
-SHORT, LONG, LONGEST = 128, 176, 208  # 176 holds every trained problem, 208 the hard ones too
-ROW_LENGTHS = (SHORT, LONG, SHORT, LONG, SHORT, LONGEST)  # one batch each, in turn
+SHORT, LONG, LONGEST = 128, 176, 208  # 208 holds every problem, the hard ones too
+ROW_LENGTHS = (SHORT, LONGEST, SHORT, LONG, SHORT, LONGEST)  # one batch each, in turn
 TRAINED_LEVELS = ("easy", "medium")
 LEVEL_WEIGHTS = (1, 2)  # the longer problems are learned last
 
@@ -74,8 +75,8 @@ class Corpus:
             solutions = backend.encode_batch_fast([p.solution for p in problems])
             for prompt, solution in zip(prompts, solutions, strict=True):
                 row = prompt.ids + solution.ids
-                # Every other place of a long batch wants a long row, while there are any.
-                least = SHORT if patient and length > SHORT and filled % 2 == 0 else 0
+                # Two places in three of a long batch want a long row, while there are any.
+                least = SHORT if patient and length > SHORT and filled % 3 > 0 else 0
                 if least <= len(row) < length:  # at least one EOS must fit
                     ids[filled, : len(row)] = row
                     num_prompt[filled] = len(prompt.ids)

@@ -42,6 +42,7 @@ from remask.tasks import TASKS
 
 MIX = {"wordmath": 0.54, "choice": 0.3, "countdown": 0.1, "pycode": 0.06}
 BLOCK = 16  # of the preset: without blocks the end of an answer is settled before its middle
+WHOLE = ("countdown", "pycode")  # tasks written without: a search, a program is seen as a whole
 _CHECKPOINT = "training.pt"
 
 
@@ -270,10 +271,11 @@ class Trainer:
                     family.problem(i, split="validation", level=level) for i in range(count)
                 ]
                 length = family.canvas_length(level)
+                block = length if name in WHOLE else BLOCK
                 answers = sample(
                     denoiser,
                     [denoiser.tokenizer.render(p.prompt) for p in problems],
-                    SamplerSettings(length=length, steps=length, block=BLOCK),
+                    SamplerSettings(length=length, steps=length, block=block),
                     items=[p.id for p in problems],
                 )
                 right = [family.grade(p, a.text) for p, a in zip(problems, answers, strict=True)]
@@ -294,10 +296,14 @@ class Trainer:
             "eos_token_id": EOS_ID,
             "pad_token_id": EOS_ID,
         }
-        preset = {"length": length, "steps": length, "block": BLOCK, "temperature": 0.0}
+        preset = {
+            "length": length, "steps": length, "block": BLOCK,
+            "temperature": 0.0, "threshold": 0.75,
+            "tasks": {name: {"block": length} for name in WHOLE if name in self.settings.mix},
+        }  # fmt: skip
         folder = self.settings.out / "model"
         save(
-            folder, config, {**preset, "threshold": 0.75}, self.tokenizer,
+            folder, config, preset, self.tokenizer,
             hub_tensors(self.average), max_shard_bytes=self.settings.max_shard_bytes,
         )  # fmt: skip
         return folder

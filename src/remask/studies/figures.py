@@ -160,7 +160,7 @@ def _process(folder: Path) -> Figures:
     That is the first of pool, 20 steps, 10 steps that has enough wrong steps, or the one with most.
     """
     sources = {
-        "": ("pool-wordmath-medium", "hurried-20", "hurried-10"),
+        "": ("pool-wordmath-medium", "hurried-24", "hurried-12"),
         "-hard": ("pool-wordmath-hard",),
     }
     found: Figures = {}

@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, make_row: Make) -> Path:
             place = {"task": task, "level": level}
             write(out, f"pool-{task}-{level}", draw_rows(make_row, 12, 10, **place))
             write(out, f"greedy-{task}-{level}", draw_rows(make_row, 12, 1, **place))
-    for name in (*CURVES, "trips-8", "hurried-10", "hurried-20"):
+    for name in (*CURVES, "trips-8", "hurried-12", "hurried-24"):
         write(out, name, draw_rows(make_row, 12, 1))
     again = draw_rows(make_row, 12, 10, task="wordmath", level="hard")
     write(out, "rebatched", [row for row in again if row["number"] == 0][:8])
@@ -176,16 +176,16 @@ def test_answers_that_another_batching_changed_are_counted(make_row: Make, tmp_p
 @pytest.mark.parametrize(
     ("wrong_steps", "chosen"),
     [
-        ((3, 100, 120), "hurried-20"),
+        ((3, 100, 120), "hurried-24"),
         ((100, 200, 300), "pool-wordmath-medium"),
-        ((1, 9, 5), "hurried-20"),
+        ((1, 9, 5), "hurried-24"),
     ],
 )
 def test_wrong_steps_are_sought_in_the_least_hurried_answers_that_have_enough(
     make_row: Make, tmp_path: Path, wrong_steps: tuple[int, ...], chosen: str
 ) -> None:
     for name, wrong in zip(
-        ("pool-wordmath-medium", "hurried-20", "hurried-10"), wrong_steps, strict=True
+        ("pool-wordmath-medium", "hurried-24", "hurried-12"), wrong_steps, strict=True
     ):
         rows = [
             make_row(str(k), process_ok=k >= wrong, score=0.5 + k / 1e4) for k in range(wrong + 5)
@@ -204,26 +204,27 @@ def test_every_file_that_figures_read_is_collected(core: ModuleType) -> None:
             f"{kind}-{task}-{level}" for kind in ("pool", "greedy") for level in ("medium", "hard")
         } <= set(names)
         assert {f"threshold-{task}", f"greedy-{task}-easy"} <= set(names)
-    assert {*CURVES, "trips-8", "hurried-10", "hurried-20", "rebatched"} <= set(names)
+    assert {*CURVES, "trips-8", "hurried-12", "hurried-24", "rebatched"} <= set(names)
 
 
 def test_the_jobs_are_as_large_as_the_claims_need(core: ModuleType) -> None:
     jobs = {job.name: job for task in TASKS for job in core.task_jobs(task, 1.0)}
     hard = jobs["pool-wordmath-hard"]
     assert (hard.problems, hard.samples, hard.scored, hard.temperature) == (1000, 10, 10, None)
-    assert jobs["pool-choice-hard"].problems == jobs["pool-wordmath-medium"].problems == 500
+    assert jobs["pool-choice-hard"].problems == jobs["pool-wordmath-medium"].problems == 250
     assert jobs["greedy-pycode-hard"].temperature == 0.0
     assert jobs["ratio-0.95"].consistency == ConsistencySettings(mask_ratio=0.95)
     assert jobs["steps-64"].consistency == ConsistencySettings(rebuild_steps=64)
     assert jobs["stratified"].consistency == ConsistencySettings(mask_design="stratified")
     assert jobs["temperature-1"].consistency == ConsistencySettings(rebuild_temperature=1.0)
     assert jobs["trips-8"].consistency == ConsistencySettings(trips=8)
-    hurried = jobs["hurried-10"]
-    assert (hurried.level, hurried.steps, hurried.problems) == ("medium", 10, 3000)
+    hurried = jobs["hurried-12"]
+    assert (hurried.level, hurried.steps, hurried.problems) == ("medium", 12, 2000)
     assert jobs["rebatched"].chunk == 7
     tried = core.validation_jobs("choice", 1.0)
     assert [(job.temperature, job.split, job.scored) for job in tried] == [
         (0.4, "validation", 0), (0.7, "validation", 0), (1.0, "validation", 0),
+        (1.3, "validation", 0), (1.6, "validation", 0),
     ]  # fmt: skip
     assert core.count(150, 0.001) == 4
 
@@ -252,7 +253,7 @@ def test_a_task_is_collected_at_the_temperature_that_validation_chose(
     settings = dict(asked)
     assert {settings[n].sampler.temperature for n in ("pool-wordmath-hard", "ratio-0.3")} == {0.7}
     assert settings["greedy-wordmath-hard"].sampler.temperature == 0
-    assert settings["hurried-20"].sampler.steps == 20
+    assert settings["hurried-24"].sampler.steps == 24
     hard = settings["pool-wordmath-hard"]
     assert hard.sampler.steps == hard.sampler.length == TASKS["wordmath"].canvas_length("hard")
     assert (hard.samples, hard.scored, hard.problems, hard.metrics) == (10, 10, 4, "paper")
