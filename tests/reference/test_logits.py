@@ -14,7 +14,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from remask.denoisers import a2d, dream, llada, llada2, llada_moe
+from remask.denoisers import a2d, dream, illada, llada, llada2, llada_moe
 from remask.denoisers.native import stacked
 
 HERE = Path(__file__).parent
@@ -24,6 +24,7 @@ FAMILIES = {
     "a2d": a2d.FAMILY,
     "llada_moe": llada_moe.FAMILY,
     "llada2": llada2.FAMILY,
+    "illada": illada.FAMILY,
 }
 # Recorded and computed on one machine they agree to the bit; one rounding in another place, of the
 # rotary tables or of the sum over experts, costs 0.016 to 0.074.

@@ -3,7 +3,7 @@
 This is data alone, and it does without torch. A preset keeps the names its authors gave to the
 parameters and the accuracy they report; nothing here was measured by us. Where the settings and the
 accuracy come from different places, the source says so. Not here: how a preset becomes the settings
-of our sampler, and which architectures load (`load.FAMILIES`).
+of our sampler (`presets`), and which architectures load (`load.FAMILIES`).
 """
 
 from collections.abc import Mapping
@@ -173,6 +173,36 @@ _DIFFUCODER = (
 )
 
 
+_FORK = "the authors' evaluation script, read in a fork, mercurystraw/LLaDA"
+
+
+def _illada(
+    task: str,
+    length: int,
+    steps: int,
+    grows: bool,
+    prompt: str = "",
+    *,
+    boost: float = 0.0,
+    accuracy: float | None = None,
+) -> Published:
+    """Return a preset of iLLaDA's generate(), or of its var_generate(), which `grows`."""
+    settings: dict[str, Setting] = {
+        "gen_length": length,
+        "steps": steps,  # of each block, where the canvas grows
+        "block_length": steps,
+        "temperature": 0.0,
+        "remasking": "low_confidence",
+        "var": grows,
+    }
+    if boost:
+        settings |= {"end_think_logit_boost": 100.0, "end_think_boost_power": boost}
+    told = "" if accuracy is None else "; accuracy: quoted by a third party, settings unknown"
+    return Published(
+        task=task, settings=settings, accuracy=accuracy, source=_FORK + told, prompt=prompt
+    )
+
+
 _LLADA_MOE_INSTRUCT = tuple(
     Published(
         task=task,
@@ -261,12 +291,31 @@ _A2D = tuple(
     )
 )
 
+_ILLADA_BASE = (
+    _illada("GSM8K", 1024, 32, True, "8 examples"),
+    _illada("MATH", 1024, 32, True),
+    _illada("HumanEval", 512, 512, False),
+)
+_ILLADA_INSTRUCT = (
+    _illada("GSM8K", 2048, 32, True, "no examples, chat", boost=3.0),
+    _illada("MATH", 4096, 32, True, "no examples, chat", boost=3.0),
+    _illada("MMLU", 3, 3, False, "5 examples, chat", accuracy=71.6),
+)
+
 
 def _llada_8b(name: str, licence: str | None, presets: tuple[Published, ...]) -> Checkpoint:
     return Checkpoint(
         id=f"GSAI-ML/{name}", family="LLaDA", architecture="LLaDAModelLM",
         num_parameters=8_015_581_184, width=4096, vocab_size=126_464, context=4096,
         licence=licence, presets=presets,
+    )  # fmt: skip
+
+
+def _illada_8b(name: str, presets: tuple[Published, ...]) -> Checkpoint:
+    return Checkpoint(
+        id=f"GSAI-ML/{name}", family="iLLaDA", architecture="ILLaDAForCausalLM",
+        num_parameters=7_615_025_152, width=4096, vocab_size=155_136, context=8192,
+        licence="Apache-2.0", presets=presets,
     )  # fmt: skip
 
 
@@ -298,6 +347,8 @@ CHECKPOINTS = (
     _llada_8b("LLaDA-8B-Base", "MIT", _LLADA_BASE),
     _llada_8b("LLaDA-8B-Instruct", "MIT", _LLADA_INSTRUCT),
     _llada_8b("LLaDA-1.5", None, _LLADA_15),
+    _illada_8b("iLLaDA-8B-Base", _ILLADA_BASE),
+    _illada_8b("iLLaDA-8B-Instruct", _ILLADA_INSTRUCT),
     _dream_7b("Dream-org/Dream-v0-Base-7B", "Apache-2.0", _DREAM_BASE),
     _dream_7b("Dream-org/Dream-v0-Instruct-7B", "Apache-2.0", _DREAM_INSTRUCT),
     _dream_7b("Dream-org/Dream-Coder-v0-Instruct-7B", "Apache-2.0", _DREAM_CODER),

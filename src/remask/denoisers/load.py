@@ -3,13 +3,14 @@
 Checkpoints are read in the hub's layout and never through remote code. What can go wrong is found
 out before minutes of reading: the sizes of the files, the names and shapes of all tensors and the
 memory they need are checked from the headers alone. Then weights are copied tensor by tensor to the
-device, so the host never holds more than the shard that is open.
+device, or to each of several, so the host never holds more than the shard that is open.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from remask.denoisers import a2d, dream, llada, llada2, llada_moe
+from remask.denoisers import a2d, dream, illada, llada, llada2, llada_moe, presets
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
+from remask.denoisers.replicas import Replicas
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.errors import CheckpointError, SettingsError
 
@@ -32,57 +34,124 @@ FAMILIES = {
         a2d.FAMILY,
         llada_moe.FAMILY,
         llada2.FAMILY,
+        illada.FAMILY,
     )
 }
+# By architecture: keys that config.json lacks and nothing else of the checkpoint says, and tokens
+# of a template that was inferred, without which it would be wrong.
+UNSAID = {illada.ARCHITECTURE: {"mask_token_id": illada.MASK_ID}}
+INFERRED = {illada.ARCHITECTURE: (illada.BEGIN, illada.END)}
 # Diffusion models that this package cannot serve, by how their architecture begins, and why.
 UNFIT = {"DiffusionGemma": "it has no mask token, its noise is random tokens"}
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def load(
-    model: str | Path, *, device: str = "auto", dtype: str = "auto", compiled: bool = False
+    model: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    compiled: bool = False,
+    preset: str = "",
 ) -> Denoiser:
     """Return the denoiser called `model`: "tiny" (the embedded one), a folder, or a hub id.
 
     Args:
         model: name, folder or hub id.
-        device: "auto" takes CUDA where there is one.
+        device: "auto" takes CUDA where there is one. Several, as in "cuda:0,cuda:1", or "all" of
+            CUDA: a replica on each, among which batches are spread.
         dtype: "auto" is bfloat16 on CUDA and float32 elsewhere.
         compiled: compile the trunk; pays on CUDA when many batches of the same shape follow.
+        preset: sample as the authors do for this task (see `presets.official`); without one, as the
+            checkpoint's own files say, and where they say nothing, as `presets.start` does.
     """
-    target = choose_device(device)
-    precision = choose_dtype(dtype, target)
+    wanted = presets.preset(str(model), preset) if preset else None
+    targets = choose_devices(device)
+    precision = choose_dtype(dtype, targets[0])
     folder = find_folder(str(model))
     config = read_json(folder / "config.json")
     family = _family(config, folder)
-    tokenizer = Tokenizer.read(folder, config, family.template, ends=family.ends)
-    generation = folder / "generation_config.json"
-    preset = Preset.read(read_json(generation)) if generation.exists() else Preset()
-    network = outline(config, folder).to(precision)
-    shards = Shards(folder)
-    check_tensors(stacked(network, family.tensor_map(network)), shards)
-    check_memory(str(model), network, target)
-    network = network.to_empty(device=target)
-    fill(stacked(network, family.tensor_map(network)), shards)
-    network.eval().requires_grad_(False)
-    if network.block_size is not None:  # no other blocks can be written
-        preset = replace(preset, block=network.block_size)
+    tokenizer = _tokenizer(folder, config, family)
+    networks = [outline(config, folder).to(precision) for _ in targets]
+    how = _preset(str(model), folder, wanted)
+    if networks[0].block_size is not None:  # no other blocks can be written
+        how = replace(how, block=networks[0].block_size)
+    _place(networks, targets, family, Shards(folder), name=str(model))
     if compiled:
-        network.compile_blocks()
-    return NativeDenoiser(name=str(model), model=network, tokenizer=tokenizer, preset=preset)
+        for network in networks:
+            network.compile_blocks()
+    loaded = [
+        NativeDenoiser(name=str(model), model=network, tokenizer=tokenizer, preset=how)
+        for network in networks
+    ]
+    return loaded[0] if len(loaded) == 1 else Replicas(loaded[0], others=tuple(loaded[1:]))
+
+
+def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenizer:
+    told = {**UNSAID.get(family.architecture, {}), **config}
+    tokenizer = Tokenizer.read(folder, told, family.template, ends=family.ends)
+    for token in INFERRED.get(family.architecture, ()):
+        if tokenizer.backend.token_to_id(token) is None:
+            raise CheckpointError(
+                f"the tokenizer of {folder} has no {token}, of which the chat template of "
+                f"{family.architecture} was thought to be made; correct the template in its file."
+            )
+    return tokenizer
+
+
+def _preset(model: str, folder: Path, wanted: Preset | None) -> Preset:
+    """Return how to sample: as asked, as the files say, as published, or the default."""
+    path = folder / "generation_config.json"
+    own = Preset.read(read_json(path)) if path.exists() else Preset()
+    if wanted is not None:
+        return presets.merged(own, wanted)
+    return own if own != Preset() else presets.start(model) or own
+
+
+def _place(
+    networks: Sequence[Network],
+    targets: Sequence[torch.device],
+    family: Family,
+    shards: "Shards",
+    *,
+    name: str,
+) -> None:
+    """Move outlined networks to their devices and fill them, once everything has been checked."""
+    check_tensors(stacked(networks[0], family.tensor_map(networks[0])), shards)
+    for target, num in Counter(targets).items():
+        check_memory(name, networks[0], target, num)
+    for network, target in zip(networks, targets, strict=True):
+        network.to_empty(device=target)
+    fill([stacked(network, family.tensor_map(network)) for network in networks], shards)
+    for network in networks:
+        network.eval().requires_grad_(False)
+
+
+def choose_devices(devices: str) -> list[torch.device]:
+    """Return the devices of a comma-separated list, or "all" CUDA devices; all of one kind."""
+    if devices == "all":
+        if not torch.cuda.is_available():
+            raise SettingsError("device 'all' means every CUDA device and there is none; use cpu.")
+        devices = ",".join(f"cuda:{i}" for i in range(torch.cuda.device_count()))
+    found = [choose_device(device.strip()) for device in devices.split(",")]
+    if len({device.type for device in found}) > 1:
+        raise SettingsError(f"device {devices!r} mixes kinds; replicas must all be of one.")
+    return found
 
 
 def choose_device(device: str) -> torch.device:
     """Return the device; "auto" is CUDA where there is one, else the CPU."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    unknown = f"device {device!r} is unknown; use auto, cpu, cuda or mps."
     if device.split(":")[0] not in ("cpu", "cuda", "mps"):
-        raise SettingsError(f"device {device!r} is unknown; use auto, cpu, cuda or mps.")
+        raise SettingsError(unknown)
     try:
         target = torch.device(device)
     except RuntimeError:
-        raise SettingsError(f"device {device!r} is unknown; use auto, cpu, cuda or mps.") from None
-    if target.type == "cuda" and not torch.cuda.is_available():
+        raise SettingsError(unknown) from None
+    num_cuda = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if target.type == "cuda" and (target.index or 0) >= num_cuda:
         raise SettingsError(f"device {device!r} is not available here; use auto or cpu.")
     return target
 
@@ -170,14 +239,15 @@ def free_memory(device: torch.device) -> int | None:
         return None if pages is None else os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-def check_memory(name: str, network: Network, device: torch.device) -> None:
-    """Raise where the weights of an outlined network do not fit on the device."""
-    needed, free = num_bytes(network), free_memory(device)
+def check_memory(name: str, network: Network, device: torch.device, num: int = 1) -> None:
+    """Raise where the weights of an outlined network do not fit on the device, `num` times."""
+    needed, free = num * num_bytes(network), free_memory(device)
     if free is None or needed <= free:
         return
     dtype = network.embedding.weight.dtype
+    each = "its weights" if num == 1 else f"the weights of {num} replicas"
     raise SettingsError(
-        f"{name} needs {needed / 1e9:.1f} GB for its weights in {str(dtype)[6:]} and {device} has "
+        f"{name} needs {needed / 1e9:.1f} GB for {each} in {str(dtype)[6:]} and {device} has "
         f"{free / 1e9:.1f} GB free; {smaller(needed, free, dtype)}."
     )
 
@@ -274,8 +344,9 @@ def check_tensors(places: Mapping[str, Tensor], shards: Shards) -> None:
             )
 
 
-def fill(places: Mapping[str, Tensor], shards: Shards) -> None:
-    """Copy every tensor of a checkpoint that has been checked to its place."""
+def fill(networks: Sequence[Mapping[str, Tensor]], shards: Shards) -> None:
+    """Copy every tensor of a checkpoint that has been checked to its place in each network."""
     for hub, tensor in shards.tensors():
-        if hub in places:
-            places[hub].copy_(tensor)
+        for places in networks:
+            if hub in places:
+                places[hub].copy_(tensor)

@@ -1,4 +1,4 @@
-"""Qwen's decoder, looking both ways: what Dream and A2D were made from.
+"""Qwen's decoder, looking both ways: what Dream and A2D were made from, and iLLaDA looks like.
 
 Here are the keys of its config.json, its network and its tensor names; what makes a diffusion model
 of it stands in the family's own file. What the published configurations never use (scaled rotary
@@ -16,7 +16,7 @@ from remask.denoisers.native import Network, TensorMap
 from remask.denoisers.transformer import Attention, Block, GatedMLP, cast_rotary_tables
 from remask.errors import CheckpointError
 
-_REFUSED = {
+REFUSED: Mapping[str, Any] = {
     "hidden_act": "silu",
     "rope_scaling": None,
     "use_sliding_window": False,
@@ -41,7 +41,9 @@ class QwenConfig:
     tie_word_embeddings: bool = False
 
     @staticmethod
-    def read(config: Mapping[str, Any]) -> "QwenConfig":
+    def read(
+        config: Mapping[str, Any], *, refused: Mapping[str, Any] = REFUSED, family: str = "Qwen"
+    ) -> "QwenConfig":
         """Return the configuration, or raise naming the key that does not fit."""
         rotary = config.get("rope_parameters") or {}  # where newer files keep theta
         heads = config.get("num_attention_heads")
@@ -51,7 +53,7 @@ class QwenConfig:
             "num_key_value_heads": config.get("num_key_value_heads") or heads,
             "head_dim": config.get("head_dim") or _head_dim(config.get("hidden_size"), heads),
         }
-        known = read_fields(QwenConfig, {**config, **changed}, refused=_REFUSED, family="Qwen")
+        known = read_fields(QwenConfig, {**config, **changed}, refused=refused, family=family)
         return QwenConfig(**known).checked()
 
     def checked(self) -> "QwenConfig":
@@ -77,7 +79,10 @@ def _scaling(rotary: Mapping[str, Any]) -> str | None:
 
 
 class Qwen(Network):
-    """The network: Qwen2 has biases on q, k and v; Qwen3 norms the heads of q and k instead."""
+    """The network: Qwen2 has biases on q, k and v; Qwen3 norms the heads of q and k instead.
+
+    With neither it is Llama's.
+    """
 
     def __init__(self, config: QwenConfig, *, qkv_bias: bool, qk_norm: bool) -> None:
         c = self.config = config

@@ -1,21 +1,30 @@
 """The catalogue of published checkpoints against the networks that load them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from remask.denoisers import a2d, catalog, dream, llada, llada2, llada_moe
+from remask.denoisers import a2d, catalog, dream, illada, llada, llada2, llada_moe
 from remask.denoisers.load import num_bytes
 from remask.denoisers.native import Family
 
-# The shapes in the published config.json files.
+# The shapes in the published config.json files; those of iLLaDA stand on the card of its Base.
 CONFIGS: dict[str, tuple[Family, dict[str, Any]]] = {
     "LLaDA": (
         llada.FAMILY,
         {
             "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 32,
             "mlp_hidden_size": 12288, "vocab_size": 126464, "max_sequence_length": 4096,
+        },
+    ),
+    "iLLaDA": (
+        illada.FAMILY,
+        {
+            "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+            "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 155136,
+            "rope_theta": 1e4, "max_position_embeddings": 8192,
         },
     ),
     "Dream": (
@@ -117,3 +126,13 @@ def test_the_block_presets_of_llada_are_the_published_ones() -> None:
         assert preset.settings["block_length"] == block
         assert preset.settings["confidence_eos_eot_inf"] is suppressed
         assert preset.accuracy == accuracy
+
+
+@pytest.mark.parametrize("checkpoint", catalog.CHECKPOINTS, ids=lambda c: c.id)
+def test_every_checkpoint_stands_on_the_page_of_its_family(checkpoint: catalog.Checkpoint) -> None:
+    pages = Path(__file__).resolve().parents[3] / "docs" / "models"
+    page = (pages / f"{checkpoint.family.lower()}.md").read_text()
+    assert f"`{checkpoint.id}`" in page
+    assert f"`{checkpoint.architecture}`" in page
+    assert f"{checkpoint.num_parameters:,} parameters" in page
+    assert f"{checkpoint.context:,} tokens" in page
