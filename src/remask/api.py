@@ -1,6 +1,6 @@
 """The calls most people need: text in, values out.
 
-    model = remask.load("tiny")
+    model = remask.load("tiny")                            # or a hub id, with preset="GSM8K"
     answer = remask.sample(model, "Ben has 12 apples. Zoe has 5 more than Ben. How many has Zoe?")
     score = remask.score(model, prompt, answer)            # or the text of any answer
     decision = remask.solve(model, prompt)                 # resample until one is stable

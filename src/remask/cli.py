@@ -8,7 +8,7 @@ standard output, progress to standard error; under --json standard output holds 
 import json
 import math
 import sys
-from collections.abc import Callable
+import warnings
 from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
@@ -21,7 +21,7 @@ from remask.errors import InputError, RemaskError
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
-    from remask.values import Decision, Sample, Score
+    from remask.values import Sample, Score
 
 app = typer.Typer(
     name="remask",
@@ -54,10 +54,14 @@ def solve(
     kind: opt.Kind = None,
     threshold: opt.Threshold = None,
     budget: opt.Budget = 10,
+    preset: opt.Preset = "",
     temperature: opt.Temperature = None,
     steps: opt.Steps = None,
     length: opt.Length = None,
     block: opt.Block = None,
+    order: opt.Order = None,
+    reveal_threshold: opt.RevealThreshold = None,
+    edit_threshold: opt.EditThreshold = None,
     trips: opt.Trips = 4,
     rebuild_steps: opt.RebuildSteps = 16,
     mask_ratio: opt.MaskRatio = "0.9",
@@ -72,14 +76,15 @@ def solve(
     """Answer a prompt, resampling until an answer is stable."""
     opt.require_model(model)
     asked = opt.question(prompt, task, level, kind, seed)
-    from remask import api, paint
+    from remask import api, documents, paint
 
     settings = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
-    denoiser = _load(model, device, dtype)
+    denoiser = _load(model, device, dtype, preset)
     limit = _limit(denoiser, asked, threshold)
     sampler = opt.sampler(
-        denoiser, asked, temperature=temperature, steps=steps, length=length, block=block
-    )
+        denoiser, asked, preset=preset, temperature=temperature, steps=steps, length=length,
+        block=block, order=order, reveal_threshold=reveal_threshold, edit_threshold=edit_threshold,
+    )  # fmt: skip
     extract = api.reader(asked.kind).extract
 
     def watch(sample: "Sample", score: "Score") -> None:
@@ -97,9 +102,9 @@ def solve(
         paint.show_decision(decision, extract(decision.sample.text), graded)
         return
     _print_json(
-        {"model": model, "prompt": asked.prompt, **_decided(decision, limit, extract)}
-        | {**graded, "threshold": limit, "sampler": asdict(sampler), "seed": seed}
-        | {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
+        {"model": model, "prompt": asked.prompt, "preset": preset or None, "threshold": limit}
+        | {**documents.decided(decision, limit, extract), **graded, "sampler": asdict(sampler)}
+        | {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}, "seed": seed}
     )
 
 
@@ -114,6 +119,7 @@ def verify(
     level: opt.Level = "",
     kind: opt.Kind = None,
     threshold: opt.Threshold = None,
+    preset: opt.Preset = "",
     trips: opt.Trips = 4,
     rebuild_steps: opt.RebuildSteps = 16,
     mask_ratio: opt.MaskRatio = "0.9",
@@ -129,10 +135,10 @@ def verify(
     opt.require_model(model)
     asked = opt.question(prompt, task, level, kind, seed)
     text = opt.answer(answer, answer_text, answer_file)
-    from remask import api, paint
+    from remask import api, documents, paint
 
     settings = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
-    denoiser = _load(model, device, dtype)
+    denoiser = _load(model, device, dtype, preset)
     limit = _limit(denoiser, asked, threshold)
     scorer = api.consistency(
         denoiser, kind=asked.kind, settings=settings, metrics=metrics, seed=seed
@@ -147,8 +153,9 @@ def verify(
         paint.show_verdict(score, limit, spans, scorer.extract(text), graded)
         return
     _print_json(
-        {"model": model, "prompt": asked.prompt, **_scored(text, score, limit, scorer.extract)}
-        | {**graded, "threshold": limit, "forwards": score.forwards, "seed": seed}
+        {"model": model, "prompt": asked.prompt, "preset": preset or None}
+        | {**documents.scored(text, score, limit, scorer.extract), **graded}
+        | {"threshold": limit, "forwards": score.forwards, "seed": seed}
         | {"tokens": denoiser.tokenizer.pieces(tokens), "drift": score.drift}
         | {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
     )
@@ -162,6 +169,7 @@ def score(
     prompt_column: opt.PromptColumn = "prompt",
     answer_column: opt.AnswerColumn = "answer",
     kind: opt.Kind = None,
+    preset: opt.Preset = "",
     trips: opt.Trips = 4,
     rebuild_steps: opt.RebuildSteps = 16,
     mask_ratio: opt.MaskRatio = "0.9",
@@ -183,18 +191,19 @@ def score(
     """
     opt.require_model(model)
     from remask import jobs, paint
-    from remask.denoisers.load import choose_device, choose_dtype
+    from remask.denoisers.load import choose_devices, choose_dtype
 
-    precision = str(choose_dtype(dtype, choose_device(device))).removeprefix("torch.")
+    precision = str(choose_dtype(dtype, choose_devices(device)[0])).removeprefix("torch.")
     settings = jobs.ScoreSettings(
-        model=model, dtype=precision, kind=kind or "number", metrics=metrics, seed=seed,
+        model=model, dtype=precision, preset=preset, kind=kind or "number", metrics=metrics,
+        seed=seed,
         prompt_column=prompt_column, answer_column=answer_column,
         consistency=opt.consistency(
             mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature
         ),
     )  # fmt: skip
     job = jobs.prepare(source, out, settings)
-    denoiser = _load(model, device, dtype)
+    denoiser = _load(model, device, dtype, preset)
     with paint.Bar("scoring", len(job.table.rows), "rows") as bar:
         done = jobs.score_file(denoiser, job, batch=batch, progress=bar.advance_to)
     if as_json:
@@ -217,8 +226,14 @@ def collect(
     problems: opt.Problems = 32,
     samples: opt.Samples = 1,
     scored: opt.Scored = 1,
+    preset: opt.Preset = "",
     temperature: opt.Temperature = None,
     steps: opt.Steps = None,
+    length: opt.Length = None,
+    block: opt.Block = None,
+    order: opt.Order = None,
+    reveal_threshold: opt.RevealThreshold = None,
+    edit_threshold: opt.EditThreshold = None,
     trips: opt.Trips = 4,
     rebuild_steps: opt.RebuildSteps = 16,
     mask_ratio: opt.MaskRatio = "0.9",
@@ -241,10 +256,14 @@ def collect(
 
     asked = opt.question(None, task, level, None, 0)
     trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
-    denoiser = _load(model, device, dtype)
+    denoiser = _load(model, device, dtype, preset)
     settings = CollectSettings(
         task=task, level=level, split=split, problems=problems, samples=samples, scored=scored,
-        sampler=opt.sampler(denoiser, asked, temperature=temperature, steps=steps),
+        sampler=opt.sampler(
+            denoiser, asked, preset=preset, temperature=temperature, steps=steps, length=length,
+            block=block, order=order, reveal_threshold=reveal_threshold,
+            edit_threshold=edit_threshold,
+        ),
         consistency=trip, metrics=metrics, seed=seed,
         # A chunk is what a kill can cost: a CPU works minutes on what a GPU does in seconds.
         chunk=256 if denoiser.device.type == "cuda" else 8,
@@ -276,7 +295,7 @@ def train(
     ] = "",
     seed: Annotated[int, typer.Option(help="Seed of data, weights and noise.")] = 0,
     workers: Annotated[int, typer.Option(help="Processes that generate problems.")] = 1,
-    device: opt.Device = "auto",
+    device: opt.OneDevice = "auto",
     eval_every: Annotated[int, typer.Option(help="Updates between held-out accuracies.")] = 2_000,
     eval_problems: Annotated[int, typer.Option(help="Held-out problems per task, level.")] = 64,
     as_json: opt.JsonLines = False,
@@ -356,12 +375,17 @@ def examine(
         paint.show_examination(found)
 
 
-def _load(model: str, device: str, dtype: str) -> "Denoiser":
+def _load(model: str, device: str, dtype: str, preset: str) -> "Denoiser":
     from remask import paint
     from remask.denoisers.load import load
+    from remask.denoisers.presets import Unmet, official
 
-    with paint.waiting(f"loading {model}"):
-        return load(model, device=device, dtype=dtype)
+    note = official(model, preset).note if preset else ""
+    if note:
+        print(f"remask: {_written_out(note)}", file=sys.stderr)
+    with paint.waiting(f"loading {model}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", Unmet)  # it has just been told
+        return load(model, device=device, dtype=dtype, preset=preset)
 
 
 def _limit(denoiser: "Denoiser", asked: opt.Question, threshold: float | None) -> float:
@@ -370,40 +394,6 @@ def _limit(denoiser: "Denoiser", asked: opt.Question, threshold: float | None) -
     if not math.isfinite(threshold):
         raise opt.UsageError(f"--threshold {threshold} is not a finite number")
     return threshold
-
-
-def _scored(
-    text: str, score: "Score", limit: float, extract: Callable[[str], str | None]
-) -> dict[str, Any]:
-    """Return an answer with its score as JSON has it."""
-    from remask.paint import trusted
-
-    return {
-        "answer": text,
-        "extracted": extract(text),
-        "score": score.value,
-        "stderr": score.stderr,
-        "metrics": dict(score.by_metric),
-        "trusted": trusted(score, limit),
-        **({"error": score.reason} if score.value is None else {}),
-    }
-
-
-def _decided(
-    decision: "Decision", limit: float, extract: Callable[[str], str | None]
-) -> dict[str, Any]:
-    """Return a decision and its attempts as JSON has them."""
-    attempts = [
-        {"number": sample.number, **_scored(sample.text, score, limit, extract)}
-        | {"forwards": sample.forwards + score.forwards}
-        for sample, score in decision.attempts
-    ]
-    return _scored(decision.sample.text, decision.score, limit, extract) | {
-        "action": decision.action,
-        "reason": decision.reason,
-        "attempts": attempts,
-        "forwards": decision.forwards,
-    }
 
 
 def _print_json(value: Any) -> None:
@@ -434,10 +424,14 @@ def main() -> None:
 
 
 def _fail(sentence: str, code: int) -> None:
-    """Leave with one line on standard error; what a terminal might obey is written out."""
-    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence)
-    print(f"remask: {line}", file=sys.stderr)
+    """Leave with one line on standard error."""
+    print(f"remask: {_written_out(sentence)}", file=sys.stderr)
     sys.exit(code)
+
+
+def _written_out(sentence: str) -> str:
+    """Return the sentence with what a terminal might obey spelled."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remask.denoisers import catalog
-from remask.denoisers.catalog import Checkpoint
+from remask.denoisers import catalog, presets
+from remask.denoisers.catalog import Checkpoint, Published
 from remask.denoisers.load import (
     EMBEDDED,
     Shards,
@@ -74,8 +74,17 @@ def model(name: str) -> dict[str, Any]:
         raise SettingsError(
             f"model {name!r} is not in the catalogue; remask models lists the ids that are."
         )
-    presets = [asdict(preset) for preset in checkpoint.presets]
-    return {**_listed(checkpoint), "presets": presets}
+    shown = [_both_ways(checkpoint, published) for published in checkpoint.presets]
+    return {**_listed(checkpoint), "presets": shown}
+
+
+def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
+    """Return a preset under its authors' names, under ours, and what of it is unmet."""
+    found = presets.translate(checkpoint, published)
+    ours = asdict(found.preset)
+    # The threshold of the score and departures by task are no part of how others sample.
+    kept = {name: value for name, value in ours.items() if name not in ("threshold", "tasks")}
+    return {**asdict(published), "ours": kept, "unmet": dict(found.unmet)}
 
 
 def _listed(checkpoint: Checkpoint) -> dict[str, Any]:

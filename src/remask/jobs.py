@@ -30,6 +30,7 @@ class ScoreSettings:
 
     model: str
     dtype: str = "float32"
+    preset: str = ""  # decides how long the canvas of an answer is
     kind: str = "number"
     metrics: Literal["paper", "core"] = "paper"
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)

@@ -23,6 +23,9 @@ MetricSet = Literal["paper", "core"]
 MaskDesign = Literal["independent", "stratified"]
 AnswerKind = Literal["number", "choice", "code", "text", "wordmath", "countdown", "pycode"]
 SplitName = Literal["train", "validation", "test"]
+OrderName = Literal[
+    "low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy"
+]  # fmt: skip
 PrecisionName = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -34,7 +37,10 @@ def _option(help_line: str, *names: str, least: float | None = None) -> typer.mo
 Model = Annotated[
     str, _option("The model: tiny (the embedded one), a folder, or a hub id.", "--model", "-m")
 ]
-Device = Annotated[str, _option("auto, cpu, cuda or cuda:N.")]
+Device = Annotated[
+    str, _option("auto, cpu, cuda, cuda:N, several with commas (a replica each), or all.")
+]
+OneDevice = Annotated[str, _option("auto, cpu, cuda or cuda:N.", "--device")]
 Precision = Annotated[PrecisionName, _option("Number format; auto is bfloat16 on CUDA.", "--dtype")]
 Json = Annotated[bool, _option("Print JSON on standard output and nothing else.", "--json")]
 JsonLines = Annotated[bool, _option("Print JSON lines instead of sentences.", "--json")]
@@ -58,12 +64,28 @@ Kind = Annotated[
     _option("How to read the final result: number by default, or as --task does."),
 ]
 
+Preset = Annotated[
+    str,
+    _option("Sample as the model's authors did for this task; remask models ID lists the names."),
+]
 Temperature = Annotated[
     float | None, _option("Noise of sampling; the model's preset by default.", least=0)
 ]
 Steps = Annotated[int | None, _option("Sampling steps; the preset by default.", least=1)]
 Length = Annotated[int | None, _option("Tokens of the canvas; the preset by default.", least=1)]
 Block = Annotated[int | None, _option("Tokens written at a time; the preset by default.", least=1)]
+Order = Annotated[
+    OrderName | None, _option("Which predictions are revealed first; the preset by default.")
+]
+RevealThreshold = Annotated[
+    float | None,
+    _option("Reveal at once all predictions at least this probable; the preset by default."),
+]
+
+EditThreshold = Annotated[
+    float | None,
+    _option("Overwrite tokens where another is more probable than this (LLaDA2.1)."),
+]
 
 Trips = Annotated[int, _option("Round trips per answer.")]
 RebuildSteps = Annotated[int, _option("Denoising steps of a round trip.")]
@@ -198,27 +220,37 @@ def sampler(
     denoiser: "Denoiser",
     asked: Question,
     *,
+    preset: str,
     temperature: float | None,
     steps: int | None,
     length: int | None = None,
     block: int | None = None,
+    order: OrderName | None = None,
+    reveal_threshold: float | None = None,
+    edit_threshold: float | None = None,
 ) -> "SamplerSettings":
     """Return the sampler: the preset for what is asked, with the flags that were given.
 
+    A preset that was named decides on the canvas too, which a task's own length does otherwise.
     Where the preset writes the canvas in one block, or one token a step, another length keeps that.
     """
     from remask.sampling.sampler import SamplerSettings
     from remask.studies.collect import sampler_settings
 
-    if asked.task is not None and asked.problem is not None:
+    if asked.task is not None and asked.problem is not None and not preset:
         base = sampler_settings(denoiser, asked.task, asked.problem.level)
     else:
         base = SamplerSettings.of(denoiser.preset.for_task(asked.kind))
     size = length or base.length
+    told = {
+        "temperature": temperature, "order": order, "reveal_threshold": reveal_threshold,
+        "edit_threshold": edit_threshold,
+    }  # fmt: skip
+    given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
     return replace(
         base,
         length=size,
         block=block or (size if base.block == base.length else base.block),
         steps=steps or (size if base.steps == base.length else base.steps),
-        temperature=base.temperature if temperature is None else temperature,
+        **given,
     )

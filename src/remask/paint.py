@@ -261,10 +261,18 @@ def show_model(found: Mapping[str, Any]) -> None:
             show(console, f"\nfrom {source}")
         accuracy = "" if preset["accuracy"] is None else f"{preset['accuracy']:.1f} %"
         show(console, f"  {preset['task']:<36}{accuracy:>8}  {preset['prompt']}".rstrip())
-        given = (
-            f"{name}={value}" for name, value in preset["settings"].items() if value is not False
-        )
-        show(console, f"    {' '.join(given)}")
+        show(console, f"    theirs: {_listed(preset['settings'])}")
+        show(console, f"    ours:   {_listed(preset['ours'])}")
+        if preset["unmet"]:
+            show(console, f"    unmet:  {_listed(preset['unmet'])}")
+    if found["presets"]:
+        show(console, "\n--preset NAME asks for one; accuracies are their authors' own")
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    """Return settings as name=value, without those that are off."""
+    given = settings.items()
+    return " ".join(f"{n}={v}" for n, v in given if v is not False and v is not None)
 
 
 def show_estimate(found: Mapping[str, Any]) -> None:

@@ -41,6 +41,34 @@ def test_json_holds_the_decision_of_the_api(run: Run, fast: Fast, model: str) ->
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("edit", [0.9, 0.0])
+def test_editing_is_that_of_the_api(run: Run, fast: Fast, model: str, edit: float) -> None:
+    """A random model is never sure: at 0.9 one token a pass, 16, then 1 that edits nothing.
+
+    Verifying takes 2 x 2 forwards more. At 0 whatever it would rather write is written, so that it
+    reads its answer several times.
+    """
+    words = ("--edit-threshold", edit, "--reveal-threshold", "0.9", "--budget", "1", "--json")
+    found = json.loads(run("solve", PROMPT, *fast, *words).out)
+    denoiser = load(model)
+    sampler = replace(
+        SamplerSettings.of(denoiser.preset), reveal_threshold=0.9, edit_threshold=edit
+    )
+    decision = api.solve(
+        denoiser, PROMPT, settings=SHORT, metrics="core", budget=1, sampler=sampler
+    )
+    assert (found["answer"], found["forwards"]) == (decision.sample.text, decision.forwards)
+    assert found["sampler"]["edit_threshold"] == edit
+    assert (found["forwards"] == 17 + 4) == (edit == 0.9)
+
+
+def test_editing_without_a_threshold_to_reveal_by_is_refused(
+    fails: Callable[..., str], fast: Fast
+) -> None:
+    told = fails(1, "solve", PROMPT, *fast, "--edit-threshold", "0.9")
+    assert told == "editing needs a reveal_threshold; 0.95 is LLaDA2.1's."
+
+
 def test_attempts_answer_and_cost_are_shown(run: Run, fast: Fast) -> None:
     """Two attempts on a canvas of 16: 2 x 16 forwards to write, 2 x 2 x 2 to verify, 40 in all."""
     words = ("--temperature", "1", "--budget", "2", "--threshold", "1.1")
