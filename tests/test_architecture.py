@@ -16,19 +16,26 @@ ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 
 GROUND = {"errors", "values", "rng", "answers", "records"}
-ADAPTER = {"denoisers.base", "denoisers.tokenizer", "denoisers.transformer", "values", "errors"}
+ADAPTER = {
+    "denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.transformer", "values",
+    "errors",
+}  # fmt: skip
 FAMILY = ADAPTER | {"denoisers.config", "denoisers.native"}
 DENOISERS = {
-    "denoisers.base", "denoisers.tokenizer", "denoisers.transformer", "denoisers.config",
-    "denoisers.experts", "denoisers.native", "denoisers.qwen", "denoisers.llada",
-    "denoisers.dream", "denoisers.a2d", "denoisers.llada_moe", "denoisers.llada2",
-    "denoisers.wrap", "denoisers.load", "denoisers.save", "denoisers.catalog",
+    "denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.transformer",
+    "denoisers.config", "denoisers.experts", "denoisers.native", "denoisers.qwen",
+    "denoisers.llada", "denoisers.dream", "denoisers.a2d", "denoisers.llada_moe",
+    "denoisers.llada2", "denoisers.illada", "denoisers.wrap", "denoisers.replicas",
+    "denoisers.load", "denoisers.save", "denoisers.catalog", "denoisers.presets",
 }  # fmt: skip
 SCORER = {
     "sampling", "denoisers.base", "denoisers.tokenizer", "values", "answers", "errors", "rng",
 }  # fmt: skip
 ROOMS = {"decide", "tasks", "consistency", "baselines", "sampling"} | DENOISERS | GROUND
-TOP = {"api", "studies", "pretrain", "jobs", "demo", "doctor", "options", "paint", "testing"}
+TOP = {
+    "api", "studies", "pretrain", "jobs", "demo", "doctor", "options", "documents", "paint",
+    "testing",
+}  # fmt: skip
 
 ALLOWED: dict[str, set[str]] = {
     "cli": ROOMS | TOP | {"remask"},
@@ -36,7 +43,9 @@ ALLOWED: dict[str, set[str]] = {
     "demo": ROOMS | {"studies", "paint"},
     "jobs": ROOMS | {"api", "tables"},
     "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"},
-    "doctor": {"denoisers.catalog", "denoisers.load", "denoisers.tokenizer", "errors"},
+    "doctor": {"denoisers.catalog", "denoisers.presets", "denoisers.load"}
+    | {"denoisers.tokenizer", "errors"},
+    "documents": {"paint", "values"},
     "paint": {"denoisers.tokenizer", "values"},
     "tables": {"records", "errors"},
     "api": ROOMS - {"baselines"},
@@ -44,12 +53,15 @@ ALLOWED: dict[str, set[str]] = {
     "studies": ROOMS,
     "decide": {"values", "errors", "records", "sampling"},
     "tasks": {"errors", "answers", "records"},
-    "consistency": SCORER,
+    "consistency": SCORER | {"denoisers.replicas"},
     "baselines": SCORER,
-    "sampling": {"denoisers.base", "denoisers.tokenizer", "values", "rng", "errors"},
+    "sampling": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.replicas"}
+    | {"denoisers.wrap", "values", "rng", "errors"},
     "denoisers.load": (DENOISERS - {"denoisers.load", "denoisers.save", "denoisers.catalog"})
     | {"values", "errors"},
     "denoisers.catalog": {"errors"},
+    "denoisers.presets": {"denoisers.base", "denoisers.catalog", "errors"},
+    "denoisers.replicas": {"denoisers.base", "denoisers.wrap"},
     "denoisers.config": {"errors"},
     "denoisers.save": {"errors"},
     "denoisers.wrap": ADAPTER,
@@ -58,14 +70,16 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.qwen": FAMILY,
     "denoisers.dream": FAMILY | {"denoisers.qwen"},
     "denoisers.a2d": FAMILY | {"denoisers.qwen"},
+    "denoisers.illada": FAMILY | {"denoisers.qwen"},
     "denoisers.llada_moe": FAMILY | {"denoisers.experts"},
     "denoisers.llada2": FAMILY | {"denoisers.experts"},
     "denoisers.experts": {"values", "errors"},
     "denoisers.transformer": {"values", "errors"},
-    "denoisers.base": {"denoisers.tokenizer", "values", "errors"},
+    "denoisers.base": {"denoisers.past", "denoisers.tokenizer", "values", "errors"},
+    "denoisers.past": {"values", "errors"},
     "denoisers.tokenizer": {"errors"},
-    "testing": {"denoisers.base", "denoisers.tokenizer", "denoisers.llada", "denoisers.save"}
-    | {"sampling", "values", "rng", "errors"},
+    "testing": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.llada"}
+    | {"denoisers.save", "sampling", "values", "rng", "errors"},
     "records": {"errors"},
     "answers": {"errors"},
     "values": {"errors"},

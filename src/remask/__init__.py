@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from remask.baselines.agreement import SelfConsistency
     from remask.baselines.confidence import ModelConfidence
+    from remask.baselines.editor import EditorAgreement
     from remask.baselines.judge import SelfEvaluation
     from remask.consistency.cycle import ConsistencySettings
     from remask.consistency.estimator import Consistency
@@ -43,6 +44,7 @@ _HOMES = {
     "Consistency": "consistency.estimator",
     "ConsistencySettings": "consistency.cycle",
     "SamplerSettings": "sampling.sampler",
+    "EditorAgreement": "baselines.editor",
     "ModelConfidence": "baselines.confidence",
     "SelfConsistency": "baselines.agreement",
     "SelfEvaluation": "baselines.judge",
@@ -60,6 +62,7 @@ __all__ = [
     "Consistency",
     "ConsistencySettings",
     "Decision",
+    "EditorAgreement",
     "ModelConfidence",
     "RemaskError",
     "Sample",

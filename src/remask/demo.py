@@ -27,6 +27,7 @@ from remask.consistency.estimator import Consistency
 from remask.consistency.semantic import sentence_encoder
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import EMBEDDED, load
+from remask.denoisers.past import Past
 from remask.denoisers.wrap import Counted
 from remask.errors import SettingsError
 from remask.sampling.sampler import SamplerSettings
@@ -97,9 +98,9 @@ class Watched(Counted):
 
     tick: Callable[[int], None] = lambda forwards: None
 
-    def hidden(self, canvas: Canvas) -> Tensor:
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         """Pass on, then tell."""
-        states = super().hidden(canvas)
+        states = super().hidden(canvas, past)
         self.tick(self.counts[-1])
         return states
 

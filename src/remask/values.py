@@ -17,11 +17,12 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Canvas:
-    """Rows of prompt + canvas, padded on the right."""
+    """Rows of prompt + canvas, or some columns of them, padded on the right."""
 
     tokens: Tensor  # (B, L) int64
     canvas: Tensor  # (B, L) bool: may be masked and rewritten; never the prompt, never padding
     attend: Tensor | None  # (B, L) bool: not padding; None where no row is padded
+    places: Tensor | None = None  # (B, L) `offsets`, which columns cut from a row cannot show
 
     @staticmethod
     def of(
@@ -47,6 +48,8 @@ class Canvas:
     @property
     def offsets(self) -> Tensor:
         """Place of every position inside its row's canvas, (B, L); negative in the prompt."""
+        if self.places is not None:
+            return self.places
         place = torch.arange(self.tokens.shape[1], device=self.tokens.device)
         return place - self.canvas.int().argmax(1, keepdim=True)
 

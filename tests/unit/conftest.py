@@ -12,6 +12,7 @@ from torch import Tensor
 from remask.denoisers.base import Preset
 from remask.denoisers.llada import LLaDA, LLaDAConfig
 from remask.denoisers.native import NativeDenoiser
+from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas, Sample
@@ -28,7 +29,7 @@ Script = Callable[[Canvas], Tensor]  # -> logits (B, L, V)
 class Scripted(ScriptedDenoiser):
     """A scripted denoiser whose script is shown the whole canvas: it knows where prompts end."""
 
-    def hidden(self, canvas: Canvas) -> Tensor:
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         return self.script(canvas)  # type: ignore[arg-type]
 
 

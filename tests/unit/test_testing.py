@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,15 @@ import torch
 
 from remask.baselines.confidence import ModelConfidence
 from remask.denoisers.load import load
+from remask.denoisers.past import Past
 from remask.sampling.sampler import SamplerSettings, sample
-from remask.testing import ScriptedDenoiser, check_scorer, tiny_tokenizer, write_checkpoint
+from remask.testing import (
+    ScriptedDenoiser,
+    check_denoiser,
+    check_scorer,
+    tiny_tokenizer,
+    write_checkpoint,
+)
 from remask.values import Canvas, Sample, Score
 
 TOKENIZER = tiny_tokenizer()
@@ -120,6 +127,100 @@ def test_a_script_never_sees_padding() -> None:
     hidden = ScriptedDenoiser(script=script).hidden(canvas)
     assert seen == [[[10, 11, 1, 1]], [[12, 1]]]
     assert hidden[:, :, 0].tolist() == [[1.0] * 4, [1.0, 1.0, 0.0, 0.0]]
+
+
+def test_a_script_never_sees_a_later_block() -> None:
+    """Blocks of 2, a row of 3 and one of 2: each is read up to the end of every block."""
+    seen = []
+
+    def script(tokens: torch.Tensor) -> torch.Tensor:
+        seen.append(tokens[0].tolist())
+        return tokens[..., None].float().expand(-1, -1, 262)
+
+    denoiser = ScriptedDenoiser(script=script, block_size=2)
+    canvas = Canvas.of([[10, 11], [12]], [[13], [14]], 0, torch.device("cpu"))
+    hidden = denoiser.hidden(canvas)
+    assert seen == [[10, 11], [10, 11, 13], [12, 14]]
+    assert hidden[:, :, 0].tolist() == [[10.0, 11.0, 13.0], [12.0, 14.0, 0.0]]
+    seen.clear()
+    first = Canvas(tokens=canvas.tokens[:, :2], canvas=canvas.canvas[:, :2], attend=None)
+    last = Canvas.of([[], []], [[13], []], 0, torch.device("cpu"))
+    behind = denoiser.hidden(last, denoiser.remember(first))
+    assert seen == [[10, 11], [10, 11, 13], [12, 14]]
+    assert behind[:, :, 0].tolist() == [[13.0], [0.0]]
+
+
+def neighbourly(tokens: torch.Tensor) -> torch.Tensor:
+    """Token t at place i adds t / (1 + distance) to one logit of every place."""
+    places = torch.arange(tokens.shape[1])
+    near = 1.0 / (1.0 + (places[:, None] - places).abs())
+    return torch.sin((tokens.float() @ near / 100.0)[:, :, None] * torch.arange(1.0, 263.0))
+
+
+class Forgetful(ScriptedDenoiser):
+    """Does not look back."""
+
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
+        return super().hidden(canvas)
+
+
+class Prescient(ScriptedDenoiser):
+    """Sees later blocks where nobody stops it."""
+
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
+        return (
+            super().hidden(canvas, past)
+            if past
+            else ScriptedDenoiser(script=self.script).hidden(canvas)
+        )
+
+
+class Unsettled(ScriptedDenoiser):
+    """Keeps what it was told first: another block is added as if there were none."""
+
+    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
+        kept = super().remember(canvas, past)
+        return kept if past is None else replace(kept, lengths=past.lengths)
+
+
+class Clinging(ScriptedDenoiser):
+    """Rows that leave take the past of the first one with them."""
+
+    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
+        kept = super().remember(canvas, past)
+        return FirstOnly(layers=kept.layers, lengths=kept.lengths, columns=kept.columns)
+
+
+class FirstOnly(Past):
+    def rows(self, indices: torch.Tensor) -> Past:
+        return super().rows(torch.zeros_like(indices))
+
+
+class Noisy(ScriptedDenoiser):
+    """Reads doubled rows as ordinary ones, behind a noisy past."""
+
+    def doubled(self, canvas: Canvas, clean: torch.Tensor) -> torch.Tensor:
+        return self.hidden(canvas)
+
+
+@pytest.mark.parametrize("size", [3, 4, 8])
+def test_a_block_causal_script_keeps_the_contract(size: int) -> None:
+    check_denoiser(ScriptedDenoiser(script=neighbourly, block_size=size))
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (Forgetful, "a past moves logits"),
+        (Prescient, "later blocks move logits"),
+        (Unsettled, "a past kept block by block moves logits"),
+        (Clinging, "leaving a batch moves logits"),
+        (Noisy, "doubling a row moves logits"),
+    ],
+)
+def test_a_broken_past_is_caught_and_named(kind: type[ScriptedDenoiser], told: str) -> None:
+    with pytest.raises(AssertionError, match=f"^scripted: {told}"):
+        check_denoiser(kind(script=neighbourly, block_size=4))
 
 
 def test_embeddings_of_a_scripted_denoiser_tell_tokens_apart() -> None:

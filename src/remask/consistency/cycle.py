@@ -5,7 +5,8 @@ Answers and trips are flattened into one batch of rows; a row's masks and noise 
 
 A block-causal model is rebuilt block by block, from left to right, as it writes: what it sees on
 the left is what was rebuilt there. Its scores do not compare with those of models that see both
-ways.
+ways. `RoundTrips.forwards` then counts, beside the steps, the passes that keep what was rebuilt as
+the past of what follows (see `sampling.blocks`).
 """
 
 from collections.abc import Sequence
@@ -19,10 +20,12 @@ from torch import Tensor
 from remask import rng
 from remask.consistency import perturb
 from remask.denoisers.base import Denoiser
+from remask.denoisers.replicas import spread
 from remask.errors import SettingsError
+from remask.sampling.blocks import Part, Walk, block_numbers, whole_length
 from remask.sampling.loop import Denoised, denoise
 from remask.sampling.reveal import linear_counts
-from remask.sampling.sampler import batches, block_numbers, check_length
+from remask.sampling.sampler import batches, check_length
 from remask.values import Canvas, RoundTrips, Sample
 
 
@@ -71,12 +74,16 @@ def round_trips(
 ) -> list[RoundTrips]:
     """Return every sample's round trips."""
     for sample in samples:
-        check_length(denoiser, len(sample.prompt), len(sample.canvas))
+        num_prompt, num_canvas = len(sample.prompt), len(sample.canvas)
+        check_length(denoiser, num_prompt, whole_length(denoiser, num_prompt, num_canvas))
     jobs = [(sample, trip) for sample in samples for trip in range(settings.trips)]
     done: list[_Trip | None] = [None] * len(jobs)
     lengths = [len(sample.prompt) + len(sample.canvas) for sample, _ in jobs]
-    for batch in batches(lengths, denoiser.device):
-        trips = _travel(denoiser, [jobs[i] for i in batch], settings, seed)
+
+    def travel(replica: Denoiser, batch: list[int]) -> list[_Trip]:
+        return _travel(replica, [jobs[i] for i in batch], settings, seed)
+
+    for batch, trips in spread(denoiser, batches(lengths, denoiser.device), travel):
         for i, trip in zip(batch, trips, strict=True):
             done[i] = trip
     trips = [trip for trip in done if trip is not None]
@@ -94,7 +101,7 @@ def _travel(
     samples = [sample for sample, _ in jobs]
     canvas = Canvas.of(
         [s.prompt for s in samples],
-        [s.canvas for s in samples],
+        [_whole_canvas(denoiser, s) for s in samples],
         denoiser.tokenizer.pad_id,
         denoiser.device,
     )
@@ -110,6 +117,12 @@ def _travel(
     return _to_cpu(samples, masked, done, displacement)
 
 
+def _whole_canvas(denoiser: Denoiser, sample: Sample) -> tuple[int, ...]:
+    """Return the canvas, its tail long enough to fill the last block of the row."""
+    length = whole_length(denoiser, len(sample.prompt), len(sample.canvas))
+    return (*sample.canvas, *[denoiser.tokenizer.eos_id] * (length - len(sample.canvas)))
+
+
 def _rebuild(
     denoiser: Denoiser,
     canvas: Canvas,
@@ -122,31 +135,41 @@ def _rebuild(
     """Fill what is masked: all at once, or block by block where the model sees no further."""
     fill = partial(
         denoise, denoiser, counts=linear_counts, steps=settings.rebuild_steps,
-        temperature=settings.rebuild_temperature, watch=watch, truth=truth,
+        temperature=settings.rebuild_temperature,
     )  # fmt: skip
     if denoiser.block_size is None:
-        return fill(canvas, keys=keys)
+        return fill(canvas, keys=keys, watch=watch, truth=truth)
     numbers = block_numbers(canvas, denoiser.block_size, denoiser.block_size)
+    walk = Walk(denoiser, canvas, numbers)
     parts = []
-    for block in range(int(numbers.max()) + 1):
-        here = numbers == block  # (B, L)
-        parts.append(fill(canvas, within=here, keys=rng.mix(keys, block)))
-        canvas = replace(canvas, tokens=parts[-1].tokens)
-    return _joined(parts)
+    for part in walk:
+        done = fill(
+            part.canvas, keys=rng.mix(keys, part.number), within=part.within, past=part.past,
+            watch=part.of(watch), truth=part.of(truth),
+        )  # fmt: skip
+        part.put(walk.tokens, done.tokens)
+        parts.append((part, done))
+    return _joined(walk, parts)
 
 
-def _joined(parts: Sequence[Denoised]) -> Denoised:
+def _joined(walk: Walk, parts: Sequence[tuple[Part, Denoised]]) -> Denoised:
     """Return the blocks of one rebuild as one; a position belongs to one of them."""
-    watched = torch.stack([part.watched for part in parts])  # (blocks, B)
-    seen = torch.stack([part.confidence for part in parts]) * watched
+    watched = torch.stack([done.watched for _, done in parts])  # (blocks, B)
+    seen = torch.stack([done.confidence for _, done in parts]) * watched
+    probs, logp = (torch.full(walk.tokens.shape, x, device=watched.device) for x in (1.0, 0.0))
+    steps = torch.full_like(walk.tokens, -1)
+    for part, done in parts:
+        part.put(probs, done.probs)
+        part.put(steps, done.steps)
+        part.put(logp, done.logp)
     return Denoised(
-        tokens=parts[-1].tokens,
-        probs=torch.stack([part.probs for part in parts]).prod(0),
-        steps=torch.stack([part.steps for part in parts]).amax(0),
+        tokens=walk.tokens,
+        probs=probs,
+        steps=steps,
         confidence=seen.sum(0) / watched.sum(0).clamp(min=1),
         watched=watched.sum(0),
-        logp=torch.stack([part.logp for part in parts]).sum(0),
-        forwards=torch.stack([part.forwards for part in parts]).sum(0),
+        logp=logp,
+        forwards=walk.forwards + torch.stack([done.forwards for _, done in parts]).sum(0),
     )
 
 

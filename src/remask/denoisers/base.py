@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import SettingsError
 from remask.values import Canvas
@@ -37,6 +38,9 @@ class Preset:
     reveal_threshold: float | None = None
     top_p: float | None = None
     top_k: int | None = None
+    edit_threshold: float | None = None  # LLaDA2.1: see `sampling.editing.EditSettings`
+    post_steps: int = 16
+    suppress_eos: bool = False
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # departures by task
 
     def for_task(self, task: str) -> "Preset":
@@ -75,8 +79,11 @@ class Preset:
     def _check(self) -> "Preset":
         self._require(_is_count, "a whole number above 0", "steps", "length", "block", "top_k")
         self._require(_is_number, "a number", "temperature", "threshold", "order_temperature")
-        self._require(_is_number, "a number", "top_p", "reveal_threshold")
-        self._require(lambda value: isinstance(value, bool), "true or false", "ends_last")
+        self._require(_is_number, "a number", "top_p", "reveal_threshold", "edit_threshold")
+        self._require(lambda v: v == 0 or _is_count(v), "a whole number from 0 up", "post_steps")
+        self._require(
+            lambda value: isinstance(value, bool), "true or false", "ends_last", "suppress_eos"
+        )
         self._require(lambda value: isinstance(value, str), "the name of an order", "order")
         return self
 
@@ -143,8 +150,28 @@ class Denoiser(Protocol):
         """
         ...
 
-    def hidden(self, canvas: Canvas) -> Tensor:
-        """Return what the head needs to predict every position, (B, L, H)."""
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+        """Return what the head needs to predict every position, (B, L, H).
+
+        With a past, which only block-causal models have, `canvas` holds the columns behind it.
+        """
+        ...
+
+    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
+        """Return the past with the columns of `canvas`, which follow it, added; one forward pass.
+
+        They are whole blocks, or go to the end of the row, and will not change any more: `past`
+        itself must not be used again. Without one `canvas` begins with the row; without columns
+        no pass is needed. Models that see every position at once refuse.
+        """
+        ...
+
+    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        """Return what `hidden` would of each block behind blocks of `clean` (B, L), (B, L, H).
+
+        All blocks are computed in one forward pass, twice as long as the row. Models that see
+        every position at once refuse.
+        """
         ...
 
     def head(self, rows: Tensor) -> Tensor:

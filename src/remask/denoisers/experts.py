@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 # Public in newer versions of torch, under its private name since 2.8.
 _GROUPED_MM = getattr(F, "grouped_mm", getattr(torch, "_grouped_mm", None))
+_ALIGNED = 8  # bfloat16 numbers: the kernel wants rows of whole 16 bytes
 
 
 class Experts(nn.Module):
@@ -33,11 +34,11 @@ class Experts(nn.Module):
         # A token's terms are added in the order of its experts, as a loop over experts would.
         chosen, ranks = chosen.sort(-1)
         weights = weights.gather(-1, ranks)
-        outputs = self.visit(rows, chosen)  # (T, k, width)
-        return weighted_sum(outputs, weights).to(x.dtype).view(x.shape)
+        outputs, places = self.visit(rows, chosen)
+        return weighted_sum(outputs, places, weights).to(x.dtype).view(x.shape)
 
-    def visit(self, rows: Tensor, chosen: Tensor) -> Tensor:
-        """Return what each chosen expert makes of its token, (T, k, width)."""
+    def visit(self, rows: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the chosen experts make of their tokens, (T k, width), and where: (T, k)."""
         experts, order = chosen.flatten().sort(stable=True)  # (T k,)
         # bincount would read the largest expert back to the host; a search does not.
         numbers = torch.arange(len(self.down), device=rows.device)
@@ -47,8 +48,7 @@ class Experts(nn.Module):
         outputs = grouped_linear(F.silu(gate) * up, self.down, ends)  # (T k, width)
         places = torch.arange(len(order), device=rows.device)
         back = torch.empty_like(order).scatter_(0, order, places)
-        # A gather, not a scatter: compiled, it becomes part of the sum that follows.
-        return outputs[back.view(chosen.shape)]
+        return outputs, back.view(chosen.shape)
 
 
 def grouped_linear(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
@@ -58,23 +58,32 @@ def grouped_linear(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
     """
     if _GROUPED_MM is not None and _suits_grouped_mm(x):
         out: Tensor = _GROUPED_MM(x, weight.transpose(1, 2), offs=ends)
-        return out
+    else:
+        out = _slice_by_slice(x, weight, ends)
+    return out
+
+
+# No two batches are cut alike: each would be compiled anew.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _slice_by_slice(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
     slices = zip(x.tensor_split(ends[:-1].tolist()), weight, strict=True)
     return torch.cat([F.linear(part, matrix) for part, matrix in slices])
 
 
 def _suits_grouped_mm(x: Tensor) -> bool:
-    """Return whether one kernel serves all experts: bfloat16 on Hopper or later."""
-    if not x.is_cuda or x.dtype != torch.bfloat16:
+    """Return whether one kernel serves all experts: bfloat16 on Hopper or later, rows aligned."""
+    if not x.is_cuda or x.dtype != torch.bfloat16 or x.shape[-1] % _ALIGNED:
         return False
     hopper = 9  # the device's properties are read once and compiled in: no graph is broken here
     return int(torch.cuda.get_device_properties(x.device).major) >= hopper
 
 
-def weighted_sum(outputs: Tensor, weights: Tensor) -> Tensor:
-    """Return sum_j weights[:, j] outputs[:, j], (T, width), rounded after every term."""
-    terms = outputs * weights[..., None]  # (T, k, width), in the wider dtype of the two
-    total = terms[:, 0]
-    for j in range(1, terms.shape[1]):
-        total = total + terms[:, j]
+def weighted_sum(outputs: Tensor, places: Tensor, weights: Tensor) -> Tensor:
+    """Return sum_j weights[:, j] outputs[places[:, j]], (T, width), rounded after every term.
+
+    Term by term: a tensor of all of them, (T, k, width), would be written only to be read once.
+    """
+    total = outputs[places[:, 0]] * weights[:, :1]  # in the wider dtype of the two
+    for j in range(1, places.shape[1]):
+        total = total + outputs[places[:, j]] * weights[:, j : j + 1]
     return total

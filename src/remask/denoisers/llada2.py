@@ -107,19 +107,32 @@ class Router(nn.Module):
 
     def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return float32 weights and chosen experts, each (T, k)."""
-        scores = F.linear(rows.float(), self.weight.float()).sigmoid()  # (T, E)
+        scores = self.score(rows).sigmoid()  # (T, E)
         chosen = self.choose(scores + self.expert_bias)
         weights = scores.gather(-1, chosen)
         shares = weights / (weights.sum(-1, keepdim=True) + 1e-20)
         return shares * self.config.routed_scaling_factor, chosen
 
+    def score(self, rows: Tensor) -> Tensor:
+        """Return float32 logits (T, E)."""
+        if rows.is_cuda and rows.dtype == torch.bfloat16 and not torch.is_grad_enabled():
+            # Products of bfloat16 are exact in float32: only the order of the sum is another.
+            return torch.mm(rows, self.weight.T, out_dtype=torch.float32)
+        return F.linear(rows.float(), self.weight.float())
+
     def choose(self, scores: Tensor) -> Tensor:
         """Return the best k of scores (T, E) within the best groups, (T, k)."""
         groups = scores.view(len(scores), self.config.n_group, -1)  # (T, groups, E / groups)
-        strengths = groups.topk(2).values.sum(-1)  # a group is as good as its two best
-        best = strengths.topk(self.config.topk_group).indices
-        kept = torch.zeros_like(strengths, dtype=torch.bool).scatter_(-1, best, True)
-        in_reach = groups.masked_fill(~kept[..., None], -torch.inf).flatten(1)
+        # Comparisons, not topk: compiled, they become part of one kernel. Ties go to the first.
+        first, place = groups.max(-1, keepdim=True)
+        taken = torch.arange(groups.shape[-1], device=groups.device) == place
+        second = groups.masked_fill(taken, -torch.inf).amax(-1, keepdim=True)
+        strengths = first + second  # (T, groups, 1): a group is as good as its two best
+        numbers = torch.arange(groups.shape[1], device=groups.device)
+        tied = (strengths.mT == strengths) & (numbers < numbers[:, None])
+        ahead = (strengths.mT > strengths) | tied  # (T, groups, groups)
+        kept = ahead.sum(-1, keepdim=True) < self.config.topk_group
+        in_reach = groups.masked_fill(~kept, -torch.inf).flatten(1)
         return in_reach.topk(self.config.num_experts_per_tok).indices
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
@@ -162,12 +175,6 @@ class LLaDA2(Network):
         """Return the tables of the rotated part of a head, in the dtype of the network."""
         c = self.config
         return cast_rotary_tables(length, c.rotated, c.rope_theta, self.embedding.weight)
-
-    def visible(self, length: int, attend: Tensor | None) -> Tensor:
-        """Return who sees whom, (1 or B, 1, L, L): no block sees a later one."""
-        blocks = torch.arange(length, device=self.embedding.weight.device) // self.block_size
-        seen = (blocks[:, None] >= blocks)[None, None]  # (1, 1, L, L)
-        return seen if attend is None else seen & attend[:, None, None, :]
 
 
 def _block(c: LLaDA2Config, layer: int) -> Block:

@@ -7,15 +7,17 @@ blocks, and a `Family` that names its architecture, its tensors and its chat tem
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remask.denoisers.base import Preset
+from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.transformer import RMSNorm
+from remask.denoisers.transformer import Attention, Kept, RMSNorm
+from remask.errors import DenoiserError
 from remask.values import Canvas
 
 # Each parameter of a network with the hub tensors, and their rows, that are stacked into it.
@@ -50,18 +52,88 @@ class Network(nn.Module, ABC):
 
     def visible(self, length: int, attend: Tensor | None) -> Tensor | None:
         """Return who sees whom, broadcast to (B, heads, L, L); None: everybody sees everybody."""
-        return None if attend is None else attend[:, None, None, :]
+        real = None if attend is None else attend[:, None, None, :]
+        if self.block_size is None:
+            return real
+        blocks = torch.arange(length, device=self.embedding.weight.device) // self.block_size
+        seen = (blocks[:, None] >= blocks)[None, None]  # (1, 1, L, L): none sees a later one
+        return seen if real is None else seen & real
 
     def forward(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
         """Return the normed last hidden states, (B, L, width); row i predicts token i."""
         length = tokens.shape[1]
-        cos, sin = self.rotary(length)
-        seen = self.visible(length, attend)
+        return self._through(tokens, *self.rotary(length), self.visible(length, attend))
+
+    def _through(self, tokens: Tensor, cos: Tensor, sin: Tensor, seen: Tensor | None) -> Tensor:
         x = self.embedding(tokens)  # (B, L, width)
         for block in self.blocks:
             x = block(x, cos, sin, seen)
         out: Tensor = self.norm(x)
         return out
+
+    def after(self, past: Past, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
+        """Return what `forward` would of the columns behind `past`, (B, L, width).
+
+        Their keys and values are left in its room.
+        """
+        size, length = self._size(), tokens.shape[1]
+        past = past.with_room(length)
+        places = past.places(length)  # (B, L)
+        cos, sin = (table[places] for table in self.rotary(past.room))  # (B, L, 1, rotated / 2)
+        seen = _seen_behind(past, places, attend, size)
+        x = self.embedding(tokens)
+        for block, heads in zip(self.blocks, past.layers, strict=True):
+            # Several blocks are a prompt, whose width comes once: not worth a compilation.
+            run = block if length <= size else block.forward
+            x = run(x, cos, sin, seen, Kept(heads, places))
+        out: Tensor = self.norm(x)
+        return out
+
+    def remember(self, past: Past | None, tokens: Tensor, attend: Tensor | None) -> Past:
+        """Return the past with these columns added; without one they are the first."""
+        size, num = self._size(), tokens.shape[1]
+        past = self._blank(len(tokens)) if past is None else past
+        past = past.with_room(num + size)  # the next block shall find its room, step by step
+        if num > 0:
+            self.after(past, tokens, attend)
+        return past.extended(num, attend)
+
+    def doubled(self, noisy: Tensor, clean: Tensor, attend: Tensor | None) -> Tensor:
+        """Return the states of `noisy`, each block behind earlier ones of `clean`, (B, L, width).
+
+        Both stand in one row, at the same positions: noisy blocks see themselves and earlier clean
+        ones, clean blocks the clean ones up to their own.
+        """
+        length = noisy.shape[1]
+        blocks = torch.arange(length, device=noisy.device) // self._size()
+        own, earlier = blocks[:, None] == blocks, blocks[:, None] > blocks  # (L, L)
+        above = torch.cat((own, earlier), 1)
+        below = torch.cat((torch.zeros_like(own), own | earlier), 1)
+        seen = torch.cat((above, below))[None, None]  # (1, 1, 2 L, 2 L)
+        if attend is not None:
+            seen = seen & torch.cat((attend, attend), 1)[:, None, None, :]
+        cos, sin = (torch.cat((table, table)) for table in self.rotary(length))
+        return self._through(torch.cat((noisy, clean), 1), cos, sin, seen)[:, :length]
+
+    def _blank(self, num_rows: int) -> Past:
+        """Return a past that holds nothing."""
+        layers = [cast(Attention, block.attention) for block in self.blocks]
+        like = self.embedding.weight
+        return Past(
+            layers=tuple(
+                like.new_zeros(num_rows, 0, 2 * a.num_kv_heads, a.head_dim) for a in layers
+            ),
+            lengths=torch.zeros(num_rows, dtype=torch.long, device=like.device),
+            columns=0,
+        )
+
+    def _size(self) -> int:
+        if self.block_size is None:
+            raise DenoiserError(
+                "a model that sees every position at once has no past and no blocks of its own; "
+                "call hidden(canvas) alone."
+            )
+        return self.block_size
 
     def project(self, rows: Tensor) -> Tensor:
         """Return logits (..., V) of hidden rows (..., width)."""
@@ -116,10 +188,22 @@ class NativeDenoiser:
         return self.model.block_size
 
     @torch.no_grad()
-    def hidden(self, canvas: Canvas) -> Tensor:
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         """Return normed hidden states, (B, L, width)."""
+        if past is not None:
+            return self.model.after(past, canvas.tokens, canvas.attend)
         out: Tensor = self.model(canvas.tokens, canvas.attend)
         return out
+
+    @torch.no_grad()
+    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
+        """Return the past with the columns of `canvas` added."""
+        return self.model.remember(past, canvas.tokens, canvas.attend)
+
+    @torch.no_grad()
+    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        """Return the states of every block behind blocks of `clean`, (B, L, width)."""
+        return self.model.doubled(canvas.tokens, clean, canvas.attend)
 
     @torch.no_grad()
     def head(self, rows: Tensor) -> Tensor:
@@ -131,6 +215,20 @@ class NativeDenoiser:
         """Return input embeddings, (..., width) float32."""
         out: Tensor = self.model.embedding(tokens)
         return out.float()
+
+
+def _seen_behind(past: Past, places: Tensor, attend: Tensor | None, size: int) -> Tensor:
+    """Return which columns, past or present, are seen from `places` (B, L): (B, 1, L or 1, room).
+
+    One block sees all of it, so its columns share a row. The first column is always seen: a row of
+    padding alone would give NaN, which spreads from unseen values too.
+    """
+    num = places.shape[1]
+    ends = past.lengths + (num if attend is None else attend.sum(1))  # (B,)
+    columns = torch.arange(past.room, device=places.device)
+    asking = places if num > size else places[:, :1]
+    seen = columns // size <= asking[..., None] // size  # (B, L or 1, room)
+    return (seen & (columns < ends.clamp(min=1)[:, None, None]))[:, None]
 
 
 def stacked(network: Network, tensor_map: TensorMap) -> dict[str, Tensor]:

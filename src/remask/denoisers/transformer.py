@@ -5,6 +5,8 @@ Norms are computed in float32 and cast back. The rotary embedding is computed in
 tables: LLaDA keeps them in float32, the families that descend from Qwen cast them to the model's.
 """
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -47,8 +49,9 @@ def cast_rotary_tables(
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Return x (B, L, heads, head_dim) with its two halves rotated; cos and sin (L, 1, half).
+    """Return x (B, L, heads, head_dim) with its two halves rotated.
 
+    cos and sin are (L, 1, half), or (B, L, 1, half) where rows begin at different positions.
     Tables narrower than the head rotate its first dimensions only.
     """
     rotated = 2 * cos.shape[-1]
@@ -75,6 +78,13 @@ class HeadNorm(nn.Module):
         """Return qk, (B, L, q | k, head_dim), normed."""
         q, k = qk.tensor_split([self.num_heads], dim=2)
         return torch.cat((self.q(q), self.k(k)), 2)
+
+
+class Kept(NamedTuple):
+    """One layer's keys and values, with room for those of the columns that are computed now."""
+
+    heads: Tensor  # (B, room, k | v heads, head_dim)
+    places: Tensor  # (B, L) where the columns belong
 
 
 class Attention(nn.Module):
@@ -111,22 +121,48 @@ class Attention(nn.Module):
         )
         self.out = nn.Linear(num_heads * self.head_dim, width, bias=False)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None) -> Tensor:
-        """Return (B, L, width); attend is bool, broadcast to (B, heads, L, L), or None."""
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None, kept: Kept | None = None
+    ) -> Tensor:
+        """Return (B, L, width); attend is bool, broadcast to (B, heads, L, L), or None.
+
+        With keys and values `kept` from earlier columns, it is (B, 1, L or 1, room).
+        """
         batch, length, _ = x.shape
         heads = self.qkv(x).view(batch, length, -1, self.head_dim)  # (B, L, q | k | v, head_dim)
         turning = self.num_heads + self.num_kv_heads
         qk, v = self.qk_norm(heads[:, :, :turning]), heads[:, :, turning:]
         q, k = rotate(qk, cos, sin).tensor_split([self.num_heads], dim=2)
-        mixed = F.scaled_dot_product_attention(
-            q.transpose(1, 2),
-            k.transpose(1, 2),
-            v.transpose(1, 2),
-            attn_mask=attend,
-            enable_gqa=self.num_kv_heads != self.num_heads,
-        )
-        out: Tensor = self.out(mixed.transpose(1, 2).reshape(batch, length, -1))
+        if kept is None:
+            mixed = F.scaled_dot_product_attention(
+                q.transpose(1, 2),
+                k.transpose(1, 2),
+                v.transpose(1, 2),
+                attn_mask=attend,
+                enable_gqa=self.num_kv_heads != self.num_heads,
+            ).transpose(1, 2)
+        else:
+            mixed = self._look_back(q, torch.cat((k, v), 2), attend, kept)
+        out: Tensor = self.out(mixed.reshape(batch, length, -1))
         return out
+
+    def _look_back(self, q: Tensor, kv: Tensor, attend: Tensor | None, kept: Kept) -> Tensor:
+        """Return the mixed values, (B, L, heads, head_dim), with `kv` put in its place.
+
+        Query heads that share keys are stacked as if they were more positions of one head: the
+        fast kernels take a bias or groups, not both.
+        """
+        rows = torch.arange(len(q), device=q.device)[:, None]
+        kept.heads[rows, kept.places] = kv
+        k, v = kept.heads.transpose(1, 2).chunk(2, 1)  # (B, kv_heads, room, head_dim)
+        batch, length, _, head_dim = q.shape
+        group = self.num_heads // self.num_kv_heads
+        shape = (batch, self.num_kv_heads, group, length, head_dim)
+        stacked = q.transpose(1, 2).reshape(shape).flatten(2, 3)  # (B, kv_heads, group L, head_dim)
+        if attend is not None and attend.shape[2] > 1:
+            attend = attend.repeat(1, 1, group, 1)
+        mixed = F.scaled_dot_product_attention(stacked, k, v, attn_mask=attend)
+        return mixed.reshape(shape).flatten(1, 2).transpose(1, 2)
 
 
 class GatedMLP(nn.Module):
@@ -154,8 +190,10 @@ class Block(nn.Module):
         self.mlp_norm = RMSNorm(width, eps)
         self.mlp = mlp
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None) -> Tensor:
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None, kept: Kept | None = None
+    ) -> Tensor:
         """Return (B, L, width)."""
-        x = x + self.attention(self.attention_norm(x), cos, sin, attend)
+        x = x + self.attention(self.attention_norm(x), cos, sin, attend, kept)
         out: Tensor = x + self.mlp(self.mlp_norm(x))
         return out

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.values import Canvas
 
@@ -48,8 +49,15 @@ class _Wrapped:
     def block_size(self) -> int | None:
         return self.inner.block_size
 
-    def hidden(self, canvas: Canvas) -> Tensor:
-        return self.inner.hidden(canvas)
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+        # Without a past, as for models that have none and need not know the word.
+        return self.inner.hidden(canvas) if past is None else self.inner.hidden(canvas, past)
+
+    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
+        return self.inner.remember(canvas, past)
+
+    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        return self.inner.doubled(canvas, clean)
 
     def head(self, rows: Tensor) -> Tensor:
         return self.inner.head(rows)
@@ -60,7 +68,10 @@ class _Wrapped:
 
 @dataclass(frozen=True, eq=False)
 class Guided(_Wrapped):
-    """Classifier-free guidance, LLaDA's form: l = u + (scale + 1) (c - u), u without the prompt."""
+    """Classifier-free guidance, LLaDA's form: l = u + (scale + 1) (c - u), u without the prompt.
+
+    Its past is two in one: layers of the conditional side, then of the blind one.
+    """
 
     scale: float = 0.0
 
@@ -68,12 +79,29 @@ class Guided(_Wrapped):
     def forwards_per_call(self) -> int:
         return 2 * self.inner.forwards_per_call
 
-    def hidden(self, canvas: Canvas) -> Tensor:
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         """Return the conditional and the unconditional states side by side, (B, L, 2 H)."""
-        prompt = ~canvas.canvas if canvas.attend is None else canvas.attend & ~canvas.canvas
-        blind = canvas.tokens.masked_fill(prompt, self.tokenizer.mask_id)
-        both = (self.inner.hidden(canvas), self.inner.hidden(replace(canvas, tokens=blind)))
+        seen, unseen = _halves(past)
+        both = super().hidden(canvas, seen), super().hidden(self._blind(canvas), unseen)
         return torch.cat(both, -1)
+
+    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
+        """Return the past of both sides."""
+        seen, unseen = _halves(past)
+        known = self.inner.remember(canvas, seen)
+        blind = self.inner.remember(self._blind(canvas), unseen)
+        return replace(known, layers=(*known.layers, *blind.layers))
+
+    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        """Return the states of both sides, (B, L, 2 H)."""
+        blind = self._blind(replace(canvas, tokens=clean)).tokens
+        both = self.inner.doubled(canvas, clean), self.inner.doubled(self._blind(canvas), blind)
+        return torch.cat(both, -1)
+
+    def _blind(self, canvas: Canvas) -> Canvas:
+        prompt = ~canvas.canvas if canvas.attend is None else canvas.attend & ~canvas.canvas
+        tokens = canvas.tokens.masked_fill(prompt, self.tokenizer.mask_id)
+        return replace(canvas, tokens=tokens)
 
     def head(self, rows: Tensor) -> Tensor:
         """Return guided logits (M, V)."""
@@ -81,6 +109,14 @@ class Guided(_Wrapped):
         guided = blind + (self.scale + 1) * (conditional - blind)
         suppressed = (conditional == -torch.inf) | (blind == -torch.inf)  # by a wrapper inside
         return guided.masked_fill(suppressed, -torch.inf)
+
+
+def _halves(past: Past | None) -> tuple[Past | None, Past | None]:
+    if past is None:
+        return None, None
+    middle = len(past.layers) // 2
+    first, second = past.layers[:middle], past.layers[middle:]
+    return replace(past, layers=first), replace(past, layers=second)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +134,28 @@ class Suppressed(_Wrapped):
 
 @dataclass(frozen=True, eq=False)
 class Counted(_Wrapped):
-    """Counts forward passes, one per row and call."""
+    """Counts forward passes, one per row and call, however many columns it computes."""
 
     counts: list[int] = field(default_factory=list)  # rows x passes of each call
 
-    def hidden(self, canvas: Canvas) -> Tensor:
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         """Count, then pass on."""
-        self.counts.append(len(canvas.tokens) * self.inner.forwards_per_call)
-        return self.inner.hidden(canvas)
+        self._count(canvas)
+        return super().hidden(canvas, past)
+
+    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
+        """Count, then pass on."""
+        self._count(canvas)
+        return self.inner.remember(canvas, past)
+
+    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        """Count, then pass on."""
+        self._count(canvas)
+        return self.inner.doubled(canvas, clean)
+
+    def _count(self, canvas: Canvas) -> None:
+        if canvas.tokens.shape[1] > 0:  # no columns, no pass
+            self.counts.append(len(canvas.tokens) * self.inner.forwards_per_call)
 
     @property
     def forwards(self) -> int:

@@ -10,6 +10,7 @@ theirs.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser
+from remask.denoisers.past import Past
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.reveal import (
     BLIND_ORDERS,
@@ -33,7 +35,7 @@ Counts = Callable[[Tensor, int], Tensor]  # a schedule: (masked (B,), steps) -> 
 # Counters of draws that belong to a place or a row, below those of the vocabulary's tokens.
 PLACE, _ORDER = -2, -3
 _CONFIDENT = Rule()  # the most confident first
-_HEAD_ELEMENTS = 2**29  # logits held at once: 2 GB of float32
+HEAD_ELEMENTS = 2**29  # logits held at once: 2 GB of float32
 
 
 class Denoised(NamedTuple):
@@ -45,10 +47,12 @@ class Denoised(NamedTuple):
     confidence: Tensor  # (B,) mean over steps of the mean highest probability at watched positions
     watched: Tensor  # (B,) steps that had such positions
     logp: Tensor  # (B, L) log p of `truth` at the first step, 0 where not masked
-    forwards: Tensor  # (B,) forward passes each row needed
+    forwards: Tensor  # (B,) forward passes each row needed: one for every step it took part in
 
 
-class _Prediction(NamedTuple):
+class Prediction(NamedTuple):
+    """What the head says of M gathered rows."""
+
     tokens: Tensor  # (M,)
     logp: Tensor  # (M,) of those tokens, untempered
     top: Tensor  # (M,) the highest log-probability
@@ -63,6 +67,7 @@ def denoise(
     steps: int,
     *,
     within: Tensor | None = None,
+    past: Past | None = None,
     temperature: float = 0.0,
     rule: Rule = _CONFIDENT,
     keys: Tensor | None = None,
@@ -77,19 +82,21 @@ def denoise(
         counts: schedule, (masked per row (B,), steps) -> reveals (S, B).
         steps: forward passes; a rule with a threshold may do with fewer.
         within: (B, L) bool, the block being written; everything masked by default.
+        past: the columns before those of `canvas`, kept by a block-causal model.
         temperature: Gumbel noise on the logits; 0 is greedy.
         rule: which tokens may be drawn, and which places go first; the most confident by default.
         keys: (B,) random streams; needed by temperature > 0 and by rules that draw places.
         watch: (B, L) bool, positions whose highest probability is averaged; the canvas by default.
         truth: (B, L) tokens whose log-probability at the first step is wanted.
     """
-    if keys is None and (temperature > 0 or rule.draws):
-        raise SettingsError("temperature and drawn places need keys: one stream per row.")
+    keys = _keys(keys, drawn=temperature > 0 or rule.draws)
     tokens = canvas.tokens
     masked = tokens == denoiser.tokenizer.mask_id
     masked = masked if within is None else masked & within
+    offsets = canvas.offsets
     trace = _Trace(tokens, canvas.canvas if watch is None else watch)
     truth = tokens if truth is None else truth
+    hidden = denoiser.hidden if past is None else partial(denoiser.hidden, past=past)
     reveals = counts(masked.sum(1), steps)  # (S, B)
     left = masked.sum(1) - reveals.cumsum(0)  # (S, B) that may stay masked after each step
     totals = None if rule.reveal_threshold is not None else _totals(masked, reveals)
@@ -101,21 +108,25 @@ def denoise(
         # A stable sort lists the masked places first; unlike nonzero() it needs no host read.
         places = (~masked).flatten().byte().argsort(stable=True)[:num_places]  # (M,)
         # Streams of this step, one per position of each row's own canvas: blind to the batch.
-        streams = None if keys is None else rng.mix(rng.mix(keys, step)[:, None], canvas.offsets)
+        streams = rng.mix(rng.mix(keys, step)[:, None], offsets) if keys is not None else None
         noise = None
         if streams is not None and temperature > 0:
             noise = (temperature, streams.flatten()[places])
-        rows = denoiser.hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
-        found = _predict(denoiser, rows, truth.flatten()[places], rule, noise)
-        prob = _scatter(found.logp.exp(), places, masked.shape, -1.0)
-        rank = _ranked(_scatter(found.sure, places, masked.shape, -1.0), rule, streams)
+        rows = hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
+        found = predict(denoiser, rows, truth.flatten()[places], rule, noise)
+        rank = _ranked(scatter(found.sure, places, masked.shape, -1.0), rule, streams)
         revealed = pick(rank, masked, num_due(rank, masked, left[step], rule.reveal_threshold))
-        trace.note(step, found, places, masked, revealed, prob)
-        tokens = torch.where(revealed, _scatter(found.tokens, places, masked.shape, 0), tokens)
+        trace.note(step, found, places, masked, revealed)
+        tokens = torch.where(revealed, scatter(found.tokens, places, masked.shape, 0), tokens)
         masked = masked & ~revealed
-    if trace.broken:
-        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
-    return trace.finish(tokens, denoiser.forwards_per_call)
+    return trace.finish(tokens, denoiser)
+
+
+def _keys(keys: Tensor | None, *, drawn: bool) -> Tensor | None:
+    """Return the streams, (B,), or None where nothing is drawn from them."""
+    if drawn and keys is None:
+        raise SettingsError("temperature and drawn places need keys: one stream per row.")
+    return keys if drawn else None
 
 
 def _ranked(sure: Tensor, rule: Rule, streams: Tensor | None) -> Tensor:
@@ -152,27 +163,29 @@ class _Trace:
     def note(
         self,
         step: int,
-        found: _Prediction,
+        found: Prediction,
         places: Tensor,
         masked: Tensor,
         revealed: Tensor,
-        prob: Tensor,
     ) -> None:
         """Take down one step; `masked` as it was before it."""
         looking = masked & self.watch
         num_looking = looking.sum(1)
-        top = _scatter(found.top.exp(), places, masked.shape, 0.0)
+        top = scatter(found.top.exp(), places, masked.shape, 0.0)
         self.watched += (top * looking).sum(1) / num_looking.clamp(min=1)
         self.seen += num_looking > 0
         self.busy += masked.any(1)
         self.broken |= found.logp.isnan().any()
         if step == 0:
-            self.logp = _scatter(found.truth, places, masked.shape, 0.0)
+            self.logp = scatter(found.truth, places, masked.shape, 0.0)
+        prob = scatter(found.logp.exp(), places, masked.shape, 1.0)
         self.probs = torch.where(revealed, prob, self.probs)
         self.steps = torch.where(revealed, step, self.steps)
 
-    def finish(self, tokens: Tensor, forwards_per_call: int) -> Denoised:
-        """Return the outcome."""
+    def finish(self, tokens: Tensor, denoiser: Denoiser) -> Denoised:
+        """Return the outcome, unless there was no telling."""
+        if self.broken:
+            raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
         return Denoised(
             tokens=tokens,
             probs=self.probs,
@@ -180,17 +193,17 @@ class _Trace:
             confidence=self.watched / self.seen.clamp(min=1),
             watched=self.seen,
             logp=self.logp,
-            forwards=self.busy.long() * forwards_per_call,
+            forwards=self.busy.long() * denoiser.forwards_per_call,
         )
 
 
-def _predict(
+def predict(
     denoiser: Denoiser, rows: Tensor, truth: Tensor, rule: Rule, noise: tuple[float, Tensor] | None
-) -> _Prediction:
+) -> Prediction:
     """Return the prediction at gathered rows (M, H), projecting a bounded number at a time."""
     # Noise is float64 and needs several tensors of that size at once, a closer look some more.
     plain = noise is None and not rule.looks and not rule.filters
-    size = max(1, _HEAD_ELEMENTS // denoiser.vocab_size // (1 if plain else 8))
+    size = max(1, HEAD_ELEMENTS // denoiser.vocab_size // (1 if plain else 8))
     parts = []
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
@@ -207,8 +220,8 @@ def _predict(
         total = logits.sub_(best[:, None]).exp_().sum(1).log_().add_(best)  # (m,)
         logp = chosen - total
         sure = logp.exp() if sure is None else sure
-        parts.append(_Prediction(tokens, logp, best - total, known - total, sure))
-    return _Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
+        parts.append(Prediction(tokens, logp, best - total, known - total, sure))
+    return Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
 
 
 def _choose(
@@ -233,7 +246,7 @@ def _choose(
     return tokens, certainty(rule.order, seen, tokens, ends if rule.ends_last else ())
 
 
-def _scatter(values: Tensor, places: Tensor, shape: torch.Size, rest: float) -> Tensor:
+def scatter(values: Tensor, places: Tensor, shape: torch.Size, rest: float) -> Tensor:
     """Return a tensor of `shape` with `values` at flat `places` and `rest` elsewhere."""
     out = torch.full((shape.numel(),), rest, dtype=values.dtype, device=values.device)
     return out.scatter_(0, places, values).view(shape)

@@ -1,9 +1,15 @@
 """How many tokens a step reveals, and which: schedules, orders, filters. No model.
 
 The rules are those the models were published with: LLaDA's (arXiv:2502.09992), Dream's four orders
-(arXiv:2508.15487), and the confidence threshold of Fast-dLLM (arXiv:2505.22618). Departures: a
-schedule counts each row for itself, where Dream's counts the mean of the batch (alone the two are
-equal), and ties go to the earlier position.
+(arXiv:2508.15487), and the confidence threshold of Fast-dLLM (arXiv:2505.22618), which is that of
+LLaDA2.0 (arXiv:2512.15745) too. Departures: a schedule counts each row for itself, where Dream's
+counts the mean of the batch (alone the two are equal), and ties go to the earlier position.
+
+LLaDA2.0, published with as many steps as a block has positions, writes the same tokens here. Given
+fewer steps it would differ: its steps each reveal their share of a whole block, however far ahead
+of the schedule they are, and ours only what the schedule is behind. It also asks for more than the
+threshold, where Fast-dLLM and we ask for no less; that is seen at a threshold of 1 alone. Above
+temperature 0 its confidence is that of the order `maskgit_plus`.
 """
 
 from collections.abc import Sequence

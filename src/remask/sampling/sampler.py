@@ -4,10 +4,13 @@ LLaDA writes blocks left to right; inside a block each step predicts every maske
 keeps the most confident predictions for good (arXiv:2502.09992). Dream writes the canvas as one
 block, with orders and a schedule of its own (see `reveal`). Departure from their published loops,
 beside those of `loop`: rows whose finished blocks hold an end token leave the batch.
+
+`Sample.forwards` counts a row's steps and, where the model is block-causal, the passes that keep
+its past (see `blocks`).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import cast
 
@@ -16,8 +19,12 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.replicas import spread
+from remask.denoisers.wrap import Suppressed
 from remask.errors import InputError, SettingsError
-from remask.sampling.loop import PLACE, Counts, denoise
+from remask.sampling.blocks import Part, Walk, block_numbers, whole_length
+from remask.sampling.editing import Edited, EditSettings, edit
+from remask.sampling.loop import PLACE, Counts, Denoised, denoise
 from remask.sampling.reveal import (
     DREAM_ORDERS,
     Order,
@@ -28,6 +35,8 @@ from remask.sampling.reveal import (
 )
 from remask.values import Canvas, Sample
 
+_Written = tuple[list[int], list[float], list[int], int]  # tokens, probs, steps, forwards
+
 
 @dataclass(frozen=True, kw_only=True)
 class SamplerSettings(Rule):
@@ -37,10 +46,14 @@ class SamplerSettings(Rule):
     steps: int  # forward passes; with a reveal_threshold the most there may be
     block: int
     temperature: float = 0.0
+    edit_threshold: float | None = None  # overwrite tokens where another is more probable
+    post_steps: int = 16  # most passes over a block in which nothing is masked, when editing
+    suppress_eos: bool = False  # the answer may end a turn, not the text: LLaDA's logits_eos_inf
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
         super().__post_init__()
+        _ = self.editing  # refuses what cannot be edited with
         if self.length < 1 or self.block < 1 or self.length % self.block:
             raise SettingsError(
                 f"length {self.length} is no multiple of block {self.block}; adjust one."
@@ -52,6 +65,13 @@ class SamplerSettings(Rule):
             )
         if not 0 <= self.temperature < float("inf"):
             raise SettingsError(f"temperature {self.temperature} is not a number from 0 up.")
+
+    @property
+    def editing(self) -> EditSettings | None:
+        """How blocks are edited; None where they are not."""
+        if self.edit_threshold is None:
+            return None
+        return EditSettings(**{f.name: getattr(self, f.name) for f in fields(EditSettings)})
 
     @staticmethod
     def of(preset: Preset) -> "SamplerSettings":
@@ -67,6 +87,9 @@ class SamplerSettings(Rule):
             reveal_threshold=preset.reveal_threshold,
             top_p=preset.top_p,
             top_k=preset.top_k,
+            edit_threshold=preset.edit_threshold,
+            post_steps=preset.post_steps,
+            suppress_eos=preset.suppress_eos,
         )
 
 
@@ -81,20 +104,20 @@ def sample(
 ) -> list[Sample]:
     """Return one answer per prompt (token ids); `number` says which sample of each item's pool."""
     for prompt in prompts:
-        check_length(denoiser, len(prompt), settings.length)
+        check_length(denoiser, len(prompt), whole_length(denoiser, len(prompt), settings.length))
     if denoiser.block_size not in (None, settings.block):
         raise SettingsError(
             f"block {settings.block} is not that of {denoiser.name}, which sees blocks of "
             f"{denoiser.block_size}; set block {denoiser.block_size}."
         )
+
+    def write(replica: Denoiser, batch: list[int]) -> list[_Written]:
+        keys = rng.keys(seed, [items[i] for i in batch], "sample", number, replica.device)
+        return _write(replica, [prompts[i] for i in batch], settings, keys)
+
+    lengths = [len(p) + settings.length for p in prompts]
     out: list[Sample | None] = [None] * len(prompts)
-    for batch in batches([len(p) + settings.length for p in prompts], denoiser.device):
-        answers = _write(
-            denoiser,
-            [prompts[i] for i in batch],
-            settings,
-            rng.keys(seed, [items[i] for i in batch], "sample", number, denoiser.device),
-        )
+    for batch, answers in spread(denoiser, batches(lengths, denoiser.device), write):
         for i, (tokens, probs, steps, forwards) in zip(batch, answers, strict=True):
             out[i] = _finish(denoiser, items[i], number, prompts[i], tokens, probs, steps, forwards)
     return [answer for answer in out if answer is not None]
@@ -102,61 +125,52 @@ def sample(
 
 def _write(
     denoiser: Denoiser, prompts: Sequence[Sequence[int]], settings: SamplerSettings, keys: Tensor
-) -> list[tuple[list[int], list[float], list[int], int]]:
+) -> list[_Written]:
     """Write one batch block by block; rows that have ended leave it."""
     s, tokenizer = settings, denoiser.tokenizer
-    blank = [[tokenizer.mask_id] * s.length for _ in prompts]
+    if s.suppress_eos:
+        denoiser = Suppressed(denoiser, ids=(tokenizer.eos_id,))
+    blank = [[tokenizer.mask_id] * whole_length(denoiser, len(p), s.length) for p in prompts]
     canvas = Canvas.of(prompts, blank, tokenizer.pad_id, denoiser.device)
     probs = torch.ones(canvas.tokens.shape, device=denoiser.device)
     when = torch.full_like(canvas.tokens, -1)
     per_block = s.steps // (s.length // s.block)
-    forwards = torch.zeros(len(prompts), dtype=torch.long, device=denoiser.device)
-    alive = torch.arange(len(prompts), device=denoiser.device)
+    if s.editing is not None:
+        per_block = s.block + s.post_steps
     ends = torch.tensor(tokenizer.eos_ids, device=denoiser.device)
-    numbers = block_numbers(canvas, s.block, denoiser.block_size)
-    for block in range(int(numbers.max()) + 1):
-        rows = _rows(canvas, alive)
-        here = numbers[alive] == block  # (b, L)
-        streams = rng.mix(keys[alive], block)
-        done = denoise(
-            denoiser,
-            rows,
-            _schedule(s, streams),
-            per_block,
-            within=here,
-            rule=s,
-            temperature=s.temperature,
-            keys=streams,
-        )
-        canvas.tokens[alive] = done.tokens
-        probs[alive] = torch.where(here, done.probs, probs[alive])
-        when[alive] = torch.where(here, done.steps + block * per_block, when[alive])
-        forwards[alive] += done.forwards
-        ended = (torch.isin(done.tokens, ends) & here).any(1)
-        alive = alive[~ended]
-        if len(alive) == 0:
-            break
-    tokens = canvas.tokens.masked_fill(canvas.tokens == tokenizer.mask_id, tokenizer.eos_id)
+    walk = Walk(denoiser, canvas, block_numbers(canvas, s.block, denoiser.block_size))
+    for part in walk:
+        streams = rng.mix(keys[part.rows], part.number)
+        done = _write_part(denoiser, part, s, streams, per_block)
+        part.put(walk.tokens, done.tokens)
+        part.put(probs, done.probs)
+        part.put(when, done.steps + part.number * per_block)
+        walk.forwards[part.rows] += done.forwards
+        walk.leave((torch.isin(done.tokens, ends) & part.within).any(1))
+    tokens = walk.tokens.masked_fill(walk.tokens == tokenizer.mask_id, tokenizer.eos_id)
     columns = [(len(p), len(p) + s.length) for p in prompts]
-    listed = zip(tokens.tolist(), probs.tolist(), when.tolist(), forwards.tolist(), strict=True)
+    listed = zip(
+        tokens.tolist(), probs.tolist(), when.tolist(), walk.forwards.tolist(), strict=True
+    )
     return [
         (t[a:b], p[a:b], w[a:b], f) for (a, b), (t, p, w, f) in zip(columns, listed, strict=True)
     ]
 
 
-def block_numbers(canvas: Canvas, block: int, block_size: int | None) -> Tensor:
-    """Return the block that every canvas position is written in, (B, L); -1 elsewhere.
-
-    Blocks begin with the canvas. Those of a model that has its own begin with the row, so that the
-    first and the last of a canvas may be incomplete.
-    """
-    offsets = canvas.offsets
-    if block_size is None:
-        numbers = offsets // block
-    else:
-        start = -offsets[:, :1]  # (B, 1) tokens of the prompt
-        numbers = (offsets + start) // block_size - start // block_size
-    return numbers.where(canvas.canvas, -1)
+def _write_part(
+    denoiser: Denoiser, part: Part, settings: SamplerSettings, keys: Tensor, steps: int
+) -> Denoised | Edited:
+    """Write one block."""
+    s, editing = settings, settings.editing
+    if editing is not None:
+        return edit(
+            denoiser, part.canvas, editing,
+            within=part.within, past=part.past, temperature=s.temperature, keys=keys,
+        )  # fmt: skip
+    return denoise(
+        denoiser, part.canvas, _schedule(s, keys), steps,
+        within=part.within, past=part.past, rule=s, temperature=s.temperature, keys=keys,
+    )  # fmt: skip
 
 
 def _schedule(settings: SamplerSettings, keys: Tensor) -> Counts:
@@ -166,11 +180,6 @@ def _schedule(settings: SamplerSettings, keys: Tensor) -> Counts:
         draws = rng.uniform(rng.mix(keys, PLACE)[:, None], places)  # (B, C)
         return partial(origin_counts, draws=draws)
     return dream_counts if settings.order in DREAM_ORDERS else even_counts
-
-
-def _rows(canvas: Canvas, rows: Tensor) -> Canvas:
-    attend = None if canvas.attend is None else canvas.attend[rows]
-    return Canvas(tokens=canvas.tokens[rows], canvas=canvas.canvas[rows], attend=attend)
 
 
 def _finish(

@@ -1,6 +1,6 @@
 """A block-causal model is written and rebuilt block by block; blocks begin with the row."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,13 +8,19 @@ import pytest
 import torch
 from torch import Tensor
 
+from remask import rng
 from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.perturb import independent
 from remask.denoisers import llada2
-from remask.denoisers.base import Preset
+from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
-from remask.errors import SettingsError
-from remask.sampling.sampler import SamplerSettings, block_numbers, sample
+from remask.denoisers.wrap import Counted, Guided, Suppressed
+from remask.errors import InputError, SettingsError
+from remask.sampling.blocks import block_numbers
+from remask.sampling.loop import Denoised, denoise
+from remask.sampling.reveal import even_counts, linear_counts
+from remask.sampling.sampler import SamplerSettings, sample
 from remask.values import Canvas, Sample
 
 PROMPTS = ([40, 41, 42, 43, 44, 45], [50, 51, 52], [60, 61, 62, 63])
@@ -39,6 +45,12 @@ def model(tokenizer: Tokenizer) -> NativeDenoiser:
         if parameter.dim() > 1:
             parameter.normal_(0, 0.5, generator=generator)
     return NativeDenoiser(name="random", model=network, tokenizer=tokenizer, preset=Preset())
+
+
+class Tight(Counted):
+    """A context of 63 tokens."""
+
+    max_length = 63
 
 
 def samples(model: NativeDenoiser, prompts: Sequence[list[int]] = PROMPTS) -> list[Sample]:
@@ -68,19 +80,18 @@ def test_blocks_begin_with_the_canvas_or_with_the_row() -> None:
 def test_every_block_is_the_argmax_given_what_was_written_before_it(model: NativeDenoiser) -> None:
     """One step per block: each token is the best one where its block is blank, its past written.
 
-    The prompt has 6 tokens, so blocks of the canvas of 8 end with positions 7, 11 and 13.
+    The prompt has 6 tokens, so blocks of the canvas of 8 end with positions 7, 11 and 15: the last
+    is written whole, although the answer ends with position 13.
     """
     hurried = replace(SETTINGS, steps=2)
-    [answer] = sample(model, [PROMPTS[0]], hurried, items=["a"])
+    [answer] = sample(wrapped(model)[0], [PROMPTS[0]], hurried, items=["a"])
     blank = model.tokenizer.mask_id
-    row = [*PROMPTS[0], *[blank] * 8]
-    for start, end in ((6, 8), (8, 12), (12, 14)):
+    row = [*PROMPTS[0], *[blank] * 10]
+    for start, end in ((6, 8), (8, 12), (12, 16)):
         found = logits(model, row)
-        found[:, blank] = -torch.inf
+        found[:, [blank, *model.tokenizer.eos_ids]] = -torch.inf
         row[start:end] = found[start:end].argmax(-1).tolist()
-        if set(row[start:end]) & set(model.tokenizer.eos_ids):
-            break
-    assert answer.canvas[: answer.num_response] == tuple(row[6 : 6 + answer.num_response])
+    assert answer.canvas == tuple(row[6:14])
 
 
 def test_answers_alone_equal_answers_together(model: NativeDenoiser) -> None:
@@ -102,17 +113,19 @@ def test_round_trips_alone_equal_round_trips_together(model: NativeDenoiser) -> 
 
 
 def test_every_block_of_a_rebuild_takes_its_own_steps(model: NativeDenoiser) -> None:
-    """A canvas of 8 after 6 tokens lies in blocks of 2, 4 and 2 tokens, all masked.
+    """A canvas of 8 after 6 tokens lies in blocks of 2, 4 and 2 tokens and a tail of 2, all masked.
 
-    Of three steps the first and the last block need two, since 2 tokens leave 1 and then none; the
-    middle one needs all: 2 trips x (2 + 3 + 2) = 14 forwards.
+    Of three steps the first block needs two, since 2 tokens leave 1 and then none; the others need
+    all. The prompt fills a block, which is read once; the first and the middle block are, when they
+    are finished: 2 trips x (1 + 2 + 1 + 3 + 1 + 3) = 22 forwards.
     """
     text = Sample(
         item="a", prompt=tuple(PROMPTS[0]), canvas=tuple(range(70, 78)), num_response=8, text=""
     )
     [trips] = round_trips(model, [text], replace(TRIPS, mask_ratio=1.0))
     assert trips.masked.all()
-    assert trips.forwards == 14
+    assert trips.forwards == 22
+    assert trips.masked.shape == trips.rebuilt.shape == (2, 8)  # without the tail
     assert not (trips.rebuilt == model.tokenizer.mask_id).any()
 
 
@@ -126,6 +139,141 @@ def test_what_comes_later_cannot_change_what_was_rebuilt(model: NativeDenoiser) 
     [first], [second] = (round_trips(model, [s], settings) for s in (one, other))
     assert torch.equal(first.masked, second.masked)
     assert torch.equal(first.rebuilt[:, :6], second.rebuilt[:, :6])
+
+
+def whole_rows(
+    denoiser: Denoiser,
+    canvas: Canvas,
+    settings: SamplerSettings | ConsistencySettings,
+    keys: Tensor,
+    watch: Tensor | None = None,
+) -> Iterator[tuple[Tensor, Denoised]]:
+    """Yield the blocks and what is written there by a loop that forgets: no past, whole rows."""
+    numbers = block_numbers(canvas, 4, 4)
+    for block in range(int(numbers.max()) + 1):
+        here = numbers == block
+        if isinstance(settings, SamplerSettings):
+            counts, steps, temperature = even_counts, 4, settings.temperature
+        else:
+            counts, steps, temperature = linear_counts, 3, settings.rebuild_temperature
+        done = denoise(
+            denoiser, canvas, counts, steps, within=here, temperature=temperature,
+            keys=rng.mix(keys, block), watch=watch,
+        )  # fmt: skip
+        canvas = replace(canvas, tokens=done.tokens)
+        yield here, done
+
+
+def wrapped(model: NativeDenoiser) -> list[Denoiser]:
+    # Without end tokens, so that no row leaves before its last block.
+    endless = Suppressed(model, ids=model.tokenizer.eos_ids)
+    return [endless, Guided(endless, scale=0.7), Counted(endless)]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_a_past_writes_what_whole_rows_write(
+    model: NativeDenoiser, kind: int, temperature: float
+) -> None:
+    """Canvases of 16 behind 6, 3 and 4 tokens are written to the end of a block: 18, 17 and 16."""
+    denoiser = wrapped(model)[kind]
+    settings = replace(SETTINGS, length=16, steps=16, temperature=temperature)
+    answers = sample(denoiser, PROMPTS, settings, items=["a", "b", "c"])
+    blank = [[model.tokenizer.mask_id] * num for num in (18, 17, 16)]
+    canvas = Canvas.of(PROMPTS, blank, 0, model.device)
+    keys = rng.keys(0, ["a", "b", "c"], "sample", 0, model.device)
+    steps = torch.zeros(3, dtype=torch.long)
+    for _, done in whole_rows(denoiser, canvas, settings, keys):
+        steps += done.forwards
+    for answer, row, prompt, num in zip(answers, done.tokens, PROMPTS, steps, strict=True):
+        assert answer.canvas == tuple(row[len(prompt) : len(prompt) + 16].tolist())
+        # One pass more for a whole block of the prompt, and for every block but the last.
+        blocks = (len(prompt) + 15) // 4 - len(prompt) // 4 + 1
+        kept = (len(prompt) >= 4) + blocks - 1
+        assert answer.forwards == num + kept * denoiser.forwards_per_call
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_a_past_rebuilds_what_whole_rows_rebuild(
+    model: NativeDenoiser, kind: int, temperature: float
+) -> None:
+    """Canvases of 16, 10 and 12 behind 6, 3 and 4 tokens: tails of 2, 3 and none end the blocks.
+
+    A tail of EOS is masked with the rest and rebuilt; its confidence does not count.
+    """
+    denoiser = wrapped(model)[kind]
+    settings = replace(TRIPS, rebuild_temperature=temperature, mask_ratio=0.7)
+    lengths, tails = (16, 10, 12), (2, 3, 0)
+    texts = [
+        Sample(
+            item=str(i), prompt=tuple(prompt), canvas=tuple(range(70, 70 + n)), num_response=n,
+            text="",
+        )
+        for i, (prompt, n) in enumerate(zip(PROMPTS, lengths, strict=True))
+    ]  # fmt: skip
+    found = round_trips(denoiser, texts, settings)
+    for text, trips, num_tail in zip(texts, found, tails, strict=True):
+        tail = [model.tokenizer.eos_id] * num_tail
+        canvas = Canvas.of([text.prompt] * 2, [[*text.canvas, *tail]] * 2, 0, model.device)
+        response = canvas.canvas & (canvas.offsets < len(text.canvas))
+        draws, keys = (
+            torch.tensor([rng.key(0, text.item, f"{purpose}/0", trip) for trip in range(2)])
+            for purpose in ("perturb", "rebuild")
+        )
+        masked = independent(canvas, response, torch.full((2,), 0.7), draws)
+        here = slice(len(text.prompt), len(text.prompt) + len(text.canvas))
+        assert torch.equal(trips.masked, masked[:, here])
+        tokens = canvas.tokens.masked_fill(masked, model.tokenizer.mask_id)
+        seen, watched = torch.zeros(2, 2)
+        blank = replace(canvas, tokens=tokens)
+        for _, done in whole_rows(denoiser, blank, settings, keys, response):
+            seen += done.confidence * done.watched
+            watched += done.watched
+        assert torch.equal(trips.rebuilt, done.tokens[:, here])
+        assert trips.confidence == pytest.approx((seen / watched).tolist(), abs=1e-5)
+
+
+def test_a_short_row_does_not_wait_for_the_past_of_a_long_one(model: NativeDenoiser) -> None:
+    """A canvas of 2 behind 4 tokens: the prompt and three steps, 4 forwards, in any company.
+
+    With the tail that ends its block it has 4 tokens, which take all of three steps.
+    """
+    short = Sample(item="a", prompt=(60, 61, 62, 63), canvas=(70, 71), num_response=2, text="")
+    long = replace(short, item="b", canvas=tuple(range(70, 90)), num_response=20)
+    settings = replace(TRIPS, mask_ratio=1.0, trips=1)
+    for texts in ([short], [short, long]):
+        assert round_trips(model, texts, settings)[0].forwards == 4
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_where_an_answer_is_cut_does_not_change_what_is_written(
+    model: NativeDenoiser, temperature: float
+) -> None:
+    """8 and 12 tokens behind 6 both write the block from 12 to 16 whole; the first keep half."""
+    endless = wrapped(model)[0]
+    settings = replace(SETTINGS, temperature=temperature)
+    [short] = sample(endless, [PROMPTS[0]], settings, items=["a"])
+    [long] = sample(endless, [PROMPTS[0]], replace(settings, length=12, steps=12), items=["a"])
+    assert len(short.canvas) == 8
+    assert short.canvas == long.canvas[:8]
+    assert short.steps == long.steps[:8]
+    assert short.probs == pytest.approx(long.probs[:8], abs=1e-5)
+
+
+def test_the_tail_that_ends_a_block_must_fit_the_context(model: NativeDenoiser) -> None:
+    """A prompt of 54 and a canvas of 8 are 62 tokens, of 64 at most: they end a block at 64.
+
+    In a context of 63 they do not.
+    """
+    prompt = [40] * 54
+    [answer] = sample(model, [prompt], SETTINGS, items=["a"])
+    tight = Tight(model)
+    told = "the prompt has 54 tokens and the canvas 10, more than the 63 that random can hold"
+    with pytest.raises(InputError, match=told):
+        sample(tight, [prompt], SETTINGS, items=["a"])
+    with pytest.raises(InputError, match=told):
+        round_trips(tight, [answer], TRIPS)
 
 
 def test_other_blocks_than_the_models_are_refused(model: NativeDenoiser) -> None:

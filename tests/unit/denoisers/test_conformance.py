@@ -13,6 +13,7 @@ from torch import Tensor
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
+from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.testing import (
@@ -36,7 +37,7 @@ class Rebuilt(NativeDenoiser):
     trunk: Trunk
 
     @torch.no_grad()
-    def hidden(self, canvas: Canvas) -> Tensor:
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         return self.trunk(canvas.tokens, canvas.attend)
 
 

@@ -1,12 +1,15 @@
 """Experts against plain loops: over experts to the bit, over tokens in float64."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounter
 
 from remask.denoisers import experts
 from remask.denoisers.experts import Experts, grouped_linear, weighted_sum
@@ -111,10 +114,10 @@ def test_shape_and_dtype_are_those_of_the_input() -> None:
 
 def test_the_sum_is_rounded_to_the_dtype_of_the_weights_after_every_term() -> None:
     """256 + 1 + 1: bfloat16 has 8 bits, so 256 + 1 stays 256; float32 keeps all of 258."""
-    outputs = torch.tensor([[[256.0], [1.0], [1.0]]], dtype=torch.bfloat16)  # (1, 3, 1)
-    ones = torch.ones(1, 3)
-    assert weighted_sum(outputs, ones.bfloat16()).item() == 256.0
-    assert weighted_sum(outputs, ones).item() == 258.0
+    outputs = torch.tensor([[1.0], [256.0], [1.0]], dtype=torch.bfloat16)  # (3, 1)
+    places, ones = torch.tensor([[1, 0, 2]]), torch.ones(1, 3)
+    assert weighted_sum(outputs, places, ones.bfloat16()).item() == 256.0
+    assert weighted_sum(outputs, places, ones).item() == 258.0
 
 
 def test_terms_are_added_in_the_order_of_the_experts() -> None:
@@ -124,8 +127,8 @@ def test_terms_are_added_in_the_order_of_the_experts() -> None:
     """
     router = Fixed(torch.ones(1, 3).bfloat16(), torch.tensor([[2, 0, 1]]))
     model = Experts(router, 3, 1, 1).requires_grad_(False)
-    outputs = torch.tensor([1.0, 1.0, 256.0]).bfloat16()
-    model.visit = lambda rows, chosen: outputs[chosen][..., None]  # type: ignore[method-assign]
+    outputs = torch.tensor([[1.0], [1.0], [256.0]]).bfloat16()  # (3, 1), by expert
+    model.visit = lambda rows, chosen: (outputs, chosen)  # type: ignore[method-assign]
     assert model(torch.zeros(1, 1)).item() == 258.0
 
 
@@ -173,6 +176,62 @@ def test_nothing_is_read_back_on_the_way_to_the_kernel(monkeypatch: pytest.Monke
     scores = torch.rand(7, NUM_EXPERTS, device="meta")
     model = Experts(Fixed(*scores.topk(3)), NUM_EXPERTS, WIDTH, INNER).to("meta")
     assert model(torch.empty(24, WIDTH, device="meta")).shape == (24, WIDTH)
+
+
+def test_the_kernel_is_traced_into_one_graph_that_keeps_its_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tracing checks what the kernel demands: bfloat16, int32 ends, rows of whole 16 bytes.
+
+    The graph itself is not run: not every CPU multiplies in bfloat16.
+    """
+    graphs = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., list[Tensor]]:
+        graphs.append(graph)
+        return lambda *arguments: [torch.zeros(24, 16, dtype=torch.bfloat16)]
+
+    monkeypatch.setattr(experts, "_suits_grouped_mm", lambda x: True)
+    scores = torch.rand(7, NUM_EXPERTS)
+    model = Experts(Fixed(*scores.topk(3)), NUM_EXPERTS, 16, 8).bfloat16().requires_grad_(False)
+    torch.compile(model, backend=backend, fullgraph=True, dynamic=False)(
+        torch.zeros(24, 16, dtype=torch.bfloat16)
+    )
+    called = [str(node.target) for node in graphs[0].graph.nodes if node.op == "call_function"]
+    assert len(graphs) == 1
+    assert sum("grouped_mm" in name for name in called) == 2
+
+
+def test_without_the_kernel_nothing_is_compiled_anew_for_another_routing() -> None:
+    """Kinds 0, 1, 2 choose other experts: the slices change, the compiled parts must not."""
+    counter = CompileCounter()
+    model, rows = layer(), tokens(24)
+    compiled = torch.compile(model, backend=counter, dynamic=False)
+    frames = []
+    for kind in range(3):
+        rows[:, 0] = kind
+        assert torch.equal(compiled(rows), model(rows))
+        frames.append(counter.frame_count)
+    assert frames[0] == frames[1] == frames[2] > 0
+
+
+@pytest.mark.parametrize(
+    ("width", "dtype", "suits"),
+    [(16, torch.bfloat16, True), (12, torch.bfloat16, False), (16, torch.float32, False)],
+)
+def test_the_kernel_is_left_alone_where_its_rules_do_not_hold(
+    monkeypatch: pytest.MonkeyPatch, width: int, dtype: torch.dtype, suits: bool
+) -> None:
+    """12 numbers of 2 bytes are no whole 16 bytes; float32 would run expert by expert anyway."""
+
+    class Row:
+        is_cuda, shape, device = True, (3, width), torch.device("cuda")
+
+    row: Any = Row()
+    row.dtype = dtype
+    properties = SimpleNamespace(major=9)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    assert experts._suits_grouped_mm(row) is suits
 
 
 def test_gradients_reach_weights_and_rows() -> None:

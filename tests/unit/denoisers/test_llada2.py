@@ -11,14 +11,16 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import remask
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.denoisers.base import Preset
 from remask.denoisers.llada2 import FAMILY, LLaDA2, LLaDA2Config, Router
 from remask.denoisers.load import Shards, check_tensors, fill
 from remask.denoisers.native import NativeDenoiser, Network, stacked
-from remask.errors import CheckpointError
+from remask.denoisers.past import Past
+from remask.errors import CheckpointError, DenoiserError
 from remask.sampling.sampler import SamplerSettings
-from remask.testing import check_denoiser, tiny_tokenizer
+from remask.testing import check_denoiser, tiny_tokenizer, write_checkpoint
+from remask.values import Canvas
 
 CONFIG: dict[str, Any] = {
     "hidden_size": 32,
@@ -118,7 +120,7 @@ def load(
     network = network.to(dtype).to_empty(device="cpu")
     places = stacked(network, FAMILY.tensor_map(network))
     check_tensors(places, Shards(folder))
-    fill(places, Shards(folder))
+    fill([places], Shards(folder))
     assert isinstance(network, LLaDA2)
     return network.eval().requires_grad_(False)
 
@@ -271,6 +273,118 @@ def test_a_token_reaches_its_own_block_and_later_ones_only(tmp_path: Path, chang
     assert moved[start:].min().item() >= 1e-2
 
 
+RAGGED = torch.tensor([ROW, [*range(40, 50), 0, 0, 0, 0], [*range(60, 66), *[0] * 8]])
+REAL = torch.tensor([[i < n for i in range(14)] for n in (14, 10, 6)])
+
+
+@pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"num_key_value_heads": 1}])
+@pytest.mark.parametrize("widths", [(4, 4, 4, 2), (8, 4, 2), (4, 10), (12, 2), (0, 4, 8, 2)])
+def test_columns_behind_a_past_equal_those_of_the_whole_row(
+    tmp_path: Path, widths: tuple[int, ...], changes: dict[str, Any]
+) -> None:
+    """Of 14, 10 and 6 tokens in blocks of 4, whichever blocks are computed together."""
+    config = {**CONFIG, **changes}
+    model = load(config, checkpoint(config), tmp_path)
+    whole = model(RAGGED, REAL)
+    past, start = None, 0
+    for width in widths:
+        tokens, real = (t[:, start : start + width] for t in (RAGGED, REAL))
+        if past is not None:
+            apart = (model.after(past, tokens, real) - whole[:, start : start + width]).abs()
+            assert apart[real].max().item() <= 1e-5
+        past = model.remember(past, tokens, real)
+        start += width
+        assert past.lengths.tolist() == [min(start, n) for n in (14, 10, 6)]
+
+
+def test_rows_go_on_from_different_columns(tmp_path: Path) -> None:
+    """Three rows of which 8, 4 and no columns are held are shown their next four."""
+    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
+    held = torch.tensor([[8], [4], [0]])
+    past = model.remember(None, RAGGED[:, :8], torch.arange(8) < held)
+    columns = held + torch.arange(4)
+    found = model.after(past, RAGGED.gather(1, columns), REAL.gather(1, columns))
+    whole = model(RAGGED, REAL)
+    assert not found.isnan().any()
+    for i, start in enumerate((8, 4, 0)):
+        assert (found[i] - whole[i, start : start + 4]).abs().max().item() <= 1e-5
+
+
+def test_a_row_that_has_ended_holds_no_more_and_does_no_harm(tmp_path: Path) -> None:
+    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
+    past = model.remember(None, RAGGED[:, :8], REAL[:, :8])
+    for _ in range(3):  # the last row ended at column 6: only padding is left of it
+        past = model.remember(past, RAGGED[:, 8:12], torch.tensor([[False] * 4] * 3))
+    assert past.lengths.tolist() == [8, 8, 6]
+    found = model.after(past, RAGGED[:, 8:12], REAL[:, 8:12])
+    assert (found[0] - model(RAGGED, REAL)[0, 8:12]).abs().max().item() <= 1e-5
+
+
+def test_looking_leaves_the_past_as_it_is(tmp_path: Path) -> None:
+    """A step may try many tokens for the next block before they are remembered."""
+    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
+    past = model.remember(None, RAGGED[:, :4], None)
+    first = model.after(past, RAGGED[:, 4:8])
+    model.after(past, RAGGED[:, 8:12])
+    model.after(past, RAGGED[:, 4:14])
+    assert torch.equal(model.after(past, RAGGED[:, 4:8]), first)
+
+
+def test_rows_leave_with_their_part_of_the_past(tmp_path: Path) -> None:
+    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
+    past = model.remember(None, RAGGED[:, :8], REAL[:, :8])
+    left = past.rows(torch.tensor([1]))
+    together = model.after(past, RAGGED[:, 8:12], REAL[:, 8:12])[1]
+    alone = model.after(left, RAGGED[1:2, 8:10])[0]
+    assert (alone - together[:2]).abs().max().item() <= 1e-5
+
+
+def test_a_past_grows_by_many_columns_at_a_time(tmp_path: Path) -> None:
+    """Blocks of 4 fill 512 columns: room for 127 of them and the next, then for twice as many."""
+    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
+    tokens = torch.arange(1, 5).expand(1, 4)
+    past: Past | None = None
+    rooms = []
+    for _ in range(130):
+        past = model.remember(past, tokens, None)
+        rooms.append(past.room)
+    assert rooms == [512] * 127 + [1024] * 3
+    row = tokens.repeat(1, 131)
+    assert past is not None
+    found = model.after(past, tokens)
+    assert (found - model(row)[:, -4:]).abs().max().item() <= 1e-5
+
+
+def test_steps_of_all_blocks_have_the_shapes_of_one(tmp_path: Path) -> None:
+    """Compiled layers are compiled anew for every shape: here is one, for eight blocks.
+
+    A prompt of 10 and a canvas of 30 end together with the tenth block of 4; the first two are
+    read in one pass, which is not compiled.
+    """
+    config = {**CONFIG, "max_position_embeddings": 256}
+    network = load(config, checkpoint(config), tmp_path)
+    shapes = set()
+    network.blocks[0].register_forward_pre_hook(
+        lambda _, args: shapes.add((args[0].shape, args[3].shape, args[4].heads.shape))
+    )
+    model = NativeDenoiser(
+        name="llada2", model=network, tokenizer=tiny_tokenizer(), preset=Preset()
+    )
+    text = remask.Sample(
+        item="a", prompt=tuple(range(40, 50)), canvas=(9,) * 30, num_response=30, text=""
+    )
+    round_trips(model, [text], ConsistencySettings(trips=2, rebuild_steps=2))
+    assert shapes == {((2, 4, 32), (2, 1, 1, 512), (2, 512, 4, 16))}
+
+
+def test_a_model_that_sees_everything_has_no_past(tmp_path: Path) -> None:
+    model = remask.load(write_checkpoint(tmp_path), device="cpu")
+    canvas = Canvas.of([[5]], [[6, 7]], 0, torch.device("cpu"))
+    for ask in (lambda: model.remember(canvas), lambda: model.doubled(canvas, canvas.tokens)):
+        with pytest.raises(DenoiserError, match=r"sees every position at once.*hidden\(canvas\)"):
+            ask()
+
+
 def test_blocks_are_counted_from_the_first_token() -> None:
     """Six tokens, blocks of 4: the first four see four, the last two see all six."""
     model = FAMILY.build(CONFIG)
@@ -310,7 +424,8 @@ def test_a_folder_loads_and_writes_in_the_blocks_of_the_model(tmp_path: Path) ->
     answer = remask.sample(model, "One?", settings=SamplerSettings(length=8, steps=4, block=4))
     trips = ConsistencySettings(mask_ratio=1.0, trips=1, rebuild_steps=1)
     found = remask.score(model, "One?", answer, settings=trips, metrics="core")
-    assert found.forwards in (2, 3)  # a canvas of 8 lies in two blocks of 4, or in three
+    # The prompt, then a canvas of 8 in two blocks of 4, or in three, of which the last is not kept.
+    assert found.forwards in (1 + 2 + 1, 1 + 3 + 2)
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
@@ -350,6 +465,20 @@ def test_the_expert_bias_is_loaded_and_stays_float32(tmp_path: Path, dtype: torc
     assert {p.dtype for p in model.parameters()} == {dtype}
     cast = dict(model.bfloat16().named_buffers())["blocks.1.mlp.routed.router.expert_bias"]
     assert torch.equal(cast, bias)
+
+
+def test_the_best_groups_and_experts_are_those_of_a_sort() -> None:
+    """Random scores; groups 5 of 8 are kept, whose two best have the largest sums."""
+    sizes = {"num_experts": 64, "n_group": 8, "topk_group": 5, "num_experts_per_tok": 6}
+    model = Router(LLaDA2Config.read({**CONFIG, **sizes}))
+    scores = torch.rand(200, 64, generator=torch.Generator().manual_seed(0))
+    for row, chosen in zip(scores.tolist(), model.choose(scores).tolist(), strict=True):
+        assert set(chosen) == route(row, [0.0] * 64, {**CONFIG, **sizes}).keys()
+
+
+def test_groups_that_tie_are_kept_from_the_first() -> None:
+    model = Router(LLaDA2Config.read({**CONFIG, "num_experts_per_tok": 8}))
+    assert sorted(model.choose(torch.ones(1, 16))[0].tolist()) == [*range(8)]  # two groups of 4
 
 
 def router(scores: list[float], bias: list[float], **changes: int) -> Router:

@@ -92,7 +92,7 @@ def load(config: dict[str, Any], tensors: dict[str, Tensor], folder: Path) -> LL
     network = network.to(torch.float32).to_empty(device="cpu")
     places = stacked(network, FAMILY.tensor_map(network))
     check_tensors(places, Shards(folder))
-    fill(places, Shards(folder))
+    fill([places], Shards(folder))
     assert isinstance(network, LLaDAMoE)
     return network.eval().requires_grad_(False)
 

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
+from remask.denoisers.past import Past
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
@@ -59,9 +60,9 @@ def test_guidance_masks_the_prompt_alone() -> None:
     read = []
 
     class Reader(ScriptedDenoiser):
-        def hidden(self, canvas: Canvas) -> Tensor:
+        def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
             read.append(canvas.tokens.tolist())
-            return super().hidden(canvas)
+            return super().hidden(canvas, past)
 
     canvas = canvas_of(([20, 21, 22], [MASK, 30]), ([23], [31, MASK]))
     Guided(Reader(script=seeing)).hidden(canvas)
@@ -139,6 +140,75 @@ def test_counting_inside_guidance_sees_both_passes() -> None:
     counted = Counted(ScriptedDenoiser(script=seeing))
     Guided(counted).hidden(canvas_of(([20], [MASK]), ([21], [MASK])))
     assert counted.counts == [2, 2]
+
+
+def test_a_pass_over_few_columns_counts_like_one_over_many() -> None:
+    """Two rows: two columns remembered, one more shown, both doubled; no columns are no pass."""
+    counted = Counted(BLOCKY)
+    canvas = canvas_of(([20, 21], [MASK]), ([22, 23], [MASK]))
+    past = counted.remember(columns(canvas, 0, 2))
+    counted.hidden(columns(canvas, 2, 3), past)
+    counted.doubled(canvas, canvas.tokens)
+    counted.remember(columns(canvas, 0, 0))
+    assert counted.counts == [2, 2, 2]
+
+
+def columns(canvas: Canvas, start: int, end: int) -> Canvas:
+    """Return some columns of an even batch."""
+    shown = slice(start, end)
+    return Canvas(tokens=canvas.tokens[:, shown], canvas=canvas.canvas[:, shown], attend=None)
+
+
+def reaching_back(tokens: Tensor) -> Tensor:
+    """Token 10 has a logit of the number of tokens in sight that are not masked."""
+    logits = torch.zeros(*tokens.shape, WIDTH)
+    logits[:, :, 10] = (tokens != MASK).sum(1, keepdim=True).float()
+    return logits
+
+
+BLOCKY = ScriptedDenoiser(script=reaching_back, block_size=2)
+
+
+def test_guidance_keeps_a_past_of_both_sides() -> None:
+    """Of [20 21 | 22 _ | _ _] the conditional side sees 3 tokens at the end; the blind one none.
+
+    Then 30 is written: 4 against 1, so that scale 1 gives 1 + 2 (4 - 1) = 7. At the third block
+    of whole rows it is the same.
+    """
+    guided = Guided(BLOCKY, scale=1.0)
+    canvas = canvas_of(([20, 21, 22], [30, MASK, MASK]))
+    past = guided.remember(columns(canvas, 0, 2))
+    past = guided.remember(columns(canvas, 2, 4), past)
+    assert past.lengths.tolist() == [4]
+    assert [layer[0, :4, 0, 0].tolist() for layer in past.layers] == [
+        [20, 21, 22, 30],
+        [MASK, MASK, MASK, 30],
+    ]
+    behind = guided.head(guided.hidden(columns(canvas, 4, 6), past)[0])
+    assert behind[:, 10].tolist() == [7.0, 7.0]
+    assert torch.equal(behind, logits_of(guided, canvas)[0, 4:])
+
+
+def test_guidance_is_doubled_on_both_sides() -> None:
+    """Blocks of [_ 21 | _ _] behind a clean [20 21]: 1 and 2 tokens in sight, none without them."""
+    guided = Guided(BLOCKY, scale=1.0)
+    canvas = canvas_of(([20, 21], [MASK, MASK]))
+    clean = torch.tensor([[20, 21, 30, 31]])
+    noisy = torch.tensor([[MASK, 21, MASK, MASK]])
+    doubled = guided.doubled(Canvas(tokens=noisy, canvas=canvas.canvas, attend=None), clean)
+    assert guided.head(doubled[0])[:, 10].tolist() == [2.0, 2.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize("wrapper", [Suppressed, Counted])
+def test_a_wrapper_passes_the_past_on(wrapper: type[Suppressed] | type[Counted]) -> None:
+    canvas = canvas_of(([20, 21], [MASK, 30]))
+    outer = wrapper(BLOCKY)
+    past = outer.remember(columns(canvas, 0, 2))
+    assert torch.equal(
+        outer.hidden(columns(canvas, 2, 4), past), BLOCKY.hidden(columns(canvas, 2, 4), past)
+    )
+    clean = torch.tensor([[20, 21, 22, 23]])
+    assert torch.equal(outer.doubled(canvas, clean), BLOCKY.doubled(canvas, clean))
 
 
 def test_the_head_costs_nothing() -> None:

@@ -10,6 +10,7 @@ import torch
 from scipy.stats import chisquare
 
 from remask import rng
+from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
@@ -232,6 +233,102 @@ def test_a_suppressed_token_is_never_written(by_place: ByPlace, ids: Ids) -> Non
     model = by_place([{".": 0.9, "a": 0.1}] * 3)
     (got,) = write(Suppressed(model, ids=ids(".")), ["p"], settings(3))
     assert got.text == "aaa"
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_an_answer_without_eos_may_end_a_turn_and_not_the_text(
+    scripted: Callable[..., Denoiser], ids: Ids, temperature: float
+) -> None:
+    """EOS has nearly all the mass everywhere: it ends the first answer, and none without it.
+
+    Then `a` is written before, and the turn end, token 2, at the third place; EOS is only filled in
+    behind it.
+    """
+
+    def script(canvas: Canvas) -> torch.Tensor:
+        logits = torch.full((*canvas.tokens.shape, 259), -60.0)
+        logits[..., ids(".")[0]] = 60.0
+        logits[..., ids("a")[0]] = 0.0
+        logits[canvas.offsets == 2, 2] = 20.0
+        return logits
+
+    how = settings(5, temperature=temperature)
+    (plain,) = write(scripted(script), ["p"], how)
+    assert plain.canvas == ids(".....")
+    (got,) = write(scripted(script), ["p"], replace(how, suppress_eos=True))
+    assert got.canvas == (*ids("aa"), 2, *ids(".."))
+    assert got.num_response == 3
+    assert got.probs == pytest.approx([1.0] * 5)  # of what may be written
+    # All is written, EOS nowhere: it takes the place of what stood behind the turn end.
+    assert got.steps is not None
+    assert got.steps[3:] == (-1, -1)
+
+
+def test_no_end_of_the_text_is_drawn_where_eos_is_suppressed(llada: Denoiser) -> None:
+    """Of 40 answers of 16 tokens, drawn almost evenly from 258, some hold EOS otherwise."""
+    eos = llada.tokenizer.eos_id
+    prompts = [str(i) for i in range(40)]
+    how = settings(16, temperature=3.0)
+    kept = [s.canvas[: s.num_response] for s in write(llada, prompts, how)]
+    assert any(eos in canvas for canvas in kept)
+    without = write(llada, prompts, replace(how, suppress_eos=True))
+    assert not any(eos in s.canvas[: s.num_response] for s in without)
+
+
+def test_an_answer_without_eos_is_verified_by_the_model_as_it_is(by_place: ByPlace) -> None:
+    """EOS has .9: it is not written, but rebuilt; ln .1 is what the model says of the answer."""
+    model = by_place([{".": 0.9, "a": 0.1}] * 3)
+    (got,) = write(model, ["p"], replace(settings(3), suppress_eos=True))
+    assert got.text == "aaa"
+    trips = ConsistencySettings(mask_ratio=1.0, trips=2, rebuild_steps=1)
+    (found,) = round_trips(model, [got], trips)
+    assert (found.rebuilt == model.tokenizer.eos_id).all()
+    assert found.logp.flatten().tolist() == pytest.approx([math.log(0.1)] * 6)
+    assert found.confidence == pytest.approx((0.9, 0.9))
+
+
+def test_an_answer_is_edited_block_by_block(scripted: Callable[..., Denoiser], ids: Ids) -> None:
+    """Two blocks of two. The first place is read as `x` while the second is masked, then as `a`.
+
+    Pass 0 is sure of `x`; 1 writes `b`, of which none is sure; 2 overwrites `x`; 3 finds nothing to
+    do. The second block is written by its pass 0 and read once more: 4 + 2 forwards. Its steps
+    begin where those of the first would end at the latest, after 2 + 5. Without editing `x` stays,
+    after 2 + 1 forwards, and the steps of a block are 2.
+    """
+    a, b, c, d, x, gap = ids("abcdx_")
+
+    def script(canvas: Canvas) -> torch.Tensor:
+        logits = torch.zeros(*canvas.tokens.shape, 259)
+        alone = canvas.tokens[:, 2] == gap
+        logits[:, 1, x] = torch.where(alone, 20.0, 0.0)
+        logits[:, 1, a] = torch.where(alone, 0.0, 20.0)
+        logits[:, 2, b] = 6.0  # .61 of the mass
+        logits[:, 3, c] = logits[:, 4, d] = 20.0
+        return logits
+
+    how = SamplerSettings(length=4, steps=4, block=2, reveal_threshold=0.7)
+    (plain,) = write(scripted(script), ["p"], how)
+    assert (plain.text, plain.steps, plain.forwards) == ("xbcd", (0, 1, 2, 2), 3)
+    model = Counted(scripted(script))
+    (got,) = write(model, ["p"], replace(how, edit_threshold=0.8, post_steps=5))
+    assert (got.text, got.steps) == ("abcd", (2, 1, 7, 7))
+    assert got.forwards == model.forwards == 6
+    assert got.probs == pytest.approx((1.0, 0.61, 1.0, 1.0), abs=0.01)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_an_edited_answer_in_company_is_what_it_is_alone(
+    llada: Denoiser, temperature: float
+) -> None:
+    how = SamplerSettings(
+        length=12, steps=12, block=4, reveal_threshold=0.5, edit_threshold=0.3, post_steps=3,
+        temperature=temperature,
+    )  # fmt: skip
+    together = write(llada, PROMPTS, how)
+    for prompt, among in zip(PROMPTS, together, strict=True):
+        (alone,) = write(llada, [prompt], how)
+        assert alone == replace(among, probs=alone.probs)
+        assert alone.probs == pytest.approx(among.probs, abs=1e-5)
 
 
 def test_nan_logits_are_an_error_that_names_the_model(scripted: Callable[..., Denoiser]) -> None:

@@ -113,7 +113,8 @@ def test_a_task_may_depart_from_the_rule() -> None:
 
 
 def test_a_task_may_not_change_what_is_no_setting() -> None:
-    with pytest.raises(SettingsError, match="it may set block, ends_last, length, order, "):
+    named = "block, edit_threshold, ends_last, length, order, order_temperature, post_steps, "
+    with pytest.raises(SettingsError, match=f"it may set {named}reveal_threshold, steps, "):
         Preset(tasks={"pycode": {"tasks": {}}}).for_task("pycode")
 
 

@@ -1,0 +1,54 @@
+"""The past of a block-causal model: keys and values of columns that will not change any more.
+
+Later columns see them and are not seen by them, so that a step need only compute its own block.
+Rows may hold different numbers of columns; each goes on behind its own.
+
+The tensors have room for more than they hold, and grow by many columns at a time: nothing is copied
+from block to block, and compiled layers meet few shapes. A forward pass leaves the keys and values
+of its columns in that room; only `remember` makes them part of the past. Old and new past share
+their memory, so of those that came one from another only the newest can be used.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+_GROWTH = 512  # columns
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Past:
+    """What a model keeps of the first columns of every row."""
+
+    layers: tuple[Tensor, ...]  # each (B, room, k | v heads, head_dim)
+    lengths: Tensor  # (B,) columns that each row holds; whole blocks, but where a row has ended
+    columns: int  # the most that a row may hold: known without asking the device
+
+    @property
+    def room(self) -> int:
+        """Columns that the tensors have, held or not."""
+        return self.layers[0].shape[1]
+
+    def rows(self, indices: Tensor) -> "Past":
+        """Return the past of some rows."""
+        layers = tuple(layer[indices] for layer in self.layers)
+        return replace(self, layers=layers, lengths=self.lengths[indices])
+
+    def places(self, num: int) -> Tensor:
+        """Return the next `num` columns of every row, (B, num)."""
+        return self.lengths[:, None] + torch.arange(num, device=self.lengths.device)
+
+    def with_room(self, num: int) -> "Past":
+        """Return the same past with room for `num` more columns: itself, where it has that."""
+        lacking = self.columns + num - self.room
+        if lacking <= 0:
+            return self
+        more = -(-lacking // _GROWTH) * _GROWTH
+        return replace(self, layers=tuple(F.pad(t, (0, 0, 0, 0, 0, more)) for t in self.layers))
+
+    def extended(self, num: int, attend: Tensor | None) -> "Past":
+        """Return the past with the next `num` columns, less the padding among them."""
+        lengths = self.lengths + (num if attend is None else attend.sum(1))
+        return replace(self, lengths=lengths, columns=self.columns + num)

@@ -1,0 +1,178 @@
+"""Block by block: what is written together, and what a model is shown of it.
+
+A model that sees every position is shown whole rows. A block-causal one is shown the block alone:
+it sees none that come later, and those before it are its past, kept and not computed again. Every
+row goes on from its own prompt, so that all of them are in their first block at the same time,
+then in their second.
+
+Forward passes: keeping costs a block-causal model one pass over the whole blocks of the prompt, and
+one over every block that another one follows. `Walk.forwards` charges each row with those that it
+needs itself, whatever its company, just as the loop counts its steps; that rows with the same
+prompt share the first of them is not counted in their favour.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from remask.denoisers.base import Denoiser
+from remask.denoisers.past import Past
+from remask.values import Canvas
+
+_WIDTH = 8  # blocks that are cut short have a multiple of it: compiled models meet few shapes
+
+
+def block_numbers(canvas: Canvas, block: int, block_size: int | None) -> Tensor:
+    """Return the block that every canvas position is written in, (B, L); -1 elsewhere.
+
+    Blocks begin with the canvas. Those of a model that has its own begin with the row, so that the
+    first and the last of a canvas may be incomplete.
+    """
+    offsets = canvas.offsets
+    if block_size is None:
+        numbers = offsets // block
+    else:
+        start = -offsets[:, :1]  # (B, 1) tokens of the prompt
+        numbers = (offsets + start) // block_size - start // block_size
+    return numbers.where(canvas.canvas, -1)
+
+
+def whole_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> int:
+    """Return the canvas that ends with a block: a block-causal model has seen no other."""
+    return num_canvas + -(num_prompt + num_canvas) % (denoiser.block_size or 1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """One block of the rows still being written, w columns of each: the block, or all L."""
+
+    number: int  # counted, in every row, from the first block of its canvas
+    rows: Tensor  # (b,) which rows of the batch
+    starts: Tensor  # (b, 1) the first column that is shown of each
+    canvas: Canvas  # (b, w) what the model is shown
+    within: Tensor  # (b, w) bool: the block
+    past: Past | None  # what it keeps of the columns before
+
+    def of(self, whole: Tensor) -> Tensor:
+        """Return the columns that are shown of `whole` (B, L), (b, w)."""
+        places = torch.arange(self.within.shape[1], device=whole.device)
+        columns = (self.starts + places).clamp(max=whole.shape[1] - 1)
+        return whole[self.rows].gather(1, columns)
+
+    def put(self, whole: Tensor, values: Tensor) -> None:
+        """Write what `values` (b, w) say of the block into `whole` (B, L)."""
+        width = self.within.shape[1]
+        places = torch.arange(whole.shape[1], device=whole.device) - self.starts  # (b, L)
+        shown = (places >= 0) & (places < width)
+        places = places.clamp(0, width - 1)
+        here = shown & self.within.gather(1, places)
+        whole[self.rows] = torch.where(here, values.gather(1, places), whole[self.rows])
+
+
+class Walk:
+    """The way through the blocks of a batch; iterating yields every `Part` once.
+
+    Whoever walks puts the tokens of each part into `tokens` before asking for the next.
+    """
+
+    def __init__(self, denoiser: Denoiser, canvas: Canvas, numbers: Tensor) -> None:
+        device = canvas.tokens.device
+        self.denoiser, self.canvas, self.numbers = denoiser, canvas, numbers
+        self.tokens = canvas.tokens.clone()  # (B, L)
+        self.rows = torch.arange(len(canvas.tokens), device=device)  # (b,) still written
+        self.forwards = torch.zeros(len(canvas.tokens), dtype=torch.long, device=device)
+        self.past: Past | None = None
+        self._widths: list[int] = []  # columns that are shown of each block
+
+    def __iter__(self) -> Iterator[Part]:
+        """Yield the blocks from left to right, until no row is left."""
+        num_blocks = int(self.numbers.max()) + 1
+        if self.denoiser.block_size is not None:
+            self._begin(self.denoiser.block_size, num_blocks)
+        for number in range(num_blocks):
+            if number > 0 and self.past is not None:
+                self.past = self._keep(number, self.past)
+            yield self._part(number)
+            if len(self.rows) == 0:
+                return
+
+    def leave(self, ended: Tensor) -> None:
+        """Let rows of the last part go, those that are `ended` (b,)."""
+        stay = (~ended).nonzero()[:, 0]
+        self.rows = self.rows[stay]
+        if self.past is not None and 0 < len(stay) < len(ended):
+            self.past = self.past.rows(stay)
+
+    def _begin(self, size: int, num_blocks: int) -> None:
+        """Read the prompts as far as they fill blocks, and see how wide the others are."""
+        starts = -self.canvas.offsets[:, :1] // size * size  # (B, 1)
+        self.forwards += (starts[:, 0] > 0) * self.denoiser.forwards_per_call
+        self.past = self._read(starts)
+        attend, length = self.canvas.attend, self.tokens.shape[1]
+        lengths = length if attend is None else attend.sum(1, keepdim=True)
+        firsts = starts + size * torch.arange(num_blocks, device=starts.device)  # (B, blocks)
+        for left in (lengths - firsts).amax(0).tolist():
+            self._widths.append(min(size, -(-left // _WIDTH) * _WIDTH))
+
+    def _read(self, ends: Tensor) -> Past:
+        """Return the past of all rows up to `ends` (B, 1); rows that begin alike share a pass."""
+        width = int(ends.max())
+        place = torch.arange(width, device=ends.device)
+        tokens, which = self.tokens[:, :width].masked_fill(place >= ends, -1), self.rows
+        if width > 0:
+            tokens, which = torch.unique(tokens, dim=0, return_inverse=True)
+        prompts = Canvas(
+            tokens=tokens.clamp(min=0),
+            canvas=torch.zeros_like(tokens, dtype=torch.bool),
+            attend=tokens >= 0,
+        )
+        return self.denoiser.remember(prompts).rows(which)
+
+    def _keep(self, number: int, past: Past) -> Past:
+        """Return the past with the block before `number` added, as it was written."""
+        goes_on = self.numbers[self.rows].amax(1) >= number
+        self.forwards[self.rows] += goes_on * self.denoiser.forwards_per_call
+        return self.denoiser.remember(self._part(number - 1).canvas, past)
+
+    def _part(self, number: int) -> Part:
+        return self._rows(number) if self.past is None else self._block(number, self.past)
+
+    def _rows(self, number: int) -> Part:
+        rows, attend = self.rows, self.canvas.attend
+        return Part(
+            number=number,
+            rows=rows,
+            starts=torch.zeros_like(rows)[:, None],
+            canvas=Canvas(
+                tokens=self.tokens[rows],
+                canvas=self.canvas.canvas[rows],
+                attend=None if attend is None else attend[rows],
+            ),
+            within=self.numbers[rows] == number,
+            past=None,
+        )
+
+    def _block(self, number: int, past: Past) -> Part:
+        """Return the block behind the past; where a row ends in it, or has ended, is padding."""
+        rows, whole, length = self.rows, self.canvas, self.tokens.shape[1]
+        places = past.places(self._widths[number])  # (b, w)
+        columns = places.clamp(max=length - 1)
+        real = places < length
+        if whole.attend is not None:
+            real &= whole.attend[rows].gather(1, columns)
+        written = real & whole.canvas[rows].gather(1, columns)
+        return Part(
+            number=number,
+            rows=rows,
+            starts=places[:, :1],
+            canvas=Canvas(
+                tokens=self.tokens[rows].gather(1, columns),
+                canvas=written,
+                attend=real,
+                places=whole.offsets[rows].gather(1, columns),
+            ),
+            within=written & (self.numbers[rows].gather(1, columns) == number),
+            past=past,
+        )

@@ -1,0 +1,150 @@
+"""Token editing: a loop that may take back what it wrote (LLaDA2.1, arXiv:2602.08676).
+
+Every pass predicts the whole block. Masked positions are revealed as `reveal` says, those above a
+threshold and at least one; a token that is already there is overwritten where another one is more
+probable than a second threshold. When nothing is masked any more the block is only edited, until a
+pass changes nothing or there were enough of them: the text is then a fixed point of the model.
+
+Departures from the published loop, beside those of `loop`: it takes many rows, each of them at its
+own pace, where the published one takes a single row; and what a threshold is compared with is as
+`reveal.num_due` has it. At temperature 0 the tokens are those of the published loop. Above 0 it
+compares probabilities after temperature and filters: that is the order `maskgit_plus`.
+
+Not here: the order of the blocks, and when an answer has ended (see `sampler`).
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from remask import rng
+from remask.denoisers.base import Denoiser
+from remask.denoisers.past import Past
+from remask.errors import DenoiserError, SettingsError
+from remask.sampling.loop import Prediction, predict, scatter
+from remask.sampling.reveal import Rule, num_due, pick
+from remask.values import Canvas
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditSettings(Rule):
+    """How a block is written and edited; the defaults are LLaDA2.1's."""
+
+    reveal_threshold: float | None = 0.95
+    edit_threshold: float = 0.9  # overwrite a token where another is more probable than this
+    post_steps: int = 16  # most passes over a block in which nothing is masked
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        super().__post_init__()
+        if self.reveal_threshold is None:
+            raise SettingsError("editing needs a reveal_threshold; 0.95 is LLaDA2.1's.")
+        if not 0 <= self.edit_threshold <= 1:
+            raise SettingsError(f"edit_threshold {self.edit_threshold} is not between 0 and 1.")
+        if self.post_steps < 0:
+            raise SettingsError(f"post_steps {self.post_steps} is not a whole number from 0 up.")
+
+
+class Edited(NamedTuple):
+    """What the loop leaves behind, on the model's device."""
+
+    tokens: Tensor  # (B, L)
+    probs: Tensor  # (B, L) of each token when it was last written, untempered; 1 where given
+    steps: Tensor  # (B, L) the pass that last wrote it, -1 where it was given
+    forwards: Tensor  # (B,) forward passes each row needed
+
+
+def edit(
+    denoiser: Denoiser,
+    canvas: Canvas,
+    settings: EditSettings,
+    *,
+    within: Tensor,
+    temperature: float = 0.0,
+    keys: Tensor | None = None,
+    past: Past | None = None,
+) -> Edited:
+    """Write the block `within` and edit it until it stays as it is.
+
+    A row that is done is not touched again, however long its neighbours take.
+
+    Args:
+        denoiser: predicts.
+        canvas: rows; their masked positions are those that hold the mask token.
+        settings: the thresholds, and how often a finished block is read again.
+        within: (B, L) bool, the block, without the prompt's part of it; a row may have none.
+        temperature: Gumbel noise on the logits; 0 is greedy.
+        keys: (B,) random streams, needed by a temperature > 0; a key of its own for every block.
+        past: the columns before those of `canvas`, kept by a block-causal model.
+    """
+    if keys is None and temperature > 0:
+        raise SettingsError("temperature needs keys: one stream per row.")
+    block = _Block(canvas.tokens, within, denoiser.tokenizer.mask_id)
+    hidden = denoiser.hidden if past is None else partial(denoiser.hidden, past=past)
+    for step in count():
+        due = block.due(settings.post_steps)
+        # Who is done is known only now: the price of stopping early is a host read.
+        places = due.flatten().nonzero()[:, 0]  # (M,)
+        if len(places) == 0:
+            break
+        rows = hidden(replace(canvas, tokens=block.tokens)).flatten(0, 1)[places]
+        noise = None
+        if keys is not None and temperature > 0:
+            noise = (temperature, _streams(keys, step, within).flatten()[places])
+        there = block.tokens.flatten()[places]
+        found = predict(denoiser, rows, there, settings, noise)
+        block.write(step, found, places, due, settings)
+    if block.broken:
+        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
+    return Edited(block.tokens, block.probs, block.steps, block.passes * denoiser.forwards_per_call)
+
+
+def _streams(keys: Tensor, step: int, within: Tensor) -> Tensor:
+    """Return a stream per position, (B, L), by its place in the block: blind to the batch."""
+    place = torch.arange(within.shape[1], device=within.device)
+    return rng.mix(rng.mix(keys, step)[:, None], place - within.int().argmax(1, keepdim=True))
+
+
+class _Block:
+    """The block as it stands, and what is written down on the way; all of it on the device."""
+
+    def __init__(self, tokens: Tensor, within: Tensor, mask_id: int) -> None:
+        device = tokens.device
+        self.tokens, self.within = tokens, within
+        self.masked = within & (tokens == mask_id)
+        self.busy = within.any(1)  # (B,)
+        self.passes, self.num_post = torch.zeros(2, len(tokens), dtype=torch.long, device=device)
+        self.probs = torch.ones(tokens.shape, device=device)
+        self.steps = torch.full_like(tokens, -1)
+        self.broken = torch.zeros((), dtype=torch.bool, device=device)
+
+    def due(self, post_steps: int) -> Tensor:
+        """Return the positions that the next pass must predict, (B, L)."""
+        self.num_post = self.num_post + ~self.masked.any(1)
+        self.busy = self.busy & (self.num_post <= post_steps)
+        return self.within & self.busy[:, None]
+
+    def write(
+        self, step: int, found: Prediction, places: Tensor, due: Tensor, settings: EditSettings
+    ) -> None:
+        """Take over from the prediction at flat `places`, those that are `due`, what it is for."""
+        shape, masked = due.shape, self.masked
+        drawn = scatter(found.tokens, places, shape, 0)
+        sure = scatter(found.sure, places, shape, -1.0)
+        # All may stay masked, as far as a schedule goes: there is none.
+        num_reveal = num_due(sure, masked, masked.sum(1), settings.reveal_threshold)
+        revealed = pick(sure, masked, num_reveal)
+        edited = due & ~masked & (drawn != self.tokens) & (sure > settings.edit_threshold)
+        written = revealed | edited
+        self.tokens = torch.where(written, drawn, self.tokens)
+        prob = scatter(found.logp.exp(), places, shape, 1.0)
+        self.probs = torch.where(written, prob, self.probs)
+        self.steps = torch.where(written, step, self.steps)
+        self.passes = self.passes + self.busy
+        self.broken |= found.logp.isnan().any()
+        self.busy = self.busy & (masked.any(1) | edited.any(1))
+        self.masked = masked & ~revealed

@@ -1,0 +1,10 @@
+"""How a check fails: with a sentence that begins with the name of what was checked."""
+
+from remask.denoisers.base import Denoiser
+from remask.values import Scorer
+
+
+def require(kept: bool, who: Denoiser | Scorer, sentence: str) -> None:
+    """Raise AssertionError with `sentence` unless the contract is `kept`."""
+    if not kept:
+        raise AssertionError(f"{who.name}: {sentence}.")
