@@ -28,6 +28,7 @@ from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
+from remask.denoisers.past import Past
 from remask.denoisers.wrap import Counted
 from remask.tasks import TASKS
 from remask.values import Canvas, Sample, Score
@@ -42,10 +43,10 @@ class Recorded(Counted):
 
     states: list[Tensor] = field(default_factory=list)
 
-    def hidden(self, canvas: Canvas) -> Tensor:
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         """Keep, then pass on."""
         self.states.append(canvas.tokens.clone())
-        return super().hidden(canvas)
+        return super().hidden(canvas, past)
 
 
 def answers(model: Denoiser, number: int) -> list[Sample]:

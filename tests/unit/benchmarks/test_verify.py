@@ -1,0 +1,112 @@
+"""The benchmark of verification runs, writes what it promises, and measures the same work."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import verify
+from shapes import SHAPES
+
+
+@pytest.fixture(scope="module")
+def report(run_script: Any) -> dict[str, Any]:
+    words = ["--shape", "toy", "--eager", "--repetitions", "1", "--answers", "1", "2"]
+    found: dict[str, Any] = run_script("verify.py", words)
+    return found
+
+
+def test_the_report_says_what_was_measured_where(report: dict[str, Any]) -> None:
+    assert report["command"] == (
+        "python benchmarks/verify.py --shape toy --eager --repetitions 1 --answers 1 2"
+    )
+    assert {"torch", "python", "remask"} <= report["versions"].keys()
+    assert report["name"] == "verify-toy-cpu"
+    assert report["hardware"]
+    assert report["commit"]
+    assert report["settings"]["trips"] == 4
+    assert report["settings"]["rebuild_steps"] == 16
+    assert report["matmul_tflops"] > 0
+
+
+def test_every_row_compares_with_the_public_loop(report: dict[str, Any]) -> None:
+    rows = report["results"]
+    assert [(r["loop"], r["answers"], r["compiled"]) for r in rows] == [
+        ("public", 1, False), ("ours", 1, False), ("ours", 2, False),
+    ]  # fmt: skip
+    public = rows[0]["seconds_per_answer"]
+    for row in rows:
+        assert row["ratio"] == pytest.approx(public / row["seconds_per_answer"])
+        assert row["peak_share"] == pytest.approx(row["tflops"] / report["matmul_tflops"])
+        assert row["peak_memory_gb"] > 0
+
+
+def test_rates_follow_from_the_seconds(report: dict[str, Any]) -> None:
+    """An answer takes 4 trips x 16 steps = 64 forwards of 12 + 16 = 28 positions: 1792."""
+    for row in report["results"]:
+        assert row["forwards_per_second"] * row["seconds_per_answer"] == pytest.approx(64)
+        assert row["tokens_per_second"] * row["seconds_per_answer"] == pytest.approx(1792)
+
+
+def test_what_it_is_at_is_said_before_it_is_done(report: dict[str, Any]) -> None:
+    said = [line.partition(" s: ")[2] for line in report["said"].splitlines()]
+    assert "the public loop, eager" in said
+    assert "ours, 2 answers at once, eager" in said
+
+
+def test_a_run_that_is_stopped_keeps_the_rows_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The public loop is measured, then the first row of ours breaks."""
+
+    def broken(*arguments: Any, **more: Any) -> None:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(verify, "measure_ours", broken)
+    out = tmp_path / "toy.json"
+    with pytest.raises(RuntimeError, match="out of memory"):
+        verify.main(["--shape", "toy", "--eager", "--repetitions", "1", "--out", str(out)])
+    assert [row["loop"] for row in json.loads(out.read_text())["results"]] == ["public"]
+
+
+def test_rows_for_the_head_are_those_still_masked_before_each_step() -> None:
+    """5 masked tokens in 4 steps: 5, 15 // 4 = 3, 10 // 4 = 2, 5 // 4 = 1: 11 rows. 0 add none.
+
+    In blocks of 3, with 3 and 2 masked: 3, 9 // 4 = 2, 6 // 4 = 1, 0 and 2, 1, 1, 0: 10 rows.
+    """
+
+    class Trips:
+        masked = torch.tensor([[True] * 5 + [False], [False] * 6])
+
+    assert verify.rows_asked([Trips], 4, [slice(0, 6)]) == 11
+    assert verify.rows_asked([Trips], 4, [slice(0, 3), slice(3, 6)]) == 10
+
+
+def test_a_block_causal_model_is_verified_block_by_block_and_the_public_loop_scaled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """12 + 16 tokens in blocks of 8: three blocks, 4 trips x 16 steps each, 192 forwards.
+
+    The last one is filled up to its end, at 32. The public loop sees 16, 24 and 32 positions of 4
+    rows, 2 steps each, and is charged with all 16: 4 x 16 x 72 = 4608 positions. Ours needs the 8
+    before, 17 times the 8 and 8 of the first blocks and 16 times the 8 of the last:
+    4 x (8 + 17 x 16 + 16 x 8) = 1632.
+    """
+    shape = SHAPES["toyblocks"]
+    denoiser = verify.build(shape, torch.device("cpu"))
+    bench = verify.Bench(shape=shape, denoiser=denoiser, repetitions=1)
+    asked: list[int] = []
+    rebuild = verify.rebuild
+
+    def counted(denoiser: Any, rows: Any, start: int, steps: int) -> Any:
+        asked.append(steps)
+        return rebuild(denoiser, rows, start, steps)
+
+    monkeypatch.setattr(verify, "rebuild", counted)
+    public, *ours = verify.shape_rows(bench, [1, 2], True)
+    assert asked == [1, 2, 2]
+    assert [row["answers"] for row in ours] == [1, 2]
+    for row, positions in ((public, 4608), *((row, 1632) for row in ours)):
+        assert row["forwards_per_second"] * row["seconds_per_answer"] == pytest.approx(192)
+        assert row["tokens_per_second"] * row["seconds_per_answer"] == pytest.approx(positions)
