@@ -47,6 +47,6 @@ def test_every_trained_prompt_and_solution_fits_its_canvas(model: Denoiser) -> N
         for level in ("easy", "medium"):
             for i in range(50):
                 problem = task.problem(i, level=level)
-                assert len(model.tokenizer.render(problem.prompt)) <= 96
+                assert len(model.tokenizer.encode(problem.prompt)) <= 96
                 solution = model.tokenizer.encode(problem.solution)
                 assert len(solution) < task.canvas_length(level) <= 96
