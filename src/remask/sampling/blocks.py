@@ -21,8 +21,6 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.past import Past
 from remask.values import Canvas
 
-_WIDTH = 8  # blocks that are cut short have a multiple of it: compiled models meet few shapes
-
 
 def block_numbers(canvas: Canvas, block: int, block_size: int | None) -> Tensor:
     """Return the block that every canvas position is written in, (B, L); -1 elsewhere.
@@ -84,13 +82,12 @@ class Walk:
         self.rows = torch.arange(len(canvas.tokens), device=device)  # (b,) still written
         self.forwards = torch.zeros(len(canvas.tokens), dtype=torch.long, device=device)
         self.past: Past | None = None
-        self._widths: list[int] = []  # columns that are shown of each block
 
     def __iter__(self) -> Iterator[Part]:
         """Yield the blocks from left to right, until no row is left."""
         num_blocks = int(self.numbers.max()) + 1
         if self.denoiser.block_size is not None:
-            self._begin(self.denoiser.block_size, num_blocks)
+            self._begin(self.denoiser.block_size)
         for number in range(num_blocks):
             if number > 0 and self.past is not None:
                 self.past = self._keep(number, self.past)
@@ -105,16 +102,11 @@ class Walk:
         if self.past is not None and 0 < len(stay) < len(ended):
             self.past = self.past.rows(stay)
 
-    def _begin(self, size: int, num_blocks: int) -> None:
-        """Read the prompts as far as they fill blocks, and see how wide the others are."""
+    def _begin(self, size: int) -> None:
+        """Read the prompts as far as they fill blocks."""
         starts = -self.canvas.offsets[:, :1] // size * size  # (B, 1)
         self.forwards += (starts[:, 0] > 0) * self.denoiser.forwards_per_call
         self.past = self._read(starts)
-        attend, length = self.canvas.attend, self.tokens.shape[1]
-        lengths = length if attend is None else attend.sum(1, keepdim=True)
-        firsts = starts + size * torch.arange(num_blocks, device=starts.device)  # (B, blocks)
-        for left in (lengths - firsts).amax(0).tolist():
-            self._widths.append(min(size, -(-left // _WIDTH) * _WIDTH))
 
     def _read(self, ends: Tensor) -> Past:
         """Return the past of all rows up to `ends` (B, 1); rows that begin alike share a pass."""
@@ -157,7 +149,7 @@ class Walk:
     def _block(self, number: int, past: Past) -> Part:
         """Return the block behind the past; where a row ends in it, or has ended, is padding."""
         rows, whole, length = self.rows, self.canvas, self.tokens.shape[1]
-        places = past.places(self._widths[number])  # (b, w)
+        places = past.places(self.denoiser.block_size or 0)  # (b, w)
         columns = places.clamp(max=length - 1)
         real = places < length
         if whole.attend is not None:

@@ -35,7 +35,7 @@ def finish(walk: Walk) -> list[Tensor]:
 def test_each_row_is_shown_its_own_block_at_its_own_place() -> None:
     """Prompts of 6 and 3, canvases of 7: blocks of 4 end after columns 8, 12, 13 and 4, 8, 10.
 
-    The last blocks have 1 and 2 columns, whose width is 4 at most, so 4.
+    The last blocks have 1 and 2 columns of their rows; the others are padding.
     """
     walk = walk_of([[21, 22, 23, 24, 25, 26], [31, 32, 33]], [7, 7])
     parts = []
@@ -137,15 +137,6 @@ def test_the_walk_ends_when_all_have_left() -> None:
         walk.leave(torch.tensor([True, True]))
     assert numbers == [0]
     assert walk.forwards.tolist() == [0, 0]
-
-
-def test_blocks_that_all_rows_end_in_are_cut_short() -> None:
-    """A canvas of 40 behind 4 tokens: blocks of 32 and 12 columns, of which 16 are shown."""
-    wide = replace(BLOCKY, block_size=32)
-    canvas = Canvas.of([[9] * 4], [[MASK] * 40], 0, CPU)
-    walk = Walk(wide, canvas, block_numbers(canvas, 32, 32))
-    assert [rows.shape[1] for rows in finish(walk)] == [32, 16]
-    assert not (walk.tokens == MASK).any()
 
 
 def test_of_shows_the_columns_of_the_block() -> None:
