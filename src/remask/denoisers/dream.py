@@ -28,12 +28,12 @@ class Dream(Qwen):
         super().__init__(config, qkv_bias=True, qk_norm=False)
         self.max_length = min(TRAINED_LENGTH, self.max_length)
 
-    def forward(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
-        """Return the normed last hidden states, (B, L, width); row i predicts token i.
+    def states(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
+        """Return what is left for `settle`, (B, L, width); row i predicts token i.
 
         Nothing predicts token 0: its row is that of token 1. It belongs to the prompt.
         """
-        rows = super().forward(tokens, attend)
+        rows = super().states(tokens, attend)
         return torch.cat((rows[:, :1], rows[:, :-1]), 1)
 
 

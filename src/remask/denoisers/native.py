@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from remask.denoisers.base import Preset
 from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.transformer import Attention, Kept, RMSNorm
+from remask.denoisers.transformer import Attention, Block, Kept, RMSNorm
 from remask.errors import DenoiserError
 from remask.values import Canvas
 
@@ -61,18 +61,33 @@ class Network(nn.Module, ABC):
 
     def forward(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
         """Return the normed last hidden states, (B, L, width); row i predicts token i."""
+        return self.settle(self.states(tokens, attend))
+
+    def states(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
+        """Return what is left for `settle`, (B, L, width): all is done but the last MLP.
+
+        From there on each position is alone, and most of them are never asked about.
+        """
         length = tokens.shape[1]
         return self._through(tokens, *self.rotary(length), self.visible(length, attend))
 
-    def _through(self, tokens: Tensor, cos: Tensor, sin: Tensor, seen: Tensor | None) -> Tensor:
-        x = self.embedding(tokens)  # (B, L, width)
-        for block in self.blocks:
-            x = block(x, cos, sin, seen)
-        out: Tensor = self.norm(x)
+    def settle(self, rows: Tensor) -> Tensor:
+        """Return the normed last hidden states of rows of `states`, (..., width)."""
+        out: Tensor = self.norm(self._last.feed(rows))
         return out
 
+    @property
+    def _last(self) -> Block:
+        return cast(Block, self.blocks[-1])
+
+    def _through(self, tokens: Tensor, cos: Tensor, sin: Tensor, seen: Tensor | None) -> Tensor:
+        x = self.embedding(tokens)  # (B, L, width)
+        for block in self.blocks[:-1]:
+            x = block(x, cos, sin, seen)
+        return self._last.mix(x, cos, sin, seen)
+
     def after(self, past: Past, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
-        """Return what `forward` would of the columns behind `past`, (B, L, width).
+        """Return what `states` would of the columns behind `past`, (B, L, width).
 
         Their keys and values are left in its room.
         """
@@ -82,12 +97,12 @@ class Network(nn.Module, ABC):
         cos, sin = (table[places] for table in self.rotary(past.room))  # (B, L, 1, rotated / 2)
         seen = _seen_behind(past, places, attend, size)
         x = self.embedding(tokens)
-        for block, heads in zip(self.blocks, past.layers, strict=True):
+        *earlier, last = past.layers
+        for block, heads in zip(self.blocks[:-1], earlier, strict=True):
             # Several blocks are a prompt, whose width comes once: not worth a compilation.
             run = block if length <= size else block.forward
             x = run(x, cos, sin, seen, Kept(heads, places))
-        out: Tensor = self.norm(x)
-        return out
+        return self._last.mix(x, cos, sin, seen, Kept(last, places))
 
     def remember(self, past: Past | None, tokens: Tensor, attend: Tensor | None) -> Past:
         """Return the past with these columns added; without one they are the first."""
@@ -99,7 +114,7 @@ class Network(nn.Module, ABC):
         return past.extended(num, attend)
 
     def doubled(self, noisy: Tensor, clean: Tensor, attend: Tensor | None) -> Tensor:
-        """Return the states of `noisy`, each block behind earlier ones of `clean`, (B, L, width).
+        """Return `states` of `noisy`, each block behind earlier ones of `clean`, (B, L, width).
 
         Both stand in one row, at the same positions: noisy blocks see themselves and earlier clean
         ones, clean blocks the clean ones up to their own.
@@ -189,11 +204,10 @@ class NativeDenoiser:
 
     @torch.no_grad()
     def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
-        """Return normed hidden states, (B, L, width)."""
+        """Return the states before the last MLP, (B, L, width)."""
         if past is not None:
             return self.model.after(past, canvas.tokens, canvas.attend)
-        out: Tensor = self.model(canvas.tokens, canvas.attend)
-        return out
+        return self.model.states(canvas.tokens, canvas.attend)
 
     @torch.no_grad()
     def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
@@ -208,7 +222,7 @@ class NativeDenoiser:
     @torch.no_grad()
     def head(self, rows: Tensor) -> Tensor:
         """Return float32 logits (M, V)."""
-        return self.model.project(rows).float()
+        return self.model.project(self.model.settle(rows)).float()
 
     @torch.no_grad()
     def embed(self, tokens: Tensor) -> Tensor:

@@ -194,6 +194,16 @@ class Block(nn.Module):
         self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None, kept: Kept | None = None
     ) -> Tensor:
         """Return (B, L, width)."""
-        x = x + self.attention(self.attention_norm(x), cos, sin, attend, kept)
+        return self.feed(self.mix(x, cos, sin, attend, kept))
+
+    def mix(
+        self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None, kept: Kept | None = None
+    ) -> Tensor:
+        """Return what the positions told one another, (B, L, width)."""
+        out: Tensor = x + self.attention(self.attention_norm(x), cos, sin, attend, kept)
+        return out
+
+    def feed(self, x: Tensor) -> Tensor:
+        """Return what each position makes of it alone, (..., width)."""
         out: Tensor = x + self.mlp(self.mlp_norm(x))
         return out

@@ -163,7 +163,7 @@ def wrapped_around(model: Trunk) -> Trunk:
 
 def test_an_unbroken_trunk_passes(llada: NativeDenoiser) -> None:
     """The harness of the next test is not itself what is caught."""
-    check_denoiser(Rebuilt(**parts(llada), trunk=llada.model))
+    check_denoiser(Rebuilt(**parts(llada), trunk=llada.model.states))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_broken_trunk_is_caught_and_named(
     llada: NativeDenoiser, broken: Callable[[Trunk], Trunk], told: str
 ) -> None:
     with pytest.raises(AssertionError, match=f"^broken: {told}"):
-        check_denoiser(Rebuilt(**parts(llada), trunk=broken(llada.model)))
+        check_denoiser(Rebuilt(**parts(llada), trunk=broken(llada.model.states)))
 
 
 class HalfHead(NativeDenoiser):

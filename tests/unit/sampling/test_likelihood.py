@@ -143,14 +143,14 @@ class Open(NativeDenoiser):
     """Lets gradients through, as a model in training must."""
 
     def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
-        out: Tensor = self.model(canvas.tokens, canvas.attend)
+        out: Tensor = self.model.states(canvas.tokens, canvas.attend)
         return out
 
     def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
         return self.model.doubled(canvas.tokens, clean, canvas.attend)
 
     def head(self, rows: Tensor) -> Tensor:
-        return self.model.project(rows).float()
+        return self.model.project(self.model.settle(rows)).float()
 
 
 @pytest.mark.parametrize("name", ["model", "llada"])
