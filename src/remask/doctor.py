@@ -83,7 +83,10 @@ def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
     found = presets.translate(checkpoint, published)
     ours = asdict(found.preset)
     # The threshold of the score and departures by task are no part of how others sample.
-    kept = {name: value for name, value in ours.items() if name not in ("threshold", "tasks")}
+    idle = {"threshold", "tasks"}
+    if ours["edit_threshold"] is None:
+        idle.add("post_steps")  # nothing is edited
+    kept = {name: value for name, value in ours.items() if name not in idle}
     return {**asdict(published), "ours": kept, "unmet": dict(found.unmet)}
 
 
