@@ -19,7 +19,7 @@ from torch import Tensor
 
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError
-from remask.sampling.blocks import whole_length
+from remask.sampling.blocks import whole_canvas
 from remask.sampling.loop import predict
 from remask.sampling.reveal import Rule
 from remask.sampling.sampler import batches, check_length
@@ -41,7 +41,7 @@ class EditorAgreement:
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
-        canvases = [self._whole(sample) for sample in samples]
+        canvases = [whole_canvas(self.denoiser, sample) for sample in samples]
         for sample, canvas in zip(samples, canvases, strict=True):
             check_length(self.denoiser, len(sample.prompt), len(canvas))
         out: dict[int, Score] = {}
@@ -50,12 +50,6 @@ class EditorAgreement:
             scores = self._read([samples[i] for i in batch], [canvases[i] for i in batch])
             out.update(zip(batch, scores, strict=True))
         return [out[i] for i in range(len(samples))]
-
-    def _whole(self, sample: Sample) -> tuple[int, ...]:
-        """Return the canvas, its tail long enough to fill the last block of the row."""
-        length = whole_length(self.denoiser, len(sample.prompt), len(sample.canvas))
-        tail = [self.denoiser.tokenizer.eos_id] * (length - len(sample.canvas))
-        return (*sample.canvas, *tail)
 
     def _read(self, samples: Sequence[Sample], canvases: Sequence[Sequence[int]]) -> list[Score]:
         """Return the scores of one batch, from one forward pass."""

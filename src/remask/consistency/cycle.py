@@ -22,7 +22,7 @@ from remask.consistency import perturb
 from remask.denoisers.base import Denoiser
 from remask.denoisers.replicas import spread
 from remask.errors import SettingsError
-from remask.sampling.blocks import Part, Walk, block_numbers, whole_length
+from remask.sampling.blocks import Part, Walk, block_numbers, whole_canvas
 from remask.sampling.loop import Denoised, denoise
 from remask.sampling.reveal import linear_counts
 from remask.sampling.sampler import batches, check_length
@@ -74,8 +74,7 @@ def round_trips(
 ) -> list[RoundTrips]:
     """Return every sample's round trips."""
     for sample in samples:
-        num_prompt, num_canvas = len(sample.prompt), len(sample.canvas)
-        check_length(denoiser, num_prompt, whole_length(denoiser, num_prompt, num_canvas))
+        check_length(denoiser, len(sample.prompt), len(whole_canvas(denoiser, sample)))
     jobs = [(sample, trip) for sample in samples for trip in range(settings.trips)]
     done: list[_Trip | None] = [None] * len(jobs)
     lengths = [len(sample.prompt) + len(sample.canvas) for sample, _ in jobs]
@@ -101,7 +100,7 @@ def _travel(
     samples = [sample for sample, _ in jobs]
     canvas = Canvas.of(
         [s.prompt for s in samples],
-        [_whole_canvas(denoiser, s) for s in samples],
+        [whole_canvas(denoiser, s) for s in samples],
         denoiser.tokenizer.pad_id,
         denoiser.device,
     )
@@ -115,12 +114,6 @@ def _travel(
     squared = moved.square().sum(-1) * response
     displacement = (squared.sum(1) / response.sum(1)).sqrt()  # (B,)
     return _to_cpu(samples, masked, done, displacement)
-
-
-def _whole_canvas(denoiser: Denoiser, sample: Sample) -> tuple[int, ...]:
-    """Return the canvas, its tail long enough to fill the last block of the row."""
-    length = whole_length(denoiser, len(sample.prompt), len(sample.canvas))
-    return (*sample.canvas, *[denoiser.tokenizer.eos_id] * (length - len(sample.canvas)))
 
 
 def _rebuild(

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from remask.denoisers.base import Denoiser
 from remask.denoisers.past import Past
-from remask.values import Canvas
+from remask.values import Canvas, Sample
 
 
 def block_numbers(canvas: Canvas, block: int, block_size: int | None) -> Tensor:
@@ -40,6 +40,12 @@ def block_numbers(canvas: Canvas, block: int, block_size: int | None) -> Tensor:
 def whole_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> int:
     """Return the canvas that ends with a block: a block-causal model has seen no other."""
     return num_canvas + -(num_prompt + num_canvas) % (denoiser.block_size or 1)
+
+
+def whole_canvas(denoiser: Denoiser, sample: Sample) -> tuple[int, ...]:
+    """Return the canvas of an answer, its tail long enough to fill the last block of the row."""
+    length = whole_length(denoiser, len(sample.prompt), len(sample.canvas))
+    return (*sample.canvas, *[denoiser.tokenizer.eos_id] * (length - len(sample.canvas)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
