@@ -26,7 +26,7 @@ from report import Report, Row, progress
 from shapes import SHAPES, Shape, build, compile_blocks, random_tokens, windows
 from work import Work, block_by_block, up_to_each, whole, work_of
 
-from remask.denoisers.load import choose_device, choose_dtype
+from remask.denoisers.load import choose_device
 from remask.denoisers.native import NativeDenoiser
 from remask.sampling.reveal import DREAM_ORDERS, dream_counts, even_counts
 from remask.sampling.sampler import SamplerSettings, sample
@@ -166,16 +166,9 @@ def measure_shape(arguments: argparse.Namespace, words: Sequence[str]) -> Report
     """Return the report on a shape."""
     shape, device = SHAPES[arguments.shape], choose_device(arguments.device)
     peak = matmul_tflops(shape.matmul, device)
-    about = {
-        "name": f"generate-{arguments.shape}-{device.type}",
-        "device": device.type,
-        "dtype": str(choose_dtype("auto", device)).removeprefix("torch."),
-        "shape": shape.described(),
-        "matmul_tflops": peak,
-        "notes": NOTES,
-    }
-    report = Report("generate.py", words, arguments.out, about)
-    progress(f"square matmuls reach {peak:.3g} TFLOP/s; weights of {arguments.shape}")
+    report = Report.of_shape(
+        "generate", arguments, words, shape.described(), peak, {"notes": NOTES}
+    )
     bench = Bench(shape=shape, denoiser=build(shape, device), repetitions=arguments.repetitions)
     base: float | None = None
     for row in shape_rows(bench, arguments.batches, arguments.eager):

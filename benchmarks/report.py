@@ -3,6 +3,7 @@
 A run that is stopped keeps what it has measured, and its last line says what it was at.
 """
 
+import argparse
 import importlib.metadata
 import json
 import os
@@ -18,6 +19,7 @@ from typing import Any
 
 import torch
 
+from remask.denoisers.load import choose_device, choose_dtype
 from remask.denoisers.save import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +40,23 @@ class Report:
             **about,
             "results": [],
         }
+
+    @staticmethod
+    def of_shape(
+        script: str, arguments: argparse.Namespace, words: Sequence[str], shape: Row, peak: float,
+        about: Row,
+    ) -> "Report":  # fmt: skip
+        """Begin the report of a script on a shape, `peak` being what square matmuls reach."""
+        device = choose_device(arguments.device)
+        known = {
+            "name": f"{script}-{arguments.shape}-{device.type}",
+            "device": device.type,
+            "dtype": str(choose_dtype("auto", device)).removeprefix("torch."),
+            "shape": shape,
+            "matmul_tflops": peak,
+        }
+        progress(f"square matmuls reach {peak:.3g} TFLOP/s; weights of {arguments.shape}")
+        return Report(f"{script}.py", words, arguments.out, known | about)
 
     def add(self, row: Row) -> None:
         """Add a row and write the file."""

@@ -31,7 +31,7 @@ from work import Work, block_by_block, up_to_each, whole, work_of
 
 from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.denoisers.experts import Experts
-from remask.denoisers.load import choose_device, choose_dtype, load
+from remask.denoisers.load import choose_device, load
 from remask.denoisers.native import NativeDenoiser
 from remask.values import RoundTrips
 
@@ -178,17 +178,8 @@ def measure_shape(arguments: argparse.Namespace, words: Sequence[str]) -> Report
     """Return the report on a shape."""
     shape, device = SHAPES[arguments.shape], choose_device(arguments.device)
     peak = matmul_tflops(shape.matmul, device)
-    about = {
-        "settings": asdict(SETTINGS),
-        "name": f"verify-{arguments.shape}-{device.type}",
-        "device": device.type,
-        "dtype": str(choose_dtype("auto", device)).removeprefix("torch."),
-        "shape": shape.described(),
-        "matmul_tflops": peak,
-        "notes": NOTES,
-    }
-    report = Report("verify.py", words, arguments.out, about)
-    progress(f"square matmuls reach {peak:.3g} TFLOP/s; weights of {arguments.shape}")
+    about = {"settings": asdict(SETTINGS), "notes": NOTES}
+    report = Report.of_shape("verify", arguments, words, shape.described(), peak, about)
     bench = Bench(shape=shape, denoiser=build(shape, device), repetitions=arguments.repetitions)
     base: float | None = None
     for row in shape_rows(bench, arguments.answers, arguments.eager):

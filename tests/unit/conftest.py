@@ -1,6 +1,7 @@
-"""Small models for the unit tests: one whose logits are written by hand, and a random LLaDA."""
+"""Small models for the unit tests: one with logits written by hand, a random LLaDA and LLaDA2."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import hypothesis
 import pytest
@@ -9,6 +10,7 @@ import torch
 from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
+from remask.denoisers import llada2
 from remask.denoisers.base import Preset
 from remask.denoisers.llada import LLaDA, LLaDAConfig
 from remask.denoisers.native import NativeDenoiser
@@ -134,3 +136,22 @@ def answer(tokenizer: Tokenizer, ids: Callable[[str], tuple[int, ...]]) -> Calla
         )
 
     return build
+
+
+@pytest.fixture(scope="session")
+def block_causal(tokenizer: Tokenizer) -> NativeDenoiser:
+    """A LLaDA2 of two layers and blocks of 4, with random weights."""
+    config: dict[str, Any] = {
+        "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24,
+        "first_k_dense_replace": 1, "num_experts": 8, "num_experts_per_tok": 2,
+        "num_shared_experts": 1, "moe_intermediate_size": 8, "n_group": 4, "topk_group": 2,
+        "vocab_size": int(tokenizer.backend.get_vocab_size()), "rope_theta": 100.0,
+        "max_position_embeddings": 64, "use_bias": False, "block_size": 4,
+    }  # fmt: skip
+    network = llada2.FAMILY.build(config)
+    generator = torch.Generator().manual_seed(5)
+    for parameter in network.requires_grad_(False).parameters():
+        if parameter.dim() > 1:
+            parameter.normal_(0, 0.5, generator=generator)
+    return NativeDenoiser(name="random", model=network, tokenizer=tokenizer, preset=Preset())

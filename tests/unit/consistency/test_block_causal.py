@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -11,10 +10,8 @@ from torch import Tensor
 from remask import rng
 from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.consistency.perturb import independent
-from remask.denoisers import llada2
-from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import InputError, SettingsError
 from remask.sampling.blocks import block_numbers
@@ -28,23 +25,9 @@ SETTINGS = SamplerSettings(length=8, steps=8, block=4)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=3)
 
 
-@pytest.fixture(scope="module")
-def model(tokenizer: Tokenizer) -> NativeDenoiser:
-    """A LLaDA2 of two layers and blocks of 4, with random weights."""
-    config: dict[str, Any] = {
-        "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
-        "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 24,
-        "first_k_dense_replace": 1, "num_experts": 8, "num_experts_per_tok": 2,
-        "num_shared_experts": 1, "moe_intermediate_size": 8, "n_group": 4, "topk_group": 2,
-        "vocab_size": int(tokenizer.backend.get_vocab_size()), "rope_theta": 100.0,
-        "max_position_embeddings": 64, "use_bias": False, "block_size": 4,
-    }  # fmt: skip
-    network = llada2.FAMILY.build(config)
-    generator = torch.Generator().manual_seed(5)
-    for parameter in network.requires_grad_(False).parameters():
-        if parameter.dim() > 1:
-            parameter.normal_(0, 0.5, generator=generator)
-    return NativeDenoiser(name="random", model=network, tokenizer=tokenizer, preset=Preset())
+@pytest.fixture
+def model(block_causal: NativeDenoiser) -> NativeDenoiser:
+    return block_causal
 
 
 class Tight(Counted):

@@ -7,11 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from remask.denoisers import llada2
-from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.past import Past
-from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.sampling.likelihood import log_likelihood
 from remask.sampling.loop import denoise
@@ -23,23 +20,9 @@ CPU = torch.device("cpu")
 SIZE = 4
 
 
-@pytest.fixture(scope="module")
-def model(tokenizer: Tokenizer) -> NativeDenoiser:
-    """A LLaDA2 of two layers and blocks of 4, with random weights."""
-    config: dict[str, Any] = {
-        "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24,
-        "first_k_dense_replace": 1, "num_experts": 8, "num_experts_per_tok": 2,
-        "num_shared_experts": 1, "moe_intermediate_size": 8, "n_group": 4, "topk_group": 2,
-        "vocab_size": int(tokenizer.backend.get_vocab_size()), "rope_theta": 100.0,
-        "max_position_embeddings": 64, "use_bias": False, "block_size": SIZE,
-    }  # fmt: skip
-    network = llada2.FAMILY.build(config)
-    generator = torch.Generator().manual_seed(5)
-    for parameter in network.requires_grad_(False).parameters():
-        if parameter.dim() > 1:
-            parameter.normal_(0, 0.5, generator=generator)
-    return NativeDenoiser(name="random", model=network, tokenizer=tokenizer, preset=Preset())
+@pytest.fixture
+def model(block_causal: NativeDenoiser) -> NativeDenoiser:
+    return block_causal
 
 
 def ragged() -> tuple[Canvas, Tensor]:
