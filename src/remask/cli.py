@@ -283,10 +283,10 @@ def train(
     init: Annotated[
         Path | None, typer.Option(help="Checkpoint folder to start from; its shape must fit.")
     ] = None,
-    steps: Annotated[int, typer.Option(help="Optimizer updates.")] = 20_000,
+    steps: Annotated[int, typer.Option(help="Optimizer updates.")] = 27_000,
     batch: Annotated[int, typer.Option(help="Problems per update.")] = 512,
     lr: Annotated[float, typer.Option(help="Peak learning rate of Muon and AdamW.")] = 1.2e-3,
-    layers: Annotated[int, typer.Option(help="Transformer blocks.")] = 8,
+    layers: Annotated[int, typer.Option(help="Transformer blocks.")] = 7,
     width: Annotated[int, typer.Option(help="Hidden width.")] = 320,
     heads: Annotated[int, typer.Option(help="Attention heads.")] = 5,
     inner: Annotated[int, typer.Option(help="Width inside the MLP.")] = 768,

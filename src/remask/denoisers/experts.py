@@ -39,9 +39,10 @@ class Experts(nn.Module):
 
     def visit(self, rows: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Return what the chosen experts make of their tokens, (T k, width), and where: (T, k)."""
-        experts, order = chosen.flatten().sort(stable=True)  # (T k,)
+        # Short keys: the sort goes over the bits of a key, a few at a time.
+        experts, order = chosen.flatten().to(torch.int16).sort(stable=True)  # (T k,)
         # bincount would read the largest expert back to the host; a search does not.
-        numbers = torch.arange(len(self.down), device=rows.device)
+        numbers = torch.arange(len(self.down), device=rows.device, dtype=torch.int16)
         ends = torch.searchsorted(experts, numbers, right=True, out_int32=True)  # (E,)
         tokens = order // chosen.shape[-1]
         gate, up = grouped_linear(rows[tokens], self.gate_up, ends).chunk(2, -1)

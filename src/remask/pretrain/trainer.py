@@ -40,7 +40,7 @@ from remask.pretrain.muon import Muon
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.tasks import TASKS
 
-MIX = {"wordmath": 0.54, "choice": 0.3, "countdown": 0.1, "pycode": 0.06}
+MIX = {"wordmath": 0.54, "choice": 0.32, "countdown": 0.09, "pycode": 0.05}
 BLOCK = 16  # of the preset: without blocks the end of an answer is settled before its middle
 WHOLE = ("countdown", "pycode")  # tasks written without: a search, a program is seen as a whole
 _CHECKPOINT = "training.pt"
@@ -52,7 +52,7 @@ class TrainSettings:
 
     out: Path
     init: Path | None = None  # a checkpoint folder: start from its weights and its tokenizer
-    steps: int = 20_000
+    steps: int = 27_000
     batch: int = 512
     lr: float = 1.2e-3
     warmup: int = 300
@@ -60,7 +60,7 @@ class TrainSettings:
     ema: float = 0.999
     min_ratio: float = 0.02  # smallest mask ratio t: bounds the weight 1/t
     width: int = 320
-    layers: int = 8
+    layers: int = 7
     heads: int = 5
     inner: int = 768
     mix: Mapping[str, float] = field(default_factory=lambda: dict(MIX))

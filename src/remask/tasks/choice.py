@@ -16,11 +16,20 @@ from typing import Any
 
 from remask.answers import extract_choice
 from remask.tasks.base import Problem, Split, check_level, count_pieces, draw
-from remask.tasks.puzzle import SCALES, SIZES, Puzzle, Scale, key_of, structure
+from remask.tasks.puzzle import (
+    SCALES,
+    SHARES,
+    SIZES,
+    TRAINED_SHARES,
+    Puzzle,
+    Scale,
+    key_of,
+    structure,
+)
 from remask.tasks.wordmath import METRICS, NAMES, pick, read, reader, sentences
 
 LETTERS = "ABCD"
-DEPARTURE = 0.05
+DEPARTURE = 0.02
 PLAIN = (False, False, False, True)  # attempts at a wording that fits; the plainest comes last
 
 # In each tuple the first wording is the shortest: it is the one that always fits.
@@ -301,7 +310,8 @@ class Choice:
         level = check_level(self, level, split)
         size = SIZES[level]
         identity = f"{self.name}/{level}/{split}/{seed}/{index}"
-        puzzle, rng = draw(lambda source: structure(source, size), key_of, identity, split)
+        shares = TRAINED_SHARES if split == "train" else SHARES
+        puzzle, rng = draw(lambda source: structure(source, size, shares), key_of, identity, split)
         scale = pick(rng, SCALES)
         prompt, options = pose(rng, puzzle, scale, size.prompt)
         gold = LETTERS[options.index(puzzle.answer)]

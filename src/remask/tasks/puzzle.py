@@ -5,6 +5,7 @@ split. How a puzzle is told and solved in words is `choice`'s.
 """
 
 import random
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from remask.tasks.wordmath import NAMES, between, pick
@@ -48,6 +49,8 @@ SIZES = {
     "medium": Size((4, 5), (3, 4), 2, 80, 78, 156, 80),
     "hard": Size((6, 7), (6, 7), 4, 96, 94, 178, 96),
 }
+SHARES = (0.5, 0.25, 0.25)  # of rankings, hand-overs and swaps
+TRAINED_SHARES = (0.3, 0.28, 0.42)  # swaps are learned last
 QUESTIONS = ("most", "least", "second", "below", "above")
 NEIGHBOURS = {"below": -1, "above": 1}  # where the person asked about is, seen from the answer
 
@@ -114,14 +117,12 @@ def draw_swap(rng: random.Random, size: Size) -> Puzzle:
     return Puzzle("swap", people, "", holders[0][1], path[-1], holders, tuple(moves), tuple(path))
 
 
-def structure(rng: random.Random, size: Size) -> Puzzle:
-    """Return a puzzle of either kind."""
-    if rng.random() < 0.5:
-        return draw_order(rng, size)
-    make = draw_hand if rng.random() < 0.5 else draw_swap
+def structure(rng: random.Random, size: Size, shares: Sequence[float] = SHARES) -> Puzzle:
+    """Return a puzzle of one of the kinds."""
+    make = rng.choices((draw_order, draw_hand, draw_swap), shares)[0]
     while True:
         puzzle = make(rng, size)
-        if len(puzzle.path) > size.passes:
+        if puzzle.kind == "order" or len(puzzle.path) > size.passes:
             return puzzle
 
 

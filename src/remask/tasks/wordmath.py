@@ -47,6 +47,7 @@ class Size(NamedTuple):
     canvas: int
 
 
+SMALLEST = 10  # two digits each, so that a result is as long before it is known as after
 SIZES = {  # five steps are learned last: drawn twice as often
     "easy": Size((1, 2), 99, 80, 62, 142, 62, 2, 64),
     "medium": Size((3, 4, 5, 5), 99, 94, 94, 184, 72, 2, 96),
@@ -79,7 +80,7 @@ STEPS = (
 RESTATED = ("{a} has {r}{u}.", "{a}: {r}.", "We know {a} has {r}{u}.", "{a}={r}.")
 # Solutions end with the first: among endings of many lengths, rebuilds mix them. The rest is read.
 CLOSINGS = ("#### {r}", "The answer is {r}.", "So the answer is {r}.", "Answer: {r}")
-DEPARTURE, ATTEMPTS = 0.05, 4
+DEPARTURE, ATTEMPTS = 0.02, 4
 
 OPERATORS = {"more": "+", "fewer": "-", "times": "*", "twice": "*", "half": "/", "sum": "+"}
 # What a template may hold, as it is read back; a name or number said twice must be the same.
@@ -147,7 +148,7 @@ def sentences(text: str) -> list[str]:
 
 
 def given(rng: random.Random) -> Quantity:
-    value = between(rng, 2, 60)
+    value = between(rng, SMALLEST, 60)
     return Quantity("given", 0, 0, value, str(value))
 
 
@@ -166,7 +167,7 @@ def follow(rng: random.Random, source: int, start: Quantity, largest: int) -> Qu
         drawn = Quantity(relation, source, right, value * right, f"({start.key}*{right})")
     else:
         drawn = Quantity("half", source, 2, value // 2, f"({start.key}/2)")
-    return drawn if 1 <= drawn.value <= largest else follow(rng, source, start, largest)
+    return drawn if SMALLEST <= drawn.value <= largest else follow(rng, source, start, largest)
 
 
 def total(quantities: list[Quantity], first: int, second: int) -> Quantity:

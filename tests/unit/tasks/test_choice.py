@@ -104,6 +104,15 @@ def test_hard_has_more_people_than_anything_trained():
     assert people == {"easy": {3, 4}, "medium": {4, 5}, "hard": {6, 7}}
 
 
+def test_swaps_are_trained_more_often_than_asked():
+    """42 per cent of the training puzzles, a quarter of the others."""
+    share = {}
+    for split in ("train", "test"):
+        kinds = [TASK.problem(i, split=split).facts["kind"] for i in range(400)]
+        share[split] = kinds.count("swap") / len(kinds)
+    assert share["test"] < 0.33 < share["train"]
+
+
 def test_all_kinds_of_puzzle_come():
     kinds = {TASK.problem(i).facts["kind"] for i in NUMBERS}
     questions = {TASK.problem(i).facts["question"] for i in NUMBERS}
