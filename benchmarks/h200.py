@@ -22,7 +22,7 @@ ANSWERS = ["1", "8", "32"]
 AT_LEAST = 8  # answers verified at once, of the figures
 WORDS = {  # what is said to each script beside the shape; dense models gain nothing from 32 rows
     "verify": {
-        "llada21mini": ["--answers", *ANSWERS, "64"],  # its passes are one block of each row
+        "llada21mini": ["--answers", *ANSWERS, "128"],  # its passes are one block of each row
         "lladamoe": ["--answers", *ANSWERS],
         "llada8b": ["--answers", *ANSWERS],
         "dream7b": ["--answers", *ANSWERS],

@@ -1,8 +1,9 @@
 """Facts about this installation and the models it can load: for `doctor` and `models`.
 
 The memory a model needs is its weights, known to the byte before anything is loaded, and a
-workspace that depends on how much is computed at once. The workspace is an estimate: it counts the
-largest tensors that live at the same time, and is meant to tell what fits from what does not.
+workspace that depends on how much is computed, and kept, at once. The workspace is an estimate: it
+counts the largest tensors that live at the same time, and is meant to tell what fits from what does
+not.
 """
 
 import platform
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 # Tokens in one batch: four round trips of one long answer, and the most that is ever sent.
 ONE_ANSWER = 4 * 1024
 FULL_BATCH = {"cpu": 2_048, "cuda": 65_536, "mps": 65_536}
+# Columns in one batch of a block-causal model: more than it computes at once, and all are kept.
+FULL_PAST = {"cpu": 8_192, "cuda": 262_144, "mps": 262_144}
 _LOGITS = 2**29  # the sampler projects a part of the rows at a time so as to hold no more
 # Numbers that a token occupies in a layer, in widths: attention and a dense MLP; one expert.
 _DENSE, _EXPERT = 20, 8
@@ -53,13 +56,24 @@ class Size:
     width: int
     vocab_size: int
     experts_per_token: int
+    num_kept: int  # numbers that a column leaves behind, where it is kept
 
-    def workspace(self, num_tokens: int, itemsize: int) -> int:
-        """Return about how many bytes a batch of `num_tokens` takes beside the weights."""
+    def workspace(self, num_tokens: int, num_columns: int, itemsize: int) -> int:
+        """Return about how many bytes a batch takes beside the weights.
+
+        Args:
+            num_tokens: computed at once.
+            num_columns: in the batch; they matter where they are kept.
+            itemsize: of the dtype, in bytes.
+        """
         # Logits are float32; in a shorter dtype the head's own output lives beside them.
         logits = min(num_tokens * self.vocab_size, _LOGITS) * (4 if itemsize == 4 else 4 + itemsize)
         hidden = num_tokens * self.width * (_DENSE + _EXPERT * self.experts_per_token)
-        return logits + hidden * itemsize
+        return logits + (hidden + num_columns * self.num_kept) * itemsize
+
+    def one_answer(self, itemsize: int) -> int:
+        """Return about how many bytes it takes to verify one answer, the weights included."""
+        return self.num_bytes + self.workspace(ONE_ANSWER, ONE_ANSWER, itemsize)
 
 
 def models() -> list[dict[str, Any]]:
@@ -100,7 +114,7 @@ def _listed(checkpoint: Checkpoint) -> dict[str, Any]:
         "context": checkpoint.context,
         "licence": checkpoint.licence,
         "bfloat16_gb": _gigabytes(size.num_bytes),
-        "memory_gb": _gigabytes(size.num_bytes + size.workspace(ONE_ANSWER, 2)),
+        "memory_gb": _gigabytes(size.one_answer(2)),
         "presets": len(checkpoint.presets),
     }
 
@@ -118,7 +132,7 @@ def _embedded() -> dict[str, Any]:
         "parameters": size.num_parameters,
         "context": context,
         "bfloat16_gb": _gigabytes(size.num_bytes, 3),
-        "memory_gb": _gigabytes(size.num_bytes + size.workspace(ONE_ANSWER, 2), 3),
+        "memory_gb": _gigabytes(size.one_answer(2), 3),
     }
 
 
@@ -139,10 +153,9 @@ def estimate(name: str) -> dict[str, Any]:
     else:
         size = _catalogued(checkpoint, dtype.itemsize)
     free = free_memory(device)
-    small, full = (
-        size.workspace(num_tokens, dtype.itemsize)
-        for num_tokens in (min(ONE_ANSWER, FULL_BATCH[device.type]), FULL_BATCH[device.type])
-    )
+    most = FULL_BATCH[device.type]
+    small = size.workspace(min(ONE_ANSWER, most), ONE_ANSWER, dtype.itemsize)
+    full = size.workspace(most, FULL_PAST[device.type], dtype.itemsize)
     fits, advice = _verdict(size.num_bytes, small, full, free, dtype)
     return {
         "model": name,
@@ -179,6 +192,7 @@ def _catalogued(checkpoint: Checkpoint, itemsize: int) -> Size:
         width=checkpoint.width,
         vocab_size=checkpoint.vocab_size,
         experts_per_token=checkpoint.experts_per_token,
+        num_kept=checkpoint.num_kept,
     )
 
 
@@ -192,6 +206,7 @@ def _outlined(folder: Path, dtype: str) -> tuple[Size, int]:
         width=network.embedding.embedding_dim,
         vocab_size=network.vocab_size,
         experts_per_token=int(config.get("num_experts_per_tok") or 0),
+        num_kept=network.num_kept,
     )
     return size, network.max_length
 

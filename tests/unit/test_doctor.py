@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ import torch
 from remask import doctor
 from remask.denoisers import catalog
 from remask.errors import CheckpointError, SettingsError
-from remask.sampling.sampler import batches
+from remask.sampling.batches import batches
 from remask.testing import write_checkpoint
 
 CPU = torch.device("cpu")
@@ -23,6 +25,13 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def pretend_cuda(monkeypatch: pytest.MonkeyPatch, free: int | None) -> None:
     monkeypatch.setattr(doctor, "choose_device", lambda name: torch.device("cuda"))
     monkeypatch.setattr(doctor, "free_memory", lambda device: free)
+
+
+def size_of(*, experts_per_token: int = 0, num_kept: int = 0) -> doctor.Size:
+    return doctor.Size(
+        num_parameters=0, num_bytes=0, width=4, vocab_size=100,
+        experts_per_token=experts_per_token, num_kept=num_kept,
+    )  # fmt: skip
 
 
 def test_models_are_the_embedded_one_and_the_catalogue() -> None:
@@ -56,18 +65,25 @@ def test_the_workspace_is_the_logits_and_the_widest_layer() -> None:
     Logits 10 x 100 x (4 + 2) = 6,000; hidden 10 x 4 x 20 x 2 = 1,600; three experts add
     10 x 4 x 24 x 2 = 1,920. In four bytes: 4,000 + 3,200.
     """
-    dense, routed = (
-        doctor.Size(num_parameters=0, num_bytes=0, width=4, vocab_size=100, experts_per_token=k)
-        for k in (0, 3)
-    )
-    assert dense.workspace(10, 2) == 7_600
-    assert routed.workspace(10, 2) == 9_520
-    assert dense.workspace(10, 4) == 7_200
+    dense, routed = (size_of(experts_per_token=k) for k in (0, 3))
+    assert dense.workspace(10, 10, 2) == 7_600
+    assert routed.workspace(10, 10, 2) == 9_520
+    assert dense.workspace(10, 10, 4) == 7_200
+    assert dense.workspace(10, 40, 2) == 7_600, "columns cost nothing unless they are kept"
+
+
+def test_what_is_kept_of_all_columns_is_part_of_the_workspace() -> None:
+    """The same 10 tokens: 7,600 bytes. 40 columns keep 6 numbers of two bytes each: 480 more."""
+    assert size_of(num_kept=6).workspace(10, 40, 2) == 8_080
 
 
 def test_a_full_batch_is_the_one_that_the_sampler_sends() -> None:
-    for kind, num_tokens in doctor.FULL_BATCH.items():
-        assert len(next(batches([1] * 70_000, torch.device(kind)))) == num_tokens
+    """Whole rows of one token; of a block-causal model, rows of the 512 columns they take."""
+    for kind in ("cpu", "cuda", "mps"):
+        whole: Any = SimpleNamespace(device=torch.device(kind), block_size=None)
+        assert len(next(batches([1] * 70_000, whole))) == doctor.FULL_BATCH[kind]
+        blocky: Any = SimpleNamespace(device=torch.device(kind), block_size=32)
+        assert 512 * len(next(batches([512] * 1_000, blocky))) == doctor.FULL_PAST[kind]
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -121,6 +137,23 @@ def test_the_verdict_on_a_published_model_on_a_gpu(
     assert (found["workspace_gb"], found["full_batch_workspace_gb"]) == (3.779, 13.959)
     assert (found["fits"], found["advice"]) == (fits, advice)
     assert found["known_from"] == "the catalogue"
+
+
+def test_a_full_batch_of_a_block_causal_model_includes_its_past(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LLaDA2 keeps, of a column, 20 layers x (4 + 4) heads x 128 = 20,480 numbers, 40,960 bytes.
+
+    Logits fill 2^29 x 6 bytes = 3.22 GB. A token takes 2,048 x (20 + 8 x 8) x 2 = 344,064 bytes.
+    One answer: 4,096 x 344,064 = 1.41 GB and 4,096 x 40,960 = 0.17 GB: 4.80 GB in all. A full
+    batch: 65,536 x 344,064 = 22.55 GB and 262,144 x 40,960 = 10.74 GB: 36.51 GB.
+    """
+    pretend_cuda(monkeypatch, 139 * 10**9)
+    found = doctor.estimate("inclusionAI/LLaDA2.1-mini")
+    assert (found["workspace_gb"], found["full_batch_workspace_gb"]) == (4.798, 36.507)
+    assert found["fits"] == "yes"
+    row = doctor.model("inclusionAI/LLaDA2.1-mini")
+    assert row["memory_gb"] == 37.3  # 32.51 + 4.80
 
 
 @pytest.mark.usefixtures("on_cpu")

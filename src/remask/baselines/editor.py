@@ -19,10 +19,11 @@ from torch import Tensor
 
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError
+from remask.sampling.batches import whole_rows
 from remask.sampling.blocks import whole_canvas
 from remask.sampling.loop import predict
 from remask.sampling.reveal import Rule
-from remask.sampling.sampler import batches, check_length
+from remask.sampling.sampler import check_length
 from remask.values import Canvas, Sample, Score
 
 _GREEDY = Rule()
@@ -46,7 +47,7 @@ class EditorAgreement:
             check_length(self.denoiser, len(sample.prompt), len(canvas))
         out: dict[int, Score] = {}
         lengths = [len(s.prompt) + len(c) for s, c in zip(samples, canvases, strict=True)]
-        for batch in batches(lengths, self.denoiser.device):
+        for batch in whole_rows(lengths, self.denoiser.device):
             scores = self._read([samples[i] for i in batch], [canvases[i] for i in batch])
             out.update(zip(batch, scores, strict=True))
         return [out[i] for i in range(len(samples))]

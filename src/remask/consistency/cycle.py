@@ -22,10 +22,11 @@ from remask.consistency import perturb
 from remask.denoisers.base import Denoiser
 from remask.denoisers.replicas import spread
 from remask.errors import SettingsError
+from remask.sampling.batches import batches
 from remask.sampling.blocks import Part, Walk, block_numbers, whole_canvas
 from remask.sampling.loop import Denoised, denoise
 from remask.sampling.reveal import linear_counts
-from remask.sampling.sampler import batches, check_length
+from remask.sampling.sampler import check_length
 from remask.values import Canvas, RoundTrips, Sample
 
 
@@ -82,7 +83,7 @@ def round_trips(
     def travel(replica: Denoiser, batch: list[int]) -> list[_Trip]:
         return _travel(replica, [jobs[i] for i in batch], settings, seed)
 
-    for batch, trips in spread(denoiser, batches(lengths, denoiser.device), travel):
+    for batch, trips in spread(denoiser, batches(lengths, denoiser), travel):
         for i, trip in zip(batch, trips, strict=True):
             done[i] = trip
     trips = [trip for trip in done if trip is not None]
@@ -141,7 +142,8 @@ def _rebuild(
             watch=part.of(watch), truth=part.of(truth),
         )  # fmt: skip
         part.put(walk.tokens, done.tokens)
-        parts.append((part, done))
+        # Without its past: when that grows, the old one must go.
+        parts.append((replace(part, past=None), done))
     return _joined(walk, parts)
 
 

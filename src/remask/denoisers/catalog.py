@@ -37,6 +37,7 @@ class Checkpoint:
     licence: str | None  # None: not checked
     experts_per_token: int = 0  # 0: no experts
     num_float32: int = 0  # numbers beside the parameters that stay in float32
+    num_kept: int = 0  # keys and values that a column leaves behind; 0: none are kept
     presets: tuple[Published, ...] = ()
 
     def num_bytes(self, itemsize: int = 2) -> int:
@@ -339,7 +340,8 @@ def _llada2(name: str, presets: tuple[Published, ...]) -> Checkpoint:
     return Checkpoint(
         id=f"inclusionAI/{name}", family="LLaDA2", architecture="LLaDA2MoeModelLM",
         num_parameters=16_255_638_528, width=2048, vocab_size=157_184, context=32_768,
-        licence="Apache-2.0", experts_per_token=8, num_float32=4864, presets=presets,
+        licence="Apache-2.0", experts_per_token=8, num_float32=4864, num_kept=20_480,
+        presets=presets,
     )  # fmt: skip
 
 

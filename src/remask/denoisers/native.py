@@ -130,6 +130,13 @@ class Network(nn.Module, ABC):
         cos, sin = (torch.cat((table, table)) for table in self.rotary(length))
         return self._through(torch.cat((noisy, clean), 1), cos, sin, seen)[:, :length]
 
+    @property
+    def num_kept(self) -> int:
+        """Numbers that a column leaves in the past; 0 where there is none."""
+        if self.block_size is None:
+            return 0
+        return sum(layer.shape[2] * layer.shape[3] for layer in self._blank(0).layers)
+
     def _blank(self, num_rows: int) -> Past:
         """Return a past that holds nothing."""
         layers = [cast(Attention, block.attention) for block in self.blocks]

@@ -9,6 +9,7 @@ of its columns in that room; only `remember` makes them part of the past. Old an
 their memory, so of those that came one from another only the newest can be used.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,6 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 _GROWTH = 512  # columns
+
+
+def room_for(num: int) -> int:
+    """Return the columns that are allocated for `num` of them."""
+    return -(-num // _GROWTH) * _GROWTH
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,10 +51,19 @@ class Past:
         lacking = self.columns + num - self.room
         if lacking <= 0:
             return self
-        more = -(-lacking // _GROWTH) * _GROWTH
-        return replace(self, layers=tuple(F.pad(t, (0, 0, 0, 0, 0, more)) for t in self.layers))
+        padding = (0, 0, 0, 0, 0, room_for(lacking))
+        return replace(self, layers=tuple(F.pad(layer, padding) for layer in self.layers))
 
     def extended(self, num: int, attend: Tensor | None) -> "Past":
         """Return the past with the next `num` columns, less the padding among them."""
         lengths = self.lengths + (num if attend is None else attend.sum(1))
         return replace(self, lengths=lengths, columns=self.columns + num)
+
+
+def joined(pasts: Sequence[Past]) -> Past:
+    """Return the rows of pasts that have the same room, those of one after those of another."""
+    return Past(
+        layers=tuple(map(torch.cat, zip(*(past.layers for past in pasts), strict=True))),
+        lengths=torch.cat([past.lengths for past in pasts]),
+        columns=max(past.columns for past in pasts),
+    )

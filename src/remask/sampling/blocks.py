@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.past import Past
+from remask.denoisers.past import Past, joined
+from remask.sampling.batches import token_budget
 from remask.values import Canvas, Sample
 
 
@@ -115,18 +116,18 @@ class Walk:
         self.past = self._read(starts)
 
     def _read(self, ends: Tensor) -> Past:
-        """Return the past of all rows up to `ends` (B, 1); rows that begin alike share a pass."""
+        """Return the past of all rows up to `ends` (B, 1); rows that begin alike share a pass.
+
+        Should no two begin alike, they may be more than one pass can take: portions are read.
+        """
         width = int(ends.max())
         place = torch.arange(width, device=ends.device)
         tokens, which = self.tokens[:, :width].masked_fill(place >= ends, -1), self.rows
         if width > 0:
             tokens, which = torch.unique(tokens, dim=0, return_inverse=True)
-        prompts = Canvas(
-            tokens=tokens.clamp(min=0),
-            canvas=torch.zeros_like(tokens, dtype=torch.bool),
-            attend=tokens >= 0,
-        )
-        return self.denoiser.remember(prompts).rows(which)
+        size = max(1, token_budget(tokens.device) // max(1, width))  # rows of a portion
+        portions = (tokens[start : start + size] for start in range(0, len(tokens), size))
+        return joined([self.denoiser.remember(_prompts(part)) for part in portions]).rows(which)
 
     def _keep(self, number: int, past: Past) -> Past:
         """Return the past with the block before `number` added, as it was written."""
@@ -174,3 +175,12 @@ class Walk:
             within=written & (self.numbers[rows].gather(1, columns) == number),
             past=past,
         )
+
+
+def _prompts(tokens: Tensor) -> Canvas:
+    """Return a canvas of prompts alone, (b, w); negative tokens are padding."""
+    return Canvas(
+        tokens=tokens.clamp(min=0),
+        canvas=torch.zeros_like(tokens, dtype=torch.bool),
+        attend=tokens >= 0,
+    )

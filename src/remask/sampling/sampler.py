@@ -9,7 +9,7 @@ beside those of `loop`: rows whose finished blocks hold an end token leave the b
 its past (see `blocks`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import cast
@@ -22,6 +22,7 @@ from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.replicas import spread
 from remask.denoisers.wrap import Suppressed
 from remask.errors import InputError, SettingsError
+from remask.sampling.batches import batches
 from remask.sampling.blocks import Part, Walk, block_numbers, whole_length
 from remask.sampling.editing import Edited, EditSettings, edit
 from remask.sampling.loop import PLACE, Counts, Denoised, denoise
@@ -117,7 +118,7 @@ def sample(
 
     lengths = [len(p) + settings.length for p in prompts]
     out: list[Sample | None] = [None] * len(prompts)
-    for batch, answers in spread(denoiser, batches(lengths, denoiser.device), write):
+    for batch, answers in spread(denoiser, batches(lengths, denoiser), write):
         for i, (tokens, probs, steps, forwards) in zip(batch, answers, strict=True):
             out[i] = _finish(denoiser, items[i], number, prompts[i], tokens, probs, steps, forwards)
     return [answer for answer in out if answer is not None]
@@ -218,20 +219,3 @@ def check_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> None:
             f"the prompt has {num_prompt} tokens and the canvas {num_canvas}, more than the "
             f"{denoiser.max_length} that {denoiser.name} can hold; shorten one of them."
         )
-
-
-def batches(lengths: Sequence[int], device: torch.device) -> Iterator[list[int]]:
-    """Yield indices of rows, longest first, so that a padded batch stays within a token budget.
-
-    A CPU gains nothing from large batches; a GPU needs enough tokens to be busy.
-    """
-    budget = 2_048 if device.type == "cpu" else 65_536
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    batch: list[int] = []
-    for i in order:
-        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch

@@ -36,7 +36,7 @@ class Tight(Counted):
     max_length = 63
 
 
-def samples(model: NativeDenoiser, prompts: Sequence[list[int]] = PROMPTS) -> list[Sample]:
+def samples(model: Denoiser, prompts: Sequence[list[int]] = PROMPTS) -> list[Sample]:
     return sample(model, prompts, SETTINGS, items=[str(p[0]) for p in prompts])
 
 
@@ -93,6 +93,26 @@ def test_round_trips_alone_equal_round_trips_together(model: NativeDenoiser) -> 
         assert torch.equal(alone.masked, trips.masked)
         assert alone.logp == pytest.approx(trips.logp, abs=1e-5)
         assert alone.forwards == trips.forwards
+
+
+def test_prompts_read_in_portions_give_what_they_give_at_once(
+    model: NativeDenoiser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prompts fill 1, 0 and 1 blocks of 4: at once they are 3 rows, in portions 1, 1 and 1."""
+    at_once, in_portions = Counted(model), Counted(model)
+    answers = samples(at_once)
+    trips = round_trips(at_once, answers, TRIPS)
+    monkeypatch.setattr("remask.sampling.blocks.token_budget", lambda device: 4)
+    again = samples(in_portions)
+    assert (at_once.counts[0], in_portions.counts[:3]) == (3, [1, 1, 1])
+    for one, other in zip(answers, again, strict=True):
+        assert other == replace(one, probs=other.probs)
+        assert other.probs == pytest.approx(one.probs, abs=1e-5)
+    for one, other in zip(trips, round_trips(in_portions, answers, TRIPS), strict=True):
+        assert torch.equal(one.rebuilt, other.rebuilt)
+        assert other.logp == pytest.approx(one.logp, abs=1e-5)
+        assert other.forwards == one.forwards
+    assert in_portions.forwards == at_once.forwards
 
 
 def test_every_block_of_a_rebuild_takes_its_own_steps(model: NativeDenoiser) -> None:

@@ -80,6 +80,7 @@ def test_sizes_are_those_of_the_network(checkpoint: catalog.Checkpoint) -> None:
     assert (checkpoint.vocab_size, checkpoint.width) == tuple(network.embedding.weight.shape)
     assert checkpoint.context <= network.max_length
     assert checkpoint.experts_per_token == config.get("num_experts_per_tok", 0)
+    assert checkpoint.num_kept == network.num_kept
 
 
 def test_the_bytes_of_llada_are_those_of_its_published_index() -> None:

@@ -340,6 +340,14 @@ def test_rows_leave_with_their_part_of_the_past(tmp_path: Path) -> None:
     assert (alone - together[:2]).abs().max().item() <= 1e-5
 
 
+def test_a_column_leaves_keys_and_values_of_all_layers(tmp_path: Path) -> None:
+    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
+    past = model.remember(None, RAGGED[:, :4], None)
+    kept = sum(layer[0, 0].numel() for layer in past.layers)
+    heads = CONFIG["num_key_value_heads"] * CONFIG["head_dim"]
+    assert model.num_kept == kept == CONFIG["num_hidden_layers"] * 2 * heads
+
+
 def test_a_past_grows_by_many_columns_at_a_time(tmp_path: Path) -> None:
     """Blocks of 4 fill 512 columns: room for 127 of them and the next, then for twice as many."""
     model = load(CONFIG, checkpoint(CONFIG), tmp_path)

@@ -15,7 +15,8 @@ from remask.denoisers.load import choose_devices, load
 from remask.denoisers.replicas import Replicas, spread
 from remask.denoisers.wrap import Counted
 from remask.errors import DenoiserError, SettingsError
-from remask.sampling.sampler import SamplerSettings, batches, sample
+from remask.sampling.batches import batches
+from remask.sampling.sampler import SamplerSettings, sample
 from remask.testing import check_denoiser, write_checkpoint
 from remask.values import Sample
 
@@ -61,7 +62,7 @@ def test_two_replicas_write_and_verify_what_one_does(folder: Path, twins: Replic
     prompts = [[60 + i] * (400 + 5 * i) for i in range(9)]
     items = [str(i) for i in range(9)]
     rows = [len(prompt) + SETTINGS.length for prompt in prompts]
-    assert len(list(batches(rows, twins.device))) == 3
+    assert len(list(batches(rows, twins))) == 3
     one, pair = Counted(load(folder, device="cpu")), [Counted(twin) for twin in twins.all]
     both = Replicas(pair[0], others=(pair[1],))
     answers = sample(one, prompts, SETTINGS, items=items)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -114,6 +115,33 @@ def test_rows_that_begin_alike_are_read_in_one_pass() -> None:
     assert walk.past is not None
     assert walk.past.layers[0][:, :4, 0, 0].tolist() == [p[:4] for p in prompts]
     assert walk.forwards.tolist() == [2, 2, 2]  # as if each had been alone
+
+
+def test_prompts_are_read_in_portions_that_a_pass_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompts fill up to 4 columns: of six rows five begin differently, and 8 tokens are two rows.
+
+    One of the five fills no block; its row is padding. Then all six pass with their first block.
+    """
+    monkeypatch.setattr("remask.sampling.blocks.token_budget", lambda device: 8)
+    counted = Counted(BLOCKY)
+    prompts = [[61] * 5, [21] * 6, [41], [31] * 5, [21] * 5, [51] * 7]
+    canvas = Canvas.of(prompts, [[MASK] * 4] * 6, 0, CPU)
+    walk = Walk(counted, canvas, block_numbers(canvas, 4, 4))
+    shown = finish(walk)
+    assert counted.counts == [2, 2, 1, 6]
+    assert shown[0][:, 0].tolist() == [61, 21, 41, 31, 21, 51]
+    assert walk.past is not None
+    assert walk.past.lengths.tolist() == [8, 8, 4, 8, 8, 8]
+    assert walk.past.layers[0][:, 0, 0, 0].tolist() == [61, 21, 41, 31, 21, 51]
+    assert walk.forwards.tolist() == [2, 2, 1, 2, 2, 2]
+
+
+def test_a_prompt_longer_than_the_budget_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remask.sampling.blocks.token_budget", lambda device: 3)
+    counted = Counted(BLOCKY)
+    canvas = Canvas.of([[21] * 9, [31] * 9], [[MASK] * 3] * 2, 0, CPU)
+    finish(Walk(counted, canvas, block_numbers(canvas, 4, 4)))
+    assert counted.counts == [1, 1]
 
 
 def test_rows_leave_with_their_past() -> None:

@@ -17,7 +17,7 @@ from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import DenoiserError, InputError, SettingsError
 from remask.sampling.loop import denoise
 from remask.sampling.reveal import Rule, even_counts, linear_counts
-from remask.sampling.sampler import SamplerSettings, batches, sample
+from remask.sampling.sampler import SamplerSettings, sample
 from remask.values import Canvas, Sample
 
 Places = Sequence[Mapping[str, float]]
@@ -412,15 +412,6 @@ def test_settings_follow_the_preset() -> None:
     preset = Preset(length=64, steps=32, block=16, temperature=0.4)
     expected = SamplerSettings(length=64, steps=32, block=16, temperature=0.4)
     assert SamplerSettings.of(preset) == expected
-
-
-def test_batches_hold_every_row_once_and_stay_within_the_budget() -> None:
-    """On a CPU a batch, padded to its longest row, has at most 2048 tokens, or one row."""
-    lengths = [700, 30, 3000, 700, 30, 700, 5]
-    got = list(batches(lengths, torch.device("cpu")))
-    assert sorted(i for batch in got for i in batch) == list(range(7))
-    assert all(len(b) == 1 or len(b) * max(lengths[i] for i in b) <= 2048 for b in got)
-    assert got[0] == [2]
 
 
 def test_no_prompts_give_no_samples(llada: Denoiser, tokenizer: Tokenizer) -> None:

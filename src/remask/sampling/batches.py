@@ -1,0 +1,53 @@
+"""How much goes through a model at once: rows cut into batches under a budget of tokens.
+
+A CPU gains nothing from large batches; a GPU needs enough tokens to be busy. Rows of similar length
+travel together, longest first.
+
+Where a model is block-causal, what a batch takes is what it keeps: every row has room for all of
+its columns, while a pass computes one block of each (see `blocks`).
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from remask.denoisers.base import Denoiser
+from remask.denoisers.past import room_for
+
+# A pass over one block of each row is short: under the budget of whole rows, 128 rows of 512
+# columns would send 4,096 tokens at a time to 256 experts, too few to keep a GPU busy.
+_BLOCK_BY_BLOCK = 4
+
+
+def token_budget(device: torch.device) -> int:
+    """Return how many tokens one pass may compute, padding included."""
+    return 2_048 if device.type == "cpu" else 65_536
+
+
+def batches(lengths: Sequence[int], denoiser: Denoiser) -> Iterator[list[int]]:
+    """Yield indices of rows that are written, or rebuilt, together: as `blocks.Walk` shows them.
+
+    A padded batch stays within the budget. One of a block-causal model may be larger, and rows in
+    it count with the room that their past takes.
+    """
+    if denoiser.block_size is None:
+        return whole_rows(lengths, denoiser.device)
+    rooms = [room_for(length) for length in lengths]
+    return _cut(lengths, rooms, _BLOCK_BY_BLOCK * token_budget(denoiser.device))
+
+
+def whole_rows(lengths: Sequence[int], device: torch.device) -> Iterator[list[int]]:
+    """Yield indices of rows that go through a model whole, whatever it is."""
+    return _cut(lengths, lengths, token_budget(device))
+
+
+def _cut(lengths: Sequence[int], columns: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Yield batches, longest rows first; each row of one takes as many columns as its first."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * columns[batch[0]] > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
