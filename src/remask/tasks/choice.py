@@ -26,7 +26,8 @@ from remask.tasks.puzzle import (
     key_of,
     structure,
 )
-from remask.tasks.wordmath import METRICS, NAMES, pick, read, reader, sentences
+from remask.tasks.quantities import pick
+from remask.tasks.wordmath import METRICS, NAMES, read, reader, sentences
 
 LETTERS = "ABCD"
 DEPARTURE = 0.02

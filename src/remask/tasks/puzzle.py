@@ -8,7 +8,8 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from remask.tasks.wordmath import NAMES, between, pick
+from remask.tasks.quantities import between, pick
+from remask.tasks.wordmath import NAMES
 
 OBJECTS = ("book", "pen", "cup", "key", "ball", "hat", "map", "coin")
 

@@ -12,12 +12,23 @@ Not here: reading the final answer out of a text (`remask.answers`).
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from remask.answers import extract_number
 from remask.tasks.base import Problem, Split, check_level, count_pieces, draw
-
-T = TypeVar("T")
+from remask.tasks.quantities import (
+    SIZES,
+    Quantity,
+    Size,
+    between,
+    computations,
+    follow,
+    given,
+    pick,
+    shortest_solution,
+    sources,
+    structure,
+)
 
 _GIRLS = "Mia Zoe Ana Ivy Eva Kim Amy Lea Sue Una Jan Pam"
 _BOYS = "Ben Tom Leo Max Sam Dan Joe Rob Tim Vic Gus Ned"
@@ -33,26 +44,6 @@ METRICS = (
     "confidence",
 )
 
-
-class Size(NamedTuple):
-    """What a level may take, in numbers of steps and in pieces."""
-
-    steps: tuple[int, ...]
-    largest: int  # value any quantity may reach
-    prompt: int
-    solution: int
-    together: int  # prompt and solution
-    terse: int  # tersest solution, so that the tersest prompt fits beside it
-    distractors: int
-    canvas: int
-
-
-SMALLEST = 10  # two digits each, so that a result is as long before it is known as after
-SIZES = {  # five steps are learned last: drawn twice as often
-    "easy": Size((1, 2), 99, 80, 62, 142, 62, 2, 64),
-    "medium": Size((3, 4, 5, 5), 99, 94, 94, 184, 72, 2, 96),
-    "hard": Size((6,), 99, 96, 94, 184, 90, 1, 96),
-}
 
 # {u}: a blank and the unit, or nothing. The first wording of each is the one that always fits.
 STATEMENTS = {
@@ -82,7 +73,6 @@ RESTATED = ("{a} has {r}{u}.", "{a}: {r}.", "We know {a} has {r}{u}.", "{a}={r}.
 CLOSINGS = ("#### {r}", "The answer is {r}.", "So the answer is {r}.", "Answer: {r}")
 DEPARTURE, ATTEMPTS = 0.02, 4
 
-OPERATORS = {"more": "+", "fewer": "-", "times": "*", "twice": "*", "half": "/", "sum": "+"}
 # What a template may hold, as it is read back; a name or number said twice must be the same.
 GROUPS = {
     "a": r"(?P<a>[A-Z][a-z]+)",
@@ -90,16 +80,6 @@ GROUPS = {
     "r": r"(?P<r>\d+)",
     "u": r"(?: (?P<u>[a-z]+))?",
 }
-
-
-class Quantity(NamedTuple):
-    """What one person has, and how that follows."""
-
-    relation: str  # "given" or a key of OPERATORS
-    left: int  # index of the quantity it starts from
-    right: int  # index of the other quantity of a sum; the number of any other relation
-    value: int
-    key: str  # its expression over given numbers, operands of commutative ones sorted
 
 
 class Cast(NamedTuple):
@@ -120,16 +100,6 @@ class Author(NamedTuple):
     departure: float
 
 
-def pick(rng: random.Random, options: Sequence[T]) -> T:
-    """Return one of `options`; several times faster than `rng.choice`, and millions are drawn."""
-    return options[int(rng.random() * len(options))]
-
-
-def between(rng: random.Random, low: int, high: int) -> int:
-    """Return an integer of [low, high]."""
-    return low + int(rng.random() * (high - low + 1))
-
-
 def reader(template: str, groups: dict[str, str] = GROUPS) -> re.Pattern[str]:
     """Return the pattern that reads back what `template` writes."""
     seen: set[str] = set()
@@ -145,120 +115,6 @@ def reader(template: str, groups: dict[str, str] = GROUPS) -> re.Pattern[str]:
 def sentences(text: str) -> list[str]:
     """Return the sentences of `text`: a full stop before a blank ends one."""
     return re.split(r"(?<=\.)\s+", text.strip())
-
-
-def given(rng: random.Random) -> Quantity:
-    value = between(rng, SMALLEST, 60)
-    return Quantity("given", 0, 0, value, str(value))
-
-
-def follow(rng: random.Random, source: int, start: Quantity, largest: int) -> Quantity:
-    """Return a quantity that follows from one other."""
-    chance, value = rng.random(), start.value
-    if chance < 0.36:
-        right = between(rng, 2, 45)
-        drawn = Quantity("more", source, right, value + right, f"({start.key}+{right})")
-    elif chance < 0.68:
-        right = between(rng, 1, min(value, 60))
-        drawn = Quantity("fewer", source, right, value - right, f"({start.key}-{right})")
-    elif chance < 0.86 or value % 2:
-        right = between(rng, 2, 5)
-        relation = "twice" if right == 2 else "times"
-        drawn = Quantity(relation, source, right, value * right, f"({start.key}*{right})")
-    else:
-        drawn = Quantity("half", source, 2, value // 2, f"({start.key}/2)")
-    return drawn if SMALLEST <= drawn.value <= largest else follow(rng, source, start, largest)
-
-
-def total(quantities: list[Quantity], first: int, second: int) -> Quantity:
-    """Return the sum of two quantities."""
-    one, two = quantities[first], quantities[second]
-    low, high = sorted((one.key, two.key))
-    return Quantity("sum", first, second, one.value + two.value, f"({low}+{high})")
-
-
-def extend(rng: random.Random, quantities: list[Quantity], head: int, largest: int) -> int:
-    """Append a step from `head`, sometimes a sum with another quantity; return its index."""
-    step = None
-    if rng.random() < 0.18:
-        num_given = sum(quantity.relation == "given" for quantity in quantities)
-        if num_given < 2 and rng.random() < 0.5:
-            quantities.append(given(rng))
-        other = int(rng.random() * len(quantities))
-        step = total(quantities, head, other) if other != head else None
-    if step is None or step.value > largest:
-        step = follow(rng, head, quantities[head], largest)
-    quantities.append(step)
-    return len(quantities) - 1
-
-
-def grow(rng: random.Random, steps: int, largest: int) -> list[Quantity]:
-    """Return quantities of which the last follows from the others in `steps` steps.
-
-    Mostly a chain; otherwise a side branch, from the same root or its own, joins the main one.
-    Nothing comes back where the sum of the two is too large.
-    """
-    quantities = [given(rng)]
-    side = 0
-    if steps >= 3 and rng.random() < 0.4:
-        side = between(rng, 1, steps - 2)
-        if rng.random() < 0.6:
-            quantities.append(given(rng))
-    branch = len(quantities) - 1
-    for _ in range(side):
-        branch = extend(rng, quantities, branch, largest)
-    joint = between(rng, 1, steps - side - 1) if side else -1
-    head = 0
-    for number in range(steps - side):
-        if number == joint:
-            quantities.append(total(quantities, head, branch))
-            head = len(quantities) - 1
-            if quantities[head].value > largest:
-                return []
-        else:
-            head = extend(rng, quantities, head, largest)
-    return quantities
-
-
-def computations(quantities: Sequence[Quantity], quantity: Quantity) -> list[str]:
-    """Return the ways to write the computation of a quantity: `12+5` and `5+12`, or `12-5`."""
-    by_sum = quantity.relation == "sum"
-    left = quantities[quantity.left].value
-    right = quantities[quantity.right].value if by_sum else quantity.right
-    operator = OPERATORS[quantity.relation]
-    swapped = [f"{right}{operator}{left}"] if operator in "+*" else []
-    return [f"{left}{operator}{right}", *swapped]
-
-
-def sources(quantity: Quantity) -> tuple[int, ...]:
-    """Return the indices of the quantities that one follows from."""
-    if quantity.relation == "given":
-        return ()
-    return (quantity.left, quantity.right) if quantity.relation == "sum" else (quantity.left,)
-
-
-def shortest_solution(quantities: Sequence[Quantity]) -> int:
-    """Return the pieces of the tersest solution: `Zoe: 12+5=17.` per step and `#### 51`."""
-    pieces = 2 + len(str(quantities[-1].value))
-    for quantity in quantities:
-        if quantity.relation != "given":
-            pieces += 5 + len(computations(quantities, quantity)[0]) + len(str(quantity.value))
-    return pieces
-
-
-def all_needed(quantities: Sequence[Quantity]) -> bool:
-    """Say whether every quantity serves another one, the last excepted."""
-    served = {source for quantity in quantities for source in sources(quantity)}
-    return len(served) == len(quantities) - 1
-
-
-def structure(rng: random.Random, size: Size) -> list[Quantity]:
-    """Return quantities, the target last, whose tersest wording fits the level."""
-    steps = pick(rng, size.steps)
-    while True:
-        quantities = grow(rng, steps, size.largest)
-        if quantities and all_needed(quantities) and shortest_solution(quantities) <= size.terse:
-            return quantities
 
 
 def state(cast: Cast, index: int, quantity: Quantity, template: str, unit: str) -> str:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from remask.errors import TaskError
 from remask.tasks.base import SPLITS, Problem, count_pieces, split_of
-from remask.tasks.wordmath import CLOSINGS, ITEMS, NAMES, RESTATED, SIZES, STEPS, WordMath
+from remask.tasks.quantities import SIZES
+from remask.tasks.wordmath import CLOSINGS, ITEMS, NAMES, RESTATED, STEPS, WordMath
 
 TASK = WordMath()
 NUMBERS = range(200)
