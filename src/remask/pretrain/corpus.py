@@ -37,7 +37,7 @@ EOS_ID, MASK_ID, END_OF_TURN_ID = (
     1,
     5,
 )  # places in SPECIAL_TOKENS: the trainer numbers them first
-SHORT, LONG, LONGEST = 128, 176, 208  # 208 holds every problem, the hard ones too
+SHORT, LONG, LONGEST = 128, 176, 208  # 208 holds every trained problem
 ROW_LENGTHS = (SHORT, LONGEST, SHORT, LONG, SHORT, LONGEST)  # one batch each, in turn
 TRAINED_LEVELS = ("easy", "medium")
 LEVEL_WEIGHTS = (1, 2)  # the longer problems are learned last

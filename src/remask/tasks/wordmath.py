@@ -128,7 +128,7 @@ def state(cast: Cast, index: int, quantity: Quantity, template: str, unit: str) 
 def distract(rng: random.Random, quantities: list[Quantity], size: Size) -> list[Quantity]:
     """Return the quantities and a few that nobody needs."""
     crowd = list(quantities)
-    for _ in range(between(rng, 0, size.distractors)):
+    for _ in range(between(rng, *size.distractors)):
         source = int(rng.random() * len(crowd))
         fresh = rng.random() < 0.4
         crowd.append(given(rng) if fresh else follow(rng, source, crowd[source], size.largest))
@@ -151,7 +151,7 @@ def pose(
         rng.shuffle(parts)
         parts.append(pick(rng, QUESTIONS).format(a=target, i=cast.item, u=pick(rng, units)))
         prompt = " ".join(parts)
-        if count_pieces(prompt) <= room:
+        if size.shortest <= count_pieces(prompt) <= room:
             return prompt, crowd
     parts = [
         state(cast, k, stated, STATEMENTS[stated.relation][0], "")
@@ -238,7 +238,7 @@ def right_step(facts: Mapping[str, Any], said: dict[str, str | None]) -> bool:
 
 
 class WordMath:
-    """Word problems of one to seven computation steps."""
+    """Word problems of one to five computation steps."""
 
     name = "wordmath"
     levels: tuple[str, ...] = ("easy", "medium", "hard")
@@ -254,7 +254,7 @@ class WordMath:
         quantities, rng = draw(
             lambda source: structure(source, size), lambda drawn: drawn[-1].key, identity, split
         )
-        names = rng.sample(NAMES, len(quantities) + size.distractors)
+        names = rng.sample(NAMES, len(quantities) + max(size.distractors))
         cast = Cast(names, pick(rng, ITEMS))
         prompt, crowd = pose(rng, quantities, cast, size)
         room = min(size.solution, size.together - count_pieces(prompt))
