@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "pretrain": ROOMS,
     "studies": ROOMS,
     "decide": {"values", "errors", "records", "sampling"},
-    "tasks": {"errors", "answers", "records"},
+    "tasks": {"errors", "answers", "records", "tables"},
     "consistency": SCORER | {"denoisers.replicas"},
     "baselines": SCORER,
     "sampling": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.replicas"}

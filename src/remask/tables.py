@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from remask import records
 from remask.errors import InputError, RecordError
@@ -96,16 +96,21 @@ def read_table(path: Path) -> Table:
     """Return the rows of a file; a broken one is refused whole, its line named."""
     if file_format(path) == "jsonl":
         return Table(list(records.read(path)))
+    with path.open("rb") as file:
+        return read_parquet(file, str(path))
+
+
+def read_parquet(file: IO[bytes], name: str) -> Table:
+    """Return the rows of an open Parquet file; `name` is what a message calls it."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    with path.open("rb") as file:
-        try:
-            # Not read_table: it would take a folder called a=1 on the way for a column.
-            arrow = pyarrow.parquet.ParquetFile(file).read()
-        except (pa.ArrowException, OSError) as error:  # broken pages are OSErrors without a name
-            reason = str(error).strip().splitlines()[0]
-            raise RecordError(f"{path} is not a readable Parquet file ({reason}).") from None
+    try:
+        # Not read_table: it would take a folder called a=1 on the way for a column.
+        arrow = pyarrow.parquet.ParquetFile(file).read()
+    except (pa.ArrowException, OSError) as error:  # broken pages are OSErrors without a name
+        reason = str(error).strip().splitlines()[0]
+        raise RecordError(f"{name} is not a readable Parquet file ({reason}).") from None
     return Table(arrow.to_pylist(), arrow)
 
 

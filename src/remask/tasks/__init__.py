@@ -1,6 +1,9 @@
-"""The generated tasks, by name."""
+"""The tasks, by name: four that are generated here, and the public benchmarks."""
+
+from pathlib import Path
 
 from remask.errors import TaskError
+from remask.tasks import public
 from remask.tasks.base import Task
 from remask.tasks.choice import Choice
 from remask.tasks.countdown import Countdown
@@ -15,8 +18,20 @@ TASKS: dict[str, Task] = {
 }
 
 
-def task(name: str) -> Task:
-    """Return the task of this name, or raise with the names there are."""
-    if name not in TASKS:
-        raise TaskError(f"task {name!r} is unknown; choose one of {', '.join(TASKS)}.")
-    return TASKS[name]
+def task(
+    name: str,
+    *,
+    path: Path | None = None,
+    allow_execution: bool = False,
+    wording: str = "llada",
+) -> Task:
+    """Return the task of this name, or raise with the names there are.
+
+    The arguments after the name are those of `public.task`; generated tasks need none of them.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    if name in public.NAMES:
+        return public.task(name, path=path, allow_execution=allow_execution, wording=wording)
+    known = ", ".join((*TASKS, *public.NAMES))
+    raise TaskError(f"task {name!r} is unknown; choose one of {known}.")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
+from remask.answers import Extraction
 from remask.errors import TaskError
 
 Split = Literal["train", "validation", "test"]
@@ -38,6 +39,34 @@ class Problem:
     facts: Mapping[str, Any] = field(default_factory=dict)  # what grade and process_ok look at
 
 
+# The tiers of `remask.answers`, in words.
+TIERS = {1: "markup", 2: "statement", 3: "fallback", None: "none"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grade:
+    """Whether an answer is right, and how that was found."""
+
+    right: bool
+    extracted: str | None  # what was read as the answer
+    tier: str  # where it stood: one of the values of TIERS
+    method: str  # how it was judged: "number", "letter", "exact", "math-verify", "tests", ...
+    reason: str  # what speaks for the grade: "equal", "'19' is not '18'", "not decided in 5 s", ...
+
+
+def compared(found: Extraction, gold: str, method: str) -> Grade:
+    """Return the grade of an answer whose canonical form must be the gold one."""
+    right = found.answer == gold
+    missed = "no answer" if found.answer is None else f"{found.answer!r} is not {gold!r}"
+    return Grade(
+        right=right,
+        extracted=found.answer,
+        tier=TIERS[found.tier],
+        method=method,
+        reason="equal" if right else missed,
+    )
+
+
 class Task(Protocol):
     """A family of problems with graders."""
 
@@ -55,8 +84,12 @@ class Task(Protocol):
         """Return the canonical answer stated in `text`; equal strings mean equivalent answers."""
         ...
 
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether the final answer of `text` is right, and how that was found."""
+        ...
+
     def grade(self, problem: Problem, text: str) -> bool:
-        """Say whether the final answer of `text` is right."""
+        """Say whether the final answer of `text` is right, as `judge` does."""
         ...
 
     def process_ok(self, problem: Problem, text: str) -> bool:

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from remask.answers import extract_choice
-from remask.tasks.base import Problem, Split, check_level, count_pieces, draw
+from remask.answers import extract_choice, find_choice
+from remask.tasks.base import Grade, Problem, Split, check_level, compared, count_pieces, draw
 from remask.tasks.puzzle import (
     SCALES,
     SHARES,
@@ -341,9 +341,13 @@ class Choice:
         """Return the final letter of `text`."""
         return extract_choice(text)
 
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether the final letter is right, and how that was found."""
+        return compared(find_choice(text), problem.gold, "letter")
+
     def grade(self, problem: Problem, text: str) -> bool:
         """Say whether the final letter is right."""
-        return self.extract(text) == problem.gold
+        return self.judge(problem, text).right
 
     def process_ok(self, problem: Problem, text: str) -> bool:
         """Say whether the letter, the person named before it and every step are right.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from remask.tasks.base import Problem, Split, check_level, count_pieces, draw
+from remask.tasks.base import TIERS, Grade, Problem, Split, check_level, count_pieces, draw
 
 Tree = int | tuple[str, "Tree", "Tree"]  # a number, or an operation on two trees
 Step = tuple[int, str, int, int]  # left, operation, right, result
@@ -112,13 +112,21 @@ class Countdown:
         tree = parse(source)
         return None if tree is None else _canonical(tree)
 
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether the expression uses exactly the given numbers and makes the target."""
+        answer = self.extract(text)
+        tier = 2 if _CLOSING.search(text) else 3
+        return Grade(
+            right=(reason := _verdict(problem, answer)) == "equal",
+            extracted=answer,
+            tier=TIERS[None if answer is None else tier],
+            method="arithmetic",
+            reason=reason,
+        )
+
     def grade(self, problem: Problem, text: str) -> bool:
         """Say whether the expression uses exactly the given numbers and makes the target."""
-        answer = self.extract(text)
-        tree = None if answer is None else parse(answer)
-        if tree is None or Counter(_leaves(tree)) != Counter(problem.facts["numbers"]):
-            return False
-        return _value(tree) == Fraction(problem.facts["target"])
+        return self.judge(problem, text).right
 
     def process_ok(self, problem: Problem, text: str) -> bool:
         """Say whether the steps are right, use what is at hand, and build the final expression."""
@@ -177,6 +185,17 @@ def _parse_factor(tokens: list[str], at: int) -> tuple[Tree, int]:
 def _expressions(text: str) -> Iterator[str]:
     """Yield what looks like an expression, the last first."""
     yield from reversed(_EXPRESSION.findall(text))
+
+
+def _verdict(problem: Problem, answer: str | None) -> str:
+    """Return "equal" for a right expression, else what is wrong with it."""
+    tree = None if answer is None else parse(answer)
+    if tree is None:
+        return "no expression"
+    if Counter(_leaves(tree)) != Counter(problem.facts["numbers"]):
+        return "the numbers are not those given, each once"
+    value, target = _value(tree), problem.facts["target"]
+    return "equal" if value == Fraction(target) else f"it makes {value}, not {target}"
 
 
 def _leaves(tree: Tree) -> list[int]:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from remask.tasks.base import Problem, Split, check_level, draw
-from remask.tasks.execution import Job, run_many
+from remask.tasks.base import TIERS, Grade, Problem, Split, check_level, draw
+from remask.tasks.execution import Job, Outcome, run_many
 from remask.tasks.program import LETTERS, OPS, Op, Program, draw_program, key_of
 
 _NUM_TESTS, _NUM_CHECKS = 40, 160
@@ -89,6 +89,17 @@ class PyCode:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
 
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether the code passes the hidden tests, and where not."""
+        outcome = _outcomes([problem], [text], _NUM_TESTS)[0]
+        return Grade(
+            right=outcome.passed,
+            extracted=text,
+            tier=TIERS[3],
+            method="tests",
+            reason=outcome.reason,
+        )
+
     def grade(self, problem: Problem, text: str) -> bool:
         """Say whether the code passes the hidden tests."""
         return self.grade_many([problem], [text])[0]
@@ -118,12 +129,16 @@ def reference_tests(problem: Problem, num_tests: int) -> list[str]:
     return tests
 
 
-def _pass(problems: Sequence[Problem], texts: Sequence[str], num_tests: int) -> list[bool]:
+def _outcomes(problems: Sequence[Problem], texts: Sequence[str], num_tests: int) -> list[Outcome]:
     jobs = [
         Job(source=text, tests=tuple(reference_tests(problem, num_tests)))
         for problem, text in zip(problems, texts, strict=True)
     ]
-    return [outcome.passed for outcome in run_many(jobs)]
+    return run_many(jobs)
+
+
+def _pass(problems: Sequence[Problem], texts: Sequence[str], num_tests: int) -> list[bool]:
+    return [outcome.passed for outcome in _outcomes(problems, texts, num_tests)]
 
 
 def _inputs(program: Program, rng: random.Random, number: int) -> tuple[Any, ...]:

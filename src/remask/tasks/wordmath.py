@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from remask.answers import extract_number
-from remask.tasks.base import Problem, Split, check_level, count_pieces, draw
+from remask.answers import extract_number, find_number
+from remask.tasks.base import Grade, Problem, Split, check_level, compared, count_pieces, draw
 from remask.tasks.quantities import (
     SIZES,
     Quantity,
@@ -279,9 +279,13 @@ class WordMath:
         """Return the final number of `text`."""
         return extract_number(text)
 
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether the final number is right, and how that was found."""
+        return compared(find_number(text), problem.gold, "number")
+
     def grade(self, problem: Problem, text: str) -> bool:
         """Say whether the final number is right."""
-        return self.extract(text) == problem.gold
+        return self.judge(problem, text).right
 
     def process_ok(self, problem: Problem, text: str) -> bool:
         """Say whether the answer and every step are right and no needed step is missing.

@@ -1,0 +1,146 @@
+"""A public benchmark as a task: rows become problems, and a format reads and judges them.
+
+`Benchmark` knows splits, levels, numbering and prompts; what a row of GSM8K or MBPP means is its
+`Format`. The rows come as they stand in the file: problem number `index` is row number `index` of
+its split, or of the rows of one level. Nothing is known of the steps of an answer here, so
+`process_ok` says no more than `grade`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from remask.errors import TaskError
+from remask.tasks.base import Grade, Problem, Split, check_level
+from remask.tasks.public.source import Row, Source
+from remask.tasks.public.wording import Wording
+
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What a format reads in a row."""
+
+    asked: Mapping[str, str]  # what the places of the wording are filled with
+    gold: str
+    solution: str
+    level: str = ALL
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Format(Protocol):
+    """What one benchmark's rows mean, and how its answers are judged."""
+
+    levels: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+    def read(self, row: Row, seed: int) -> Entry:
+        """Return what the row says, or raise with the field that is wrong."""
+        ...
+
+    def split_of(self, row: Row) -> Split | None:
+        """Return the split a row belongs to; None where its file says so."""
+        ...
+
+    def extract(self, text: str) -> str | None:
+        """Return the canonical answer stated in `text`."""
+        ...
+
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether `text` is right, and how that was found."""
+        ...
+
+    def check(self) -> None:
+        """Raise now what judging would raise later: a missing package, or leave to run code."""
+        ...
+
+
+class Benchmark:
+    """A public benchmark."""
+
+    def __init__(self, name: str, form: Format, source: Source, wording: Wording) -> None:
+        self.name = name
+        self.form = form
+        self.source = source
+        self.wording = wording
+        self.levels = form.levels
+        self.metrics = form.metrics
+        self._numbers: dict[tuple[Split, str], list[int]] = {}
+
+    def __len__(self) -> int:
+        """Return the number of problems of the split `test`."""
+        return self.size()
+
+    def size(self, split: Split = "test", level: str = "") -> int:
+        """Return the number of problems of a split, or of one level of it."""
+        return len(self._rows(split, check_level(self, level, split)))
+
+    def problem(
+        self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
+    ) -> Problem:
+        """Return problem number `index` of a split; the empty level is all of them.
+
+        The seed decides the order of the options of GPQA, and nothing else.
+        """
+        numbers = self._rows(split, check_level(self, level, split))
+        if not 0 <= index < len(numbers):
+            raise TaskError(
+                f"{self.name} has {len(numbers)} problems of split {split!r}, level "
+                f"{level or ALL!r}; index {index} is not one of 0 to {len(numbers) - 1}."
+            )
+        number = numbers[index]
+        entry = self.form.read(self.source.rows(split).rows[number], seed)
+        return Problem(
+            id=f"{self.name}/{entry.level}/{split}/{seed}/{number}",
+            task=self.name,
+            level=entry.level,
+            prompt=self.wording.fill(entry.asked),
+            gold=entry.gold,
+            solution=entry.solution,
+            facts=entry.facts,
+        )
+
+    def extract(self, text: str) -> str | None:
+        """Return the canonical answer stated in `text`."""
+        return self.form.extract(text)
+
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether `text` is right, what was read in it, and why not."""
+        return self.form.judge(problem, text)
+
+    def grade(self, problem: Problem, text: str) -> bool:
+        """Say whether `text` is right."""
+        return self.judge(problem, text).right
+
+    def process_ok(self, problem: Problem, text: str) -> bool:
+        """Say the same as `grade`: public benchmarks come without labels on steps."""
+        return self.grade(problem, text)
+
+    def canvas_length(self, level: str) -> int:
+        """Return the canvas of the official evaluation, in tokens of the model's tokenizer."""
+        return self.wording.length
+
+    def check(self) -> None:
+        """Raise now what grading would raise later, before a model spends hours."""
+        self.form.check()
+
+    def provenance(self, split: Split = "test") -> dict[str, str]:
+        """Return where the problems are from, for a manifest."""
+        rows = self.source.rows(split)
+        return {"origin": rows.origin, "sha256": rows.sha256, "wording": self.wording.source}
+
+    def _rows(self, split: Split, level: str) -> list[int]:
+        """Return the numbers of the rows of a split and level."""
+        if split not in self.source.hub.splits:
+            there = ", ".join(self.source.hub.splits)
+            raise TaskError(f"{self.name} has no split {split!r}; choose one of {there}.")
+        if (split, level) not in self._numbers:
+            rows = self.source.rows(split).rows
+            self._numbers[split, level] = [
+                number
+                for number, row in enumerate(rows)
+                if self.form.split_of(row) in (None, split)
+                and (level == ALL or self.form.read(row, 0).level == level)
+            ]
+        return self._numbers[split, level]

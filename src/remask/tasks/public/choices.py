@@ -1,0 +1,145 @@
+"""ARC-Challenge and GPQA: questions with options, answered by a letter.
+
+Options are lettered A, B, C, ... whatever labels the file has (part of ARC is labelled 1 to 4). A
+letter is read by the paper's tiers; beyond them, an answer that begins with its letter ("C. The
+days ...") counts as the last tier, since that is how the official prompt of ARC is answered. The
+options of GPQA, where the file puts the right one first, are shuffled by (seed, record).
+"""
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from remask.answers import Extraction, find_choice
+from remask.tasks.base import Grade, Problem, Split, compared
+from remask.tasks.public.benchmark import ALL, Entry
+from remask.tasks.public.source import Hub, Row
+from remask.tasks.wordmath import METRICS
+
+LETTERS = "ABCDEFGH"
+_USUAL = "ABCDE"
+_LEADING = re.compile(r"\s*\(?([A-H])(?:\)|[.:](?=\s|$))")
+
+ARC_HUB = Hub(
+    repository="allenai/ai2_arc",
+    revision="210d026faf9955653af8916fad021475a3f00453",
+    licence="CC BY-SA 4.0",
+    configs=("ARC-Challenge",),
+    splits={"train": "train", "validation": "validation", "test": "test"},
+    sizes={"train": 1119, "validation": 299, "test": 1172},
+)
+GPQA_HUB = Hub(
+    repository="Idavidrein/gpqa",
+    revision="633f5ee89ab8ad4522a9f850766b73f62147ffdd",
+    licence="CC BY 4.0; its authors ask that questions are not shown in plain text online",
+    configs=("gpqa_main",),
+    splits={"test": "train"},
+    sizes={"test": 448},
+    access="GPQA is gated: accept its terms on the dataset page Idavidrein/gpqa and log in "
+    "(`hf auth login`), or take gpqa_main.csv from the archive in the repository idavidrein/gpqa, "
+    "whose README has the password, and give it as path",
+)
+
+
+def find_letter(text: str, letters: str = _USUAL) -> Extraction:
+    """Return the letter that `text` settles on; failing that, the one it begins with."""
+    found = find_choice(text, letters)
+    leading = _LEADING.match(text)
+    if found.answer is None and leading is not None and leading[1] in letters:
+        return Extraction(answer=leading[1], tier=3, matched=leading.group())
+    return found
+
+
+def listed(options: Sequence[str]) -> str:
+    """Return the options as the official prompts list them."""
+    return "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, options, strict=False))
+
+
+def entry(question: str, options: Sequence[str], right: int, **facts: Any) -> Entry:
+    """Return a question with lettered options."""
+    gold = LETTERS[right]
+    return Entry(
+        asked={"question": question, "options": listed(options)},
+        gold=gold,
+        solution=f"The answer is ({gold}) {options[right]}",
+        facts={"letters": LETTERS[: len(options)], "options": list(options), **facts},
+    )
+
+
+@dataclass(kw_only=True)
+class _Lettered:
+    """What the two have in common."""
+
+    levels: tuple[str, ...] = (ALL,)
+    metrics: tuple[str, ...] = METRICS
+
+    def split_of(self, row: Row) -> Split | None:
+        """Return None: the file says which split it is."""
+        return None
+
+    def extract(self, text: str) -> str | None:
+        """Return the final letter of `text`."""
+        return find_letter(text).answer
+
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether the final letter is the gold one; letters not on offer are not read."""
+        return compared(find_letter(text, problem.facts["letters"]), problem.gold, "letter")
+
+    def check(self) -> None:
+        """Nothing is needed."""
+
+
+class Arc(_Lettered):
+    """Rows with `question`, `choices` (`text` and `label`) and `answerKey`.
+
+    In AI2's own files `question` holds `stem` and `choices`; those are read as well.
+    """
+
+    def read(self, row: Row, seed: int) -> Entry:
+        """Return the question with its options relettered."""
+        question: Any = row.value("question")
+        choices = row.fields.get("choices")
+        if isinstance(question, dict):
+            question, choices = question.get("stem"), question.get("choices")
+        texts, labels = _texts_and_labels(choices)
+        if not isinstance(question, str) or not 2 <= len(texts) <= len(LETTERS):
+            raise row.wrong("question", f"has no text, or its choices are not 2 to {len(LETTERS)}")
+        key = str(row.value("answerKey")).strip()
+        if key not in labels:
+            raise row.wrong("answerKey", f"is {key!r}, which is none of {', '.join(labels)}")
+        return entry(question, texts, labels.index(key), record=str(row.fields.get("id", "")))
+
+
+def _texts_and_labels(choices: Any) -> tuple[list[str], list[str]]:
+    """Return both columns of the choices, empty where they are not of a known shape."""
+    texts: Any = None
+    labels: Any = None
+    if isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices):
+        texts, labels = ([choice.get(name) for choice in choices] for name in ("text", "label"))
+    elif isinstance(choices, dict):
+        texts, labels = choices.get("text"), choices.get("label")
+    if not isinstance(texts, list) or not isinstance(labels, list) or len(texts) != len(labels):
+        return [], []
+    return [str(text) for text in texts], [str(label) for label in labels]
+
+
+class Gpqa(_Lettered):
+    """Rows with `Question`, `Correct Answer` and `Incorrect Answer 1` to `3`."""
+
+    def read(self, row: Row, seed: int) -> Entry:
+        """Return the question with its options in the order that the seed decides."""
+        question, right = row.text("Question").strip(), row.text("Correct Answer").strip()
+        wrong = [row.text(f"Incorrect Answer {number}").strip() for number in (1, 2, 3)]
+        record = str(row.fields.get("Record ID") or question)
+        options = [right, *wrong]
+        order = list(range(len(options)))
+        random.Random(f"gpqa/{seed}/{record}").shuffle(order)
+        return entry(
+            question,
+            [options[place] for place in order],
+            order.index(0),
+            record=record,
+            subject=str(row.fields.get("High-level domain") or ""),
+        )

@@ -1,0 +1,85 @@
+r"""MATH and MATH-500: competition problems whose answer is a formula in `\boxed{}`.
+
+Gold is the field `answer` where a row has one, else the last box of its solution. Answers are
+compared by spelling first and by math-verify where spelling does not decide (extra `math`). The
+levels are the published ones, 1 to 5; a row without one belongs to `all` alone. The subject is in
+`Problem.facts`. MATH lies in order of its subjects: the first hundred problems are algebra.
+"""
+
+import re
+from dataclasses import dataclass
+
+from remask.tasks.base import TIERS, Grade, Problem, Split
+from remask.tasks.public.benchmark import ALL, Entry
+from remask.tasks.public.equivalence import compare
+from remask.tasks.public.latex import boxes, find_expression, normalise
+from remask.tasks.public.source import Hub, Row
+from remask.tasks.public.symbolic import require
+from remask.tasks.wordmath import METRICS
+
+HUB = Hub(
+    repository="EleutherAI/hendrycks_math",
+    revision="21a5633873b6a120296cce3e2df9d5550074f4a3",
+    licence="MIT",
+    configs=(
+        "algebra", "counting_and_probability", "geometry", "intermediate_algebra",
+        "number_theory", "prealgebra", "precalculus",
+    ),
+    splits={"train": "train", "test": "test"},
+    sizes={"train": 7500, "test": 5000},
+)  # fmt: skip
+HUB_500 = Hub(
+    repository="HuggingFaceH4/MATH-500",
+    revision="6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be",
+    licence="none stated (MATH: MIT)",
+    splits={"test": "test"},
+    sizes={"test": 500},
+)
+
+
+@dataclass(kw_only=True)
+class Competition:
+    """Rows with `problem` and `solution`, and `answer`, `level`, `subject` or `type` if known."""
+
+    levels: tuple[str, ...] = (ALL, "1", "2", "3", "4", "5")
+    metrics: tuple[str, ...] = METRICS
+
+    def read(self, row: Row, seed: int) -> Entry:
+        """Return the problem, and its gold answer in LaTeX."""
+        solution = row.text("solution")
+        answer = row.fields.get("answer") or next(iter(boxes(solution)[::-1]), "")
+        if not str(answer).strip():
+            raise row.wrong("solution", "has no \\boxed{} with an answer")
+        level = re.search(r"[1-5]", str(row.fields.get("level", "")))
+        subject = row.fields.get("subject") or row.fields.get("type") or ""
+        return Entry(
+            asked={"problem": row.text("problem")},
+            gold=normalise(str(answer)),
+            solution=solution,
+            level=level.group() if level else ALL,
+            facts={"answer": str(answer), "subject": str(subject)},
+        )
+
+    def split_of(self, row: Row) -> Split | None:
+        """Return None: the file says which split it is."""
+        return None
+
+    def extract(self, text: str) -> str | None:
+        """Return the final answer of `text` in one spelling."""
+        found = find_expression(text).answer
+        return None if found is None else normalise(found)
+
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether the final answer equals the gold one."""
+        found = find_expression(text)
+        tier = TIERS[found.tier]
+        if found.answer is None:
+            return Grade(right=False, extracted=None, tier=tier, method="none", reason="no answer")
+        equal, method, reason = compare(problem.facts["answer"], found.answer)
+        return Grade(
+            right=equal, extracted=found.answer, tier=tier, method=method, reason=reason or "equal"
+        )
+
+    def check(self) -> None:
+        """Raise where math-verify is not installed."""
+        require()

@@ -1,0 +1,56 @@
+"""GSM8K: grade-school word problems whose answer is one number.
+
+Gold is what follows `####`. Numbers are compared by value, as `remask.answers` reads them; the
+calculator marks `<<...>>` of the published solutions are left out of `Problem.solution`.
+"""
+
+import re
+from dataclasses import dataclass
+
+from remask.answers import canonical_number, extract_number, find_number
+from remask.tasks.base import Grade, Problem, Split, compared
+from remask.tasks.public.benchmark import ALL, Entry
+from remask.tasks.public.source import Hub, Row
+from remask.tasks.wordmath import METRICS
+
+HUB = Hub(
+    repository="openai/gsm8k",
+    revision="740312add88f781978c0658806c59bc2815b9866",
+    licence="MIT",
+    configs=("main",),
+    splits={"train": "train", "test": "test"},
+    sizes={"train": 7473, "test": 1319},
+)
+_MARKS = re.compile(r"<<[^<>]*>>")
+
+
+@dataclass(kw_only=True)
+class Gsm8k:
+    """Rows with `question` and `answer`."""
+
+    levels: tuple[str, ...] = (ALL,)
+    metrics: tuple[str, ...] = METRICS
+
+    def read(self, row: Row, seed: int) -> Entry:
+        """Return the question, and the number after `####`."""
+        answer = row.text("answer")
+        gold = canonical_number(answer.rpartition("####")[2].strip())
+        if gold is None or "####" not in answer:
+            raise row.wrong("answer", "does not end with #### and a number")
+        asked = {"question": row.text("question")}
+        return Entry(asked=asked, gold=gold, solution=_MARKS.sub("", answer))
+
+    def split_of(self, row: Row) -> Split | None:
+        """Return None: the file says which split it is."""
+        return None
+
+    def extract(self, text: str) -> str | None:
+        """Return the final number of `text`."""
+        return extract_number(text)
+
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether the final number is the gold one."""
+        return compared(find_number(text), problem.gold, "number")
+
+    def check(self) -> None:
+        """Nothing is needed."""

@@ -1,0 +1,253 @@
+"""Rows of a benchmark, from a file on disk or from the hub at a pinned revision.
+
+A file is .jsonl, .json, .csv or .parquet, each also with .gz. A folder holds one file per split
+(`test.jsonl`, or shards such as `test-00000-of-00002.parquet`). Either way the rows come with a
+sha256 of their content: it does not depend on the file's format, so a manifest that names it can be
+checked against another copy. Not here: what a row means (the benchmarks' own files).
+"""
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from remask.errors import InputError, MissingExtra
+from remask.tables import read_parquet
+from remask.tasks.base import SPLITS, Split
+
+_SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
+_ALIASES = {"dev": "validation", "val": "validation", "valid": "validation"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row, and where it stands, for the messages."""
+
+    fields: Mapping[str, Any]
+    where: str  # "test.jsonl line 3"
+
+    def value(self, *names: str) -> Any:
+        """Return the first of these fields that is there, or raise with the fields there are."""
+        for name in names:
+            if self.fields.get(name) is not None:
+                return self.fields[name]
+        there = ", ".join(self.fields) or "none"
+        raise InputError(f"{self.where} lacks the field {names[0]!r}; its fields are {there}.")
+
+    def text(self, *names: str) -> str:
+        """Return the first of these fields that is there, which must be a text."""
+        found = self.value(*names)
+        if not isinstance(found, str) or not found.strip():
+            raise self.wrong(names[0], "is not a text with something in it")
+        return found
+
+    def texts(self, name: str) -> list[str]:
+        """Return a field that must be a list of texts."""
+        found = self.value(name)
+        if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+            raise self.wrong(name, "is not a list of texts")
+        return found
+
+    def wrong(self, name: str, what: str) -> InputError:
+        """Return the error that says what is wrong with a field."""
+        return InputError(f"{self.where}: the field {name!r} {what}; correct the row.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The rows of one split, and where they are from."""
+
+    rows: tuple[Row, ...]
+    origin: str  # names of the files, or "repository@revision"
+    sha256: str  # of the rows, each as JSON with sorted keys
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hub:
+    """Where a benchmark lies on the hub."""
+
+    repository: str
+    revision: str  # a commit: a branch would let the rows change under a result
+    licence: str
+    splits: Mapping[Split, str]  # under the hub's own names
+    sizes: Mapping[Split, int]
+    configs: tuple[str, ...] = ("default",)
+    access: str = ""  # how to get it, where a download alone will not do
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A local file or folder where one is given, the hub otherwise."""
+
+    hub: Hub
+    path: Path | None = None
+    mixed: bool = False  # one file holds every split, and the rows tell which
+    _read: dict[Split, Rows] = field(default_factory=dict, compare=False)
+
+    def rows(self, split: Split) -> Rows:
+        """Return the rows of a split; they are read once."""
+        if split not in self._read:
+            if self.path is None:
+                self._read[split] = download(self.hub, split)
+            else:
+                self._read[split] = read_files(self._files(self.path, split))
+        return self._read[split]
+
+    def _files(self, path: Path, split: Split) -> list[Path]:
+        """Return the files that hold a split, or raise."""
+        if not path.exists():
+            raise InputError(f"{path} does not exist; give a file or a folder of files.")
+        if path.is_file():
+            named = split_named(path)
+            if self.mixed or split == (named or "test"):
+                return [path]
+            raise InputError(
+                f"{path} holds the split {named or 'test'!r} alone; give a folder that has a "
+                f"{split}.jsonl for the split {split!r}."
+            )
+        files = sorted(file for file in path.iterdir() if suffix_of(file))
+        found = [file for file in files if split_named(file) == split]
+        if not found and self.mixed and len(files) == 1:
+            return files
+        if not found:
+            raise InputError(
+                f"{path} has no file for the split {split!r}; put {split}.jsonl, .json, .csv or "
+                ".parquet there, or give a file."
+            )
+        return found
+
+
+def split_named(path: Path) -> Split | None:
+    """Return the split that a file is named after: `test.jsonl`, `train-00000-of-00001.parquet`."""
+    word = re.split(r"[-.]", path.name.lower(), maxsplit=1)[0]
+    word = _ALIASES.get(word, word)
+    return next((split for split in SPLITS if split == word), None)
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says how to read a file, `.gz` aside; "" where none does."""
+    name = path.name.lower().removesuffix(".gz")
+    return next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")
+
+
+def read_files(paths: Sequence[Path]) -> Rows:
+    """Return the rows of files that continue one another."""
+    rows = tuple(row for path in paths for row in read_file(path))
+    if not rows:
+        raise InputError(f"{paths[0]} holds no row; give a file with the benchmark in it.")
+    return Rows(rows=rows, origin=", ".join(path.name for path in paths), sha256=digest(rows))
+
+
+def read_file(path: Path) -> Iterator[Row]:
+    """Yield the rows of one file; what is wrong with it is said with its name and line."""
+    match suffix_of(path):
+        case ".jsonl":
+            return _json_lines(_text(path), path.name)
+        case ".json":
+            return _json_list(_text(path), path.name)
+        case ".csv":
+            return _csv_rows(_text(path), path.name)
+        case ".parquet":
+            table = read_parquet(io.BytesIO(_content(path)), path.name)
+            return _rows(table.rows, f"{path.name} row")
+    raise InputError(f"{path} has no suffix we read; use .jsonl, .json, .csv or .parquet (.gz).")
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file, unpacked where it ends in .gz."""
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix.lower() == ".gz" else data
+    except (EOFError, zlib.error, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path} cannot be read ({reason}); give another copy.") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return _content(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not valid UTF-8 ({error.reason}); re-encode it.") from None
+
+
+def _json_lines(text: str, name: str) -> Iterator[Row]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            where = f"{name} line {number}"
+            yield _row(_json(line, where), where)
+
+
+def _json_list(text: str, name: str) -> Iterator[Row]:
+    found = _json(text, name)
+    if not isinstance(found, list):
+        raise InputError(f"{name} is not a JSON list of rows; write one, or use .jsonl.")
+    return _rows(found, f"{name} row")
+
+
+def _csv_rows(text: str, name: str) -> Iterator[Row]:
+    csv.field_size_limit(1 << 24)  # some columns hold pages of explanation
+    try:
+        return _rows(list(csv.DictReader(io.StringIO(text, newline=""))), f"{name} row")
+    except csv.Error as error:
+        raise InputError(f"{name} is not valid CSV ({error}); write it again.") from None
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = str(error).split(": line ")[0]
+        raise InputError(f"{where} is not valid JSON ({reason}); correct it.") from None
+
+
+def _rows(found: Sequence[Any], where: str) -> Iterator[Row]:
+    return (_row(fields, f"{where} {number}") for number, fields in enumerate(found, 1))
+
+
+def _row(fields: Any, where: str) -> Row:
+    if not isinstance(fields, dict):
+        raise InputError(f"{where} is no JSON object; write one object per row.")
+    return Row(fields={str(name): value for name, value in fields.items()}, where=where)
+
+
+def digest(rows: Sequence[Row]) -> str:
+    """Return the sha256 of the rows, whatever kind of file they came from."""
+    found = hashlib.sha256()
+    for row in rows:
+        line = json.dumps(row.fields, sort_keys=True, default=str)
+        found.update(line.encode() + b"\n")
+    return found.hexdigest()
+
+
+def download(hub: Hub, split: Split) -> Rows:
+    """Return the rows of a split from the hub, at the pinned revision."""
+    local = hub.access or "give a local file as path"
+    try:
+        from datasets import load_dataset  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise MissingExtra("datasets", "data", local) from None
+    origin = f"{hub.repository}@{hub.revision}"
+    found: list[Any] = []
+    for config in hub.configs:
+        try:
+            part = load_dataset(
+                hub.repository, config, split=hub.splits[split], revision=hub.revision
+            )
+            found += [dict(row) for row in part]
+        except Exception as error:  # whatever the network, the hub and its client raise
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(f"{origin} cannot be read from the hub ({reason}); {local}.") from None
+    rows = tuple(_rows(found, f"{origin} row"))
+    if len(rows) != hub.sizes[split]:
+        raise InputError(
+            f"{origin} has {len(rows)} rows in the split {split!r} where that revision has "
+            f"{hub.sizes[split]}; clear the cache of datasets and try again."
+        )
+    return Rows(rows=rows, origin=origin, sha256=digest(rows))

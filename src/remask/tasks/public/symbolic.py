@@ -1,0 +1,187 @@
+"""Symbolic comparison of two LaTeX answers, by math-verify in worker processes.
+
+Sympy can take for ever on a short formula, and math-verify's own time limit rests on signals, which
+fail in threads. So each comparison runs in a child with a deadline of ours: a child that is late is
+killed and the next comparison starts another. A late child also ends by itself, should its parent
+have died. Workers are kept between comparisons, one per thread that compares at the same time.
+"""
+
+import atexit
+import importlib.util
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from remask.errors import MissingExtra
+from remask.tasks.public.latex import MAX_ANSWER
+
+START_SECONDS = 60.0  # to import sympy on a busy machine
+_LONG_NUMBER = re.compile(r"[0-9]{257}")
+_DEEPEST = 64  # braces in braces
+
+# The comparison is told which one is the gold answer, since it is not symmetric. The answer channel
+# is a copy of the standard output, which sympy is then kept away from.
+_WORKER = """
+import json, os, resource, signal, sys
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+answers = os.fdopen(os.dup(1), "w")
+sys.stdout = sys.stderr
+from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
+forms = [LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig()]
+def read(text):
+    found = parse("\\\\boxed{%s}" % text, forms, "no_fallback", parsing_timeout=None)
+    return found or parse("$%s$" % text, forms, "no_fallback", parsing_timeout=None)
+def compare(gold, answer):
+    gold, answer = read(gold), read(answer)
+    if not gold or not answer:
+        return "unread"
+    same = verify(gold, answer, allow_set_relation_comp=True, timeout_seconds=None)
+    return "equal" if same else "different"
+print("ready", file=answers, flush=True)
+for line in sys.stdin:
+    seconds, gold, answer = json.loads(line)
+    signal.alarm(seconds)
+    try:
+        verdict = compare(gold, answer)
+    except Exception as error:
+        verdict = "failed: " + type(error).__name__
+    signal.alarm(0)
+    print(verdict, file=answers, flush=True)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a comparison came to."""
+
+    equal: bool | None  # None: not decided
+    reason: str  # why not equal, or not decided; "" for equal
+
+
+@dataclass(kw_only=True)
+class Verifier:
+    """Workers that compare, with a deadline for each comparison."""
+
+    seconds: float = 5.0
+    _idle: list["_Worker"] = field(default_factory=list)
+    _owner: int = field(default_factory=os.getpid)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def compare(self, gold: str, answer: str) -> Verdict:
+        """Return whether two answers are the same by algebra; never late by more than a start."""
+        refused = _refused(gold) or _refused(answer)
+        if refused:
+            return Verdict(equal=None, reason=refused)
+        worker = self._take()
+        verdict = worker.ask(gold, answer, self.seconds)
+        if verdict is None:
+            worker.end()
+            return Verdict(equal=None, reason=f"not decided in {self.seconds:g} s")
+        with self._lock:
+            self._idle.append(worker)
+        if verdict == "equal":
+            return Verdict(equal=True, reason="")
+        if verdict == "different":
+            return Verdict(equal=False, reason="math-verify finds them different")
+        if verdict == "unread":
+            return Verdict(equal=False, reason="math-verify cannot read one of them")
+        return Verdict(equal=None, reason=f"math-verify {verdict}")
+
+    def close(self) -> None:
+        """End the workers."""
+        with self._lock:
+            workers, self._idle = self._idle, []
+        for worker in workers:
+            worker.end()
+
+    def _take(self) -> "_Worker":
+        """Return a worker that nobody else uses; those of a parent before a fork are not ours."""
+        with self._lock:
+            if self._owner != os.getpid():
+                self._idle, self._owner = [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        return _Worker()
+
+
+class _Worker:
+    """One child."""
+
+    def __init__(self) -> None:
+        require()
+        self.child = subprocess.Popen(
+            (sys.executable, "-P", "-c", _WORKER),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.said = b""
+        if self._listen(START_SECONDS) != "ready":
+            self.end()
+            raise MissingExtra("math-verify that can be imported", "math")
+
+    def ask(self, gold: str, answer: str, seconds: float) -> str | None:
+        """Return what the child says; None where it is late or dead."""
+        assert self.child.stdin is not None
+        line = json.dumps((int(seconds) + 2, gold, answer)) + "\n"
+        try:
+            self.child.stdin.write(line.encode())
+            self.child.stdin.flush()
+        except BrokenPipeError:
+            return None
+        return self._listen(seconds)
+
+    def _listen(self, seconds: float) -> str | None:
+        assert self.child.stdout is not None
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self.said:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.child.stdout], [], [], left)[0]:
+                return None
+            chunk = os.read(self.child.stdout.fileno(), 4096)
+            if not chunk:
+                return None
+            self.said += chunk
+        line, _, self.said = self.said.partition(b"\n")
+        return line.decode()
+
+    def end(self) -> None:
+        """Kill the child and reap it."""
+        self.child.kill()
+        self.child.wait()
+        for pipe in (self.child.stdin, self.child.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+
+def require() -> None:
+    """Raise where math-verify is not installed."""
+    if importlib.util.find_spec("math_verify") is None:
+        raise MissingExtra("math-verify", "math")
+
+
+def _refused(text: str) -> str:
+    """Return why a text is not handed to sympy; "" where it is."""
+    if len(text) > MAX_ANSWER:
+        return f"not decided: longer than {MAX_ANSWER} characters"
+    if _LONG_NUMBER.search(text):
+        return "not decided: a number of more than 256 digits"
+    depth = deepest = 0
+    for mark in text:
+        depth += (mark in "{([") - (mark in "})]")
+        deepest = max(deepest, depth)
+    return f"not decided: brackets nested more than {_DEEPEST} deep" if deepest > _DEEPEST else ""
+
+
+VERIFIER = Verifier()
+atexit.register(VERIFIER.close)
