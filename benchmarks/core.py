@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from remask.consistency.cycle import ConsistencySettings
+from remask.decide.threshold import best_f1
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import EMBEDDED, load
 from remask.denoisers.save import write_text
@@ -32,7 +33,6 @@ from remask.sampling.sampler import SamplerSettings
 from remask.studies.collect import CollectSettings, collect, sampler_settings
 from remask.studies.diagnosis import better_consistency
 from remask.studies.figures import CURVES, TRIPS, figures, read
-from remask.studies.measures import best_f1
 from remask.studies.pool import pools
 from remask.studies.report import markdown
 from remask.tasks import TASKS

@@ -38,7 +38,7 @@ def interval_text(found: Interval | None, digits: int = 3) -> str:
 
 def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
     """Return the chance that a right answer outscores a wrong one, ties counted half."""
-    values, labels = _pair(scores, right)
+    values, labels = pair(scores, right)
     num_right = int(labels.sum())
     num_wrong = len(labels) - num_right
     if num_right == 0 or num_wrong == 0:
@@ -49,23 +49,9 @@ def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
     return float(above / (num_right * num_wrong))
 
 
-def best_f1(scores: ArrayLike, right: ArrayLike) -> float:
-    """Return the threshold, in hundredths, of the best F1; the lowest of equals.
-
-    Accepted is what scores above it; precision is the share of right answers among the accepted,
-    recall the share of right answers that are accepted.
-    """
-    values, labels = _pair(scores, right)
-    limits = np.arange(100) / 100
-    accepted = values > limits[:, None]  # (100, n)
-    hits = (accepted & labels).sum(1)
-    f1 = 2 * hits / np.maximum(1, accepted.sum(1) + labels.sum())
-    return float(limits[f1.argmax()])
-
-
 def aupr(scores: ArrayLike, right: ArrayLike) -> float | None:
     """Return average precision, right answers being the positives; equal scores are one step."""
-    values, labels = _pair(scores, right)
+    values, labels = pair(scores, right)
     if labels.all() or not labels.any():
         return None
     order = np.argsort(-values, kind="stable")
@@ -78,7 +64,7 @@ def aupr(scores: ArrayLike, right: ArrayLike) -> float | None:
 
 def curve(scores: ArrayLike, right: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the ROC curve: the shares of wrong and of right answers above each threshold."""
-    values, labels = _pair(scores, right)
+    values, labels = pair(scores, right)
     order = np.argsort(-values, kind="stable")
     labels = labels[order]
     last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
@@ -156,7 +142,8 @@ def _difference(a: ArrayLike, b: ArrayLike, right: ArrayLike) -> float | None:
     return None if one is None or other is None else one - other
 
 
-def _pair(scores: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def pair(scores: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return scores and labels as arrays of one shape; NaN is refused."""
     values, labels = np.asarray(scores, np.float64), np.asarray(right, bool)
     if values.shape != labels.shape or np.isnan(values).any():
         raise ValueError(f"{values.shape} scores for {labels.shape} labels, or a score is NaN.")

@@ -12,7 +12,6 @@ from remask.studies.measures import (
     Interval,
     aupr,
     auroc,
-    best_f1,
     bootstrap,
     curve,
     interval_text,
@@ -166,11 +165,3 @@ def test_a_thousand_resamples_of_a_thousand_rows_take_less_than_two_seconds() ->
 def test_an_interval_is_written_with_its_ends() -> None:
     assert interval_text(Interval(0.9314, 0.912, 0.9494, 9)) == "0.931 [0.912, 0.949]"
     assert interval_text(None) == "–"
-
-
-def test_the_best_threshold_accepts_the_right_and_little_else() -> None:
-    """Right .9 .8 .4, wrong .6 .3: above .6 F1 is 2*2/(2+3) = .8, above .3 it is 2*3/(4+3) = .857.
-
-    So the lowest limit that keeps .4 and drops .3 wins, 0.30; a strict comparison drops .3 there.
-    """
-    assert best_f1([0.9, 0.8, 0.4, 0.6, 0.3], [1, 1, 1, 0, 0]) == 0.3

@@ -1,0 +1,70 @@
+"""Where fitted numbers come from, and the JSON files that say so.
+
+Weights, certificates and calibrators belong to one way of scoring. Their files name its metric set,
+and reading one for another set is an error. What they were fitted on is told by the caller; this
+room asks no clock and no repository.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from remask.errors import RecordError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """The score that something was fitted to, and the answers it was fitted on."""
+
+    metric_set: str  # "paper", "core", or a name for other columns
+    metrics: tuple[str, ...]
+    task: str
+    model: str
+    split: str
+    seed: int
+    version: str  # of remask, or a commit
+    date: str
+    weights: Mapping[str, float] | None = None  # of the metrics in the score; None: uniform
+    settings: Mapping[str, Any] = field(default_factory=dict)  # how answers were drawn and scored
+
+    def check(self, metric_set: str, metrics: Sequence[str], where: Path) -> None:
+        """Raise unless the score is made of this metric set."""
+        if (self.metric_set, set(self.metrics)) != (metric_set, set(metrics)):
+            raise RecordError(
+                f"{where} was fitted to metric set {self.metric_set!r} "
+                f"({', '.join(self.metrics)}), not to {metric_set!r} ({', '.join(metrics)}); "
+                f"fit it again, or score with its metrics."
+            )
+
+
+def write(path: Path, kind: str, fields: Mapping[str, Any], provenance: Provenance) -> None:
+    """Write one fitted thing as JSON, whole or not at all."""
+    document = {"kind": kind, **fields, "provenance": asdict(provenance)}
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def read(
+    path: Path, kind: str, metric_set: str, metrics: Sequence[str]
+) -> tuple[dict[str, Any], Provenance]:
+    """Return the fields and the provenance of a fitted thing of this kind and metric set."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        found = document.pop("kind")
+        fields = document.pop("provenance")
+        provenance = Provenance(**{**fields, "metrics": tuple(fields["metrics"])})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise broken(path, error) from None
+    if found != kind:
+        raise RecordError(f"{path} holds a {found}, not a {kind}; name another file.")
+    provenance.check(metric_set, metrics, path)
+    return document, provenance
+
+
+def broken(path: Path, error: Exception) -> RecordError:
+    """Return the error for a file that cannot be used, with its reason."""
+    return RecordError(f"{path} is damaged ({type(error).__name__}: {error}); fit it again.")
