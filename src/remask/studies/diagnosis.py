@@ -3,13 +3,32 @@
 Every method is judged on whether sample 0 of the pool is right; right is positive. A method's cost
 is what its score needs, generation included: one answer for confidence, one answer and its round
 trips for these, the whole pool for self-consistency.
+
+How hard a problem is says the share of right answers among its other samples: sample 0, which is
+judged, has no say in it. A share of labels favours no score by its own values, as terciles of the
+vote would, whose range they cut. Still, self-consistency is bound to fail where most samples are
+wrong: that is what the word hard means here.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import fmean
+from typing import Any
 
-from remask.studies.measures import Interval, aupr, auroc, bootstrap, paired_difference
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from remask.studies.measures import (
+    Interval,
+    Statistic,
+    aupr,
+    auroc,
+    bootstrap,
+    mean,
+    paired_difference,
+    proportion,
+)
 from remask.studies.pool import (
     Pool,
     Row,
@@ -21,6 +40,12 @@ from remask.studies.pool import (
     verify_forwards,
     vote,
 )
+from remask.studies.reliability import brier, ece
+from remask.studies.selective import accuracy_at, aurc, precision, prr, recall
+
+THRESHOLD = 0.75  # the paper's
+COVERAGES = (50, 80, 90)  # per cent of the answers
+DIFFICULTIES = ("hard", "middle", "easy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +55,7 @@ class Method:
     name: str
     score: Callable[[Pool], float | None]
     forwards: Callable[[Pool], float]
+    is_part: bool = False  # one metric of the round trips, alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +68,41 @@ class Diagnosis:
     base_rate: float  # share of right answers: what AUPR is without any skill
     absent: int  # answers to which the method gave no score; they are left out
     forwards: float  # per answer
+    # What only `full_diagnosis` measures. The first two are absent if a score is outside 0..1.
+    ece: Interval | None = None
+    brier: Interval | None = None
+    aurc: Interval | None = None
+    prr: Interval | None = None
+    accuracy_at: Mapping[int, Interval] = field(default_factory=dict)  # by coverage, in per cent
+    mean_right: Interval | None = None  # score of the right answers
+    mean_wrong: Interval | None = None
+    precision: Interval | None = None  # at the threshold asked for
+    recall: Interval | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """Round trips against self-consistency on problems of one difficulty."""
+
+    difficulty: str  # one of DIFFICULTIES
+    shares: tuple[float, float]  # of right answers among the other samples: the least, the most
+    n: int
+    base_rate: float
+    consistency: str  # the reading that does better on all problems together
+    auroc: float | None  # of the round trips
+    gap: Interval | None  # AUROC(round trips) - AUROC(consistency), paired
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """What a threshold that was chosen elsewhere does in one study."""
+
+    study: str
+    absent: int  # answers without a score; they are left out
+    base_rate: Interval | None
+    coverage: Interval | None  # share of answers above the threshold
+    precision: Interval | None  # share of right answers among those
+    recall: Interval | None  # share of the right answers that is among those
 
 
 def _generated(pool: Pool) -> float:
@@ -70,7 +131,7 @@ def methods(found: Sequence[Pool]) -> list[Method]:
     metrics = _all_metrics(found)
     listed = [
         ROUNDTRIPS,
-        *(Method(name=f"roundtrips.{m}", score=_metric(m), forwards=_verified) for m in metrics),
+        *(_alone(metric) for metric in metrics),
         Method(name="confidence", score=_recorded("confidence"), forwards=_generated),
         Method(name="confidence_canvas", score=_recorded("confidence_canvas"), forwards=_generated),
     ]
@@ -97,6 +158,52 @@ def judge(
         base_rate=fmean(right) if right else 0.0,
         absent=len(found) - len(scores),
         forwards=fmean(method.forwards(pool) for pool in found),
+    )
+
+
+def full_diagnosis(
+    rows: Iterable[Row], *, threshold: float = THRESHOLD, resamples: int = 1000, seed: int = 0
+) -> list[Diagnosis]:
+    """Return the diagnosis with calibration, selection and what a threshold does.
+
+    Single metrics are only ranked, as in `diagnosis`: nobody reads them as probabilities.
+    """
+    found = pools(rows)
+    return [
+        judge(method, found, resamples=resamples, seed=seed)
+        if method.is_part
+        else judge_fully(method, found, threshold=threshold, resamples=resamples, seed=seed)
+        for method in methods(found)
+    ]
+
+
+def judge_fully(
+    method: Method,
+    found: Sequence[Pool],
+    *,
+    threshold: float = THRESHOLD,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Diagnosis:
+    """Return all that is measured of one method on the pools it has a score for."""
+    scores, right = (np.asarray(column) for column in columns(method, found))
+    right = right.astype(bool)  # of no answers at all, too
+
+    def measured(statistic: Statistic, *data: ArrayLike) -> Interval | None:
+        return bootstrap(statistic, *data, resamples=resamples, seed=seed)
+
+    kept = {x: measured(partial(accuracy_at, coverage=x / 100), scores, right) for x in COVERAGES}
+    return replace(
+        judge(method, found, resamples=resamples, seed=seed),
+        ece=measured(ece, scores, right),
+        brier=measured(brier, scores, right),
+        aurc=measured(aurc, scores, right),
+        prr=measured(prr, scores, right),
+        accuracy_at={x: interval for x, interval in kept.items() if interval is not None},
+        mean_right=measured(mean, scores[right]),
+        mean_wrong=measured(mean, scores[~right]),
+        precision=precision(scores, right, threshold),
+        recall=recall(scores, right, threshold),
     )
 
 
@@ -128,6 +235,44 @@ def better_consistency(found: Sequence[Pool]) -> tuple[Method, float] | None:
     return max(present, key=lambda pair: pair[1], default=None)
 
 
+def gap_by_difficulty(rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0) -> list[Gap]:
+    """Return the gap to self-consistency on hard, middle and easy problems; none where no pool is.
+
+    The reading of self-consistency is the one that does better on all of them together.
+    """
+    found = [p for p in pools(rows) if len(p) > 1 and ROUNDTRIPS.score(p) is not None]
+    best = better_consistency(found)
+    if best is None:
+        return []
+    places = terciles([_others_right(pool) for pool in found])
+    groups = {
+        difficulty: [pool for pool, place in zip(found, places, strict=True) if place == k]
+        for k, difficulty in enumerate(DIFFICULTIES)
+    }
+    return [
+        _gap(difficulty, group, best[0], resamples=resamples, seed=seed)
+        for difficulty, group in groups.items()
+        if group
+    ]
+
+
+def terciles(values: ArrayLike) -> NDArray[Any]:
+    """Return 0, 1 or 2 for each value: the third in which the middle of its equals stands.
+
+    Equal values stay together, so that the thirds are as unequal as the ties make them.
+    """
+    _, level, sizes = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    middle = sizes.cumsum() - sizes / 2
+    return (3 * middle / max(len(level), 1)).astype(np.intp)[level]
+
+
+def carried(
+    studies: Mapping[str, Iterable[Row]], threshold: float, method: Method = ROUNDTRIPS
+) -> list[Carried]:
+    """Return what one threshold, unchanged, does in each study."""
+    return [_carried(study, pools(rows), threshold, method) for study, rows in studies.items()]
+
+
 def of_trips(trips: int) -> Method:
     """Return the round trips as they would be with fewer of them."""
     return Method(
@@ -156,6 +301,38 @@ def process(
     return None if found is None else (found, sum(not row["process_ok"] for row in kept))
 
 
+def _gap(
+    difficulty: str, group: Sequence[Pool], consistency: Method, *, resamples: int, seed: int
+) -> Gap:
+    (ours, right), (theirs, _) = columns(ROUNDTRIPS, group), columns(consistency, group)
+    shares = [_others_right(pool) for pool in group]
+    return Gap(
+        difficulty=difficulty,
+        shares=(min(shares), max(shares)),
+        n=len(group),
+        base_rate=fmean(right),
+        consistency=consistency.name,
+        auroc=auroc(ours, right),
+        gap=paired_difference(ours, theirs, right, resamples=resamples, seed=seed),
+    )
+
+
+def _others_right(pool: Pool) -> float:
+    return fmean(row["right"] for row in pool[1:])
+
+
+def _carried(study: str, found: Sequence[Pool], threshold: float, method: Method) -> Carried:
+    scores, right = columns(method, found)
+    return Carried(
+        study=study,
+        absent=len(found) - len(scores),
+        base_rate=proportion(right),
+        coverage=proportion(np.asarray(scores) > threshold),
+        precision=precision(scores, right, threshold),
+        recall=recall(scores, right, threshold),
+    )
+
+
 def _all_metrics(found: Sequence[Pool]) -> list[str]:
     """Return the composite's metrics first, then the others, in the order of the records."""
     inside = dict.fromkeys(m for pool in found for m in composite_metrics(pool[0]))
@@ -167,5 +344,10 @@ def _recorded(name: str) -> Callable[[Pool], float | None]:
     return lambda pool: pool[0]["scores"].get(name)
 
 
-def _metric(name: str) -> Callable[[Pool], float | None]:
-    return lambda pool: score_of(pool[0], metrics=(name,))
+def _alone(metric: str) -> Method:
+    return Method(
+        name=f"{ROUNDTRIPS.name}.{metric}",
+        score=lambda pool: score_of(pool[0], metrics=(metric,)),
+        forwards=_verified,
+        is_part=True,
+    )

@@ -13,13 +13,18 @@ from remask import records
 from remask.studies.correction import SIZES, Correction, correction, mgrs, standard, summarise
 from remask.studies.diagnosis import (
     ROUNDTRIPS,
+    THRESHOLD,
+    Diagnosis,
     Method,
     against_consistency,
-    diagnosis,
+    carried,
+    full_diagnosis,
+    gap_by_difficulty,
     judge,
     of_trips,
     process,
 )
+from remask.studies.geometry import Geometry, geometry
 from remask.studies.measures import Interval, proportion
 from remask.studies.pool import Row, pool_size, pools
 from remask.tasks import TASKS
@@ -27,6 +32,8 @@ from remask.tasks import TASKS
 LEVELS = {"medium": "", "hard": "-hard"}  # of a study, and how its name ends
 BUDGET = max(SIZES)
 THRESHOLDS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+MAIN = "wordmath-hard"  # the study of the curves, and of figures that are named without one
+CHOOSER = "wordmath"  # the task whose threshold is carried over all studies
 WRONG_STEPS = 100  # right answers with a wrong step that a figure needs
 CURVES = {  # records of word problems, hard -> the setting that departs from the defaults
     **{f"ratio-{x}": f"mask_ratio/{x:g}" for x in (0.0, 0.3, 0.5, 0.7, 0.95, 1.0)},
@@ -76,6 +83,9 @@ def figures(folder: Path, thresholds: Mapping[str, float]) -> Figures:
             rows = read(folder, f"pool-{task}-{level}")
             if rows:
                 found |= _diagnosis(study, rows)
+                found |= _by_difficulty(study, rows)
+                found |= _carried(study, rows, thresholds[CHOOSER])
+                found |= _geometry(study, rows)
                 found |= _correction(study, rows, thresholds[task])
     return found | _curves(folder) | _process(folder) | _disagreement(folder)
 
@@ -88,12 +98,8 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
 
 def _diagnosis(study: str, rows: Sequence[Row]) -> Figures:
     found: Figures = {}
-    for row in diagnosis(rows):
-        name = f"diagnosis/{study}/{row.method}"
-        for measure, interval in (("auroc", row.auroc), ("aupr", row.aupr)):
-            if interval is not None:
-                found[f"{name}/{measure}"] = Figure.of(interval, measure.upper())
-        found[f"{name}/forwards"] = _plain(row.forwards, "forwards")
+    for row in full_diagnosis(rows):
+        found |= _measured(f"diagnosis/{study}/{row.method}", row)
     base = proportion([pool[0]["right"] for pool in pools(rows)])
     if base is not None:
         found[f"diagnosis/{study}/base_rate"] = Figure.of(base, "share")
@@ -102,6 +108,74 @@ def _diagnosis(study: str, rows: Sequence[Row]) -> Figures:
         name = f"diagnosis/{study}/roundtrips_minus_consistency/auroc"
         found[name] = Figure.of(gap[1], f"AUROC above {gap[0]}, paired")
     return found
+
+
+def _measured(name: str, row: Diagnosis) -> Figures:
+    intervals = {
+        "auroc": (row.auroc, "AUROC"), "aupr": (row.aupr, "AUPR"), "ece": (row.ece, "ECE"),
+        "brier": (row.brier, "Brier score"), "aurc": (row.aurc, "AURC"), "prr": (row.prr, "PRR"),
+        "mean_right": (row.mean_right, "score"), "mean_wrong": (row.mean_wrong, "score"),
+        f"precision_at_{THRESHOLD:g}": (row.precision, "share"),
+        f"recall_at_{THRESHOLD:g}": (row.recall, "share"),
+    }  # fmt: skip
+    for coverage, accuracy in row.accuracy_at.items():
+        intervals[f"accuracy_at_coverage_{coverage}"] = (accuracy, "share")
+    return _present(name, intervals) | {f"{name}/forwards": _plain(row.forwards, "forwards")}
+
+
+def _by_difficulty(study: str, rows: Sequence[Row]) -> Figures:
+    found: Figures = {}
+    for row in gap_by_difficulty(rows):
+        if row.gap is not None:
+            name = f"diagnosis/{study}/roundtrips_minus_consistency/{row.difficulty}/auroc"
+            low, high = row.shares
+            unit = f"AUROC above {row.consistency}, paired; {low:.0%} to {high:.0%} of others right"
+            found[name] = Figure.of(row.gap, unit)
+    return found
+
+
+def _carried(study: str, rows: Sequence[Row], threshold: float) -> Figures:
+    """Return what the threshold that one task's validation chose does in this study."""
+    [row] = carried({study: rows}, threshold)
+    intervals = {
+        "coverage": (row.coverage, "share"), "precision": (row.precision, "share"),
+        "recall": (row.recall, "share"),
+    }  # fmt: skip
+    found = _present(f"carried/{study}", intervals)
+    return found | {"carried/threshold": _plain(threshold, "score")}
+
+
+def _geometry(study: str, rows: Sequence[Row]) -> Figures:
+    found = geometry(rows)
+    if found is None:
+        return {}
+    name = "geometry" if study == MAIN else f"geometry/{study}"
+    intervals = {
+        "spearman": (found.spearman, "Spearman"),
+        "spearman_null": (found.spearman_null, "Spearman, metrics shuffled"),
+        "spearman_confidence": (found.spearman_confidence, "Spearman"),
+        "r2": (found.r2, "R^2"), "density_ratio": (found.density_ratio, "right / wrong"),
+    }  # fmt: skip
+    return _present(name, intervals) | _zones(name, found) | _separation(name, found)
+
+
+def _zones(name: str, found: Geometry) -> Figures:
+    zones = {"hallucination_zone": found.hallucination, "sparse_zone": found.sparse}
+    kept = {f"{name}/{zone}": corner for zone, corner in zones.items() if corner is not None}
+    return {zone: Figure.of(corner.share, "share") for zone, corner in kept.items()} | {
+        f"{zone}_expected": _plain(corner.expected, "share") for zone, corner in kept.items()
+    }
+
+
+def _separation(name: str, found: Geometry) -> Figures:
+    told: Figures = {}
+    if found.boundary is not None:
+        told[f"{name}/boundary"] = _plain(found.boundary.density, "density", found.n)
+    if found.chi2 is not None:
+        unit = f"chi-square, df {found.chi2.df}"
+        told[f"{name}/chi2"] = _plain(found.chi2.statistic, unit, found.n)
+        told[f"{name}/cramers_v"] = _plain(found.chi2.cramers_v, "Cramer's V", found.n)
+    return told
 
 
 def _correction(study: str, rows: Sequence[Row], threshold: float) -> Figures:
@@ -122,6 +196,11 @@ def _columns(name: str, row: Correction) -> Figures:
         "accuracy": (row.accuracy, "share"), "n_avg": (row.n_avg, "samples"),
         "eff": (row.eff, "points per further sample"), "forwards": (row.forwards, "forwards"),
     }  # fmt: skip
+    return _present(name, intervals)
+
+
+def _present(name: str, intervals: Mapping[str, tuple[Interval | None, str]]) -> Figures:
+    """Return the figures of what was measured, each with its unit."""
     return {
         f"{name}/{key}": Figure.of(interval, unit)
         for key, (interval, unit) in intervals.items()
@@ -131,13 +210,13 @@ def _columns(name: str, row: Correction) -> Figures:
 
 def _curves(folder: Path) -> Figures:
     """Return the AUROC of the round trips under other settings, on the same answers."""
-    usual = [row for row in read(folder, "pool-wordmath-hard") if row["number"] == 0]
-    found = _curve("wordmath-hard", DEFAULTS, usual, ROUNDTRIPS)
+    usual = [row for row in read(folder, f"pool-{MAIN}") if row["number"] == 0]
+    found = _curve(MAIN, DEFAULTS, usual, ROUNDTRIPS)
     for file, setting in CURVES.items():
-        found |= _curve("wordmath-hard", (setting,), read(folder, file), ROUNDTRIPS)
+        found |= _curve(MAIN, (setting,), read(folder, file), ROUNDTRIPS)
     many = read(folder, f"trips-{max(TRIPS)}")
     for trips in TRIPS:
-        found |= _curve("wordmath-hard", (f"trips/{trips}",), many, of_trips(trips))
+        found |= _curve(MAIN, (f"trips/{trips}",), many, of_trips(trips))
     return found
 
 
@@ -204,5 +283,5 @@ def _apart(a: Row, b: Row) -> bool:
     return bool(abs(one - other) > 1e-5)
 
 
-def _plain(value: float, unit: str) -> Figure:
-    return Figure(value=value, low=None, high=None, n=None, unit=unit)
+def _plain(value: float, unit: str, n: int | None = None) -> Figure:
+    return Figure(value=value, low=None, high=None, n=n, unit=unit)

@@ -86,12 +86,20 @@ def found(folder: Path) -> dict[str, Figure]:
 
 
 def test_the_figures_have_the_names_that_pages_quote(found: dict[str, Figure]) -> None:
-    wanted = {"process/wordmath/auroc"}
+    wanted = {"process/wordmath/auroc", "carried/threshold"}
+    told = ("auroc", "aupr", "ece", "brier", "aurc", "prr", "mean_right", "mean_wrong")
+    told += ("precision_at_0.75", "recall_at_0.75", "accuracy_at_coverage_80")
+    shape = ("spearman", "spearman_null", "r2", "density_ratio", "chi2", "spearman_confidence")
     for study in ("wordmath", "wordmath-hard", "choice", "choice-hard"):
         wanted.add(f"accuracy/{study}")
         wanted.add(f"diagnosis/{study}/roundtrips_minus_consistency/auroc")
         for method in ("roundtrips", "confidence", "vote", "agreement"):
-            wanted |= {f"diagnosis/{study}/{method}/{m}" for m in ("auroc", "aupr")}
+            wanted |= {f"diagnosis/{study}/{method}/{m}" for m in told}
+        single = f"diagnosis/{study}/roundtrips.token_accuracy"
+        wanted |= {f"{single}/{m}" for m in ("auroc", "aupr", "forwards")}
+        wanted |= {f"carried/{study}/{m}" for m in ("coverage", "precision", "recall")}
+        place = "geometry" if study == "wordmath-hard" else f"geometry/{study}"
+        wanted |= {f"{place}/{m}" for m in shape}
         for method in ("vote10", "best_of_3", "best_of_10", "mgrs"):
             columns = ("accuracy", "n_avg", "eff", "forwards")
             wanted |= {f"correction/{study}/{method}/{column}" for column in columns}
@@ -105,6 +113,24 @@ def test_the_figures_have_the_names_that_pages_quote(found: dict[str, Figure]) -
     assert wanted <= found.keys()
     assert "correction/wordmath/standard/eff" not in found
     assert not any("countdown" in name for name in found), "no records, no figures"
+    assert "diagnosis/wordmath/roundtrips.token_accuracy/prr" not in found
+
+
+def test_the_carried_threshold_is_that_of_word_problems(make_row: Make, tmp_path: Path) -> None:
+    """Of .6 and .9 one is above word problems' .8, though both are above choice's own .5."""
+    rows = [make_row(str(k), score=x, task="choice") for k, x in enumerate((0.6, 0.9))]
+    write(tmp_path, "pool-choice-hard", rows)
+    found = figures(tmp_path, dict.fromkeys(TASKS, 0.5) | {"wordmath": 0.8})
+    assert found["carried/threshold"].value == 0.8
+    assert found["carried/choice-hard/coverage"].value == 0.5
+    assert found["carried/choice-hard/precision"].value == 1.0
+
+
+def test_the_gap_says_which_problems_it_is_of(found: dict[str, Figure]) -> None:
+    gaps = {name: f for name, f in found.items() if "minus_consistency/" in name}
+    parts = [f for name, f in gaps.items() if name.split("/")[3] in ("hard", "middle", "easy")]
+    assert parts
+    assert all(f.unit.endswith("of others right") for f in parts)
 
 
 def test_pages_may_quote_the_tables_as_they_are(found: dict[str, Figure]) -> None:

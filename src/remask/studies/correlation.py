@@ -1,0 +1,33 @@
+"""How two columns go together. numpy alone.
+
+A correlation with a constant does not exist and is None.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def spearman(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Return the rank correlation; equal values share their mean rank."""
+    return _pearson(_ranks(a), _ranks(b))
+
+
+def r_squared(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Return the share of the variance of either that a straight line in the other explains."""
+    found = _pearson(np.asarray(a, np.float64), np.asarray(b, np.float64))
+    return None if found is None else found**2
+
+
+def _pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
+    if a.shape != b.shape:
+        raise ValueError(f"{a.shape} values beside {b.shape}; give one of each per answer.")
+    if len(a) == 0 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return None
+    x, y = a - a.mean(), b - b.mean()
+    # Rounding may carry a perfect correlation past 1 by the last digit.
+    return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1, 1))
+
+
+def _ranks(values: ArrayLike) -> NDArray[np.float64]:
+    _, level, sizes = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    return np.asarray((sizes.cumsum() - (sizes - 1) / 2)[level], np.float64)
