@@ -21,7 +21,8 @@ from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.sampler import SamplerSettings
 from remask.sampling.sampler import sample as sample_ids
-from remask.tasks import TASKS
+from remask.tasks import TASKS, public
+from remask.tasks import task as find_task
 from remask.values import Decision, Sample, Score
 
 _TEXT = ("token_accuracy", "semantic_similarity", "character_similarity", "confidence")
@@ -46,9 +47,11 @@ def reader(kind: str) -> Reader:
     """Return how to read answers of a kind (number, choice, code, text) or of a task."""
     if kind in READERS:
         return READERS[kind]
-    if kind in TASKS:
-        return Reader(TASKS[kind].extract, TASKS[kind].metrics)
-    known = ", ".join([*READERS, *(name for name in TASKS if name not in READERS)])
+    tasks = (*TASKS, *public.NAMES)
+    if kind in tasks:
+        task = find_task(kind)
+        return Reader(task.extract, task.metrics)
+    known = ", ".join([*READERS, *(name for name in tasks if name not in READERS)])
     raise SettingsError(f"kind {kind!r} is unknown; use one of {known}.")
 
 

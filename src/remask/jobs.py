@@ -8,7 +8,7 @@ there is none, so a score depends neither on batches nor on interruptions.
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +33,7 @@ class ScoreSettings:
     preset: str = ""  # decides how long the canvas of an answer is
     kind: str = "number"
     metrics: Literal["paper", "core"] = "paper"
+    weights: Mapping[str, float] | None = None  # of the metrics; None: uniform
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
     prompt_column: str = "prompt"
     answer_column: str = "answer"
@@ -93,8 +94,9 @@ def score_file(
     """
     s, rows, results = job.settings, job.table.rows, [*job.results]
     scorer = api.consistency(
-        denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, seed=s.seed
-    )
+        denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, weights=s.weights,
+        seed=s.seed,
+    )  # fmt: skip
     forwards = 0
     progress(len(results), forwards)
     while len(results) < len(rows):

@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 
 MetricSet = Literal["paper", "core"]
 MaskDesign = Literal["independent", "stratified"]
-AnswerKind = Literal["number", "choice", "code", "text", "wordmath", "countdown", "pycode"]
+AnswerKind = Literal[
+    "number", "choice", "code", "text", "wordmath", "countdown", "pycode", "gsm8k", "math",
+    "math500", "arc", "gpqa", "humaneval", "mbpp",
+]  # fmt: skip
 SplitName = Literal["train", "validation", "test"]
 OrderName = Literal[
     "low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy"
 ]  # fmt: skip
+MethodName = Literal["isotonic", "platt"]
+WordingName = Literal["llada", "dream"]
 PrecisionName = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -54,9 +59,29 @@ Answer = Annotated[str | None, typer.Argument(help="The answer, as text; - reads
 AnswerText = Annotated[str | None, _option("The answer, as text.", "--answer")]
 AnswerFile = Annotated[Path | None, _option("A file that holds the answer; - is stdin.")]
 TaskName = Annotated[
-    str, _option("Draw a test problem of wordmath, countdown, choice or pycode.", "--task")
+    str,
+    _option("Ask a test problem of wordmath, countdown, choice, pycode or a benchmark.", "--task"),
 ]
-RequiredTask = Annotated[str, _option("wordmath, countdown, choice or pycode.", "--task")]
+RequiredTask = Annotated[
+    str,
+    _option(
+        "wordmath, countdown, choice or pycode; or gsm8k, math, math500, arc, gpqa, humaneval, "
+        "mbpp.",
+        "--task",
+    ),
+]
+Data = Annotated[
+    Path | None,
+    _option("Rows of a public benchmark: a file, or a folder of splits; the hub by default."),
+]
+Wording = Annotated[WordingName, _option("Whose official prompt asks a public benchmark.")]
+AllowExecution = Annotated[
+    bool,
+    _option(
+        "Let grading run the model's code (humaneval, mbpp): no security boundary.",
+        "--allow-execution",
+    ),
+]
 Level = Annotated[str, _option("Level of the task, as in easy or hard; the first by default.")]
 Split = Annotated[SplitName, _option("Which problems of the task.")]
 Kind = Annotated[
@@ -104,6 +129,27 @@ Source = Annotated[Path, typer.Argument(help="Rows to score, .jsonl or .parquet.
 PromptColumn = Annotated[str, _option("Column with the question.")]
 AnswerColumn = Annotated[str, _option("Column with the answer.")]
 Batch = Annotated[int, _option("Rows between two writes to disk.", least=1)]
+Records = Annotated[Path, typer.Argument(help="Records that collect wrote, with their manifest.")]
+RecordedMetrics = Annotated[
+    MetricSet | None, _option("Metric set; the one collected with by default.", "--metrics")
+]
+Columns = Annotated[
+    str,
+    _option("Combine these instead of metrics: confidence, confidence_canvas, vote, agreement."),
+]
+WeightsFile = Annotated[
+    Path | None, _option("Weights that fit wrote; uniform ones by default.", "--weights")
+]
+CertificateFile = Annotated[
+    Path | None,
+    _option("A certificate that certify wrote: its threshold and weights.", "--certificate"),
+]
+Risk = Annotated[float, _option("Largest share of wrong answers among the accepted.")]
+Confidence = Annotated[float, _option("How sure the promise is.")]
+CertifiedBudget = Annotated[
+    int, _option("Samples drawn until one is accepted, for rejection sampling.", "--budget")
+]
+CalibrationMethod = Annotated[MethodName, _option("Shape of the curve.", "--method")]
 Problems = Annotated[int, _option("How many problems.", least=1)]
 Samples = Annotated[int, _option("Answers drawn per problem.", least=1)]
 Scored = Annotated[int, _option("How many of them are verified by round trips.", least=0)]
@@ -161,6 +207,14 @@ def consistency(
     )
 
 
+class Rows(NamedTuple):
+    """Where a public benchmark's problems are from, and how they are asked and graded."""
+
+    path: Path | None
+    wording: WordingName
+    allow_execution: bool
+
+
 class Question(NamedTuple):
     """What is asked: a prompt of the user's, or a problem drawn from a task."""
 
@@ -173,17 +227,24 @@ class Question(NamedTuple):
         """Return what is known of an answer's truth: nothing, for a prompt of the user's."""
         if self.task is None or self.problem is None:
             return {}
+        from remask.tasks import steps_ok
+
         right = self.task.grade(self.problem, text)
         return {
             "id": self.problem.id,
             "gold": self.problem.gold,
             "right": right,
-            "process_ok": right and self.task.process_ok(self.problem, text),
+            "process_ok": steps_ok(self.task, self.problem, text, right),
         }
 
 
 def question(
-    prompt: str | None, task: str, level: str, kind: AnswerKind | None, seed: int
+    prompt: str | None,
+    task: str,
+    level: str,
+    kind: AnswerKind | None,
+    seed: int,
+    rows: Rows,
 ) -> Question:
     """Return what the user asks: exactly one of a prompt and a task."""
     if (prompt is None) == (task == ""):
@@ -191,8 +252,11 @@ def question(
     if prompt is not None:
         return Question(prompt, kind or "number")
     from remask.tasks import task as find
+    from remask.tasks.public.benchmark import Benchmark
 
-    family = find(task)
+    family = find(task, **rows._asdict())
+    if isinstance(family, Benchmark):
+        family.check()
     problem = family.problem(seed, split="test", level=level)
     return Question(problem.prompt, kind or task, family, problem)
 

@@ -200,7 +200,7 @@ def show_verdict(
 def _show_result(console: Console, answer: str | None, graded: Mapping[str, Any]) -> None:
     line = "result: " + ("none could be read" if answer is None else escape(answer))
     if graded:
-        steps = "" if not graded["right"] or graded["process_ok"] else ", by a wrong step"
+        steps = ", by a wrong step" if graded["process_ok"] is False else ""  # None: not known
         truth = f"right{steps}" if graded["right"] else f"wrong, it is {escape(graded['gold'])}"
         line += f" ({truth})"
     show(console, line)

@@ -57,6 +57,13 @@ def recover(path: Path, group: int = 1) -> int:
     lines = path.read_bytes().splitlines(keepends=True)
     whole = [line for line in lines if line.endswith(b"\n")]
     groups = len(whole) // group
-    with path.open("r+b") as file:
-        file.truncate(sum(map(len, whole[: groups * group])))
+    keep(path, groups * group)
     return groups
+
+
+def keep(path: Path, num_rows: int) -> None:
+    """Cut off what follows the first rows."""
+    with path.open("r+b") as file:
+        for _ in range(num_rows):
+            file.readline()
+        file.truncate(file.tell())

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from remask import cli
+from remask.cli import answers
 
 Fails = Callable[..., str]
 Fast = tuple[str, ...]
@@ -93,7 +93,7 @@ def test_a_full_disk_is_told_without_a_file_name(
     def fill(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(cli, "_load", fill)
+    monkeypatch.setattr(answers, "load_model", fill)
     assert fails(1, "verify", "How many?", "12", *fast) == "No space left on device."
 
 
@@ -177,7 +177,7 @@ def test_an_interrupted_command_leaves_with_130(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_load", interrupt)
+    monkeypatch.setattr(answers, "load_model", interrupt)
     assert "interrupted" in fails(130, "verify", "How many?", "12", *fast)
 
 

@@ -19,7 +19,10 @@ from remask.studies.collect import CollectSettings
 Run = Callable[..., Any]
 GROUP: Any = typer.main.get_command(cli.app)
 COMMANDS = GROUP.commands
-NAMES = {"solve", "verify", "score", "collect", "train", "demo", "models", "doctor"}
+NAMES = {
+    "solve", "verify", "score", "collect", "fit", "certify", "calibrate", "train", "demo", "models",
+    "doctor",
+}  # fmt: skip
 
 
 def default(function: Callable[..., object], name: str) -> object:

@@ -52,6 +52,13 @@ def read(
     path: Path, kind: str, metric_set: str, metrics: Sequence[str]
 ) -> tuple[dict[str, Any], Provenance]:
     """Return the fields and the provenance of a fitted thing of this kind and metric set."""
+    document, provenance = parse(path, kind)
+    provenance.check(metric_set, metrics, path)
+    return document, provenance
+
+
+def parse(path: Path, kind: str) -> tuple[dict[str, Any], Provenance]:
+    """Return the fields and the provenance of a fitted thing of this kind, of any metric set."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         found = document.pop("kind")
@@ -61,7 +68,6 @@ def read(
         raise broken(path, error) from None
     if found != kind:
         raise RecordError(f"{path} holds a {found}, not a {kind}; name another file.")
-    provenance.check(metric_set, metrics, path)
     return document, provenance
 
 

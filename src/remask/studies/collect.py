@@ -1,27 +1,30 @@
 """Model x task -> records: one JSON line per sample, with its grade, scores and cost.
 
 Collecting is apart from analysing: collect where the GPU is, analyse anywhere. Problems are worked
-in chunks and appended as they finish; the same command again continues after the last whole chunk.
+in chunks and appended as they finish; the same command again continues after the last whole chunk,
+and ends with the same bytes. Another size of chunk makes other batches, which may change the last
+digit of a number. What was asked and what it cost stands in the manifest (`manifest.py`).
 """
 
-import json
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from remask import records
 from remask.baselines.confidence import ModelConfidence
 from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
 from remask.denoisers.base import Denoiser
-from remask.errors import RecordError
+from remask.errors import TaskError
 from remask.sampling.sampler import SamplerSettings, sample
+from remask.studies import manifest
+from remask.tasks import steps_ok
 from remask.tasks import task as find_task
-from remask.tasks.base import Problem, Split, Task, check_level
+from remask.tasks.base import Grade, Problem, Split, Task, check_level
+from remask.tasks.public.benchmark import Benchmark
 from remask.values import Sample, Score
 
 EXTRA_METRICS = ("cross_entropy", "critical_divergence", "embedding_distance")
@@ -32,6 +35,9 @@ class CollectSettings:
     """Which problems, how many samples of each, and how to score them."""
 
     task: str
+    data: Path | None = None  # rows of a public benchmark; None: the hub
+    wording: str = "llada"  # whose prompts ask a public benchmark
+    allow_execution: bool = False  # let grading run the model's code
     level: str = ""
     split: Split = "test"
     problems: int = 32
@@ -60,25 +66,62 @@ def collect(
     progress: Callable[[int], None] = lambda done: None,
 ) -> Path:
     """Append the records of `settings` to `out`, continuing where an earlier run stopped."""
-    task = find_task(settings.task)
+    task = prepare(settings)
     level = check_level(task, settings.level, settings.split)
     settings = replace(
         settings,
         level=level,
         sampler=settings.sampler or sampler_settings(denoiser, task, level),
     )
-    _manifest(denoiser, settings, out)
-    done = records.recover(out, settings.samples)
+    dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
+    document = manifest.begin(denoiser, asdict(settings), dataset, out)
+    done = manifest.resume_at(document, records.recover(out, settings.samples))
     progress(done)
+    if done >= settings.problems:
+        return out
+    if out.exists():
+        records.keep(out, done * settings.samples)
+    run = manifest.start(denoiser, document, done, out)
     for start in range(done, settings.problems, settings.chunk):
         stop = min(start + settings.chunk, settings.problems)
-        numbers = range(start, stop)
-        problems = [
-            task.problem(i, split=settings.split, level=level, seed=settings.seed) for i in numbers
-        ]
-        records.append(out, collect_problems(denoiser, task, problems, settings))
+        rows = list(collect_problems(denoiser, task, draw(task, settings, start, stop), settings))
+        records.append(out, rows)
+        run.note(stop, rows, finished=stop == settings.problems)
         progress(stop)
     return out
+
+
+def prepare(settings: CollectSettings) -> Task:
+    """Return the task, with everything checked that can be before a model is loaded.
+
+    Of a public benchmark that is leave to grade, the number of problems and every row asked for.
+    """
+    task = find_task(
+        settings.task,
+        path=settings.data,
+        allow_execution=settings.allow_execution,
+        wording=settings.wording,
+    )
+    level = check_level(task, settings.level, settings.split)
+    if isinstance(task, Benchmark):
+        task.check()
+        size = task.size(settings.split, level)
+        if settings.problems > size:
+            raise TaskError(
+                f"{task.name} has {size} problems of split {settings.split!r}, level {level!r}, "
+                f"and {settings.problems} are asked for; ask for {size} at most."
+            )
+        draw(task, settings, 0, settings.problems)
+    return task
+
+
+def draw(task: Task, settings: CollectSettings, start: int, stop: int) -> list[Problem]:
+    """Return the problems from number `start` to before `stop`."""
+    level, seed = settings.level, settings.seed
+    return [
+        task.problem(number, split=settings.split, level=level, seed=seed)
+        for number in range(start, stop)
+    ]
 
 
 def collect_problems(
@@ -97,11 +140,15 @@ def collect_problems(
     )
     chosen = [s for pool in pools for s in pool[: settings.scored]]
     scores = dict(zip(((s.item, s.number) for s in chosen), scorer.score(chosen), strict=True))
-    right = grade_pools(task, problems, pools)
-    for problem, pool, grades in zip(problems, pools, right, strict=True):
-        for answer, (graded, process) in zip(pool, grades, strict=True):
+    judged = judge_pools(task, problems, pools)
+    for problem, pool, found in zip(problems, pools, judged, strict=True):
+        for answer, (grade, process) in zip(pool, found, strict=True):
             score = scores.get((answer.item, answer.number))
-            yield record(task, problem, answer, graded, process, score)
+            row = record(task, problem, answer, grade.right, process, score)
+            row |= {"tier": grade.tier, "method": grade.method, "reason": grade.reason}
+            if score is not None:  # what the drift is of
+                row["pieces"] = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
+            yield row
 
 
 def draw_pools(
@@ -118,14 +165,21 @@ def draw_pools(
     return [list(pool) for pool in zip(*rounds, strict=True)]
 
 
-def grade_pools(
-    task: Task, problems: Sequence[Problem], pools: Sequence[Sequence[Sample]]
-) -> list[list[tuple[bool, bool]]]:
-    """Return (right, every step right) per sample; equal texts of a problem are graded once."""
+class Judged(NamedTuple):
+    """What is known of an answer's truth."""
 
-    def judge(job: tuple[Problem, str]) -> tuple[bool, bool]:
-        right = task.grade(*job)
-        return right, right and task.process_ok(*job)
+    grade: Grade
+    process_ok: bool | None  # every step is right as well; None: steps have no labels
+
+
+def judge_pools(
+    task: Task, problems: Sequence[Problem], pools: Sequence[Sequence[Sample]]
+) -> list[list[Judged]]:
+    """Return what is known of every sample; equal texts of a problem are judged once."""
+
+    def judge(job: tuple[Problem, str]) -> Judged:
+        grade = task.judge(*job)
+        return Judged(grade, steps_ok(task, *job, grade.right))
 
     pairs = list(zip(problems, pools, strict=True))
     jobs = {(p.id, answer.text): (p, answer.text) for p, pool in pairs for answer in pool}
@@ -134,8 +188,21 @@ def grade_pools(
     return [[known[p.id, answer.text] for answer in pool] for p, pool in pairs]
 
 
+def grade_pools(
+    task: Task, problems: Sequence[Problem], pools: Sequence[Sequence[Sample]]
+) -> list[list[tuple[bool, bool | None]]]:
+    """Return (right, every step right) per sample."""
+    judged = judge_pools(task, problems, pools)
+    return [[(found.grade.right, found.process_ok) for found in pool] for pool in judged]
+
+
 def record(
-    task: Task, problem: Problem, answer: Sample, right: bool, process: bool, score: Score | None
+    task: Task,
+    problem: Problem,
+    answer: Sample,
+    right: bool,
+    process: bool | None,
+    score: Score | None,
 ) -> dict[str, Any]:
     """Return one sample as a JSON-ready row; numbers are rounded to what a float32 holds."""
     confidence, canvas = (
@@ -171,25 +238,3 @@ def _rounded(values: Any) -> dict[str, float | None]:
 
 def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 7)
-
-
-def _manifest(denoiser: Denoiser, settings: CollectSettings, out: Path) -> None:
-    """Write what was asked beside the records, or refuse to mix two different runs."""
-    path = out.with_suffix(out.suffix + ".manifest.json")
-    asked = {"model": denoiser.name, **json.loads(json.dumps(asdict(settings)))}
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))["asked"]
-        fixed = {k: v for k, v in asked.items() if k not in ("problems", "chunk")}
-        if any(found.get(k) != v for k, v in fixed.items()):
-            raise RecordError(f"{out} was collected with other settings; choose another file.")
-        return
-    out.parent.mkdir(parents=True, exist_ok=True)
-    import torch
-
-    row = {
-        "asked": asked,
-        "device": str(denoiser.device),
-        "torch": torch.__version__,
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
-    path.write_text(json.dumps(row, indent=2) + "\n", encoding="utf-8")

@@ -287,9 +287,11 @@ def process(
 ) -> tuple[Interval, int] | None:
     """Return the AUROC of telling right steps from wrong ones, and how many had a wrong step.
 
-    Right answers only, all samples that were scored, resampled by problem.
+    Right answers only, all samples that were scored and whose steps have labels, resampled by
+    problem.
     """
-    kept = [row for row in rows if row["right"] and row["scores"].get("roundtrips") is not None]
+    labelled = (row for row in rows if row["right"] and row["process_ok"] is not None)
+    kept = [row for row in labelled if row["scores"].get("roundtrips") is not None]
     found = bootstrap(
         auroc,
         [row["scores"]["roundtrips"] for row in kept],

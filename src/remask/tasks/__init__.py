@@ -4,9 +4,10 @@ from pathlib import Path
 
 from remask.errors import TaskError
 from remask.tasks import public
-from remask.tasks.base import Task
+from remask.tasks.base import Problem, Task
 from remask.tasks.choice import Choice
 from remask.tasks.countdown import Countdown
+from remask.tasks.public.benchmark import Benchmark
 from remask.tasks.pycode import PyCode
 from remask.tasks.wordmath import WordMath
 
@@ -29,9 +30,18 @@ def task(
 
     The arguments after the name are those of `public.task`; generated tasks need none of them.
     """
+    if name in TASKS and path is not None:
+        raise TaskError(f"task {name!r} is generated and reads no file; leave {path} out.")
     if name in TASKS:
         return TASKS[name]
     if name in public.NAMES:
         return public.task(name, path=path, allow_execution=allow_execution, wording=wording)
     known = ", ".join((*TASKS, *public.NAMES))
     raise TaskError(f"task {name!r} is unknown; choose one of {known}.")
+
+
+def steps_ok(found: Task, problem: Problem, text: str, right: bool) -> bool | None:
+    """Return whether a right answer has right steps too; None where steps have no labels."""
+    if isinstance(found, Benchmark):
+        return None
+    return right and found.process_ok(problem, text)

@@ -1,0 +1,20 @@
+"""The command line: parses, calls, prints. Nothing is decided here.
+
+    app        the application and its `main`
+    promise    weights and certificates that an answer is judged by
+    answers    solve, verify, score
+    evidence   collect, fit, certify, calibrate
+    models     train, demo, models, doctor
+
+The order of the imports is that of the commands in `remask --help`.
+"""
+
+from remask.cli.answers import score, solve, verify
+from remask.cli.app import app, main
+from remask.cli.evidence import calibrate, certify, collect, fit
+from remask.cli.models import demo, examine, train
+
+__all__ = [
+    "app", "calibrate", "certify", "collect", "demo", "examine", "fit", "main", "score", "solve",
+    "train", "verify",
+]  # fmt: skip

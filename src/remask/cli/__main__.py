@@ -1,0 +1,5 @@
+"""`python -m remask.cli`."""
+
+from remask.cli import main
+
+main()

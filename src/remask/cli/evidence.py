@@ -1,0 +1,148 @@
+"""Commands on records: collect them, and fit weights, certificates and calibrators on them."""
+
+from dataclasses import asdict, replace
+
+from remask import options as opt
+from remask.cli.app import app, load_model, tell
+from remask.errors import InputError
+
+# A chunk is what a kill can cost: a CPU works minutes on what a GPU does in seconds.
+CHUNK = {True: 256, False: 8}  # on CUDA, elsewhere
+
+
+@app.command()
+def collect(
+    out: opt.Out,
+    task: opt.RequiredTask,
+    model: opt.Model = "",
+    level: opt.Level = "",
+    split: opt.Split = "test",
+    data: opt.Data = None,
+    wording: opt.Wording = "llada",
+    allow_execution: opt.AllowExecution = False,
+    problems: opt.Problems = 32,
+    samples: opt.Samples = 1,
+    scored: opt.Scored = 1,
+    preset: opt.Preset = "",
+    temperature: opt.Temperature = None,
+    steps: opt.Steps = None,
+    length: opt.Length = None,
+    block: opt.Block = None,
+    order: opt.Order = None,
+    reveal_threshold: opt.RevealThreshold = None,
+    edit_threshold: opt.EditThreshold = None,
+    trips: opt.Trips = 4,
+    rebuild_steps: opt.RebuildSteps = 16,
+    mask_ratio: opt.MaskRatio = "0.9",
+    mask_design: opt.Design = "independent",
+    rebuild_temperature: opt.RebuildTemperature = 0.0,
+    metrics: opt.Metrics = "paper",
+    seed: opt.Seed = 0,
+    device: opt.Device = "auto",
+    dtype: opt.Precision = "auto",
+    as_json: opt.Json = False,
+) -> None:
+    """Answer, grade and score the problems of a task.
+
+    One JSON line per sample, and beside it a manifest; the same command again continues an
+    interrupted run. A public benchmark is read from --data, or from the hub.
+    """
+    opt.require_model(model)
+    from remask import paint, records
+    from remask.studies import collect as study
+
+    trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
+    settings = study.CollectSettings(
+        task=task, data=data, wording=wording, allow_execution=allow_execution, level=level,
+        split=split, problems=problems, samples=samples, scored=scored, metrics=metrics, seed=seed,
+        consistency=trip,
+    )  # fmt: skip
+    family = study.prepare(settings)
+    asked = opt.Question("", task, family, family.problem(0, split=split, level=level))
+    denoiser = load_model(model, device, dtype, preset)
+    sampler = opt.sampler(
+        denoiser, asked, preset=preset, temperature=temperature, steps=steps, length=length,
+        block=block, order=order, reveal_threshold=reveal_threshold, edit_threshold=edit_threshold,
+    )  # fmt: skip
+    settings = replace(settings, sampler=sampler, chunk=CHUNK[denoiser.device.type == "cuda"])
+    with paint.Bar("collecting", problems, "problems") as bar:
+        study.collect(denoiser, settings, out, progress=bar.advance_to)
+    num_rows = sum(1 for _ in records.read(out))
+    told = {"out": str(out), "problems": problems, "rows": num_rows}
+    tell(told, f"{problems} problems, {num_rows} rows: {out}", as_json)
+
+
+@app.command()
+def fit(
+    records: opt.Records,
+    out: opt.Out,
+    metrics: opt.RecordedMetrics = None,
+    columns: opt.Columns = "",
+    as_json: opt.Json = False,
+) -> None:
+    """Fit weights that tell right answers from wrong ones.
+
+    Use records of a split of their own: numbers to report, and a certificate, need other answers.
+    """
+    from remask.studies import fitting
+
+    names = [name.strip() for name in columns.split(",") if name.strip()]
+    found = fitting.fit(records, metrics, names)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    found.save(out)
+    values = ", ".join(f"{name} {value:g}" for name, value in found.values.items())
+    told = f"AUROC {found.auroc:.3f}, uniform {found.auroc_uniform:.3f}, on the same {found.n}"
+    tell({"out": str(out), **asdict(found)}, f"{values} ({told} answers): {out}", as_json)
+
+
+@app.command()
+def certify(
+    records: opt.Records,
+    out: opt.Out,
+    weights: opt.WeightsFile = None,
+    risk: opt.Risk = 0.1,
+    confidence: opt.Confidence = 0.95,
+    budget: opt.CertifiedBudget = 1,
+    as_json: opt.Json = False,
+) -> None:
+    """Certify a threshold: few of what it accepts are wrong.
+
+    Use records that nothing was fitted to or chosen on before. Where no threshold can be
+    certified the exit code is 1, and the reason is told.
+    """
+    from remask.decide.threshold import Refusal
+    from remask.studies import fitting
+
+    found = fitting.certify_records(
+        records, weights, risk=risk, confidence=confidence, budget=budget
+    )
+    if isinstance(found, Refusal):
+        raise InputError(f"no threshold is certified: {found.reason}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    found.save(out)
+    document = {"out": str(out), **asdict(found), "coverage": found.coverage}
+    tell(document, f"{found} {out}", as_json)
+
+
+@app.command()
+def calibrate(
+    records: opt.Records,
+    out: opt.Out,
+    weights: opt.WeightsFile = None,
+    method: opt.CalibrationMethod = "isotonic",
+    as_json: opt.Json = False,
+) -> None:
+    """Fit a curve from scores to probabilities."""
+    from remask.studies import fitting
+
+    found = fitting.calibrate(records, weights, method)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    found.save(out)
+    scores = (0.5, 0.75, 0.9)
+    chances = zip(scores, found.probabilities(scores), strict=True)
+    shown = ", ".join(f"{score:g} is right in {chance:.0%}" for score, chance in chances)
+    tell(
+        {"out": str(out), **asdict(found)},
+        f"{method} curve of {found.n} answers: a score of {shown}: {out}",
+        as_json,
+    )

@@ -1,0 +1,195 @@
+"""What stands beside records: what was asked, where the problems are from, who answered, the cost.
+
+    asked      the settings, by name, and the model
+    dataset    origin, sha256 and wording of a public benchmark's rows; null for a generated task
+    model      name, revision where the hub gave one, dtype
+    runs       one entry per call that had something to do: versions, device, the problems it worked
+               `from` and `to`, of how many, in chunks of what size, seconds, forwards, and when it
+               finished; a killed run has no such time
+
+The file is replaced whole, so a kill leaves the one before. Entries are added and never removed. A
+run that would add answers of another kind to the records is refused.
+"""
+
+import json
+import os
+import platform
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from remask.denoisers.base import Denoiser
+from remask.denoisers.native import NativeDenoiser
+from remask.errors import RecordError
+
+# May differ between runs: they change what is there, or how it is reached, and no record.
+FREE = ("problems", "chunk", "data", "allow_execution")
+# What a manifest written before these settings existed stands for.
+UNSAID = {"wording": "llada"}
+Document = dict[str, Any]
+
+
+def path_of(out: Path) -> Path:
+    """Return the manifest of a file of records."""
+    return out.with_name(out.name + ".manifest.json")
+
+
+def read(out: Path) -> Document:
+    """Return the manifest of a file of records, or raise where there is none."""
+    path = path_of(out)
+    if not path.exists():
+        raise RecordError(f"{out} has no manifest {path.name} beside it; bring both files.")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found["asked"], dict):
+            return dict(found)
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise RecordError(f"{path} is damaged; collect the records again.")
+
+
+@dataclass(kw_only=True)
+class Run:
+    """One call of `collect`, noted in the manifest as it goes."""
+
+    path: Path
+    document: Document
+    entry: Document
+    begun: float
+
+    def note(self, done: int, rows: Iterable[Mapping[str, Any]], finished: bool) -> None:
+        """Write how far the run is, and what these further rows cost."""
+        spent = sum(row["forwards"] + row.get("verify_forwards", 0) for row in rows)
+        self.entry["to"] = done
+        self.entry["forwards"] += spent
+        self.entry["seconds"] = round(time.monotonic() - self.begun, 3)
+        if finished:
+            self.entry["finished"] = _now()
+        write(self.path, self.document)
+
+
+def begin(
+    denoiser: Denoiser, asked: Mapping[str, Any], dataset: Mapping[str, str] | None, out: Path
+) -> Document:
+    """Return the manifest of these records, new or found, or refuse to mix two different runs.
+
+    One without any record is no obstacle, as nothing would be mixed. Nothing is written here.
+    """
+    told = json.loads(json.dumps({"model": denoiser.name, **asked}, default=str))
+    model = {
+        "name": denoiser.name,
+        "revision": revision_of(denoiser.name),
+        "dtype": dtype_of(denoiser),
+    }
+    if out.exists() and out.stat().st_size:
+        found = read(out)
+        _check(found, told, dataset, model, out)
+        return {**found, "asked": told, "runs": found.get("runs", [])}
+    return {"asked": told, "dataset": dataset, "model": model, "runs": []}
+
+
+def resume_at(document: Document, done: int) -> int:
+    """Return the problem to go on from where `done` are whole: the first of an unfinished chunk.
+
+    A kill in the middle of a write leaves part of a chunk. The chunk is worked again, because its
+    problems share batches, and other batches may change the last digit of a number.
+    """
+    for run in reversed(document["runs"]):
+        if run["from"] <= done < run["problems"]:
+            whole: int = (done - run["from"]) // run["chunk"] * run["chunk"]
+            return int(run["from"]) + whole
+    return done
+
+
+def start(denoiser: Denoiser, document: Document, done: int, out: Path) -> Run:
+    """Return a run that begins at problem `done`, once the manifest says so."""
+    entry = {
+        "started": _now(),
+        "versions": versions(),
+        "device": str(denoiser.device),
+        "problems": document["asked"]["problems"],
+        "chunk": document["asked"]["chunk"],
+        "from": done,
+        "to": done,
+        "seconds": 0.0,
+        "forwards": 0,
+        "finished": None,
+    }
+    document = {**document, "runs": [*document["runs"], entry]}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write(path_of(out), document)
+    return Run(path=path_of(out), document=document, entry=entry, begun=time.monotonic())
+
+
+def write(path: Path, document: Document) -> None:
+    """Replace the file, whole or not at all."""
+    temporary = path.with_name(path.name + ".part")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(document, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decide about the numbers."""
+    packages = {name: metadata.version(name) for name in ("remask", "torch", "tokenizers")}
+    return {"python": platform.python_version(), **packages}
+
+
+def dtype_of(denoiser: Denoiser) -> str | None:
+    """Return the number format of the weights; None for a model that is not ours."""
+    while hasattr(denoiser, "inner"):
+        denoiser = denoiser.inner
+    if not isinstance(denoiser, NativeDenoiser):
+        return None
+    return str(denoiser.model.embedding.weight.dtype).removeprefix("torch.")
+
+
+def revision_of(name: str) -> str | None:
+    """Return the commit that the hub's cache holds of a model; None where there is none."""
+    place = name
+    if name.count("/") == 1 and not Path(name).exists():
+        from huggingface_hub import try_to_load_from_cache
+
+        place = str(try_to_load_from_cache(name, "config.json"))
+    found = re.search(r"snapshots/([0-9a-f]{40})(?:/|$)", place)
+    return found[1] if found else None
+
+
+def _check(
+    found: Document,
+    asked: Document,
+    dataset: Mapping[str, str] | None,
+    model: Mapping[str, Any],
+    out: Path,
+) -> None:
+    """Raise where the records that are there are of another kind."""
+    old = {**UNSAID, **found["asked"]}
+    other = [name for name in asked if name not in FREE and old.get(name) != asked[name]]
+    if other:
+        raise RecordError(
+            f"{out} was collected with another {' and '.join(other)}; repeat the earlier command "
+            "to continue it, or choose another file."
+        )
+    known = found.get("dataset") or {}
+    if dataset and known.get("sha256") != dataset["sha256"]:
+        raise RecordError(
+            f"{out} was collected from other rows (sha256 {str(known.get('sha256'))[:12]}, and "
+            f"{dataset['sha256'][:12]} now); give the earlier data, or choose another file."
+        )
+    for name in ("revision", "dtype"):
+        before = (found.get("model") or {}).get(name)
+        if before is not None and before != model[name]:
+            raise RecordError(
+                f"{out} was collected with {name} {before} of the model, and this one has "
+                f"{model[name]}; load the earlier one, or choose another file."
+            )
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
