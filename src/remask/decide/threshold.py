@@ -246,7 +246,7 @@ def _refuse(
         best = int(tails.argmin())
         reason = (
             f"the safest threshold, {GRID[best]:g}, accepts {accepted[best]} of {n} answers of "
-            f"which {wrong[best]} are wrong, too many for risk {risk:g}; allow more risk, collect "
-            f"more answers or use a better score."
+            f"which {wrong[best]} are wrong, and that does not prove risk {risk:g} from any start; "
+            "allow more risk, collect more answers or use a better score."
         )
     return Refusal(reason=reason, needed=needed)

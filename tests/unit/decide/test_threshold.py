@@ -124,7 +124,7 @@ def test_a_refusal_says_what_is_missing(made_of: Made) -> None:
     )
     poor = certify(*answers((80, 20, 0.9)), made_of("a"))
     assert isinstance(poor, Refusal)
-    assert "accepts 100 of 100 answers of which 20 are wrong, too many for risk 0.1" in poor.reason
+    assert "accepts 100 of 100 answers of which 20 are wrong" in poor.reason
 
 
 def test_rejection_sampling_is_judged_on_the_first_sample_above() -> None:
