@@ -15,7 +15,7 @@ help:
 setup: $(STAMP)
 
 # The stamp depends on what decides the packages: a second call installs nothing.
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt Makefile
 	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[semantic,math,dev]'
 	touch $(STAMP)

@@ -16,8 +16,8 @@ from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.denoisers.base import Denoiser
 from remask.values import Sample
 
-PROMPT = 96  # the longest prompt, in tokens, of the levels the embedded model was trained on
-LEVELS = ("easy", "medium", "hard")  # of word problems; the first two were trained
+PROMPTS = {"easy": 96, "medium": 96, "hard": 160}  # the longest that are taken, in tokens
+TRAINED = ("easy", "medium")
 NOTES = (
     "Right solutions of wordmath on the canvas of their level, verified one at a time with the "
     "metric set paper; one answer beforehand as warm-up, encoder included. Medians over answers; "
@@ -37,7 +37,7 @@ def solved_answers(denoiser: Denoiser, number: int, level: str) -> list[Sample]:
     for i in range(20 * number):
         problem = WordMath().problem(i, level=level)
         ask, tell = tokenizer.render(problem.prompt), tokenizer.encode(problem.solution)
-        if len(ask) <= PROMPT and len(tell) < room:
+        if len(ask) <= PROMPTS[level] and len(tell) < room:
             canvas = (*tell, *[tokenizer.eos_id] * (room - len(tell)))
             prompt, used, text = tuple(ask), len(tell) + 1, tokenizer.decode(canvas)
             out.append(
@@ -46,7 +46,7 @@ def solved_answers(denoiser: Denoiser, number: int, level: str) -> list[Sample]:
         if len(out) == number:
             return out
     raise SystemExit(
-        f"{len(out)} of {20 * number} problems fit prompts of {PROMPT} tokens and a "
+        f"{len(out)} of {20 * number} problems fit prompts of {PROMPTS[level]} tokens and a "
         f"canvas of {room}, too few for --samples {number}; use a model trained on these tasks."
     )
 
@@ -81,13 +81,13 @@ def by_level(denoiser: Denoiser, number: int, settings: ConsistencySettings) -> 
     """Return the seconds of so many answers of each level."""
     return {
         level: list(verify_each(denoiser, solved_answers(denoiser, number, level), settings))
-        for level in LEVELS
+        for level in PROMPTS
     }
 
 
 def middles(levels: dict[str, Each], forwards: int) -> Iterator[Row]:
     """Yield the medians over answers: of the trained levels together, then of each level."""
-    trained = [row for level in LEVELS[:2] for row in levels[level]]
+    trained = [row for level in TRAINED for row in levels[level]]
     for level, each in {"easy, medium": trained, **levels}.items():
         found: Row = {"level": level, "answers": len(each)}
         found |= {part: median(row[part] for row in each) for part in each[0]}
