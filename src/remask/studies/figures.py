@@ -82,12 +82,17 @@ def figures(folder: Path, thresholds: Mapping[str, float]) -> Figures:
                 found[f"accuracy/{study}"] = Figure.of(accuracy, "share")
             rows = read(folder, f"pool-{task}-{level}")
             if rows:
-                found |= _diagnosis(study, rows)
-                found |= _by_difficulty(study, rows)
+                found |= study_figures(study, rows, thresholds[task])
                 found |= _carried(study, rows, thresholds[CHOOSER])
-                found |= _geometry(study, rows)
-                found |= _correction(study, rows, thresholds[task])
     return found | _curves(folder) | _process(folder) | _disagreement(folder)
+
+
+def study_figures(study: str, rows: Sequence[Row], threshold: float) -> Figures:
+    """Return what the records of one study tell; correction only where every sample was scored."""
+    found = _diagnosis(study, rows) | _by_difficulty(study, rows) | _geometry(study, rows)
+    if all("verify_forwards" in row for row in rows):
+        found |= _correction(study, rows, threshold)
+    return found
 
 
 def read(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -120,7 +125,7 @@ def _measured(name: str, row: Diagnosis) -> Figures:
     }  # fmt: skip
     for coverage, accuracy in row.accuracy_at.items():
         intervals[f"accuracy_at_coverage_{coverage}"] = (accuracy, "share")
-    return _present(name, intervals) | {f"{name}/forwards": _plain(row.forwards, "forwards")}
+    return present(name, intervals) | {f"{name}/forwards": plain(row.forwards, "forwards")}
 
 
 def _by_difficulty(study: str, rows: Sequence[Row]) -> Figures:
@@ -141,8 +146,8 @@ def _carried(study: str, rows: Sequence[Row], threshold: float) -> Figures:
         "coverage": (row.coverage, "share"), "precision": (row.precision, "share"),
         "recall": (row.recall, "share"),
     }  # fmt: skip
-    found = _present(f"carried/{study}", intervals)
-    return found | {"carried/threshold": _plain(threshold, "score")}
+    found = present(f"carried/{study}", intervals)
+    return found | {"carried/threshold": plain(threshold, "score")}
 
 
 def _geometry(study: str, rows: Sequence[Row]) -> Figures:
@@ -156,25 +161,25 @@ def _geometry(study: str, rows: Sequence[Row]) -> Figures:
         "spearman_confidence": (found.spearman_confidence, "Spearman"),
         "r2": (found.r2, "R^2"), "density_ratio": (found.density_ratio, "right / wrong"),
     }  # fmt: skip
-    return _present(name, intervals) | _zones(name, found) | _separation(name, found)
+    return present(name, intervals) | _zones(name, found) | _separation(name, found)
 
 
 def _zones(name: str, found: Geometry) -> Figures:
     zones = {"hallucination_zone": found.hallucination, "sparse_zone": found.sparse}
     kept = {f"{name}/{zone}": corner for zone, corner in zones.items() if corner is not None}
     return {zone: Figure.of(corner.share, "share") for zone, corner in kept.items()} | {
-        f"{zone}_expected": _plain(corner.expected, "share") for zone, corner in kept.items()
+        f"{zone}_expected": plain(corner.expected, "share") for zone, corner in kept.items()
     }
 
 
 def _separation(name: str, found: Geometry) -> Figures:
     told: Figures = {}
     if found.boundary is not None:
-        told[f"{name}/boundary"] = _plain(found.boundary.density, "density", found.n)
+        told[f"{name}/boundary"] = plain(found.boundary.density, "density", found.n)
     if found.chi2 is not None:
         unit = f"chi-square, df {found.chi2.df}"
-        told[f"{name}/chi2"] = _plain(found.chi2.statistic, unit, found.n)
-        told[f"{name}/cramers_v"] = _plain(found.chi2.cramers_v, "Cramer's V", found.n)
+        told[f"{name}/chi2"] = plain(found.chi2.statistic, unit, found.n)
+        told[f"{name}/cramers_v"] = plain(found.chi2.cramers_v, "Cramer's V", found.n)
     return told
 
 
@@ -182,7 +187,7 @@ def _correction(study: str, rows: Sequence[Row], threshold: float) -> Figures:
     found: Figures = {}
     for row in correction(rows, threshold, BUDGET):
         found |= _columns(f"correction/{study}/{row.method}", row)
-    found[f"correction/{study}/mgrs/threshold"] = _plain(threshold, "score")
+    found[f"correction/{study}/mgrs/threshold"] = plain(threshold, "score")
     pooled = pools(rows)
     first, budget = [standard(pool) for pool in pooled], min(BUDGET, pool_size(pooled))
     for limit in THRESHOLDS:
@@ -196,10 +201,10 @@ def _columns(name: str, row: Correction) -> Figures:
         "accuracy": (row.accuracy, "share"), "n_avg": (row.n_avg, "samples"),
         "eff": (row.eff, "points per further sample"), "forwards": (row.forwards, "forwards"),
     }  # fmt: skip
-    return _present(name, intervals)
+    return present(name, intervals)
 
 
-def _present(name: str, intervals: Mapping[str, tuple[Interval | None, str]]) -> Figures:
+def present(name: str, intervals: Mapping[str, tuple[Interval | None, str]]) -> Figures:
     """Return the figures of what was measured, each with its unit."""
     return {
         f"{name}/{key}": Figure.of(interval, unit)
@@ -229,7 +234,7 @@ def _curve(study: str, settings: Iterable[str], rows: Sequence[Row], method: Met
         name = f"curve/{study}/{setting}"
         if told.auroc is not None:
             found[f"{name}/auroc"] = Figure.of(told.auroc, "AUROC")
-        found[f"{name}/forwards"] = _plain(told.forwards, "forwards")
+        found[f"{name}/forwards"] = plain(told.forwards, "forwards")
     return found
 
 
@@ -257,7 +262,7 @@ def _process(folder: Path) -> Figures:
 def _steps(name: str, interval: Interval, wrong: int, file: str) -> Figures:
     return {
         f"{name}/auroc": Figure.of(interval, f"AUROC among right answers, {file}"),
-        f"{name}/wrong_steps": _plain(wrong, "right answers with a wrong step"),
+        f"{name}/wrong_steps": plain(wrong, "right answers with a wrong step"),
     }
 
 
@@ -283,5 +288,5 @@ def _apart(a: Row, b: Row) -> bool:
     return bool(abs(one - other) > 1e-5)
 
 
-def _plain(value: float, unit: str, n: int | None = None) -> Figure:
+def plain(value: float, unit: str, n: int | None = None) -> Figure:
     return Figure(value=value, low=None, high=None, n=n, unit=unit)

@@ -1,0 +1,60 @@
+"""Scaling: the same study of several models in one table (Table 9).
+
+Models are told apart by the names the caller gives their folders of records. Rows that the paper
+prints, those of autoregressive models among them, are in `published`, with their source.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from remask.studies.diagnosis import Diagnosis, diagnosis
+from remask.studies.figures import LEVELS, Figures, present, read
+from remask.studies.measures import Interval, proportion
+from remask.studies.pool import Row, pools
+from remask.tasks import TASKS
+
+SHOWN = ("roundtrips", "confidence", "vote", "agreement")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaled:
+    """One model: how often it is right, and how well that is told."""
+
+    model: str
+    accuracy: Interval  # of the standard answers
+    methods: tuple[Diagnosis, ...]  # those of SHOWN that its records allow
+
+
+def scaling(
+    models: Mapping[str, Iterable[Row]], *, resamples: int = 1000, seed: int = 0
+) -> list[Scaled]:
+    """Return a row per model that has records."""
+    found = []
+    for model, rows in models.items():
+        rows = list(rows)
+        accuracy = proportion([pool[0]["right"] for pool in pools(rows)])
+        if accuracy is not None:
+            told = diagnosis(rows, resamples=resamples, seed=seed)
+            shown = tuple(row for row in told if row.method in SHOWN)
+            found.append(Scaled(model=model, accuracy=accuracy, methods=shown))
+    return found
+
+
+def scaling_figures(folders: Mapping[str, Path], *, resamples: int = 1000) -> Figures:
+    """Return the figures of each model's folder, for every study that it holds."""
+    found: Figures = {}
+    for task in TASKS:
+        for level, ending in LEVELS.items():
+            models = {name: read(path, f"pool-{task}-{level}") for name, path in folders.items()}
+            for row in scaling(models, resamples=resamples):
+                found |= _figures(f"scaling/{row.model}/{task}{ending}", row)
+    return found
+
+
+def _figures(name: str, row: Scaled) -> Figures:
+    found = present(name, {"accuracy": (row.accuracy, "share")})
+    for told in row.methods:
+        intervals = {"auroc": (told.auroc, "AUROC"), "aupr": (told.aupr, "AUPR")}
+        found |= present(f"{name}/{told.method}", intervals)
+    return found
