@@ -3,11 +3,12 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup demo test check bench wheel
+.PHONY: help setup demo test test-browser check bench wheel
 
 help:
 	@echo "make demo    watch the embedded model catch its own errors (minutes, two CPU cores)"
 	@echo "make test    run every test"
+	@echo "make test-browser   look at the report in a real browser (needs chromium)"
 	@echo "make check   lint, format, types, version against changelog"
 	@echo "make bench   measure the cost of one verified answer"
 	@echo "make wheel   build the wheel, install it elsewhere, import it"
@@ -25,6 +26,10 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+# Kept out of the default run, which needs no browser.
+test-browser: setup
+	$(BIN)/python -m pytest -m browser tests/browser
 
 check: setup
 	$(BIN)/python -m ruff check .

@@ -129,6 +129,11 @@ Source = Annotated[Path, typer.Argument(help="Rows to score, .jsonl or .parquet.
 PromptColumn = Annotated[str, _option("Column with the question.")]
 AnswerColumn = Annotated[str, _option("Column with the answer.")]
 Batch = Annotated[int, _option("Rows between two writes to disk.", least=1)]
+Sources = Annotated[
+    list[Path], typer.Argument(help="Records that collect wrote: files, or one folder of them.")
+]
+Title = Annotated[str, _option("Title of the page.")]
+Plots = Annotated[bool, _option("Write every plot beside it too, as SVG and CSV.", "--plots")]
 Records = Annotated[Path, typer.Argument(help="Records that collect wrote, with their manifest.")]
 RecordedMetrics = Annotated[
     MetricSet | None, _option("Metric set; the one collected with by default.", "--metrics")

@@ -20,8 +20,8 @@ Run = Callable[..., Any]
 GROUP: Any = typer.main.get_command(cli.app)
 COMMANDS = GROUP.commands
 NAMES = {
-    "solve", "verify", "score", "collect", "fit", "certify", "calibrate", "train", "demo", "models",
-    "doctor",
+    "solve", "verify", "score", "collect", "fit", "certify", "calibrate", "report", "train",
+    "demo", "models", "doctor",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Commands on records: collect them, and fit weights, certificates and calibrators on them."""
+"""Commands on records: collect them, show them, fit weights, certificates and calibrators."""
 
 from dataclasses import asdict, replace
 
@@ -146,3 +146,25 @@ def calibrate(
         f"{method} curve of {found.n} answers: a score of {shown}: {out}",
         as_json,
     )
+
+
+@app.command()
+def report(
+    sources: opt.Sources,
+    out: opt.Out,
+    title: opt.Title = "",
+    plots: opt.Plots = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Make one HTML page of records: tables, plots, answers to browse.
+
+    The page works from disk and asks for nothing from elsewhere. A folder that holds the files of
+    a whole study also gets its curves.
+    """
+    from remask import paint
+    from remask.studies.page import write_page
+
+    with paint.waiting("reading, resampling and drawing"):
+        write_page(sources[0] if len(sources) == 1 else sources, out, title=title, with_plots=plots)
+    size = out.stat().st_size
+    tell({"out": str(out), "bytes": size}, f"{size / 1e6:.1f} MB: {out}", as_json)

@@ -1,5 +1,7 @@
 """Pictures: the only door to matplotlib. Every function writes PNG and SVG, and returns the PNG.
 
+A path that ends in .svg is written alone, its letters left as text for the page that shows it.
+
 No global state: figures are made without pyplot, in one style, with Okabe and Ito's colours, which
 people with any colour vision tell apart. Orange is always wrong or changed, blue right or kept.
 """
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from remask.studies.measures import auroc, bootstrap, curve, interval_text
+from remask.studies.reliability import diagram, ece
+from remask.studies.selective import accuracy_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +41,8 @@ STYLE: Any = {
     "legend.frameon": False,
     "svg.hashsalt": "remask",  # the same picture is the same file
 }
+Curves = Mapping[str, tuple[Sequence[float], Sequence[bool]]]  # scores and labels by method
+SHARES = tuple(k / 50 for k in range(1, 51))  # of the answers, at which a coverage curve has points
 COLUMNS = 84  # characters per line of a drift map
 FONT = "DejaVu Sans Mono"  # comes with matplotlib
 UNKNOWN = "·"
@@ -60,8 +66,8 @@ def separation(scores: Sequence[float], right: Sequence[bool], path: Path, *, of
     return path
 
 
-def roc(curves: Mapping[str, tuple[Sequence[float], Sequence[bool]]], path: Path) -> Path:
-    """Draw the ROC curves of several methods; `curves` holds scores and labels by name."""
+def roc(curves: Curves, path: Path) -> Path:
+    """Draw the ROC curves of several methods."""
     num_answers = max((len(right) for _, right in curves.values()), default=0)
     with _figure(path, 6.2, 6.2) as figure:
         axes = figure.subplots()
@@ -71,15 +77,54 @@ def roc(curves: Mapping[str, tuple[Sequence[float], Sequence[bool]]], path: Path
             if found is None:
                 continue
             wrong_above, right_above = curve(scores, right)
-            axes.plot(
-                wrong_above, right_above, color=COLOURS[number % len(COLOURS)], linewidth=2,
-                linestyle=DASHES[number % len(DASHES)], label=f"{name}, {interval_text(found)}",
-            )  # fmt: skip
+            label = f"{name}, {interval_text(found)}"
+            axes.plot(wrong_above, right_above, **_line(number), label=label)
         axes.set_xlabel("share of wrong answers accepted")
         axes.set_ylabel("share of right answers accepted")
         axes.set_title(f"ROC on {num_answers} answers; AUROC with 95 % interval")
         axes.set_aspect("equal")
         axes.legend(loc="lower right", frameon=True, edgecolor="none", framealpha=0.9)
+    return path
+
+
+def reliability(curves: Curves, path: Path) -> Path:
+    """Draw how often answers are right against what their scores say; scores lie in 0..1."""
+    with _figure(path, 6.2, 6.2) as figure:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color="#AAAAAA", linewidth=1, label="as good as its word")
+        for number, (name, (scores, right)) in enumerate(curves.items()):
+            error = ece(scores, right)
+            if error is None:
+                continue
+            said, came, sizes = diagram(scores, right)
+            label = f"{name}, ECE {error:.3f}"
+            axes.plot(said, came, **_line(number), label=label)
+            colour = COLOURS[number % len(COLOURS)]
+            axes.scatter(said, came, s=12 + 160 * sizes / sizes.sum(), color=colour, alpha=0.6)
+        axes.set_xlabel("mean score of the bin (dots: the more answers, the larger)")
+        axes.set_ylabel("share of right answers")
+        axes.set_title("What scores say, and what comes true")
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_ylim(-0.02, 1.02)
+        axes.set_aspect("equal")
+        axes.legend(loc="upper left", frameon=True, edgecolor="none", framealpha=0.9)
+    return path
+
+
+def coverage(curves: Curves, path: Path) -> Path:
+    """Draw how many answers are right where only the best-scored are given."""
+    with _figure(path, 7.2, 4.2) as figure:
+        axes = figure.subplots()
+        for number, (name, (scores, right)) in enumerate(curves.items()):
+            if len(right) == 0:
+                continue
+            kept = np.array([accuracy_at(scores, right, share) for share in SHARES], float)
+            axes.plot(SHARES, kept, **_line(number), label=name)
+        axes.set_xlabel("share of the answers that is given, best-scored first")
+        axes.set_ylabel("share of right answers")
+        axes.set_title("What answering less gains")
+        axes.set_xlim(0, 1.02)
+        axes.legend(loc="lower left", frameon=True, edgecolor="none", framealpha=0.9)
     return path
 
 
@@ -109,6 +154,15 @@ def drift(picture: DriftMap, path: Path) -> Path:
         axes.set_title(picture.title, fontsize=11)
         _key(figure)
     return path
+
+
+def _line(number: int) -> dict[str, Any]:
+    """Return the look of a method's line, the same in every picture."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "linestyle": DASHES[number % len(DASHES)],
+        "linewidth": 2,
+    }
 
 
 def _told(scores: Sequence[float], right: Sequence[bool]) -> str:
@@ -220,13 +274,15 @@ def _key(figure: "Figure") -> None:
 
 @contextmanager
 def _figure(path: Path, width: float, height: float) -> Iterator["Figure"]:
-    """Yield a figure in the house style; save it as PNG and, beside it, as SVG."""
+    """Yield a figure in the house style; save it as PNG and, beside it, as SVG, or as SVG alone."""
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE):
+    alone = path.suffix == ".svg"
+    with matplotlib.rc_context(STYLE | ({"svg.fonttype": "none"} if alone else {})):
         figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
         yield figure
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path)
+        if not alone:
+            figure.savefig(path)
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})

@@ -1,27 +1,58 @@
-"""Figures -> Markdown tables, each number with the marker that ties it to its figure.
+"""Figures -> tables -> Markdown, each number with the marker that ties it to its figure.
 
 Tables are made from the figures alone, so that a page says nothing but what docs/figures.json says.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from remask.studies.figures import Figure
+from remask.studies.figures import MAIN, Figure
+
+Figures = Mapping[str, Figure]
+SETTINGS = ("mask_ratio", "rebuild_steps", "trips", "mask_design", "rebuild_temperature")
+
+THREE_DIGITS = (  # what the units of numbers around 1 begin with
+    "AUROC", "AUPR", "ECE", "Brier", "AURC", "PRR", "Spearman", "R^2", "score", "Cramer",
+)  # fmt: skip
 
 
-def markdown(found: Mapping[str, Figure]) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table; its cells are text, with the markers of their figures."""
+
+    title: str
+    study: str = ""  # empty where it is about all of them
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def markdown(found: Figures) -> str:
+    """Return every table that the figures fill, as Markdown."""
+    return "\n\n".join("\n".join(_lines(table)) for table in tables(found)) + "\n"
+
+
+def tables(found: Figures) -> list[Table]:
     """Return every table that the figures fill."""
-    parts = [_overview(found)]
+    listed = [_overview(found)]
     for study in _names(found, "diagnosis"):
-        parts += [_diagnosis_table(found, study), _correction_table(found, study)]
-        parts.append(_curve_table(found, f"curve/{study}", study, "threshold"))
-    for setting in ("mask_ratio", "rebuild_steps", "trips", "mask_design", "rebuild_temperature"):
-        parts.append(_curve_table(found, "curve/wordmath-hard", "wordmath-hard", setting))
-    parts += [_rest(found, "process", "Right answers: right steps or wrong?")]
-    parts += [_rest(found, "rebatched", "The same answers in other batches")]
-    return "\n\n".join(part for part in parts if part) + "\n"
+        listed += [
+            _diagnosis_table(found, study),
+            _selection_table(found, study),
+            _difficulty_table(found, study),
+            _correction_table(found, study),
+            _curve_table(found, study, "threshold"),
+            *(_curve_table(found, study, setting) for setting in SETTINGS),
+            _geometry_table(found, study),
+        ]
+    listed += [
+        _carried_table(found),
+        _rest(found, "process", "Right answers: right steps or wrong?"),
+        _rest(found, "rebatched", "The same answers in other batches"),
+    ]
+    return [table for table in listed if table.rows]
 
 
-def _overview(found: Mapping[str, Figure]) -> str:
+def _overview(found: Figures) -> Table:
     shown = ("roundtrips", "confidence", "confidence_canvas", "vote", "agreement")
     rows = []
     for study in _names(found, "diagnosis"):
@@ -30,51 +61,109 @@ def _overview(found: Mapping[str, Figure]) -> str:
         names.append(f"diagnosis/{study}/roundtrips_minus_consistency/auroc")
         rows.append([study, *(_quote(found, name) for name in names)])
     heads = ["study", "greedy accuracy", "base rate", *shown, "roundtrips - self-consistency"]
-    return _table("Diagnosis, AUROC", heads, rows)
+    return _without_empty_columns(Table(title="Diagnosis, AUROC", heads=heads, rows=rows))
 
 
-def _diagnosis_table(found: Mapping[str, Figure], study: str) -> str:
+def _diagnosis_table(found: Figures, study: str) -> Table:
     columns = ("auroc", "aupr", "forwards")
-    names = _names(found, f"diagnosis/{study}")
-    methods = [name for name in names if f"diagnosis/{study}/{name}/forwards" in found]
     rows = []
-    for name in methods:
+    for name in _methods(found, study):
         told = found.get(f"diagnosis/{study}/{name}/auroc")
         cells = [_quote(found, f"diagnosis/{study}/{name}/{column}") for column in columns]
         rows.append([name, *cells, "" if told is None else str(told.n)])
-    return _table(f"Diagnosis: {study}", ["score", *columns, "n"], rows)
+    heads = ["score", *columns, "n"]
+    return Table(title=f"Diagnosis: {study}", study=study, heads=heads, rows=rows)
 
 
-def _correction_table(found: Mapping[str, Figure], study: str) -> str:
+def _selection_table(found: Figures, study: str) -> Table:
+    """Return what only the scores have that somebody may read as probabilities."""
+    columns = {
+        "ECE": "ece", "Brier": "brier", "AURC": "aurc", "PRR": "prr",
+        "mean, right": "mean_right", "mean, wrong": "mean_wrong",
+        **{f"right at {x} %": f"accuracy_at_coverage_{x}" for x in (50, 80, 90)},
+        "precision above 0.75": "precision_at_0.75", "recall above 0.75": "recall_at_0.75",
+    }  # fmt: skip
+    rows = [
+        [name, *(_quote(found, f"diagnosis/{study}/{name}/{key}") for key in columns.values())]
+        for name in _methods(found, study)
+    ]
+    kept = [row for row in rows if any(row[1:])]
+    title = f"Calibration and selection: {study}"
+    return Table(title=title, study=study, heads=["score", *columns], rows=kept)
+
+
+def _difficulty_table(found: Figures, study: str) -> Table:
+    under = f"diagnosis/{study}/roundtrips_minus_consistency"
+    rows = []
+    for difficulty in ("hard", "middle", "easy"):
+        figure = found.get(f"{under}/{difficulty}/auroc")
+        if figure is not None:
+            quoted = _quote(found, f"{under}/{difficulty}/auroc")
+            rows.append([difficulty, quoted, figure.unit.partition("; ")[2], str(figure.n)])
+    heads = ["problems", "roundtrips - self-consistency", "which are these", "n"]
+    return Table(title=f"The gap by difficulty: {study}", study=study, heads=heads, rows=rows)
+
+
+def _correction_table(found: Figures, study: str) -> Table:
     columns = ("accuracy", "n_avg", "eff", "forwards")
     rows = [
         [name, *(_quote(found, f"correction/{study}/{name}/{column}") for column in columns)]
         for name in _names(found, f"correction/{study}")
     ]
     threshold = _quote(found, f"correction/{study}/mgrs/threshold")
-    return _table(f"Correction: {study} (mgrs above {threshold})", ["method", *columns], rows)
+    title = f"Correction: {study} (mgrs above {threshold})"
+    return Table(title=title, study=study, heads=["method", *columns], rows=rows)
 
 
-def _curve_table(found: Mapping[str, Figure], under: str, study: str, setting: str) -> str:
+def _curve_table(found: Figures, study: str, setting: str) -> Table:
     columns = ["accuracy", "n_avg", "forwards"] if setting == "threshold" else ["auroc", "forwards"]
-    values = sorted(_names(found, f"{under}/{setting}"), key=_order)
+    under = f"curve/{study}/{setting}"
     rows = [
-        [value, *(_quote(found, f"{under}/{setting}/{value}/{column}") for column in columns)]
-        for value in values
+        [value, *(_quote(found, f"{under}/{value}/{column}") for column in columns)]
+        for value in sorted(_names(found, under), key=_order)
     ]
-    return _table(f"{setting}: {study}", [setting, *columns], rows)
+    title = f"{setting}: {study}"
+    return Table(title=title, study=study, heads=[setting, *columns], rows=rows)
 
 
-def _rest(found: Mapping[str, Figure], under: str, title: str) -> str:
+def _geometry_table(found: Figures, study: str) -> Table:
+    under = "geometry" if study == MAIN else f"geometry/{study}"
+    depth = under.count("/") + 1
+    names = [n for n in found if n.startswith(f"{under}/") and n.count("/") == depth]
+    return _listed(found, under, names, f"Geometry: {study}", study)
+
+
+def _carried_table(found: Figures) -> Table:
+    columns = ("coverage", "precision", "recall")
     rows = [
-        [name, figure.unit, _quote(found, name), str(figure.n or "")]
-        for name, figure in found.items()
-        if name.startswith(f"{under}/")
+        [study, *(_quote(found, f"carried/{study}/{column}") for column in columns)]
+        for study in _names(found, "carried")
+        if study != "threshold"
     ]
-    return _table(title, ["figure", "unit", "value", "n"], rows)
+    threshold = _quote(found, "carried/threshold")
+    title = f"One threshold carried over all studies ({threshold})"
+    return Table(title=title, heads=["study", *columns], rows=rows)
 
 
-def _names(found: Mapping[str, Figure], under: str) -> list[str]:
+def _rest(found: Figures, under: str, title: str) -> Table:
+    names = [name for name in found if name.startswith(f"{under}/")]
+    return _listed(found, under, names, title, "")
+
+
+def _listed(found: Figures, under: str, names: Iterable[str], title: str, study: str) -> Table:
+    rows = []
+    for name in names:
+        short, count = name.removeprefix(f"{under}/"), found[name].n
+        rows.append([short, found[name].unit, _quote(found, name), str(count or "")])
+    return Table(title=title, study=study, heads=["figure", "unit", "value", "n"], rows=rows)
+
+
+def _methods(found: Figures, study: str) -> list[str]:
+    names = _names(found, f"diagnosis/{study}")
+    return [name for name in names if f"diagnosis/{study}/{name}/forwards" in found]
+
+
+def _names(found: Figures, under: str) -> list[str]:
     """Return the next words of the names that begin so, in the order of the figures."""
     prefix = f"{under}/"
     return list(
@@ -89,7 +178,7 @@ def _order(value: str) -> tuple[float, str]:
         return 0.0, value
 
 
-def _quote(found: Mapping[str, Figure], name: str) -> str:
+def _quote(found: Figures, name: str) -> str:
     """Return a figure as a page shows it: rounded, marked, with its interval; empty if absent."""
     if name not in found:
         return ""
@@ -107,21 +196,27 @@ def _shape(unit: str) -> tuple[str, int, str]:
         return ".1f", 100, " %"
     if unit.startswith("AUROC above"):
         return "+.3f", 1, ""
-    if unit.startswith(("AUROC", "AUPR")):
+    if unit.startswith(THREE_DIGITS):
         return ".3f", 1, ""
     if unit.startswith("points"):
         return "+.2f", 1, ""
-    return {"samples": ".2f", "forwards": ".0f"}.get(unit, "g"), 1, ""
+    known = {"samples": ".2f", "forwards": ".0f", "density": ".3f", "right / wrong": ".2f"}
+    return known.get(unit, "g"), 1, ""
 
 
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return ""
-    return "\n".join([f"### {title}", "", *_lines(heads, rows)])
+def _without_empty_columns(table: Table) -> Table:
+    filled = [k for k in range(len(table.heads)) if any(row[k] for row in table.rows)]
+    return Table(
+        title=table.title,
+        study=table.study,
+        heads=[table.heads[k] for k in filled],
+        rows=[[row[k] for k in filled] for row in table.rows],
+    )
 
 
-def _lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(heads) + " |"
-    yield "|" + "---|" * len(heads)
-    for row in rows:
+def _lines(table: Table) -> Iterator[str]:
+    yield from (f"### {table.title}", "")
+    yield "| " + " | ".join(table.heads) + " |"
+    yield "|" + "---|" * len(table.heads)
+    for row in table.rows:
         yield "| " + " | ".join(row) + " |"

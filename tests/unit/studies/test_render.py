@@ -96,3 +96,24 @@ def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
     one, other = (render.drift(a_drift_map(10), tmp_path / f"{n}.png") for n in "ab")
     assert one.read_bytes() == other.read_bytes()
     assert shown_text(one) == shown_text(other)
+
+
+def test_reliability_gives_the_error_of_every_method(tmp_path: Path) -> None:
+    """Scores of 1 that come true in 6 of 10 cases are 0.4 off; scores above 1 are left out."""
+    curves = {"sure": ([1.0] * 10, RIGHT), "no_share": ([2.0] * 10, RIGHT)}
+    text = shown_text(render.reliability(curves, tmp_path / "r.png"))
+    assert "sure, ECE 0.400" in text
+    assert "no_share" not in text
+
+
+def test_coverage_draws_every_method_that_scored_anything(tmp_path: Path) -> None:
+    curves = {"roundtrips": (SCORES, RIGHT), "silent": ([], [])}
+    text = shown_text(render.coverage(curves, tmp_path / "c.png"))
+    assert "roundtrips" in text
+    assert "silent" not in text
+
+
+def test_an_svg_path_writes_the_svg_alone(tmp_path: Path) -> None:
+    path = render.coverage({"roundtrips": (SCORES, RIGHT)}, tmp_path / "c.svg")
+    assert [found.name for found in tmp_path.iterdir()] == ["c.svg"]
+    assert ">roundtrips</text>" in path.read_text()

@@ -1,0 +1,96 @@
+"""The plots of a study, each with the numbers that it draws.
+
+What is drawn is `render`'s; here stands which methods are shown, and the same numbers as a table
+for whoever wants to draw them anew.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remask.studies import render
+from remask.studies.diagnosis import ROUNDTRIPS, columns, methods
+from remask.studies.measures import curve
+from remask.studies.pool import Pool
+from remask.studies.reliability import diagram, ece
+from remask.studies.selective import accuracy_at
+
+SHOWN = ("roundtrips", "confidence", "vote", "agreement")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """One picture and its numbers."""
+
+    name: str
+    says: str  # for those who cannot see it
+    heads: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    draw: Callable[[Path], Path]
+
+    def write(self, folder: Path, prefix: str) -> Path:
+        """Write the picture as SVG and its numbers as CSV; return the picture."""
+        path = self.draw(folder / f"{prefix}{self.name}.svg")
+        with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([self.heads, *self.rows])
+        return path
+
+
+def plots(found: Sequence[Pool]) -> list[Plot]:
+    """Return the plots of the standard answers of these pools; none where nothing was scored."""
+    curves = {m.name: columns(m, found) for m in methods(found) if m.name in SHOWN}
+    if ROUNDTRIPS.name not in curves:
+        return []
+    scores, right = curves[ROUNDTRIPS.name]
+    return [
+        Plot(
+            name="separation",
+            says="Histogram of the round-trip scores of right and of wrong answers.",
+            heads=("score", "right"),
+            rows=list(zip(scores, map(int, right), strict=True)),
+            draw=lambda path: render.separation(scores, right, path, of="round-trip"),
+        ),
+        Plot(
+            name="coverage",
+            says="Share of right answers against the share of answers given, for each method.",
+            heads=("method", "coverage", "accuracy"),
+            rows=list(_coverage(curves)),
+            draw=lambda path: render.coverage(curves, path),
+        ),
+        Plot(
+            name="roc",
+            says="ROC curves: right answers accepted against wrong ones, for each method.",
+            heads=("method", "wrong_accepted", "right_accepted"),
+            rows=list(_roc(curves)),
+            draw=lambda path: render.roc(curves, path),
+        ),
+        Plot(
+            name="reliability",
+            says="Reliability diagram: share of right answers against the score, for each method.",
+            heads=("method", "mean_score", "right", "answers"),
+            rows=list(_reliability(curves)),
+            draw=lambda path: render.reliability(curves, path),
+        ),
+    ]
+
+
+def _coverage(curves: render.Curves) -> Iterator[tuple[Any, ...]]:
+    for name, (scores, right) in curves.items():
+        for share in render.SHARES if right else ():
+            yield name, share, accuracy_at(scores, right, share)
+
+
+def _roc(curves: render.Curves) -> Iterator[tuple[Any, ...]]:
+    for name, (scores, right) in curves.items():
+        if any(right) and not all(right):
+            for wrong_above, right_above in zip(*curve(scores, right), strict=True):
+                yield name, float(wrong_above), float(right_above)
+
+
+def _reliability(curves: render.Curves) -> Iterator[tuple[Any, ...]]:
+    for name, (scores, right) in curves.items():
+        if ece(scores, right) is not None:
+            for said, came, size in zip(*diagram(scores, right), strict=True):
+                yield name, float(said), float(came), int(size)
