@@ -105,7 +105,7 @@ def test_hard_has_more_people_than_anything_trained():
 
 
 def test_swaps_are_trained_more_often_than_asked():
-    """42 per cent of the training puzzles, a quarter of the others."""
+    """40 per cent of the training puzzles, a quarter of the others."""
     share = {}
     for split in ("train", "test"):
         kinds = [TASK.problem(i, split=split).facts["kind"] for i in range(400)]
