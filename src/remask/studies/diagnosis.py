@@ -282,8 +282,18 @@ def of_trips(trips: int) -> Method:
     )
 
 
+def composite(row: Row) -> float | None:
+    """Return the score of the round trips."""
+    value: float | None = row["scores"].get("roundtrips")
+    return value
+
+
 def process(
-    rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0
+    rows: Iterable[Row],
+    score: Callable[[Row], float | None] = composite,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> tuple[Interval, int] | None:
     """Return the AUROC of telling right steps from wrong ones, and how many had a wrong step.
 
@@ -291,16 +301,16 @@ def process(
     problem.
     """
     labelled = (row for row in rows if row["right"] and row["process_ok"] is not None)
-    kept = [row for row in labelled if row["scores"].get("roundtrips") is not None]
+    pairs = [(row, value) for row in labelled if (value := score(row)) is not None]
     found = bootstrap(
         auroc,
-        [row["scores"]["roundtrips"] for row in kept],
-        [row["process_ok"] for row in kept],
-        groups=[row["id"] for row in kept],
+        [value for _, value in pairs],
+        [row["process_ok"] for row, _ in pairs],
+        groups=[row["id"] for row, _ in pairs],
         resamples=resamples,
         seed=seed,
     )
-    return None if found is None else (found, sum(not row["process_ok"] for row in kept))
+    return None if found is None else (found, sum(not row["process_ok"] for row, _ in pairs))
 
 
 def _gap(

@@ -18,6 +18,7 @@ from remask.studies.diagnosis import (
     Method,
     against_consistency,
     carried,
+    composite,
     full_diagnosis,
     gap_by_difficulty,
     judge,
@@ -26,7 +27,7 @@ from remask.studies.diagnosis import (
 )
 from remask.studies.geometry import Geometry, geometry
 from remask.studies.measures import Interval, proportion
-from remask.studies.pool import Row, pool_size, pools
+from remask.studies.pool import Row, pool_size, pools, weakest
 from remask.tasks import TASKS
 
 LEVELS = {"medium": "", "hard": "-hard"}  # of a study, and how its name ends
@@ -249,21 +250,24 @@ def _process(folder: Path) -> Figures:
     }
     found: Figures = {}
     for ending, files in sources.items():
-        told = {file: each for file in files if (each := process(read(folder, file)))}
-        for file, (interval, wrong) in told.items():
-            found |= _steps(f"process/wordmath{ending}/{file}", interval, wrong, file)
+        rows = {file: read(folder, file) for file in files}
+        told = {file: each for file in files if (each := process(rows[file]))}
+        for file, (_, wrong) in told.items():
+            found |= _steps(f"process/wordmath{ending}/{file}", rows[file], wrong, file)
         if told:
             enough = [file for file, (_, wrong) in told.items() if wrong >= WRONG_STEPS]
             chosen = enough[0] if enough else max(told, key=lambda file: told[file][1])
-            found |= _steps(f"process/wordmath{ending}", *told[chosen], chosen)
+            found |= _steps(f"process/wordmath{ending}", rows[chosen], told[chosen][1], chosen)
     return found
 
 
-def _steps(name: str, interval: Interval, wrong: int, file: str) -> Figures:
-    return {
-        f"{name}/auroc": Figure.of(interval, f"AUROC among right answers, {file}"),
-        f"{name}/wrong_steps": plain(wrong, "right answers with a wrong step"),
-    }
+def _steps(name: str, rows: Sequence[Row], wrong: int, file: str) -> Figures:
+    unit = f"AUROC among right answers, {file}"
+    found = {f"{name}/wrong_steps": plain(wrong, "right answers with a wrong step")}
+    for key, score in (("auroc", composite), ("weakest_token/auroc", weakest)):
+        if told := process(rows, score):
+            found[f"{name}/{key}"] = Figure.of(told[0], unit)
+    return found
 
 
 def _disagreement(folder: Path) -> Figures:

@@ -60,6 +60,15 @@ def score_of(
     return fmean(values) if values else None
 
 
+def weakest(row: Row) -> float | None:
+    """Return how often the token that was lost most came back; None where no drift is recorded.
+
+    One wrong token among seventy hardly moves a mean over all of them; here it is all that counts.
+    """
+    known = [drift for drift in row.get("drift", ()) if drift is not None]
+    return 1 - max(known) if known else None
+
+
 def num_trips(row: Row) -> int:
     """Return how many round trips a row records."""
     return max((len(values) for values in row.get("by_trip", {}).values()), default=0)

@@ -31,7 +31,7 @@ from remask.studies.diagnosis import (
     process,
 )
 from remask.studies.measures import Interval
-from remask.studies.pool import agreement, pools, score_of, vote
+from remask.studies.pool import agreement, pools, score_of, vote, weakest
 from remask.values import Sample, Score
 
 TABLE = {
@@ -172,6 +172,17 @@ def test_wrong_steps_are_looked_for_among_right_answers_only(make_row: Make) -> 
     assert found is not None
     assert (found[0].value, found[0].n, found[1]) == (3.5 / 4, 4, 2)
     assert process(own[:2]) is None
+
+
+def test_the_weakest_token_finds_one_lost_token_that_a_mean_hides(make_row: Make) -> None:
+    """Both lose a quarter of what they have; only in the flawed one a token is lost every time."""
+    sound = make_row("a", 0, score=0.8) | {"drift": [0.25, 0.25, None, 0.25, 0.25]}
+    flawed = make_row("b", 0, score=0.8, process_ok=False) | {"drift": [0.0, 1.0, None, 0.0, 0.0]}
+    assert (weakest(sound), weakest(flawed), weakest({})) == (0.75, 0.0, None)
+    by_mean, by_token = process([sound, flawed]), process([sound, flawed], weakest)
+    assert by_mean is not None
+    assert by_token is not None
+    assert (by_mean[0].value, by_token[0].value) == (0.5, 1.0)
 
 
 def test_correction_is_worked_out_by_hand(rows: list[Row]) -> None:
