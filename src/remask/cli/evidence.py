@@ -156,7 +156,7 @@ def report(
     plots: opt.Plots = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Make one HTML page of records: tables, plots, answers to browse.
+    """Show records on one HTML page: tables, plots, answers.
 
     The page works from disk and asks for nothing from elsewhere. A folder that holds the files of
     a whole study also gets its curves.
