@@ -250,23 +250,26 @@ def _process(folder: Path) -> Figures:
     }
     found: Figures = {}
     for ending, files in sources.items():
-        rows = {file: read(folder, file) for file in files}
-        told = {file: each for file in files if (each := process(rows[file]))}
-        for file, (_, wrong) in told.items():
-            found |= _steps(f"process/wordmath{ending}/{file}", rows[file], wrong, file)
+        name = f"process/wordmath{ending}"
+        told = {file: steps for file in files if (steps := _steps(read(folder, file), file))}
+        for file, steps in told.items():
+            found |= {f"{name}/{file}/{key}": figure for key, figure in steps.items()}
         if told:
-            enough = [file for file, (_, wrong) in told.items() if wrong >= WRONG_STEPS]
-            chosen = enough[0] if enough else max(told, key=lambda file: told[file][1])
-            found |= _steps(f"process/wordmath{ending}", rows[chosen], told[chosen][1], chosen)
+            wrong = {file: steps["wrong_steps"].value for file, steps in told.items()}
+            enough = [file for file in told if wrong[file] >= WRONG_STEPS]
+            chosen = enough[0] if enough else max(wrong, key=wrong.__getitem__)
+            found |= {f"{name}/{key}": figure for key, figure in told[chosen].items()}
     return found
 
 
-def _steps(name: str, rows: Sequence[Row], wrong: int, file: str) -> Figures:
-    unit = f"AUROC among right answers, {file}"
-    found = {f"{name}/wrong_steps": plain(wrong, "right answers with a wrong step")}
+def _steps(rows: Sequence[Row], file: str) -> Figures:
+    """Return what the composite and the weakest token tell of the steps; nothing where neither."""
+    found: Figures = {}
     for key, score in (("auroc", composite), ("weakest_token/auroc", weakest)):
         if told := process(rows, score):
-            found[f"{name}/{key}"] = Figure.of(told[0], unit)
+            interval, wrong = told
+            found[key] = Figure.of(interval, f"AUROC among right answers, {file}")
+            found["wrong_steps"] = plain(wrong, "right answers with a wrong step")
     return found
 
 

@@ -84,4 +84,4 @@ def test_fitting_needs_no_torch() -> None:
         "import sys, remask.decide.weights, remask.decide.threshold, remask.decide.calibration;"
         "assert not {'torch', 'scipy', 'sklearn'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
