@@ -1,4 +1,4 @@
-"""Results as JSON lines: appended as they come, readable after kill -9. No torch here."""
+"""Results on the disk: lines appended as they come, files replaced whole. No torch here."""
 
 import json
 import os
@@ -16,6 +16,16 @@ def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, and make sure that it reaches the disk."""
+    temporary = path.with_name(path.name + ".part")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:

@@ -6,12 +6,12 @@ room asks no clock and no repository.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from remask import records
 from remask.errors import RecordError
 
 
@@ -43,9 +43,8 @@ class Provenance:
 def write(path: Path, kind: str, fields: Mapping[str, Any], provenance: Provenance) -> None:
     """Write one fitted thing as JSON, whole or not at all."""
     document = {"kind": kind, **fields, "provenance": asdict(provenance)}
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
+    records.replace_file(path, text.encode())
 
 
 def read(

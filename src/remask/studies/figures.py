@@ -242,7 +242,7 @@ def _curve(study: str, settings: Iterable[str], rows: Sequence[Row], method: Met
 def _process(folder: Path) -> Figures:
     """Return the figures on wrong steps; the named one is of the least hurried sampling it can be.
 
-    That is the first of pool, 20 steps, 10 steps that has enough wrong steps, or the one with most.
+    That is the first of its files that has enough wrong steps, or the one with most.
     """
     sources = {
         "": ("pool-wordmath-medium", "hurried-24", "hurried-12"),

@@ -12,7 +12,6 @@ run that would add answers of another kind to the records is refused.
 """
 
 import json
-import os
 import platform
 import re
 import time
@@ -22,6 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from remask import records
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import RecordError
@@ -127,12 +127,7 @@ def start(denoiser: Denoiser, document: Document, done: int, out: Path) -> Run:
 
 def write(path: Path, document: Document) -> None:
     """Replace the file, whole or not at all."""
-    temporary = path.with_name(path.name + ".part")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(document, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    records.replace_file(path, (json.dumps(document, indent=2) + "\n").encode())
 
 
 def versions() -> dict[str, str]:

@@ -8,7 +8,6 @@ Content-Security-Policy lets run. The same records make the same file. No torch 
 
 import base64
 import hashlib
-import os
 import re
 import tempfile
 from collections import Counter
@@ -106,12 +105,7 @@ def write_page(
     slots = _sections(found, files, listed) | {"title": escape(shown(title or _name(source)))}
     page = _assembled(slots, files, listed, most)
     out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out.with_name(out.name + ".part")
-    with temporary.open("wb") as file:
-        file.write(page)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, out)
+    records.replace_file(out, page)
     return out
 
 
