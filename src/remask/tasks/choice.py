@@ -17,10 +17,10 @@ from typing import Any
 from remask.answers import extract_choice, find_choice
 from remask.tasks.base import Grade, Problem, Split, check_level, compared, count_pieces, draw
 from remask.tasks.puzzle import (
+    ASKED,
     SCALES,
-    SHARES,
     SIZES,
-    TRAINED_SHARES,
+    TRAINED,
     Puzzle,
     Scale,
     key_of,
@@ -311,8 +311,8 @@ class Choice:
         level = check_level(self, level, split)
         size = SIZES[level]
         identity = f"{self.name}/{level}/{split}/{seed}/{index}"
-        shares = TRAINED_SHARES if split == "train" else SHARES
-        puzzle, rng = draw(lambda source: structure(source, size, shares), key_of, identity, split)
+        blend = TRAINED if split == "train" else ASKED
+        puzzle, rng = draw(lambda source: structure(source, size, blend), key_of, identity, split)
         scale = pick(rng, SCALES)
         prompt, options = pose(rng, puzzle, scale, size.prompt)
         gold = LETTERS[options.index(puzzle.answer)]

@@ -50,10 +50,20 @@ SIZES = {
     "medium": Size((4, 5), (3, 4), 2, 80, 78, 156, 80),
     "hard": Size((6, 7), (6, 7), 4, 96, 94, 178, 96),
 }
-SHARES = (0.5, 0.25, 0.25)  # of rankings, hand-overs and swaps
-TRAINED_SHARES = (0.36, 0.24, 0.4)  # swaps are learned last
 QUESTIONS = ("most", "least", "second", "below", "above")
 NEIGHBOURS = {"below": -1, "above": 1}  # where the person asked about is, seen from the answer
+
+
+class Blend(NamedTuple):
+    """How often each kind of puzzle comes, and each question about a ranking."""
+
+    kinds: tuple[float, float, float]  # rankings, hand-overs and swaps
+    questions: tuple[str, ...]  # one of them is picked
+
+
+ASKED = Blend((0.5, 0.25, 0.25), QUESTIONS)
+# Neighbours in a ranking and swaps are learned last: extremes are right when half of those are not.
+TRAINED = Blend((0.42, 0.2, 0.38), QUESTIONS + ("below", "above") * 2)
 
 
 class Puzzle(NamedTuple):
@@ -69,10 +79,10 @@ class Puzzle(NamedTuple):
     path: tuple[str, ...]  # who had the thing asked for, in turn
 
 
-def draw_order(rng: random.Random, size: Size) -> Puzzle:
+def draw_order(rng: random.Random, size: Size, questions: Sequence[str] = QUESTIONS) -> Puzzle:
     """Return a ranking and a question about it."""
     people = tuple(rng.sample(NAMES, pick(rng, size.people)))
-    question = pick(rng, QUESTIONS)
+    question = pick(rng, questions)
     last = len(people) - 1
     places = {"most": (0, 0), "least": (last, last), "second": (1, 1), "below": (1, last)}
     place = between(rng, *places.get(question, (0, last - 1)))
@@ -118,12 +128,15 @@ def draw_swap(rng: random.Random, size: Size) -> Puzzle:
     return Puzzle("swap", people, "", holders[0][1], path[-1], holders, tuple(moves), tuple(path))
 
 
-def structure(rng: random.Random, size: Size, shares: Sequence[float] = SHARES) -> Puzzle:
+def structure(rng: random.Random, size: Size, blend: Blend = ASKED) -> Puzzle:
     """Return a puzzle of one of the kinds."""
-    make = rng.choices((draw_order, draw_hand, draw_swap), shares)[0]
+    [kind] = rng.choices(("order", "hand", "swap"), blend.kinds)
+    if kind == "order":
+        return draw_order(rng, size, blend.questions)
+    make = draw_hand if kind == "hand" else draw_swap
     while True:
         puzzle = make(rng, size)
-        if puzzle.kind == "order" or len(puzzle.path) > size.passes:
+        if len(puzzle.path) > size.passes:
             return puzzle
 
 
