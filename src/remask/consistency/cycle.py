@@ -36,6 +36,7 @@ class ConsistencySettings:
 
     mask_ratio: float | Literal["uniform"] = 0.9
     mask_design: Literal["independent", "stratified"] = "independent"
+    tail: Literal["masked", "visible"] = "masked"  # visible gives the answer's length away
     trips: int = 4
     rebuild_steps: int = 16  # of each block, where the model sees block by block
     rebuild_temperature: float = 0.0
@@ -50,6 +51,8 @@ class ConsistencySettings:
             )
         if self.mask_design == "stratified" and self.mask_ratio == "uniform":
             raise SettingsError("mask_design 'stratified' needs a fixed mask_ratio, not 'uniform'.")
+        if self.tail not in ("masked", "visible"):
+            raise SettingsError(f"tail {self.tail!r} is unknown; use masked or visible.")
         for name in ("trips", "rebuild_steps"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} is {getattr(self, name)}; it must be at least 1.")
@@ -108,6 +111,8 @@ def _travel(
     ends = torch.tensor([s.num_response for s in samples], device=denoiser.device)
     response = canvas.canvas & (canvas.offsets < ends[:, None])  # (B, L)
     masked = _perturb(canvas, response, jobs, settings, seed)
+    if settings.tail == "visible":
+        masked &= response
     blank = replace(canvas, tokens=canvas.tokens.masked_fill(masked, denoiser.tokenizer.mask_id))
     keys = _keys(jobs, "rebuild", seed, denoiser.device)
     done = _rebuild(denoiser, blank, settings, keys, watch=response, truth=canvas.tokens)

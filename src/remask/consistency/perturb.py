@@ -1,8 +1,9 @@
 """Which tokens to mask again: the forward half of the round trip. Pure functions of keys.
 
 The prompt is never masked. The EOS tail is masked like the rest, so that the length is not given
-away. If the draw spares every response token, one is masked all the same: a trip that asks nothing
-of the answer would count as agreement.
+away; `ConsistencySettings.tail` leaves it visible to study just that. If the draw spares every
+response token, one is masked all the same: a trip that asks nothing of the answer would count as
+agreement.
 """
 
 import torch

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 import torch
@@ -59,6 +60,18 @@ def test_the_tail_is_masked_like_the_rest(by_place: ByPlace, answer: Answer) -> 
     half = ConsistencySettings(mask_ratio=0.5, trips=8, rebuild_steps=1)
     (trips,) = round_trips(by_place(places("ab" + "." * 41)), [answer("ab" + "." * 41)], half)
     assert trips.masked[:, 3:].sum().item() == pytest.approx(160, abs=4 * math.sqrt(320 / 4))
+
+
+@pytest.mark.parametrize("design", ["independent", "stratified"])
+def test_a_visible_tail_is_never_masked_and_nothing_else_changes(
+    by_place: ByPlace, answer: Answer, design: Literal["independent", "stratified"]
+) -> None:
+    masked = ConsistencySettings(mask_ratio=0.5, mask_design=design, trips=8, rebuild_steps=1)
+    model, text = by_place(places("ab" + "." * 41)), answer("ab" + "." * 41)
+    (usual,) = round_trips(model, [text], masked)
+    (trips,) = round_trips(model, [text], replace(masked, tail="visible"))
+    assert not trips.masked[:, 3:].any()
+    assert trips.masked[:, :3].equal(usual.masked[:, :3])
 
 
 def test_what_was_not_masked_stays(by_place: ByPlace, answer: Answer) -> None:
@@ -299,6 +312,7 @@ def test_an_answer_too_long_for_the_model_is_refused(llada: Denoiser, answer: An
         ({"mask_ratio": math.nan}, "mask_ratio nan"),
         ({"mask_design": "striped"}, "mask_design 'striped'"),
         ({"mask_design": "stratified", "mask_ratio": "uniform"}, "needs a fixed mask_ratio"),
+        ({"tail": "shown"}, "tail 'shown'"),
         ({"trips": 0}, "trips is 0"),
         ({"rebuild_steps": 0}, "rebuild_steps is 0"),
         ({"rebuild_temperature": -1.0}, "rebuild_temperature -1.0"),
