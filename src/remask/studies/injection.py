@@ -74,7 +74,7 @@ def reference_pairs(
 def recorded_pairs(rows: Iterable[Row]) -> list[Pair]:
     """Return the recorded standard answers that are right in every step, with their problems."""
     kept = (row for row in rows if row["number"] == 0 and row["process_ok"])
-    return [(_problem(row), row["text"]) for row in kept]
+    return [(problem_of(row), row["text"]) for row in kept]
 
 
 def cases(pairs: Iterable[Pair], seed: int = 0) -> Iterator[Case]:
@@ -94,21 +94,21 @@ def collect_injected(
 ) -> Path:
     """Append the records of `pairs`, all of one task, continuing where an earlier run stopped."""
     asked = {**asdict(settings), "flaws": list(KINDS), "problems": len(pairs)}
-    document = manifest.begin(denoiser, asked, None, out)
-    done = manifest.resume_at(document, records.recover(out, len(VARIANTS)))
-    progress(done)
-    if done >= len(pairs):
-        return out
-    if out.exists():
+    with records.alone(out):
+        document = manifest.begin(denoiser, asked, None, out)
+        done = manifest.resume_at(document, records.recover(out, len(VARIANTS)))
+        progress(done)
+        if done >= len(pairs):
+            return out
         _check_begun(out, pairs)
         records.keep(out, done * len(VARIANTS))
-    run = manifest.start(denoiser, document, done, out)
-    for start in range(done, len(pairs), settings.chunk):
-        chunk = pairs[start : start + settings.chunk]
-        rows = list(injected_records(denoiser, chunk, settings))
-        records.append(out, rows)
-        run.note(start + len(chunk), rows, finished=start + len(chunk) == len(pairs))
-        progress(start + len(chunk))
+        run = manifest.start(denoiser, document, done, out)
+        for start in range(done, len(pairs), settings.chunk):
+            chunk = pairs[start : start + settings.chunk]
+            rows = list(injected_records(denoiser, chunk, settings))
+            records.append(out, rows)
+            run.note(start + len(chunk), rows, finished=start + len(chunk) == len(pairs))
+            progress(start + len(chunk))
     return out
 
 
@@ -118,7 +118,7 @@ def injected_records(
     """Yield the rows of some pairs, a problem's together."""
     task = find_task(pairs[0][0].task)
     found = list(cases(pairs, settings.seed))
-    samples = [_brought(denoiser, task, case) for case in found]
+    samples = [brought(denoiser, task, case) for case in found]
     told = [sample for sample in samples if sample is not None]
     scorer = Consistency(
         denoiser=denoiser,
@@ -181,7 +181,7 @@ def _read(denoiser: Denoiser, jobs: Sequence[tuple[Sample, int]]) -> list[float]
     return summed
 
 
-def _brought(denoiser: Denoiser, task: Task, case: Case) -> Sample | None:
+def brought(denoiser: Denoiser, task: Task, case: Case) -> Sample | None:
     """Return a text as a sample on the canvas of its level, longer only where it does not fit."""
     if case.text is None:
         return None
@@ -204,7 +204,7 @@ def _absent(case: Case) -> dict[str, Any]:
     return {**named, "kind": case.kind, "text": None, "forwards": 0}
 
 
-def _problem(row: Row) -> Problem:
+def problem_of(row: Row) -> Problem:
     """Return the problem that a row answers, drawn again from its identity."""
     name, level, split, seed, index = row["id"].split("/")
     problem = find_task(name).problem(int(index), split=split, level=level, seed=int(seed))
