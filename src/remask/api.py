@@ -25,6 +25,7 @@ from remask.tasks import TASKS, public
 from remask.tasks import task as find_task
 from remask.values import Decision, Sample, Score
 
+Examples = Sequence[tuple[str, str]]  # earlier turns: what was asked, and the reply
 _TEXT = ("token_accuracy", "semantic_similarity", "character_similarity", "confidence")
 
 
@@ -92,11 +93,20 @@ def sample_many(
     )
 
 
-def bring(model: Denoiser, prompt: str, answer: str, *, item: str | None = None) -> Sample:
+def bring(
+    model: Denoiser,
+    prompt: str,
+    answer: str,
+    *,
+    item: str | None = None,
+    length: int | None = None,
+    examples: Examples = (),
+) -> Sample:
     """Return an answer you already have as a `Sample`, on a canvas with an EOS tail.
 
     The tail keeps the length from being given away: the canvas is the model's usual one, or the
-    next multiple of 32 tokens that holds the answer and its end.
+    next multiple of 32 tokens that holds the answer and its end. With a `length` it is that long,
+    and an answer that does not fit is refused. `examples` are turns before the prompt.
     """
     tokenizer = model.tokenizer
     if not answer.strip():
@@ -104,10 +114,15 @@ def bring(model: Denoiser, prompt: str, answer: str, *, item: str | None = None)
     ids = tokenizer.encode(answer, "answer")
     if any(end in ids for end in tokenizer.eos_ids):
         raise InputError("the answer contains an end token; remove it and what follows.")
-    length = max(model.preset.length, -(-(len(ids) + 1) // 32) * 32)
+    if length is not None and len(ids) + 1 > length:
+        raise InputError(
+            f"the answer takes {len(ids) + 1} tokens with its end, and the canvas has {length}; "
+            "shorten it, or choose a longer canvas."
+        )
+    length = length or max(model.preset.length, -(-(len(ids) + 1) // 32) * 32)
     return Sample(
         item=item or item_of(prompt),
-        prompt=tuple(tokenizer.render(prompt)),
+        prompt=tuple(tokenizer.render(prompt, examples)),
         canvas=(*ids, *[tokenizer.eos_id] * (length - len(ids))),
         num_response=len(ids) + 1,
         text=answer,
@@ -190,6 +205,7 @@ def solve(
     threshold: float | None = None,
     budget: int = 10,
     seed: int = 0,
+    examples: Examples = (),
     watch: Watch = lambda sample, score: None,
 ) -> Decision:
     """Return the first answer whose score exceeds the threshold, or the best within the budget."""
@@ -204,6 +220,7 @@ def solve(
         threshold=threshold,
         budget=budget,
         seed=seed,
+        examples=examples,
         watch=watch,
     )[0]
 
@@ -220,11 +237,12 @@ def solve_many(
     threshold: float | None = None,
     budget: int = 10,
     seed: int = 0,
+    examples: Examples = (),
     watch: Watch = lambda sample, score: None,
 ) -> list[Decision]:
     """Return a decision per prompt; prompts that have their answer leave the batch.
 
-    `watch` is told of every attempt as it comes.
+    `examples` are turns before each prompt; `watch` is told of every attempt as it comes.
     """
     sampler = sampler or SamplerSettings.of(model.preset.for_task(kind))
     if sampler.temperature == 0 and budget > 1:
@@ -234,7 +252,7 @@ def solve_many(
     scorer = consistency(
         model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
     )
-    asked = {item_of(prompt): model.tokenizer.render(prompt) for prompt in prompts}
+    asked = {item_of(prompt): model.tokenizer.render(prompt, examples) for prompt in prompts}
 
     def draw(items: Sequence[str], number: int) -> list[Sample]:
         ids = [asked[item] for item in items]

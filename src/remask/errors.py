@@ -7,6 +7,7 @@
     │   └── CheckpointError            a checkpoint is incomplete, corrupt or of another kind
     ├── TaskError                      a task or level that does not exist
     ├── RecordError                    a record file is broken or of another schema
+    ├── EngineError                    a cluster cannot be reached, or its workers keep dying
     └── MissingExtra (ImportError)     an optional package is needed; says how to install it
 
 Each message is one sentence that names the field, the value and the remedy: the command line
@@ -42,9 +43,18 @@ class RecordError(RemaskError):
     """A record file is broken or written under another schema."""
 
 
+class EngineError(RemaskError):
+    """The workers of a cluster cannot be reached, or die again and again."""
+
+
 class MissingExtra(RemaskError, ImportError):
     """An optional package is not installed."""
 
     def __init__(self, package: str, extra: str, instead: str = "") -> None:
         remedy = f"pip install 'remask[{extra}]'" + (f", or {instead}" if instead else "")
         super().__init__(f"{package} is not installed; {remedy}.")
+        self.told = (package, extra, instead)
+
+    def __reduce__(self) -> tuple[type["MissingExtra"], tuple[str, str, str]]:
+        """Come back whole from another process: the arguments, not the sentence, make the error."""
+        return MissingExtra, self.told

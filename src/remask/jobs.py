@@ -1,7 +1,7 @@
 """Work that takes long, reports as it goes and can be interrupted: a file of answers, a solution.
 
-Scoring a file: results are appended to OUT.part, one line per batch, each on the disk before the
-next batch begins; the same command continues after the last whole line. OUT itself appears in one
+Scoring a file: results are appended to OUT.part, one line per portion, each on the disk before the
+next is asked for; the same command continues after the last whole line. OUT itself appears in one
 move when every row has its result. A row's draws are keyed by its `id`, or by its prompt where
 there is none, so a score depends neither on batches nor on interruptions.
 """
@@ -10,15 +10,19 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from remask import api, records
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
+from remask.engine.portions import Engine, Local, Portion, cut_by_tokens
+from remask.engine.shards import Shards
 from remask.errors import DenoiserError, InputError, RecordError
+from remask.sampling.batches import token_budget
 from remask.sampling.sampler import check_length
-from remask.tables import ADDED, Table, read_table
+from remask.tables import ACCEPTED, ADDED, Table, read_table
 from remask.values import Sample, Score, Scorer
 
 Row = dict[str, Any]
@@ -34,6 +38,8 @@ class ScoreSettings:
     kind: str = "number"
     metrics: Literal["paper", "core"] = "paper"
     weights: Mapping[str, float] | None = None  # of the metrics; None: uniform
+    threshold: float | None = None  # certified: answers are marked that score above it
+    length: int | None = None  # the canvas it was certified on; None: the preset's
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
     prompt_column: str = "prompt"
     answer_column: str = "answer"
@@ -47,6 +53,7 @@ class ScoreJob:
     table: Table
     out: Path
     settings: ScoreSettings
+    asked: Row  # the settings, and a hash of the file
     results: list[Row]  # of the first rows
 
     @property
@@ -63,6 +70,7 @@ class ScoreSummary:
     failed: int
     forwards: int  # of all rows, those of earlier runs included
     resumed: int  # rows that an earlier run had scored
+    accepted: int | None = None  # rows above the certified threshold; None without one
     first_error: str = ""
 
 
@@ -78,7 +86,8 @@ def prepare(source: Path, out: Path, settings: ScoreSettings) -> ScoreJob:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     asked = json.loads(json.dumps({"input": digest, **asdict(settings)}))
     out.parent.mkdir(parents=True, exist_ok=True)
-    return ScoreJob(table=table, out=out, settings=settings, results=_begin(_part(out), asked))
+    results = _begin(_part(out), asked)
+    return ScoreJob(table=table, out=out, settings=settings, asked=asked, results=results)
 
 
 def score_file(
@@ -87,33 +96,42 @@ def score_file(
     *,
     batch: int = 32,
     progress: Callable[[int, int], None] = lambda done, forwards: None,
+    engine: Engine | None = None,
 ) -> ScoreSummary:
     """Score the rows that are left, write the output file and return what came of it.
 
-    `progress` is told how many rows are done and the forward passes this run has spent.
+    A portion has `batch` rows, or fewer where their tokens fill a pass. `progress` is told how many
+    rows are done and the forward passes this run has spent. The engine that does the work, this
+    process by default, changes no result.
     """
     s, rows, results = job.settings, job.table.rows, [*job.results]
-    scorer = api.consistency(
-        denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, weights=s.weights,
-        seed=s.seed,
-    )  # fmt: skip
+    shards = Shards.of(job.out, job.asked)
+    portions = _portions(denoiser, rows, len(results), batch, s)
+
+    def load(portion: Portion) -> list[Row]:
+        columns = (s.prompt_column, s.answer_column, "id")  # the others may hold anything
+        some = rows[portion.start : portion.stop]
+        return [{name: row[name] for name in columns if name in row} for row in some]
+
+    found = (engine or Local(denoiser)).results(portions, load, partial(_work, s), shards)
     forwards = 0
     progress(len(results), forwards)
-    while len(results) < len(rows):
-        some = rows[len(results) : len(results) + batch]
-        scored = _score_rows(denoiser, scorer, some, s)
-        records.append(job.part, [{"rows": scored}])
-        results += scored
-        forwards += sum(row["remask_forwards"] for row in scored)
-        progress(len(results), forwards)
-    job.table.write(job.out, results)
-    job.part.unlink()
+    with records.alone(job.part):
+        for scored in found:
+            records.append(job.part, [{"rows": scored}])
+            results += scored
+            forwards += sum(row["remask_forwards"] for row in scored)
+            progress(len(results), forwards)
+        job.table.write(job.out, results)
+        job.part.unlink()
+    shards.clear()
     errors = [row["remask_error"] for row in results if row["remask_error"] is not None]
     return ScoreSummary(
         rows=len(rows),
         failed=len(errors),
         forwards=sum(row["remask_forwards"] for row in results),
         resumed=len(job.results),
+        accepted=None if s.threshold is None else sum(row[ACCEPTED] for row in results),
         first_error=errors[0] if errors else "",
     )
 
@@ -123,7 +141,7 @@ def _part(out: Path) -> Path:
 
 
 def _check_columns(table: Table, source: Path, settings: ScoreSettings) -> None:
-    taken = [name for name in ADDED if name in table.columns]
+    taken = [name for name in (*ADDED, ACCEPTED) if name in table.columns]
     if taken:
         raise InputError(f"{source} has a column {taken[0]} already; rename or drop it.")
     for name in (settings.prompt_column, settings.answer_column):
@@ -150,13 +168,26 @@ def _begin(part: Path, asked: Row) -> list[Row]:
     return [row for line in lines[1:] for row in line["rows"]]
 
 
-def _score_rows(
-    denoiser: Denoiser, scorer: Scorer, rows: Sequence[Row], settings: ScoreSettings
-) -> list[Row]:
+def _portions(
+    denoiser: Denoiser, rows: Sequence[Row], start: int, batch: int, settings: ScoreSettings
+) -> list[Portion]:
+    """Return the rows from number `start` on in portions; one that cannot be scored is short."""
+    brought = (_bring(denoiser, row, settings) for row in rows[start:])
+    lengths = [len(s.prompt) + len(s.canvas) if isinstance(s, Sample) else 0 for s in brought]
+    return cut_by_tokens(start, lengths, token_budget(denoiser.device), batch)
+
+
+def _work(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> list[Row]:
     """Return one result per row; a row that cannot be scored says why."""
+    s = settings
+    scorer = api.consistency(
+        denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, weights=s.weights,
+        seed=s.seed,
+    )  # fmt: skip
     brought = [_bring(denoiser, row, settings) for row in rows]
     scores = iter(_scores(scorer, [s for s in brought if isinstance(s, Sample)]))
-    return [_result(next(scores) if isinstance(s, Sample) else s) for s in brought]
+    results = (_result(next(scores) if isinstance(s, Sample) else s) for s in brought)
+    return [_decided(row, settings.threshold) for row in results]
 
 
 def _bring(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | str:
@@ -167,7 +198,7 @@ def _bring(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | st
             return f"{name} is {'missing' if value is None else type(value).__name__}, not text."
     item = None if row.get("id") is None else str(row["id"])
     try:
-        sample = api.bring(denoiser, str(prompt), str(answer), item=item)
+        sample = api.bring(denoiser, str(prompt), str(answer), item=item, length=settings.length)
         check_length(denoiser, len(sample.prompt), len(sample.canvas))
     except InputError as error:
         return str(error)
@@ -194,6 +225,14 @@ def _result(score: Score | str) -> Row:
     drift = [_rounded(d) for d in score.drift]
     values = (_rounded(score.value), _rounded(score.stderr), metrics, drift, score.forwards)
     return dict(zip(ADDED, (*values, score.reason or None), strict=True))
+
+
+def _decided(row: Row, threshold: float | None) -> Row:
+    """Return the added columns with the decision, where there is a threshold to decide by."""
+    if threshold is None:
+        return row
+    value = row["remask_score"]
+    return {**row, ACCEPTED: value is not None and value > threshold}
 
 
 def _rounded(value: float | None) -> float | None:

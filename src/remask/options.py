@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MetricSet = Literal["paper", "core"]
 MaskDesign = Literal["independent", "stratified"]
+TailName = Literal["masked", "visible"]
 AnswerKind = Literal[
     "number", "choice", "code", "text", "wordmath", "countdown", "pycode", "gsm8k", "math",
     "math500", "arc", "gpqa", "humaneval", "mbpp",
@@ -31,7 +32,11 @@ OrderName = Literal[
 ]  # fmt: skip
 MethodName = Literal["isotonic", "platt"]
 WordingName = Literal["llada", "dream"]
+StudyChoice = Literal[
+    "diagnosis", "correction", "ablation", "geometry", "spurious", "cost", "scaling"
+]
 PrecisionName = Literal["auto", "float32", "bfloat16", "float16"]
+EngineName = Literal["local", "ray"]
 
 
 def _option(help_line: str, *names: str, least: float | None = None) -> typer.models.OptionInfo:
@@ -47,6 +52,15 @@ Device = Annotated[
 ]
 OneDevice = Annotated[str, _option("auto, cpu, cuda or cuda:N.", "--device")]
 Precision = Annotated[PrecisionName, _option("Number format; auto is bfloat16 on CUDA.", "--dtype")]
+Engine = Annotated[
+    EngineName, _option("Who does the work: this process, or workers of a Ray cluster.", "--engine")
+]
+Workers = Annotated[
+    int | None, _option("Workers of the cluster; one per GPU by default, else 2.", least=1)
+]
+Address = Annotated[
+    str, _option("HOST:PORT of an existing Ray cluster; one is started here by default.")
+]
 Json = Annotated[bool, _option("Print JSON on standard output and nothing else.", "--json")]
 JsonLines = Annotated[bool, _option("Print JSON lines instead of sentences.", "--json")]
 Seed = Annotated[int, _option("Seed of every random draw.")]
@@ -75,6 +89,9 @@ Data = Annotated[
     _option("Rows of a public benchmark: a file, or a folder of splits; the hub by default."),
 ]
 Wording = Annotated[WordingName, _option("Whose official prompt asks a public benchmark.")]
+Shots = Annotated[
+    int, _option("Worked examples to show, rows of the benchmark's train split.", least=0)
+]
 AllowExecution = Annotated[
     bool,
     _option(
@@ -116,6 +133,9 @@ Trips = Annotated[int, _option("Round trips per answer.")]
 RebuildSteps = Annotated[int, _option("Denoising steps of a round trip.")]
 MaskRatio = Annotated[str, _option("Share of tokens masked again, 0 to 1, or uniform.")]
 Design = Annotated[MaskDesign, _option("How the masked tokens are chosen.", "--mask-design")]
+Tail = Annotated[
+    TailName, _option("Mask what follows the end of an answer too, or give its length away.")
+]
 RebuildTemperature = Annotated[float, _option("Noise of the rebuild; 0 is greedy.")]
 Metrics = Annotated[
     MetricSet, _option("paper needs the extra `semantic`; core does without a sentence encoder.")
@@ -131,6 +151,14 @@ AnswerColumn = Annotated[str, _option("Column with the answer.")]
 Batch = Annotated[int, _option("Rows between two writes to disk.", least=1)]
 Sources = Annotated[
     list[Path], typer.Argument(help="Records that collect wrote: files, or one folder of them.")
+]
+StudyName = Annotated[StudyChoice, typer.Argument(help="Which study.")]
+StudyRecords = Annotated[
+    list[Path],
+    typer.Argument(help="A folder or file of records; for scaling several, one for each model."),
+]
+StudyOut = Annotated[
+    Path | None, _option("Also write tables (Markdown, CSV) and plots (SVG) here.", "--out", "-o")
 ]
 Title = Annotated[str, _option("Title of the page.")]
 Plots = Annotated[bool, _option("Write every plot beside it too, as SVG and CSV.", "--plots")]
@@ -199,6 +227,7 @@ def consistency(
     trips: int,
     rebuild_steps: int,
     rebuild_temperature: float,
+    tail: TailName = "masked",
 ) -> "ConsistencySettings":
     """Return the settings of the round trips."""
     from remask.consistency.cycle import ConsistencySettings
@@ -206,6 +235,7 @@ def consistency(
     return ConsistencySettings(
         mask_ratio=share(mask_ratio),
         mask_design=mask_design,
+        tail=tail,
         trips=trips,
         rebuild_steps=rebuild_steps,
         rebuild_temperature=rebuild_temperature,
@@ -218,6 +248,7 @@ class Rows(NamedTuple):
     path: Path | None
     wording: WordingName
     allow_execution: bool
+    shots: int = 0
 
 
 class Question(NamedTuple):
@@ -227,6 +258,11 @@ class Question(NamedTuple):
     kind: str
     task: "Task | None" = None
     problem: "Problem | None" = None
+
+    @property
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        """The worked examples that are shown in earlier turns."""
+        return () if self.problem is None else self.problem.examples
 
     def grade(self, text: str) -> dict[str, Any]:
         """Return what is known of an answer's truth: nothing, for a prompt of the user's."""

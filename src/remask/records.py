@@ -1,8 +1,10 @@
 """Results on the disk: lines appended as they come, files replaced whole. No torch here."""
 
+import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,27 @@ def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold a file to append to, or raise where another process holds it.
+
+    Two that append would each write every row. The hold ends with the process, however it ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RecordError(
+                f"{path} is being written by another process; wait for it or choose another file."
+            ) from None
+        try:
+            yield
+        finally:
+            if path.exists() and not path.stat().st_size:
+                path.unlink()
 
 
 def replace_file(path: Path, content: bytes) -> None:

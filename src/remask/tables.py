@@ -4,6 +4,7 @@ Every column of the input comes out again as it was, in the same order of rows. 
 cannot hold is said before any work is done. No torch here.
 """
 
+import io
 import json
 import os
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ ADDED = (
     "remask_score", "remask_stderr", "remask_metrics", "remask_drift", "remask_forwards",
     "remask_error",
 )  # fmt: skip
+ACCEPTED = "remask_accepted"  # added as well where a certificate decides
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +116,15 @@ def read_parquet(file: IO[bytes], name: str) -> Table:
     return Table(arrow.to_pylist(), arrow)
 
 
+def write_parquet(path: Path, rows: Sequence[Row]) -> None:
+    """Write rows as Parquet; the file appears whole or not at all."""
+    import pyarrow.parquet
+
+    content = io.BytesIO()
+    pyarrow.parquet.write_table(Table([*rows]).to_arrow(), content)
+    records.replace_file(path, content.getvalue())
+
+
 def _line(row: Row) -> str:
     """Return a row as a line of JSON, in its own letters where they are valid unicode."""
     text = json.dumps(row, ensure_ascii=False)
@@ -134,4 +145,7 @@ def _joined(arrow: Any, added: Sequence[Row]) -> Any:
     types = (number, number, metrics, pa.list_(number), pa.int64(), pa.string())
     for name, kind in zip(ADDED, types, strict=True):
         arrow = arrow.append_column(name, pa.array([row[name] for row in added], kind))
+    if any(ACCEPTED in row for row in added):
+        decided = pa.array([row[ACCEPTED] for row in added], pa.bool_())
+        arrow = arrow.append_column(ACCEPTED, decided)
     return arrow

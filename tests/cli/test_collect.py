@@ -49,8 +49,8 @@ def test_the_command_writes_the_records_and_the_manifest_of_the_api(
     shown = run("collect", "-o", out, *words, *short, "--samples", "2", "--json")
     assert json.loads(shown.out) == {"out": str(out), "problems": 3, "rows": 6}
     asked = CollectSettings(
-        task="gsm8k", data=data, wording="dream", problems=3, samples=2, metrics="core", chunk=8,
-        consistency=ConsistencySettings(trips=1, rebuild_steps=1),
+        task="gsm8k", data=data, wording="dream", problems=3, samples=2, metrics="core",
+        tokens=2048, consistency=ConsistencySettings(trips=1, rebuild_steps=1),
     )  # fmt: skip
     denoiser = load(model)
     usual = sampler_settings(denoiser, prepare(asked), "all")

@@ -147,6 +147,7 @@ def test_a_calibrator_gives_chances(run: Run, tmp_path: Path, method: str) -> No
     source, out = write(tmp_path / "in.jsonl", answers(30, 30)), tmp_path / "calibrator.json"
     weights = tmp_path / "weights.json"
     run("fit", source, "-o", weights)
+    write(source, answers(30, 30), seed=1)
     words = ("calibrate", source, "-o", out, "--weights", weights, "--method", method)
     told = json.loads(run(*words, "--json").out)
     assert (told["method"], told["n"]) == (method, 60)
@@ -155,6 +156,19 @@ def test_a_calibrator_gives_chances(run: Run, tmp_path: Path, method: str) -> No
     assert high is not None
     assert low < 0.1 < 0.9 < high
     assert f"{method} curve of 60 answers: a score of 0.5 is right in" in run(*words).out
+
+
+def test_a_calibrator_is_fitted_on_other_questions_than_its_weights(
+    fails: Fails, run: Run, tmp_path: Path
+) -> None:
+    """The same refusal as of a certificate; uniform weights were fitted on nothing."""
+    source, weights = write(tmp_path / "in.jsonl", answers(30, 30)), tmp_path / "weights.json"
+    run("fit", source, "-o", weights)
+    out = tmp_path / "calibrator.json"
+    said = fails(1, "calibrate", source, "-o", out, "--weights", weights)
+    assert said.endswith("split validation, seed 0); calibrate on another seed or split.")
+    assert not out.exists()
+    assert run("calibrate", source, "-o", out).code == 0
 
 
 @pytest.mark.parametrize(

@@ -193,13 +193,16 @@ def test_a_run_cut_in_the_middle_of_a_line_ends_as_if_it_never_was(
 def interrupt(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...], out: Path
 ) -> Path:
-    """Interrupt a run at its third batch; return the file it leaves."""
+    """Interrupt a run at its third batch; return the file it leaves.
+
+    All 7 rows are brought to cut them into batches, and 4 more in two batches of 2.
+    """
     real = api.bring
     calls = []
 
     def bring(*arguments: Any, **named: Any) -> Any:
         calls.append(1)
-        if len(calls) == 5:
+        if len(calls) == 12:
             raise KeyboardInterrupt
         return real(*arguments, **named)
 

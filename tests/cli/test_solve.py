@@ -36,8 +36,8 @@ def test_json_holds_the_decision_of_the_api(run: Run, fast: Fast, model: str) ->
     assert [a["answer"] for a in found["attempts"]] == [s.text for s, _ in decision.attempts]
     assert sum(a["forwards"] for a in found["attempts"]) == decision.forwards
     assert found["settings"] == {
-        "mask_ratio": 0.9, "mask_design": "independent", "trips": 2, "rebuild_steps": 2,
-        "rebuild_temperature": 0.0, "metrics": "core", "kind": "number",
+        "mask_ratio": 0.9, "mask_design": "independent", "tail": "masked", "trips": 2,
+        "rebuild_steps": 2, "rebuild_temperature": 0.0, "metrics": "core", "kind": "number",
     }  # fmt: skip
 
 

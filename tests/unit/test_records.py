@@ -1,6 +1,8 @@
 """JSON lines: what is written is read again, whatever a kill leaves behind."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +114,34 @@ def test_a_group_that_is_not_whole_is_cut_off(tmp_path: Path) -> None:
         file.write('{"n": ')
     assert records.recover(path, group=2) == 2
     assert [row["n"] for row in records.read(path)] == [0, 1, 2, 3]
+
+
+def test_a_file_that_another_process_writes_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "records.jsonl"
+    script = (
+        "import sys, pathlib\nfrom remask import records\n"
+        "with records.alone(pathlib.Path(sys.argv[1])):\n"
+        "    print('held', flush=True)\n    sys.stdin.read()\n"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", script, str(out)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"held\n"
+    with (
+        pytest.raises(RecordError, match="is being written by another process"),
+        records.alone(out),
+    ):
+        pass
+    other.kill()
+    other.communicate()
+    with records.alone(out):
+        records.append(out, [{"id": 1}])
+    assert list(records.read(out)) == [{"id": 1}]
+
+
+def test_a_hold_leaves_no_empty_file(tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    with pytest.raises(ValueError, match="broken"), records.alone(out):
+        raise ValueError("broken")
+    assert not out.exists()

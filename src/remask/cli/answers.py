@@ -1,17 +1,20 @@
 """Commands on answers: draw and check one (solve), check one (verify), check a file (score)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remask import options as opt
 from remask.cli.app import app, load_model, print_json
-from remask.cli.promise import read_promise
+from remask.cli.engines import Asked, place
+from remask.cli.promise import asked_settings, certified_kind, model_settings, read_promise
 from remask.errors import InputError
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
+    from remask.jobs import ScoreSummary
     from remask.values import Decision, Sample, Score
 
 
@@ -23,6 +26,7 @@ def solve(
     level: opt.Level = "",
     data: opt.Data = None,
     wording: opt.Wording = "llada",
+    shots: opt.Shots = 0,
     allow_execution: opt.AllowExecution = False,
     kind: opt.Kind = None,
     threshold: opt.Threshold = None,
@@ -50,9 +54,9 @@ def solve(
 ) -> None:
     """Answer a prompt, resampling until an answer is stable."""
     opt.require_model(model)
-    rows = opt.Rows(data, wording, allow_execution)
-    asked = opt.question(prompt, task, level, kind, seed, rows)
-    from remask import api, paint
+    rows = opt.Rows(data, wording, allow_execution, shots)
+    asked = opt.question(prompt, task, level, certified_kind(certificate, kind), seed, rows)
+    from remask import api
 
     promise = read_promise(weights, certificate, asked.kind, metrics, threshold)
     settings = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
@@ -63,19 +67,18 @@ def solve(
         block=block, order=order, reveal_threshold=reveal_threshold, edit_threshold=edit_threshold,
     )  # fmt: skip
     trip = asdict(settings)
-    promise.check(budget, asked, model=model, sampler=asdict(sampler), consistency=trip)
-    extract = api.reader(asked.kind).extract
-    if asked.problem is not None and not as_json:
-        paint.show_question(asked.prompt, asked.problem.id)
+    same = asked_settings(model, denoiser, rows)
+    promise.check(budget, asked, sampler=asdict(sampler), consistency=trip, **same)
+    _show_question(asked, as_json)
     decision = api.solve(
         denoiser, asked.prompt, kind=asked.kind, sampler=sampler, settings=settings,
         metrics=metrics, weights=promise.weights, threshold=limit, budget=budget, seed=seed,
-        watch=_watcher(limit, extract, silent=as_json),
+        examples=asked.examples, watch=_watcher(limit, asked.kind, silent=as_json),
     )  # fmt: skip
     about: dict[str, Any] = {"model": model, "preset": preset or None, "seed": seed}
     about |= {"settings": {**trip, "metrics": metrics, "kind": asked.kind}}
     about |= {"weights": promise.weights, "sampler": asdict(sampler)}
-    _show_decision(decision, asked, limit, about, as_json)
+    _show_decision(decision, asked, limit, about | promise.told(decision.score.value), as_json)
 
 
 @app.command()
@@ -89,9 +92,12 @@ def verify(
     level: opt.Level = "",
     data: opt.Data = None,
     wording: opt.Wording = "llada",
+    shots: opt.Shots = 0,
     allow_execution: opt.AllowExecution = False,
     kind: opt.Kind = None,
     threshold: opt.Threshold = None,
+    weights: opt.WeightsFile = None,
+    certificate: opt.CertificateFile = None,
     preset: opt.Preset = "",
     trips: opt.Trips = 4,
     rebuild_steps: opt.RebuildSteps = 16,
@@ -104,35 +110,32 @@ def verify(
     dtype: opt.Precision = "auto",
     as_json: opt.Json = False,
 ) -> None:
-    """Say how far to trust an answer you already have."""
-    opt.require_model(model)
-    rows = opt.Rows(data, wording, allow_execution)
-    asked = opt.question(prompt, task, level, kind, seed, rows)
-    text = opt.answer(answer, answer_text, answer_file)
-    from remask import api, documents, paint
+    """Say how far to trust an answer you already have.
 
+    With a certificate it is accepted or not, and the promise is told.
+    """
+    opt.require_model(model)
+    rows = opt.Rows(data, wording, allow_execution, shots)
+    asked = opt.question(prompt, task, level, certified_kind(certificate, kind), seed, rows)
+    text = opt.answer(answer, answer_text, answer_file)
+    from remask import api
+
+    promise = read_promise(weights, certificate, asked.kind, metrics, threshold)
     settings = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
     denoiser = load_model(model, device, dtype, preset)
-    limit = _limit(denoiser, asked, threshold)
-    scorer = api.consistency(
-        denoiser, kind=asked.kind, settings=settings, metrics=metrics, seed=seed
-    )
-    sample = api.bring(denoiser, asked.prompt, text)
-    score = scorer.score([sample])[0]
-    tokens, graded = sample.canvas[: sample.num_response], asked.grade(text)
-    if asked.problem is not None and not as_json:
-        paint.show_question(asked.prompt, asked.problem.id)
-    if not as_json:
-        spans = paint.spans(denoiser.tokenizer, tokens, score.drift)
-        paint.show_verdict(score, limit, spans, scorer.extract(text), graded)
-        return
-    print_json(
-        {"model": model, "prompt": asked.prompt, "preset": preset or None}
-        | {**documents.scored(text, score, limit, scorer.extract), **graded}
-        | {"threshold": limit, "forwards": score.forwards, "seed": seed}
-        | {"tokens": denoiser.tokenizer.pieces(tokens), "drift": score.drift}
-        | {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
-    )
+    same = asked_settings(model, denoiser, rows)
+    promise.check(1, asked, consistency=asdict(settings), **same)
+    limit = _limit(denoiser, asked, promise.threshold(threshold))
+    sample = api.bring(denoiser, asked.prompt, text, length=promise.length, examples=asked.examples)
+    score = api.score(
+        denoiser, asked.prompt, sample, kind=asked.kind, settings=settings, metrics=metrics,
+        weights=promise.weights, seed=seed,
+    )  # fmt: skip
+    about: dict[str, Any] = {"model": model, "preset": preset or None, "seed": seed}
+    about |= {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
+    about |= {"weights": promise.weights, "threshold": limit, **promise.told(score.value)}
+    _show_question(asked, as_json)
+    _show_verdict(denoiser, sample, score, asked, about, as_json)
 
 
 @app.command()
@@ -151,10 +154,14 @@ def score(
     rebuild_temperature: opt.RebuildTemperature = 0.0,
     metrics: opt.Metrics = "paper",
     weights: opt.WeightsFile = None,
+    certificate: opt.CertificateFile = None,
     batch: opt.Batch = 32,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     dtype: opt.Precision = "auto",
+    engine: opt.Engine = "local",
+    workers: opt.Workers = None,
+    address: opt.Address = "",
     as_json: opt.Json = False,
 ) -> None:
     """Score a file of answers, one row out per row in.
@@ -162,34 +169,49 @@ def score(
     The same command again continues an interrupted run. Every column is kept; added are
     remask_score, remask_stderr, remask_metrics, remask_drift, remask_forwards and remask_error. A
     row that cannot be scored says why in remask_error and the run goes on; the exit code is 1 only
-    where every row failed. A broken file is refused before anything is scored.
+    where every row failed. A broken file is refused before anything is scored. With a certificate
+    a column remask_accepted says which answers its promise is about.
     """
     opt.require_model(model)
     from remask import jobs, paint
-    from remask.denoisers.load import choose_devices, choose_dtype
 
-    precision = str(choose_dtype(dtype, choose_devices(device)[0])).removeprefix("torch.")
-    settings = jobs.ScoreSettings(
-        model=model, dtype=precision, preset=preset, kind=kind or "number", metrics=metrics,
-        weights=read_promise(weights, None, kind or "number", metrics).weights,
-        seed=seed,
-        prompt_column=prompt_column, answer_column=answer_column,
-        consistency=opt.consistency(
-            mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature
-        ),
-    )  # fmt: skip
-    job = jobs.prepare(source, out, settings)
-    denoiser = load_model(model, device, dtype, preset)
-    with paint.Bar("scoring", len(job.table.rows), "rows") as bar:
-        done = jobs.score_file(denoiser, job, batch=batch, progress=bar.advance_to)
-    if as_json:
-        print_json({"out": str(out), **asdict(done)})
-    else:
-        before = f" ({done.resumed} by an earlier run)" if done.resumed else ""
-        counts = f"{done.rows} rows{before}, {done.failed} failed, {done.forwards:,} forwards"
-        paint.say(f"{counts}: {out}")
+    read_as = certified_kind(certificate, kind) or "number"
+    promise = read_promise(weights, certificate, read_as, metrics)
+    trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
+    with place(Asked(engine, workers, address), model, device, dtype, preset) as where:
+        same = model_settings(model, where.precision)
+        promise.check(1, opt.Question("", read_as), consistency=asdict(trip), **same)
+        settings = jobs.ScoreSettings(
+            model=model, dtype=where.precision, preset=preset, kind=read_as, metrics=metrics,
+            weights=promise.weights, threshold=promise.threshold(None), length=promise.length,
+            seed=seed, prompt_column=prompt_column, answer_column=answer_column, consistency=trip,
+        )  # fmt: skip
+        job = jobs.prepare(source, out, settings)
+        denoiser = where.load()
+        with paint.Bar("scoring", len(job.table.rows), "rows") as bar:
+            done = jobs.score_file(
+                denoiser, job, batch=batch, progress=bar.advance_to, engine=where.engine
+            )
+    _show_summary(done, out, promise.sentence() if promise.certificate else None, as_json)
     if done.rows and done.failed == done.rows:
         raise InputError(f"every row failed, the first because {done.first_error}")
+
+
+def _show_summary(done: "ScoreSummary", out: Path, promised: str | None, as_json: bool) -> None:
+    """Print what a scored file amounts to, and the promise where there is one."""
+    from remask import paint
+
+    if as_json:
+        counts = {name: value for name, value in asdict(done).items() if value is not None}
+        told = {} if promised is None else {"promise": promised}
+        print_json({"out": str(out), **counts, **told})
+    else:
+        before = f" ({done.resumed} by an earlier run)" if done.resumed else ""
+        kept = "" if done.accepted is None else f" {done.accepted} accepted,"
+        spent = f"{done.failed} failed, {done.forwards:,} forwards"
+        paint.say(f"{done.rows} rows{before},{kept} {spent}: {out}")
+        if promised is not None:
+            paint.say(promised)
 
 
 def _show_decision(
@@ -205,13 +227,54 @@ def _show_decision(
         print_json({"prompt": asked.prompt, "threshold": limit, **about, **told, **graded})
     else:
         paint.show_decision(decision, extract(decision.sample.text), graded)
+        _say_promise(about)
 
 
-def _watcher(
-    limit: float, extract: Callable[[str], str | None], *, silent: bool
-) -> "Callable[[Sample, Score], None]":
-    """Return what shows each attempt as it comes."""
+def _show_question(asked: opt.Question, as_json: bool) -> None:
+    """Print a question that was drawn; the user's own is known."""
     from remask import paint
+
+    if asked.problem is not None and not as_json:
+        paint.show_question(asked.prompt, asked.problem.id)
+
+
+def _show_verdict(
+    denoiser: "Denoiser",
+    sample: "Sample",
+    score: "Score",
+    asked: opt.Question,
+    about: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Print an answer with its score, and with its grade where the truth is known."""
+    from remask import api, documents, paint
+
+    extract, limit = api.reader(asked.kind).extract, about["threshold"]
+    tokens, graded = sample.canvas[: sample.num_response], asked.grade(sample.text)
+    if as_json:
+        told = documents.scored(sample.text, score, limit, extract)
+        pieces = denoiser.tokenizer.pieces(tokens)
+        told |= {"forwards": score.forwards, "tokens": pieces, "drift": score.drift}
+        print_json({"prompt": asked.prompt, **about, **told, **graded})
+    else:
+        spans = paint.spans(denoiser.tokenizer, tokens, score.drift)
+        paint.show_verdict(score, limit, spans, extract(sample.text), graded)
+        _say_promise(about)
+
+
+def _say_promise(told: Mapping[str, Any]) -> None:
+    """Print whether the answer is accepted, and the promise; nothing where there is none."""
+    from remask import paint
+
+    if "promise" in told:
+        paint.say(f"{'accepted' if told['accepted'] else 'not accepted'}. {told['promise']}")
+
+
+def _watcher(limit: float, kind: str, *, silent: bool) -> "Callable[[Sample, Score], None]":
+    """Return what shows each attempt as it comes."""
+    from remask import api, paint
+
+    extract = api.reader(kind).extract
 
     def watch(sample: "Sample", score: "Score") -> None:
         if not silent:

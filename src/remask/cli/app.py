@@ -44,14 +44,21 @@ def root(
 def load_model(model: str, device: str, dtype: str, preset: str) -> "Denoiser":
     from remask import paint
     from remask.denoisers.load import load
-    from remask.denoisers.presets import Unmet, official
+    from remask.denoisers.presets import Unmet
+
+    tell_note(model, preset)
+    with paint.waiting(f"loading {model}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", Unmet)  # it has just been told
+        return load(model, device=device, dtype=dtype, preset=preset)
+
+
+def tell_note(model: str, preset: str) -> None:
+    """Say what of a preset cannot be met."""
+    from remask.denoisers.presets import official
 
     note = official(model, preset).note if preset else ""
     if note:
         typer.echo(f"remask: {_written_out(note)}", err=True)
-    with paint.waiting(f"loading {model}"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", Unmet)  # it has just been told
-        return load(model, device=device, dtype=dtype, preset=preset)
 
 
 def print_json(value: Any) -> None:

@@ -1,13 +1,17 @@
 """Commands on records: collect them, show them, fit weights, certificates and calibrators."""
 
 from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from remask import options as opt
-from remask.cli.app import app, load_model, tell
+from remask.cli.app import app, tell
+from remask.cli.engines import Asked, Place, place
 from remask.errors import InputError
 
-# A chunk is what a kill can cost: a CPU works minutes on what a GPU does in seconds.
-CHUNK = {True: 256, False: 8}  # on CUDA, elsewhere
+if TYPE_CHECKING:
+    from remask.denoisers.base import Denoiser
+    from remask.studies.collect import CollectSettings
 
 
 @app.command()
@@ -19,6 +23,7 @@ def collect(
     split: opt.Split = "test",
     data: opt.Data = None,
     wording: opt.Wording = "llada",
+    shots: opt.Shots = 0,
     allow_execution: opt.AllowExecution = False,
     problems: opt.Problems = 32,
     samples: opt.Samples = 1,
@@ -35,11 +40,15 @@ def collect(
     rebuild_steps: opt.RebuildSteps = 16,
     mask_ratio: opt.MaskRatio = "0.9",
     mask_design: opt.Design = "independent",
+    tail: opt.Tail = "masked",
     rebuild_temperature: opt.RebuildTemperature = 0.0,
     metrics: opt.Metrics = "paper",
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     dtype: opt.Precision = "auto",
+    engine: opt.Engine = "local",
+    workers: opt.Workers = None,
+    address: opt.Address = "",
     as_json: opt.Json = False,
 ) -> None:
     """Answer, grade and score the problems of a task.
@@ -48,28 +57,41 @@ def collect(
     interrupted run. A public benchmark is read from --data, or from the hub.
     """
     opt.require_model(model)
-    from remask import paint, records
     from remask.studies import collect as study
 
-    trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
+    trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature, tail)
     settings = study.CollectSettings(
-        task=task, data=data, wording=wording, allow_execution=allow_execution, level=level,
-        split=split, problems=problems, samples=samples, scored=scored, metrics=metrics, seed=seed,
-        consistency=trip,
+        task=task, data=data, wording=wording, shots=shots, allow_execution=allow_execution,
+        level=level, split=split, problems=problems, samples=samples, scored=scored,
+        metrics=metrics, seed=seed, consistency=trip,
     )  # fmt: skip
     family = study.prepare(settings)
     asked = opt.Question("", task, family, family.problem(0, split=split, level=level))
-    denoiser = load_model(model, device, dtype, preset)
-    sampler = opt.sampler(
-        denoiser, asked, preset=preset, temperature=temperature, steps=steps, length=length,
-        block=block, order=order, reveal_threshold=reveal_threshold, edit_threshold=edit_threshold,
-    )  # fmt: skip
-    settings = replace(settings, sampler=sampler, chunk=CHUNK[denoiser.device.type == "cuda"])
-    with paint.Bar("collecting", problems, "problems") as bar:
-        study.collect(denoiser, settings, out, progress=bar.advance_to)
-    num_rows = sum(1 for _ in records.read(out))
-    told = {"out": str(out), "problems": problems, "rows": num_rows}
-    tell(told, f"{problems} problems, {num_rows} rows: {out}", as_json)
+    with place(Asked(engine, workers, address), model, device, dtype, preset) as where:
+        denoiser = where.load()
+        sampler = opt.sampler(
+            denoiser, asked, preset=preset, edit_threshold=edit_threshold, steps=steps, block=block,
+            temperature=temperature, length=length, order=order, reveal_threshold=reveal_threshold,
+        )  # fmt: skip
+        rows = _collect(denoiser, where, replace(settings, sampler=sampler), out)
+    _tell_collected(problems, rows, out, as_json)
+
+
+def _collect(denoiser: "Denoiser", where: Place, settings: "CollectSettings", out: Path) -> int:
+    """Collect with a bar, in portions of what the device computes at once; return the rows."""
+    from remask import paint, records
+    from remask.sampling.batches import token_budget
+    from remask.studies import collect as study
+
+    settings = replace(settings, tokens=token_budget(denoiser.device))
+    with paint.Bar("collecting", settings.problems, "problems") as bar:
+        study.collect(denoiser, settings, out, bar.advance_to, where.engine)
+    return sum(1 for _ in records.read(out))
+
+
+def _tell_collected(problems: int, rows: int, out: Path, as_json: bool) -> None:
+    told = {"out": str(out), "problems": problems, "rows": rows}
+    tell(told, f"{problems} problems, {rows} rows: {out}", as_json)
 
 
 @app.command()

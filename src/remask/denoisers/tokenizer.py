@@ -9,9 +9,11 @@ byte-level BPE; code that comes with a checkpoint is not run.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ ROLE_TEMPLATE = (
     "<role>SYSTEM</role>detailed thinking off<|role_end|>"
     "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
 )
+_OPENING = re.compile(r"<[^<>]+>(?=assistant)", re.IGNORECASE)  # of the model's turn
 MASK_TOKEN = "<|mask|>"  # what the families call it whose config.json has no id for it
 # How Qwen's tokenizers cut text before merging: contractions, words, single digits, runs of
 # punctuation, line ends, spaces.
@@ -72,14 +75,34 @@ class Tokenizer:
             raise InputError(f"the {what} contains the {kind} token {token!r}; remove it.")
         return ids
 
-    def render(self, prompt: str) -> list[int]:
-        """Return the ids of a user's turn, ready for the canvas to follow."""
-        if not prompt.strip():
-            raise InputError("the prompt is empty; give the question as text.")
-        self.encode(prompt, "prompt")  # a special token in it would end the turn
-        text = self.template.replace("{prompt}", prompt.strip())
-        ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
+    def render(self, prompt: str, examples: Sequence[tuple[str, str]] = ()) -> list[int]:
+        """Return the ids of a user's turn, ready for the canvas to follow.
+
+        Each example is a turn of the user and one of the model, before it.
+        """
+        for text in (*chain(*examples), prompt):
+            if not text.strip():
+                raise InputError("the prompt is empty; give the question as text.")
+            self.encode(text, "prompt")  # a special token in it would end the turn
+        whole = self.template.replace("{prompt}", self._earlier(examples) + prompt.strip())
+        ids: list[int] = self.backend.encode(whole, add_special_tokens=False).ids
         return ids
+
+    def _earlier(self, examples: Sequence[tuple[str, str]]) -> str:
+        """Return what stands between the head of the template and a prompt that follows these.
+
+        What a template says of one turn tells how another is opened and closed: the model's begins
+        with the token before its role, and the user's with the same token.
+        """
+        if not examples:
+            return ""
+        head, _, tail = self.template.partition("{prompt}")
+        opening = _OPENING.search(tail)
+        if opening is None or opening.group() not in head:
+            raise InputError("this model's template has no turns; leave worked examples out.")
+        between = tail[: opening.start()] + head[head.rindex(opening.group()) :]
+        turns = (f"{asked.strip()}{tail}{reply.strip()}{between}" for asked, reply in examples)
+        return "".join(turns)
 
     def num_response(self, canvas: Sequence[int]) -> int:
         """Return the length of the response: up to and including its first end token."""

@@ -1,15 +1,17 @@
 """Model x task -> records: one JSON line per sample, with its grade, scores and cost.
 
 Collecting is apart from analysing: collect where the GPU is, analyse anywhere. Problems are worked
-in chunks and appended as they finish; the same command again continues after the last whole chunk,
-and ends with the same bytes. Another size of chunk makes other batches, which may change the last
-digit of a number. What was asked and what it cost stands in the manifest (`manifest.py`).
+in portions, by one process or by a cluster (`engine`), and appended in order as they finish; the
+same command again continues after the last whole portion, and ends with the same bytes. Another
+size of portion makes other batches, which may change the last digit of a number. What was asked and
+what it cost stands in the manifest (`manifest.py`).
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +20,8 @@ from remask.baselines.confidence import ModelConfidence
 from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
 from remask.denoisers.base import Denoiser
+from remask.engine.portions import Engine, Local, Portion, cut, cut_by_tokens
+from remask.engine.shards import Shards
 from remask.errors import TaskError
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.studies import manifest
@@ -37,6 +41,7 @@ class CollectSettings:
     task: str
     data: Path | None = None  # rows of a public benchmark; None: the hub
     wording: str = "llada"  # whose prompts ask a public benchmark
+    shots: int = 0  # worked examples of its train split that they show
     allow_execution: bool = False  # let grading run the model's code
     level: str = ""
     split: Split = "test"
@@ -47,7 +52,8 @@ class CollectSettings:
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
     metrics: str = "paper"
     seed: int = 0
-    chunk: int = 256
+    chunk: int = 256  # most problems of a portion
+    tokens: int | None = None  # most tokens of one, prompts and canvases padded; None: no limit
 
 
 def sampler_settings(denoiser: Denoiser, task: Task, level: str) -> SamplerSettings:
@@ -64,8 +70,13 @@ def collect(
     settings: CollectSettings,
     out: Path,
     progress: Callable[[int], None] = lambda done: None,
+    engine: Engine | None = None,
 ) -> Path:
-    """Append the records of `settings` to `out`, continuing where an earlier run stopped."""
+    """Append the records of `settings` to `out`, continuing where an earlier run stopped.
+
+    The engine that does the work, this process by default, changes no record.
+    """
+    engine = engine or Local(denoiser)
     task = prepare(settings)
     level = check_level(task, settings.level, settings.split)
     settings = replace(
@@ -74,21 +85,48 @@ def collect(
         sampler=settings.sampler or sampler_settings(denoiser, task, level),
     )
     dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
-    document = manifest.begin(denoiser, asdict(settings), dataset, out)
-    done = manifest.resume_at(document, records.recover(out, settings.samples))
-    progress(done)
-    if done >= settings.problems:
-        return out
-    if out.exists():
-        records.keep(out, done * settings.samples)
-    run = manifest.start(denoiser, document, done, out)
-    for start in range(done, settings.problems, settings.chunk):
-        stop = min(start + settings.chunk, settings.problems)
-        rows = list(collect_problems(denoiser, task, draw(task, settings, start, stop), settings))
-        records.append(out, rows)
-        run.note(stop, rows, finished=stop == settings.problems)
-        progress(stop)
+    with records.alone(out):
+        document = manifest.begin(denoiser, asdict(settings), dataset, out)
+        shards = Shards.of(out, manifest.kind_of(document))
+        known = partial(portions_of, denoiser, task, settings)
+        done = manifest.resume_at(document, records.recover(out, settings.samples), known)
+        progress(done)
+        if done < settings.problems:
+            records.keep(out, done * settings.samples)
+            run = manifest.start(denoiser, document, done, out, engine.name)
+            portions = known(run.entry)
+            load = partial(_load, task, settings)
+            found = engine.results(portions, load, partial(_work, task, settings), shards)
+            for portion, rows in zip(portions, found, strict=True):
+                records.append(out, rows)
+                run.note(portion.stop, rows, finished=portion.stop == settings.problems)
+                progress(portion.stop)
+        shards.clear()
     return out
+
+
+def portions_of(
+    denoiser: Denoiser, task: Task, settings: CollectSettings, run: Mapping[str, Any]
+) -> list[Portion]:
+    """Return the portions of a run, as its entry in the manifest says."""
+    start, stop, most, tokens = run["from"], run["problems"], run["chunk"], run.get("tokens")
+    if tokens is None:
+        return cut(start, stop, most)
+    sampler = settings.sampler or sampler_settings(denoiser, task, settings.level)
+    render = denoiser.tokenizer.render
+    rows = [render(p.prompt, p.examples) for p in draw(task, settings, start, stop)]
+    lengths = [len(row) + sampler.length for row in rows]
+    return cut_by_tokens(start, lengths, tokens, most)
+
+
+def _load(task: Task, settings: CollectSettings, portion: Portion) -> list[Problem]:
+    return draw(task, settings, portion.start, portion.stop)
+
+
+def _work(
+    task: Task, settings: CollectSettings, denoiser: Denoiser, problems: list[Problem]
+) -> list[dict[str, Any]]:
+    return list(collect_problems(denoiser, task, problems, settings))
 
 
 def prepare(settings: CollectSettings) -> Task:
@@ -101,6 +139,7 @@ def prepare(settings: CollectSettings) -> Task:
         path=settings.data,
         allow_execution=settings.allow_execution,
         wording=settings.wording,
+        shots=settings.shots,
     )
     level = check_level(task, settings.level, settings.split)
     if isinstance(task, Benchmark):
@@ -156,7 +195,7 @@ def draw_pools(
 ) -> list[list[Sample]]:
     """Return a pool of samples per problem."""
     sampler = settings.sampler or sampler_settings(denoiser, task, settings.level)
-    prompts = [denoiser.tokenizer.render(p.prompt) for p in problems]
+    prompts = [denoiser.tokenizer.render(p.prompt, p.examples) for p in problems]
     items = [p.id for p in problems]
     rounds = [
         sample(denoiser, prompts, sampler, items=items, number=n, seed=settings.seed)

@@ -89,7 +89,7 @@ class Evidence:
     ) -> Provenance:
         """Return where something fitted on these answers is from."""
         asked, runs = self.asked, self.told.get("runs") or [{}]
-        kept = ("level", "sampler", "consistency", "samples", "wording")
+        kept = ("level", "sampler", "consistency", "samples", "wording", "shots")
         model = self.told.get("model") or {}
         return Provenance(
             metric_set=metric_set,
@@ -153,7 +153,7 @@ def certify_records(
     evidence = read_evidence(path)
     chosen, metrics, fitted = _weighted(evidence, weights)
     if fitted is not None:
-        _refuse_second_look(evidence, fitted, path)
+        _refuse_second_look(evidence, fitted, path, "certify")
     _check_budget(evidence, chosen, metrics, budget)
     samples = [
         _scores(evidence.columns(chosen, metrics, number), fitted) for number in range(budget)
@@ -167,9 +167,14 @@ def certify_records(
 
 
 def calibrate(path: Path, weights: Path | None = None, method: Method = "isotonic") -> Calibrator:
-    """Return the calibrator of these answers' scores, with the weights of a file or uniform."""
+    """Return the calibrator of these answers' scores, with the weights of a file or uniform.
+
+    Answers that the weights were fitted on are refused: there they look better than they are.
+    """
     evidence = read_evidence(path)
     chosen, metrics, fitted = _weighted(evidence, weights)
+    if fitted is not None:
+        _refuse_second_look(evidence, fitted, path, "calibrate")
     scores = _scores(evidence.columns(chosen, metrics), fitted)
     return fit_calibrator(
         scores, evidence.right, evidence.provenance(chosen, metrics, fitted), method
@@ -195,7 +200,7 @@ def _scores(columns: Columns, weights: Weights | None) -> list[float | None]:
     return combine(columns, even if weights is None else weights.values)
 
 
-def _refuse_second_look(evidence: Evidence, weights: Weights, path: Path) -> None:
+def _refuse_second_look(evidence: Evidence, weights: Weights, path: Path, act: str) -> None:
     """Raise where the weights may have been fitted on these questions.
 
     A seed draws other problems of a generated task; the rows of a benchmark stay the same.
@@ -208,7 +213,7 @@ def _refuse_second_look(evidence: Evidence, weights: Weights, path: Path) -> Non
         other = "split" if fixed else "seed or split"
         raise InputError(
             f"{path} holds the questions that the weights were fitted on ({about.task}, level "
-            f"{level}, split {about.split}, seed {about.seed}); certify on another {other}."
+            f"{level}, split {about.split}, seed {about.seed}); {act} on another {other}."
         )
 
 

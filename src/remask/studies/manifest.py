@@ -4,8 +4,8 @@
     dataset    origin, sha256 and wording of a public benchmark's rows; null for a generated task
     model      name, revision where the hub gave one, dtype
     runs       one entry per call that had something to do: versions, device, the problems it worked
-               `from` and `to`, of how many, in chunks of what size, seconds, forwards, and when it
-               finished; a killed run has no such time
+               `from` and `to`, of how many, in portions of what size, by which engine, seconds,
+               forwards, and when it finished; a killed run has no such time
 
 The file is replaced whole, so a kill leaves the one before. Entries are added and never removed. A
 run that would add answers of another kind to the records is refused.
@@ -15,7 +15,7 @@ import json
 import platform
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -24,12 +24,14 @@ from typing import Any
 from remask import records
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
+from remask.engine.cluster import Elsewhere
+from remask.engine.portions import Portion, cut
 from remask.errors import RecordError
 
 # May differ between runs: they change what is there, or how it is reached, and no record.
-FREE = ("problems", "chunk", "data", "allow_execution")
+FREE = ("problems", "chunk", "tokens", "data", "allow_execution")
 # What a manifest written before these settings existed stands for.
-UNSAID = {"wording": "llada"}
+UNSAID = {"wording": "llada", "shots": 0}
 Document = dict[str, Any]
 
 
@@ -82,7 +84,9 @@ def begin(
     told = json.loads(json.dumps({"model": denoiser.name, **asked}, default=str))
     model = {
         "name": denoiser.name,
-        "revision": revision_of(denoiser.name),
+        "revision": revision_of(
+            denoiser.folder if isinstance(denoiser, Elsewhere) else denoiser.name
+        ),
         "dtype": dtype_of(denoiser),
     }
     if out.exists() and out.stat().st_size:
@@ -92,27 +96,45 @@ def begin(
     return {"asked": told, "dataset": dataset, "model": model, "runs": []}
 
 
-def resume_at(document: Document, done: int) -> int:
-    """Return the problem to go on from where `done` are whole: the first of an unfinished chunk.
+def kind_of(document: Document) -> Document:
+    """Return what records must have in common to stand in one file."""
+    asked = {name: value for name, value in document["asked"].items() if name not in FREE}
+    rows, model = document.get("dataset") or {}, document.get("model") or {}
+    return {**asked, "sha256": rows.get("sha256")} | {
+        k: model.get(k) for k in ("revision", "dtype")
+    }
 
-    A kill in the middle of a write leaves part of a chunk. The chunk is worked again, because its
+
+def _in_chunks(run: Document) -> list[Portion]:
+    return cut(run["from"], run["problems"], run["chunk"])
+
+
+def resume_at(
+    document: Document, done: int, portions_of: Callable[[Document], list[Portion]] = _in_chunks
+) -> int:
+    """Return the problem to go on from where `done` are whole: the first of an unfinished portion.
+
+    A kill in the middle of a write leaves part of a portion. It is worked again, because its
     problems share batches, and other batches may change the last digit of a number.
     """
     for run in reversed(document["runs"]):
         if run["from"] <= done < run["problems"]:
-            whole: int = (done - run["from"]) // run["chunk"] * run["chunk"]
-            return int(run["from"]) + whole
+            return max(part.start for part in portions_of(run) if part.start <= done)
     return done
 
 
-def start(denoiser: Denoiser, document: Document, done: int, out: Path) -> Run:
+def start(
+    denoiser: Denoiser, document: Document, done: int, out: Path, engine: str = "local"
+) -> Run:
     """Return a run that begins at problem `done`, once the manifest says so."""
     entry = {
         "started": _now(),
         "versions": versions(),
         "device": str(denoiser.device),
+        "engine": engine,
         "problems": document["asked"]["problems"],
         "chunk": document["asked"]["chunk"],
+        "tokens": document["asked"].get("tokens"),
         "from": done,
         "to": done,
         "seconds": 0.0,
@@ -130,10 +152,18 @@ def write(path: Path, document: Document) -> None:
     records.replace_file(path, (json.dumps(document, indent=2) + "\n").encode())
 
 
-def versions() -> dict[str, str]:
+def versions() -> dict[str, str | None]:
     """Return the versions that decide about the numbers."""
-    packages = {name: metadata.version(name) for name in ("remask", "torch", "tokenizers")}
+    packages = {name: _version(name) for name in ("remask", "torch", "tokenizers")}
     return {"python": platform.python_version(), **packages}
+
+
+def _version(package: str) -> str | None:
+    """Return the installed version; None for a checkout that runs without being installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def dtype_of(denoiser: Denoiser) -> str | None:
@@ -176,6 +206,11 @@ def _check(
         raise RecordError(
             f"{out} was collected from other rows (sha256 {str(known.get('sha256'))[:12]}, and "
             f"{dataset['sha256'][:12]} now); give the earlier data, or choose another file."
+        )
+    if dataset and known.get("examples") != dataset.get("examples"):
+        raise RecordError(
+            f"{out} was collected with other worked examples; give the earlier data, or choose "
+            "another file."
         )
     for name in ("revision", "dtype"):
         before = (found.get("model") or {}).get(name)

@@ -25,6 +25,7 @@ def task(
     path: Path | None = None,
     allow_execution: bool = False,
     wording: str = "llada",
+    shots: int = 0,
 ) -> Task:
     """Return the task of this name, or raise with the names there are.
 
@@ -32,10 +33,14 @@ def task(
     """
     if name in TASKS and path is not None:
         raise TaskError(f"task {name!r} is generated and reads no file; leave {path} out.")
+    if name in TASKS and shots:
+        raise TaskError(f"task {name!r} is asked without worked examples; leave shots out.")
     if name in TASKS:
         return TASKS[name]
     if name in public.NAMES:
-        return public.task(name, path=path, allow_execution=allow_execution, wording=wording)
+        return public.task(
+            name, path=path, allow_execution=allow_execution, wording=wording, shots=shots
+        )
     known = ", ".join((*TASKS, *public.NAMES))
     raise TaskError(f"task {name!r} is unknown; choose one of {known}.")
 

@@ -37,6 +37,7 @@ class Problem:
     gold: str  # canonical answer, as `Task.extract` would return it from a right solution
     solution: str  # one right solution, in one of many wordings
     facts: Mapping[str, Any] = field(default_factory=dict)  # what grade and process_ok look at
+    examples: tuple[tuple[str, str], ...] = ()  # worked ones, asked and answered in earlier turns
 
 
 # The tiers of `remask.answers`, in words.

@@ -22,10 +22,11 @@ from remask import records
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
+from remask.engine.shards import Shards
 from remask.errors import InputError, RecordError, TaskError
 from remask.sampling.sampler import SamplerSettings
 from remask.studies import manifest
-from remask.studies.collect import CollectSettings, collect, prepare
+from remask.studies.collect import CollectSettings, collect, portions_of, prepare
 from remask.studies.diagnosis import process
 from remask.testing import ScriptedDenoiser, write_checkpoint
 
@@ -138,6 +139,41 @@ def test_a_file_cut_anywhere_is_continued_to_the_same_bytes(
         out.write_bytes(whole[:cut])
         collect(model, settings, out)
         assert out.read_bytes() == whole, cut
+
+
+def test_portions_by_tokens_are_continued_at_their_own_borders(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    """Prompts differ in length, so portions have different numbers of problems."""
+    settings = replace(
+        settings, task="wordmath", data=None, problems=14, chunk=9, tokens=1400, samples=1
+    )
+    out = collect(model, settings, tmp_path / "out.jsonl")
+    whole = out.read_bytes()
+    found = read_manifest(out)
+    level, told = found["asked"]["level"], found["runs"][0]
+    portions = portions_of(model, prepare(settings), replace(settings, level=level), told)
+    assert len({part.stop - part.start for part in portions}) > 1
+    for cut in random.Random(1).sample(range(1, len(whole)), 4):
+        out.write_bytes(whole[:cut])
+        collect(model, settings, out)
+        assert out.read_bytes() == whole, cut
+        assert read_manifest(out)["runs"][-1]["from"] in [part.start for part in portions]
+
+
+def test_what_a_cluster_left_in_shards_is_joined_and_never_beside_another_seed(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    whole = collect(model, settings, tmp_path / "whole.jsonl")
+    rows, out = list(records.read(whole)), tmp_path / "out.jsonl"
+    shards = Shards.of(out, manifest.kind_of(read_manifest(whole)))
+    marked = [{**row, "text": "from a shard"} for row in rows[4:8]]
+    shards.write((2, 4), marked)  # problems 2 and 3, two samples each
+    with pytest.raises(RecordError, match="shards was begun with another seed;"):
+        collect(model, replace(settings, seed=1), out)
+    collect(model, settings, out)
+    assert list(records.read(out)) == [*rows[:4], *marked, *rows[8:]]
+    assert not shards.folder.exists()
 
 
 def test_neither_the_chunk_nor_a_later_wish_for_more_changes_a_record(
@@ -317,3 +353,16 @@ def test_a_wrong_row_is_found_before_the_first_is_asked(
     with pytest.raises(InputError, match=r"rows.jsonl line 6: the field 'answer' does not end"):
         collect(model, settings, tmp_path / "new" / "out.jsonl")
     assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
+
+
+def test_a_checkout_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = metadata.version
+
+    def version(name: str) -> str:
+        if name == "remask":
+            raise metadata.PackageNotFoundError(name)
+        return installed(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert manifest.versions()["remask"] is None
+    assert manifest.versions()["tokenizers"] == installed("tokenizers")

@@ -38,6 +38,7 @@ def task(
     path: Path | None = None,
     allow_execution: bool = False,
     wording: str = "llada",
+    shots: int = 0,
 ) -> Benchmark:
     """Return a benchmark.
 
@@ -46,6 +47,7 @@ def task(
         path: a file, or a folder with a file per split; None: the hub.
         allow_execution: let grading run the model's code (HumanEval, MBPP).
         wording: whose official prompt to ask with, "llada" or "dream".
+        shots: worked examples to show, of the split "train".
     """
     if name not in HUBS:
         raise TaskError(f"benchmark {name!r} is unknown; choose one of {', '.join(NAMES)}.")
@@ -53,7 +55,8 @@ def task(
         known = ", ".join(WORDINGS[name])
         raise TaskError(f"wording {wording!r} of {name} is unknown; choose one of {known}.")
     source = Source(hub=HUBS[name], path=path, mixed=name == "mbpp")
-    return Benchmark(name, _format(name, allow_execution), source, WORDINGS[name][wording])
+    form = _format(name, allow_execution)
+    return Benchmark(name, form, source, WORDINGS[name][wording], shots)
 
 
 def _format(name: str, allow_execution: bool) -> Format:

@@ -4,16 +4,20 @@
 `Format`. The rows come as they stand in the file: problem number `index` is row number `index` of
 its split, or of the rows of one level. Nothing is known of the steps of an answer here, so
 `process_ok` says no more than `grade`.
+
+Worked examples (`shots`) are rows of the split `train`: the official ones first where all of them
+are there, then the others in the order of the file, and never the problem itself.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from remask.errors import TaskError
 from remask.tasks.base import Grade, Problem, Split, check_level
 from remask.tasks.public.source import Row, Source
-from remask.tasks.public.wording import Wording
+from remask.tasks.public.wording import Wording, mark
 
 ALL = "all"
 
@@ -27,6 +31,7 @@ class Entry:
     solution: str
     level: str = ALL
     facts: Mapping[str, Any] = field(default_factory=dict)
+    worked: Mapping[str, str] = field(default_factory=dict)  # for the reply of a worked example
 
 
 class Format(Protocol):
@@ -59,8 +64,17 @@ class Format(Protocol):
 class Benchmark:
     """A public benchmark."""
 
-    def __init__(self, name: str, form: Format, source: Source, wording: Wording) -> None:
+    def __init__(
+        self, name: str, form: Format, source: Source, wording: Wording, shots: int = 0
+    ) -> None:
+        if shots < 0:
+            raise TaskError(f"shots is {shots}; ask for 0 worked examples or more.")
+        if shots and "train" not in source.hub.splits:
+            raise TaskError(
+                f"{name} has no split 'train' to take worked examples from; leave shots out."
+            )
         self.name = name
+        self.shots = shots
         self.form = form
         self.source = source
         self.wording = wording
@@ -91,14 +105,17 @@ class Benchmark:
             )
         number = numbers[index]
         entry = self.form.read(self.source.rows(split).rows[number], seed)
+        examples = self._examples(number if split == "train" else None)
+        apart = self.wording.turns
         return Problem(
             id=f"{self.name}/{entry.level}/{split}/{seed}/{number}",
             task=self.name,
             level=entry.level,
-            prompt=self.wording.fill(entry.asked),
+            prompt=self.wording.fill(entry.asked, () if apart else examples),
             gold=entry.gold,
             solution=entry.solution,
             facts=entry.facts,
+            examples=examples if apart else (),
         )
 
     def extract(self, text: str) -> str | None:
@@ -128,7 +145,39 @@ class Benchmark:
     def provenance(self, split: Split = "test") -> dict[str, str]:
         """Return where the problems are from, for a manifest."""
         rows = self.source.rows(split)
-        return {"origin": rows.origin, "sha256": rows.sha256, "wording": self.wording.source}
+        told = {"origin": rows.origin, "sha256": rows.sha256, "wording": self.wording.source}
+        if not self.shots:
+            return told
+        train, official = self.source.rows("train"), self._shown[0]
+        which = "the official rows" if official >= self.shots else "in the order of the file"
+        examples = f"{self.shots} rows of the split train, {which}, sha256 {train.sha256}"
+        return {**told, "examples": examples}
+
+    @cached_property
+    def _shown(self) -> tuple[int, list[int]]:
+        """Return how many official examples there are, and all rows to take examples from."""
+        numbers, rows = self._rows("train", ALL), self.source.rows("train").rows
+        if not self.wording.shown:
+            return 0, numbers
+        marks = {mark(self.form.read(rows[number], 0).asked): number for number in numbers}
+        if not marks.keys() >= set(self.wording.shown):
+            return 0, numbers
+        first = [marks[name] for name in self.wording.shown]
+        return len(first), [*first, *(number for number in numbers if number not in first)]
+
+    def _examples(self, own: int | None) -> tuple[tuple[str, str], ...]:
+        """Return the worked examples for a problem; `own` is its row where it is of that split."""
+        if not self.shots:
+            return ()
+        chosen = [number for number in self._shown[1] if number != own][: self.shots]
+        if len(chosen) < self.shots:
+            raise TaskError(
+                f"the split 'train' of {self.name} has rows for {len(chosen)} worked examples, and "
+                f"{self.shots} are asked for; ask for fewer."
+            )
+        rows = self.source.rows("train").rows
+        entries = [self.form.read(rows[number], 0) for number in chosen]
+        return tuple(self.wording.example(entry.asked, entry.worked) for entry in entries)
 
     def _rows(self, split: Split, level: str) -> list[int]:
         """Return the numbers of the rows of a split and level."""

@@ -65,6 +65,7 @@ def entry(question: str, options: Sequence[str], right: int, **facts: Any) -> En
         gold=gold,
         solution=f"The answer is ({gold}) {options[right]}",
         facts={"letters": LETTERS[: len(options)], "options": list(options), **facts},
+        worked={"letter": gold},
     )
 
 

@@ -58,6 +58,7 @@ class Competition:
             solution=solution,
             level=level.group() if level else ALL,
             facts={"answer": str(answer), "subject": str(subject)},
+            worked={"solution": solution, "answer": str(answer)},
         )
 
     def split_of(self, row: Row) -> Split | None:

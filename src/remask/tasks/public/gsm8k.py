@@ -38,7 +38,10 @@ class Gsm8k:
         if gold is None or "####" not in answer:
             raise row.wrong("answer", "does not end with #### and a number")
         asked = {"question": row.text("question")}
-        return Entry(asked=asked, gold=gold, solution=_MARKS.sub("", answer))
+        solution = _MARKS.sub("", answer)
+        steps, _, final = (part.strip() for part in solution.rpartition("####"))
+        worked = {"steps": steps, "final": final}
+        return Entry(asked=asked, gold=gold, solution=solution, worked=worked)
 
     def split_of(self, row: Row) -> Split | None:
         """Return None: the file says which split it is."""

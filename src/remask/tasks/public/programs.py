@@ -230,6 +230,7 @@ class Mbpp(_Tested):
                 "setup": str(setup).replace("\r\n", "\n"),
                 "record": str(row.fields.get("task_id", "")),
             },
+            worked={"code": row.text("code").rstrip()},  # line ends as they are: so it is shown
         )
 
     def split_of(self, row: Row) -> Split | None:

@@ -1,0 +1,230 @@
+"""A Ray cluster with two workers on this machine: killed on the way, it makes the same files.
+
+Workers, and the process that asks, are ended by kill -9. One cluster serves the whole file.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from remask import cli, jobs
+from remask.consistency.cycle import ConsistencySettings
+from remask.denoisers.base import Denoiser
+from remask.denoisers.load import load
+from remask.engine.cluster import Cluster, Elsewhere, Held
+from remask.engine.portions import Row, cut
+from remask.engine.shards import Shards
+from remask.errors import CheckpointError, EngineError, InputError
+from remask.sampling.sampler import SamplerSettings
+from remask.studies import manifest
+from remask.studies.collect import CollectSettings, collect
+from remask.testing import write_checkpoint
+
+TRIPS = ConsistencySettings(trips=2, rebuild_steps=8)
+COLLECT = CollectSettings(
+    task="wordmath", problems=28, metrics="core", consistency=TRIPS, tokens=2048, chunk=4,
+    sampler=SamplerSettings(length=64, steps=64, block=64, temperature=1.0),
+)  # fmt: skip
+FLAGS = (
+    "--task", "wordmath", "--problems", "60", "--length", "64", "--steps", "32", "--trips", "2",
+    "--rebuild-steps", "8", "--metrics", "core", "--temperature", "1", "--device", "cpu",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.set_num_threads(1)
+    return write_checkpoint(
+        tmp_path_factory.mktemp("checkpoint") / "model", layers=2, width=32, heads=2, inner=32,
+        length=16, max_length=1024, dtype=torch.float32,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Denoiser:
+    return load(folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        with Cluster(Held(model=str(folder), device="cpu"), workers=2) as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def elsewhere(cluster: Cluster) -> Elsewhere:
+    return cluster.load()
+
+
+def children(of: int) -> dict[int, str]:
+    """Return the processes below one, by id, with their titles."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended meanwhile
+            continue
+    below = {of}
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return {pid: title(pid) for pid in below - {of}}
+
+
+def title(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+class Killer:
+    """Ends the first worker that is found in the middle of a portion when progress is told."""
+
+    def __init__(self) -> None:
+        self.killed: list[int] = []
+
+    def __call__(self, done: int, forwards: int = 0) -> None:
+        titles = children(os.getpid())
+        busy = [pid for pid, text in titles.items() if text.startswith("ray::Worker.run")]
+        if busy and not self.killed:
+            os.kill(busy[0], signal.SIGKILL)
+            self.killed.append(busy[0])
+
+
+def test_a_collection_whose_workers_are_killed_has_the_bytes_of_one_process(
+    cluster: Cluster, elsewhere: Elsewhere, model: Denoiser, tmp_path: Path
+) -> None:
+    whole = collect(model, COLLECT, tmp_path / "whole.jsonl")
+    killer = Killer()
+    out = collect(elsewhere, COLLECT, tmp_path / "out.jsonl", killer, cluster)
+    assert killer.killed
+    assert cluster.deaths >= 1
+    assert out.read_bytes() == whole.read_bytes()
+    told, expected = manifest.read(out), manifest.read(whole)
+    assert (told["asked"], told["model"]) == (expected["asked"], expected["model"])
+    (run,), (alone,) = told["runs"], expected["runs"]
+    assert run["engine"] == "ray, 2 workers"
+    assert (run["device"], run["forwards"], run["to"]) == ("cpu", alone["forwards"], 28)
+    assert not list(tmp_path.glob("*.shards"))
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_file_scored_by_workers_that_are_killed_has_the_bytes_of_one_process(
+    cluster: Cluster, elsewhere: Elsewhere, model: Denoiser, tmp_path: Path, suffix: str
+) -> None:
+    rows = [{"prompt": f"What is {k} + 1?", "answer": f"It is {k + 1}."} for k in range(30)]
+    rows[7] = {"prompt": "What?", "answer": ""}
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = jobs.ScoreSettings(
+        model="some", metrics="core", consistency=ConsistencySettings(trips=2, rebuild_steps=32)
+    )
+    whole, out = tmp_path / f"whole.{suffix}", tmp_path / f"out.{suffix}"
+    alone = jobs.score_file(model, jobs.prepare(source, whole, settings), batch=4)
+    killer = Killer()
+    job = jobs.prepare(source, out, settings)
+    done = jobs.score_file(elsewhere, job, batch=4, progress=killer, engine=cluster)
+    assert killer.killed
+    assert done == alone
+    assert done.failed == 1
+    assert out.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [source.name, whole.name, out.name]
+    )
+
+
+def test_a_portion_that_ends_three_workers_is_named_and_nothing_else_is_lost(
+    cluster: Cluster, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    shards = Shards.of(tmp_path / "out.jsonl", {})
+
+    def work(denoiser: Denoiser, start: int) -> list[Row]:
+        if start == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [{"start": start}]
+
+    def results() -> list[list[Row]]:
+        return list(cluster.results(cut(0, 6, 2), lambda p: p.start, work, shards))
+
+    with pytest.raises(EngineError, match="rows 2 to 3 ended 3 workers one after another"):
+        results()
+    assert [shards.has(portion) for portion in cut(0, 6, 2)] == [True, False, True]
+
+
+def test_an_error_of_the_work_is_raised_here_as_it_is(
+    cluster: Cluster, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    def work(denoiser: Denoiser, start: int) -> list[Row]:
+        raise InputError("the prompt is empty; give the question as text.")
+
+    shards = Shards.of(tmp_path / "out.jsonl", {})
+    with pytest.raises(InputError, match=r"^the prompt is empty; give the question as text\.$"):
+        list(cluster.results(cut(0, 2, 2), lambda p: p.start, work, shards))
+
+
+def test_a_model_that_cannot_be_loaded_is_told_as_it_would_be_here(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "held", Held(model="nowhere", device="cpu"))
+    monkeypatch.setattr(cluster, "_needs", {"num_cpus": 0})
+    monkeypatch.setattr(cluster, "workers", 1)
+    monkeypatch.setattr(cluster, "_actors", [])
+    with pytest.raises(CheckpointError, match="model 'nowhere' is neither 'tiny', nor a folder"):
+        cluster.load()
+
+
+def wait_for(found: Callable[[], Any], process: "subprocess.Popen[bytes]") -> None:
+    until = time.monotonic() + 60
+    while not found():
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def end(below: dict[int, str]) -> None:
+    """See that workers end with the process that started them; end Ray's agents, which linger."""
+    until = time.monotonic() + 30
+    workers = {pid: text for pid, text in below.items() if text.startswith("ray::Worker")}
+    assert len(workers) == 2
+    while any(title(pid) == text for pid, text in workers.items()):
+        assert time.monotonic() < until, "a worker outlived the process that started it"
+        time.sleep(0.1)
+    for pid, text in below.items():
+        if text and title(pid) == text:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_command_killed_with_its_cluster_is_continued_from_its_shards_by_one_process(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prefix that was joined and the shards behind it are both kept; the rest is worked."""
+    out, whole = tmp_path / "out.jsonl", tmp_path / "whole.jsonl"
+    words = ["collect", "--model", str(folder), *FLAGS, "--out"]
+    command = [sys.executable, "-m", "remask.cli", *words, str(out), "--engine", "ray"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as asking:
+        wait_for(lambda: out.exists() and out.stat().st_size, asking)
+        below = children(asking.pid)
+        asking.kill()
+    kept = {path.name for path in tmp_path.glob("out.jsonl.shards/*.parquet")}
+    assert kept
+    end(below)
+    for path in (out, whole):
+        monkeypatch.setattr(sys, "argv", ["remask", *words, str(path)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        assert left.value.code == 0
+    assert out.read_bytes() == whole.read_bytes()
+    assert not (tmp_path / "out.jsonl.shards").exists()
+    assert [run["engine"] for run in manifest.read(out)["runs"]] == ["ray, 2 workers", "local"]

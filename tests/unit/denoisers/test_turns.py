@@ -1,0 +1,90 @@
+"""Earlier turns in front of a prompt, in the chat templates of all families."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remask.denoisers import a2d, dream
+from remask.denoisers.tokenizer import LLADA_TEMPLATE, ROLE_TEMPLATE
+from remask.errors import InputError
+from remask.testing import tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+EXAMPLES = (("One?", "1"), (" Two?\n", " 2 \n"))
+PLAIN = st.text(min_size=1).filter(lambda text: "<|" not in text and text.strip() != "")
+
+
+def rendered(template: str) -> str:
+    tokenizer = replace(TOKENIZER, template=template)
+    return tokenizer.backend.decode(tokenizer.render("Three?", EXAMPLES), skip_special_tokens=False)
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        (
+            LLADA_TEMPLATE,
+            "<|startoftext|>"
+            "<|start_header_id|>user<|end_header_id|>\n\nOne?<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\n1<|eot_id|>"
+            "<|start_header_id|>user<|end_header_id|>\n\nTwo?<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\n2<|eot_id|>"
+            "<|start_header_id|>user<|end_header_id|>\n\nThree?<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        ),
+        (
+            dream.TEMPLATE,
+            "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+            "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n1<|im_end|>\n"
+            "<|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n2<|im_end|>\n"
+            "<|im_start|>user\nThree?<|im_end|>\n<|im_start|>assistant\n",
+        ),
+        (
+            ROLE_TEMPLATE,
+            "<role>SYSTEM</role>detailed thinking off<|role_end|>"
+            "<role>HUMAN</role>One?<|role_end|><role>ASSISTANT</role>1<|role_end|>"
+            "<role>HUMAN</role>Two?<|role_end|><role>ASSISTANT</role>2<|role_end|>"
+            "<role>HUMAN</role>Three?<|role_end|><role>ASSISTANT</role>",
+        ),
+    ],
+)
+def test_the_head_stands_once_and_every_turn_is_closed(template: str, expected: str) -> None:
+    assert rendered(template) == expected
+
+
+def test_a_template_that_begins_the_reply_begins_every_reply() -> None:
+    """A2D's empty thought."""
+    thought = "<|im_start|>assistant\n<think>\n\n</think>\n\n"
+    assert rendered(a2d.TEMPLATE).count(thought) == 3
+
+
+@given(asked=PLAIN, reply=PLAIN, prompt=PLAIN)
+def test_what_is_said_in_a_turn_is_text(asked: str, reply: str, prompt: str) -> None:
+    """Braces too: the ids are those of the four pieces of the template and of the three texts."""
+    told = TOKENIZER.render(prompt, [(asked + "{prompt}", reply)])
+    alone = TOKENIZER.render(prompt)
+    user = TOKENIZER.render(asked + "{prompt}")
+    assert told[: len(user)] == user
+    assert told[-len(alone) + 1 :] == alone[1:]  # without its <|startoftext|>
+    between = told[len(user) : len(told) - len(alone) + 1]
+    assert between == [*TOKENIZER.encode(reply.strip()), 5]  # <|eot_id|>
+
+
+@pytest.mark.parametrize("template", ["{prompt}", "Q: {prompt}\nA: "])
+def test_a_template_without_turns_refuses_examples(template: str) -> None:
+    with pytest.raises(InputError, match="this model's template has no turns"):
+        rendered(template)
+    assert replace(TOKENIZER, template=template).render("Three?")
+
+
+@pytest.mark.parametrize("examples", [[("", "1")], [("One?", " ")]])
+def test_an_empty_turn_is_refused(examples: list[tuple[str, str]]) -> None:
+    with pytest.raises(InputError, match="the prompt is empty"):
+        TOKENIZER.render("Three?", examples)
+
+
+def test_a_special_token_in_a_reply_is_refused() -> None:
+    with pytest.raises(InputError, match="contains the special token"):
+        TOKENIZER.render("Three?", [("One?", "1<|eot_id|>")])
