@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup demo test test-browser check bench wheel
+.PHONY: help setup demo test test-browser check bench results wheel
 
 help:
 	@echo "make demo    watch the embedded model catch its own errors (minutes, two CPU cores)"
@@ -11,6 +11,7 @@ help:
 	@echo "make test-browser   look at the report in a real browser (needs chromium)"
 	@echo "make check   lint, format, types, version against changelog"
 	@echo "make bench   measure the cost of one verified answer"
+	@echo "make results   make docs/results.md from the records in RECORDS"
 	@echo "make wheel   build the wheel, install it elsewhere, import it"
 
 setup: $(STAMP)
@@ -18,7 +19,7 @@ setup: $(STAMP)
 # The stamp depends on what decides the packages: a second call installs nothing.
 $(STAMP): pyproject.toml constraints.txt Makefile
 	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[semantic,math,dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[semantic,math,ray,dev]'
 	touch $(STAMP)
 
 demo: setup
@@ -39,6 +40,10 @@ check: setup
 
 bench: setup
 	$(BIN)/python benchmarks/verify.py
+
+RECORDS ?= records
+results: setup
+	$(BIN)/python benchmarks/results.py $(RECORDS) $(if $(COMMIT),--commit $(COMMIT)) $(if $(HARDWARE),--hardware "$(HARDWARE)")
 
 # dist/ is emptied first, so that the wheel under test is the one just built.
 wheel: setup

@@ -1,16 +1,15 @@
-"""The full-size study of the embedded model: collect where the GPU is, make figures anywhere.
+"""The full-size study of the embedded model: its records, collected where the GPU is.
 
-    python benchmarks/core.py collect MODEL OUT                 all tasks, in parallel, on one GPU
-    python benchmarks/core.py collect MODEL OUT --only choice   one task, in this process
+    python benchmarks/core.py collect MODEL OUT                 all parts, in parallel, on one GPU
+    python benchmarks/core.py collect MODEL OUT --only choice   one part, in this process
     python benchmarks/core.py preset OUT                        temperature, threshold of each task
-    python benchmarks/core.py figures OUT --commit SHA --hardware "one H200"
 
-`collect` writes one file of records per job and continues where it was stopped. It needs no more
-packages than torch, numpy, tokenizers, safetensors, rapidfuzz and sentence-transformers; an
-uninstalled checkout runs with PYTHONPATH=src. `preset` writes what validation chose into the
-embedded generation_config.json. `figures` merges what the records say into docs/figures.json and
-into the copy the demo shows, and prints the tables. What one verified answer
-costs in seconds is measured by verify.py.
+`collect` writes one file of records per job and continues where it was stopped; further seeds of
+the curves lie in folders of their own, OUT/seed-1 and so on. It needs no more packages than torch,
+numpy, tokenizers, safetensors, rapidfuzz and sentence-transformers; an uninstalled checkout runs
+with PYTHONPATH=src. `preset` writes what validation chose into the embedded generation_config.json.
+What the records say is results.py's to tell; what one verified answer costs in seconds is measured
+by verify.py.
 """
 
 import argparse
@@ -18,32 +17,30 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from remask.consistency.cycle import ConsistencySettings
 from remask.decide.threshold import best_f1
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import EMBEDDED, load
 from remask.denoisers.save import write_text
-from remask.errors import RemaskError
+from remask.errors import RecordError, RemaskError
 from remask.sampling.sampler import SamplerSettings
 from remask.studies.collect import CollectSettings, collect, sampler_settings
 from remask.studies.diagnosis import better_consistency
-from remask.studies.figures import CURVES, TRIPS, figures, read
+from remask.studies.figures import CURVES, TRIPS, read
+from remask.studies.injection import InjectionSettings, collect_injected, reference_pairs
 from remask.studies.pool import pools
-from remask.studies.report import markdown
 from remask.tasks import TASKS
 from remask.tasks.base import Split
 
-ROOT = Path(__file__).resolve().parent.parent
-FIGURES = ROOT / "docs" / "figures.json"
 TEMPERATURES = (0.4, 0.7, 1.0, 1.3, 1.6)  # tried on validation; self-consistency chooses
 POOL = 10
 HURRIED = (12, 24)  # steps for 6 blocks of 16 tokens
-DEMO = ("accuracy/wordmath", "diagnosis/wordmath-hard/", "correction/wordmath-hard/")
+SEEDS = (0, 1, 2)  # of the curves; everything else has the first
+PATIENCE = 600  # seconds that a part waits for the temperature another one chooses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +57,7 @@ class Job:
     temperature: float | None = None  # None: the one chosen on validation
     steps: int | None = None  # None: as many as canvas tokens
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
+    seed: int = 0
     chunk: int = 1000
 
 
@@ -75,51 +73,61 @@ def validation_jobs(task: str, scale: float) -> list[Job]:
 
 
 def task_jobs(task: str, scale: float) -> list[Job]:
-    """Return the jobs of a task: pools and greedy answers; for word problems the curves as well."""
+    """Return the jobs of a task but for the pool of its hard level: threshold, greedy, a pool."""
     greedy = Job(
         name=f"greedy-{task}-easy", task=task, level="easy", problems=count(500, scale),
         scored=0, temperature=0.0,
     )  # fmt: skip
-    threshold = Job(
-        name=f"threshold-{task}", task=task, split="validation", problems=count(300, scale)
-    )
-    jobs = [threshold, greedy]
-    for level in ("medium", "hard"):
-        num = count(1000 if (task, level) == ("wordmath", "hard") else 250, scale)
-        pool = Job(
-            name=f"pool-{task}-{level}", task=task, level=level, problems=num, samples=POOL,
-            scored=POOL, chunk=250,
-        )  # fmt: skip
-        jobs += [
-            pool,
-            replace(
-                greedy,
-                name=f"greedy-{task}-{level}",
-                level=level,
-                problems=max(num, greedy.problems),
-            ),
-        ]
-    return jobs + (curve_jobs(scale) if task == "wordmath" else [])
+    levels = {"easy": 500, "medium": 500, "hard": 1000 if task == "wordmath" else 500}
+    return [
+        Job(name=f"threshold-{task}", task=task, split="validation", problems=count(300, scale)),
+        *(
+            replace(greedy, name=f"greedy-{task}-{level}", level=level, problems=count(num, scale))
+            for level, num in levels.items()
+        ),
+        pool_job(task, "medium", 250 if task == "wordmath" else 500, scale),
+    ]
 
 
-def curve_jobs(scale: float) -> list[Job]:
-    """Return the jobs on word problems alone: other settings, hurried answers, other batches."""
-    hard = Job(name="", task="wordmath", problems=count(600, scale))
+def pool_job(task: str, level: str, problems: int, scale: float) -> Job:
+    """Return the job of ten samples per problem, every one of them scored."""
+    return Job(
+        name=f"pool-{task}-{level}", task=task, level=level, problems=count(problems, scale),
+        samples=POOL, scored=POOL, chunk=250,
+    )  # fmt: skip
+
+
+def hard_jobs(task: str, scale: float) -> list[Job]:
+    """Return the pool of the hard level, which takes longer than the rest of the task."""
+    return [pool_job(task, "hard", 1000 if task == "wordmath" else 500, scale)]
+
+
+def curve_jobs(seed: int, scale: float) -> list[Job]:
+    """Return the jobs on hard word problems under other settings, of one seed.
+
+    Seeds after the first have no pool, so the answers under the default settings are among them.
+    """
+    hard = Job(name="", task="wordmath", problems=count(200, scale), seed=seed)
     changed = {name: setting_of(path) for name, path in CURVES.items()}
     changed[f"trips-{max(TRIPS)}"] = ConsistencySettings(trips=max(TRIPS))
-    jobs = [replace(hard, name=name, consistency=c) for name, c in changed.items()]
-    num = count(2000, scale)
-    jobs += [
-        replace(hard, name=f"hurried-{steps}", level="medium", problems=num, steps=steps)
-        for steps in HURRIED
+    if seed != SEEDS[0]:
+        changed["pool-wordmath-hard"] = ConsistencySettings()
+    return [replace(hard, name=name, consistency=c) for name, c in changed.items()]
+
+
+def hurried_jobs(scale: float) -> list[Job]:
+    """Return word problems answered in a hurry, and hard ones in other batches."""
+    hurried = Job(name="", task="wordmath", level="medium", problems=count(600, scale))
+    return [
+        *(replace(hurried, name=f"hurried-{steps}", steps=steps) for steps in HURRIED),
+        Job(name="rebatched", task="wordmath", problems=count(200, scale), chunk=7),
     ]
-    return [*jobs, replace(hard, name="rebatched", problems=count(300, scale), chunk=7)]
 
 
 def setting_of(path: str) -> ConsistencySettings:
     """Return the defaults with the one change that a curve's name says: "rebuild_steps/4"."""
     name, value = path.split("/")
-    kinds: dict[str, type] = {"mask_design": str, "rebuild_steps": int}
+    kinds: dict[str, type] = {"mask_design": str, "tail": str, "rebuild_steps": int}
     return replace(ConsistencySettings(), **{name: kinds.get(name, float)(value)})
 
 
@@ -140,9 +148,12 @@ def run_job(model: Denoiser, job: Job, temperature: float, out: Path) -> None:
         scored=job.scored,
         sampler=sampler_of(model, job, temperature),
         consistency=job.consistency,
+        seed=job.seed,
         chunk=job.chunk,
     )
-    collect(model, settings, out / f"{job.name}.jsonl")
+    folder = out if job.seed == SEEDS[0] else out / f"seed-{job.seed}"
+    folder.mkdir(exist_ok=True)
+    collect(model, settings, folder / f"{job.name}.jsonl")
     print(f"{job.name}: {time.perf_counter() - started:.1f} s", flush=True)
 
 
@@ -167,42 +178,67 @@ def choose_temperature(model: Denoiser, task: str, scale: float, out: Path) -> f
     return max(told, key=lambda temperature: told[temperature])
 
 
-def collect_task(name: str, task: str, out: Path, scale: float) -> None:
-    """Work every job of one task in this process."""
-    model = load(name)
+def collect_task(model: Denoiser, task: str, out: Path, scale: float) -> None:
+    """Choose the temperature of a task, say it to the other parts, and work the task's own jobs."""
     temperature = choose_temperature(model, task, scale, out)
+    write_text(temperature_file(out, task), f"{temperature}\n")
     for job in task_jobs(task, scale):
+        run_job(model, job, temperature, out)
+    for level in ("medium", "hard"):
+        pairs = reference_pairs(task, level=level, problems=count(150, scale))
+        collect_injected(model, pairs, InjectionSettings(), out / f"injected-{task}-{level}.jsonl")
+
+
+def collect_jobs(model: Denoiser, task: str, jobs: Sequence[Job], out: Path) -> None:
+    """Work jobs of a task at the temperature that another part chooses."""
+    temperature = wait_for(temperature_file(out, task))
+    for job in jobs:
         run_job(model, job, temperature, out)
 
 
+def temperature_file(out: Path, task: str) -> Path:
+    """Return where the part of a task writes the temperature it chose."""
+    return out / f"{task}.temperature"
+
+
+def wait_for(path: Path) -> float:
+    """Return the number in a file, which another part writes."""
+    for _ in range(PATIENCE):
+        if path.exists():
+            return float(path.read_text(encoding="utf-8"))
+        time.sleep(1)
+    raise RecordError(f"{path} does not come; collect with --only {path.stem} first.")
+
+
+def parts(scale: float) -> dict[str, tuple[str, list[Job]]]:
+    """Return what other processes than those of the tasks do: a task's name and its jobs."""
+    return {
+        **{f"{task}-hard": (task, hard_jobs(task, scale)) for task in TASKS},
+        **{f"curves-{seed}": ("wordmath", curve_jobs(seed, scale)) for seed in SEEDS},
+        "hurried": ("wordmath", hurried_jobs(scale)),
+    }
+
+
+def collect_part(name: str, part: str, out: Path, scale: float) -> None:
+    """Work one part in this process."""
+    model = load(name)
+    if part in TASKS:
+        collect_task(model, part, out, scale)
+    else:
+        collect_jobs(model, *parts(scale)[part], out)
+
+
 def collect_all(arguments: argparse.Namespace) -> int:
-    """Work the tasks in processes of their own, which share the GPU; return the exit code."""
+    """Work the parts in processes of their own, which share the GPU; return the exit code."""
     words = ["collect", arguments.model, str(arguments.out), "--scale", str(arguments.scale)]
     running = {
-        task: subprocess.Popen([sys.executable, __file__, *words, "--only", task]) for task in TASKS
+        part: subprocess.Popen([sys.executable, __file__, *words, "--only", part])
+        for part in (*TASKS, *parts(arguments.scale))
     }
-    failed = [task for task, child in running.items() if child.wait() != 0]
+    failed = [part for part, child in running.items() if child.wait() != 0]
     if failed:
         print(f"{', '.join(failed)} failed; the same command again continues.", file=sys.stderr)
     return 1 if failed else 0
-
-
-def write_figures(arguments: argparse.Namespace) -> int:
-    """Merge the figures into docs/figures.json and the demo's copy; print the tables."""
-    found = figures(arguments.out, thresholds(arguments.preset))
-    if not found:
-        print(f"{arguments.out} holds no records; collect them first.", file=sys.stderr)
-        return 1
-    about = {
-        "command": "python benchmarks/core.py collect MODEL OUT",
-        "hardware": arguments.hardware,
-        "commit": arguments.commit,
-    }
-    documented = {name: asdict(figure) | about for name, figure in found.items()}
-    merge(arguments.figures, documented)
-    merge(arguments.demo, {n: f for n, f in documented.items() if n.startswith(DEMO)})
-    print(markdown(found), end="")
-    return 0
 
 
 def write_preset(arguments: argparse.Namespace) -> int:
@@ -225,20 +261,6 @@ def write_preset(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def thresholds(preset: Path) -> dict[str, float]:
-    """Return the threshold of each task in a generation_config.json."""
-    config: Mapping[str, Any] = json.loads(preset.read_text(encoding="utf-8"))
-    usual = config.get("threshold", 0.75)
-    return {task: config.get("tasks", {}).get(task, {}).get("threshold", usual) for task in TASKS}
-
-
-def merge(path: Path, new: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write the figures over those of the same names, and leave the others."""
-    known = json.loads(path.read_text(encoding="utf-8"))["figures"] if path.exists() else {}
-    both = dict(sorted({**known, **new}.items()))
-    write_text(path, json.dumps({"figures": both}, indent=2) + "\n")
-
-
 def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(description="The full-size study of the embedded model.")
@@ -247,29 +269,22 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     gather.add_argument("model", help="'tiny' or a checkpoint folder")
     gather.add_argument("out", type=Path, help="folder for the records")
     gather.add_argument("--scale", type=float, default=1.0, help="share of the problems")
-    gather.add_argument("--only", choices=list(TASKS), help="one task, in this process")
+    gather.add_argument("--only", choices=[*TASKS, *parts(1.0)], help="one part, in this process")
     choose = commands.add_parser("preset", help="temperature and threshold, from validation")
     choose.add_argument("out", type=Path, help="folder with the records")
     choose.add_argument("--preset", type=Path, default=EMBEDDED / "generation_config.json")
-    tell = commands.add_parser("figures", help="figures and tables, from records")
-    tell.add_argument("out", type=Path, help="folder with the records")
-    tell.add_argument("--commit", required=True, help="commit that collected them")
-    tell.add_argument("--hardware", required=True, help="what they were collected on")
-    tell.add_argument("--preset", type=Path, default=EMBEDDED / "generation_config.json")
-    tell.add_argument("--figures", type=Path, default=FIGURES)
-    tell.add_argument("--demo", type=Path, default=EMBEDDED / "figures.json")
     return parser.parse_args(arguments)
 
 
 def main(command: Sequence[str]) -> int:
     """Run one of the two commands and return the exit code."""
     arguments = read_arguments(command)
-    if arguments.command != "collect":
-        return (write_figures if arguments.command == "figures" else write_preset)(arguments)
+    if arguments.command == "preset":
+        return write_preset(arguments)
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.only is None:
         return collect_all(arguments)
-    collect_task(arguments.model, arguments.only, arguments.out, arguments.scale)
+    collect_part(arguments.model, arguments.only, arguments.out, arguments.scale)
     return 0
 
 

@@ -33,15 +33,17 @@ SCORER = {
 }  # fmt: skip
 ROOMS = {"decide", "tasks", "consistency", "baselines", "sampling"} | DENOISERS | GROUND
 TOP = {
-    "api", "studies", "pretrain", "jobs", "demo", "doctor", "options", "documents", "paint",
-    "testing",
+    "api", "studies", "pretrain", "jobs", "engine", "demo", "doctor", "options", "documents",
+    "paint", "testing",
 }  # fmt: skip
 
 ALLOWED: dict[str, set[str]] = {
-    "cli": ROOMS | TOP | {"remask"},
+    "cli": ROOMS | TOP | {"remask", "align"},
     "remask": ROOMS | TOP,
     "demo": ROOMS | {"studies", "paint"},
-    "jobs": ROOMS | {"api", "tables"},
+    "jobs": ROOMS | {"api", "tables", "engine"},
+    "engine": {"denoisers.base", "denoisers.native", "denoisers.tokenizer", "denoisers.wrap"}
+    | {"denoisers.replicas", "denoisers.load", "records", "tables", "errors"},
     "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"},
     "doctor": {"denoisers.catalog", "denoisers.presets", "denoisers.load"}
     | {"denoisers.tokenizer", "errors"},
@@ -50,7 +52,8 @@ ALLOWED: dict[str, set[str]] = {
     "tables": {"records", "errors"},
     "api": ROOMS - {"baselines"},
     "pretrain": ROOMS,
-    "studies": ROOMS,
+    "align": ROOMS,
+    "studies": ROOMS | {"engine"},
     "decide": {"values", "errors", "records", "sampling"},
     "tasks": {"errors", "answers", "records", "tables"},
     "consistency": SCORER | {"denoisers.replicas"},

@@ -3,8 +3,9 @@
     app        the application and its `main`
     promise    weights and certificates that an answer is judged by
     answers    solve, verify, score
-    evidence   collect, fit, certify, calibrate
+    evidence   collect, fit, certify, calibrate, report
     models     train, demo, models, doctor
+    studies    study
 
 The order of the imports is that of the commands in `remask --help`.
 """
@@ -13,8 +14,9 @@ from remask.cli.answers import score, solve, verify
 from remask.cli.app import app, main
 from remask.cli.evidence import calibrate, certify, collect, fit
 from remask.cli.models import demo, examine, train
+from remask.cli.studies import study
 
 __all__ = [
     "app", "calibrate", "certify", "collect", "demo", "examine", "fit", "main", "score", "solve",
-    "train", "verify",
+    "study", "train", "verify",
 ]  # fmt: skip

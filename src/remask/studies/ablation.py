@@ -124,20 +124,21 @@ def ablation_figures(folders: Sequence[Path], *, resamples: int = 1000) -> Figur
             runs = [rows for folder in folders if (rows := read(folder, f"pool-{task}-{level}"))]
             if runs:
                 told = ablation(runs, validation, resamples=resamples)
-                found |= _figures(f"ablation/{task}{ending}", told)
+                found |= mixture_figures(f"{task}{ending}", told)
     return found
 
 
-def _figures(study: str, told: Sequence[Ablated]) -> Figures:
+def mixture_figures(study: str, told: Sequence[Ablated]) -> Figures:
+    """Return the figures of every mixture of a study."""
     found: Figures = {}
     for row in told:
         intervals = {
             "auroc": (row.auroc, "AUROC"), "aupr": (row.aupr, "AUPR"),
             "above_uniform": (row.above_uniform, "AUROC above uniform weights, paired"),
         }  # fmt: skip
-        found |= present(f"{study}/{row.name}", intervals)
+        found |= present(f"ablation/{study}/{row.name}", intervals)
         if row.name == OPTIMIZED:
-            name = f"{study}/{row.name}/weight"
+            name = f"ablation/{study}/{row.name}/weight"
             found |= {f"{name}/{key}": plain(w, "weight") for key, w in row.weights.items()}
     return found
 

@@ -125,16 +125,20 @@ def cost_figures(folder: Path, thresholds: dict[str, float]) -> Figures:
             rows = read(folder, name)
             if rows:
                 steps = Steps.read(folder / f"{name}.jsonl")
-                for row in cost(rows, steps, thresholds[task]):
-                    found |= _figures(f"cost/{task}{ending}/{row.what}", row)
+                found |= formula_figures(f"{task}{ending}", cost(rows, steps, thresholds[task]))
     return found
 
 
-def _figures(name: str, row: Cost) -> Figures:
-    intervals = {
-        "counted": (row.counted, row.unit), "ratio": (row.ratio, f"counted / {row.formula}")
-    }  # fmt: skip
-    return {f"{name}/formula": plain(row.says, row.unit)} | present(name, intervals)
+def formula_figures(study: str, told: Iterable[Cost]) -> Figures:
+    """Return the figures of every formula of a study."""
+    found: Figures = {}
+    for row in told:
+        name = f"cost/{study}/{row.what}"
+        intervals = {
+            "counted": (row.counted, row.unit), "ratio": (row.ratio, f"counted / {row.formula}")
+        }  # fmt: skip
+        found |= {f"{name}/formula": plain(row.says, row.unit)} | present(name, intervals)
+    return found
 
 
 def _against(

@@ -58,6 +58,14 @@ CLAIMS = {
 }
 
 
+class Settings(NamedTuple):
+    """The answers of one seed under other settings, each by question."""
+
+    usual: Mapping[str, Row]  # under the default settings
+    changed: Mapping[str, Mapping[str, Row]]  # by what is changed: "mask_ratio/0.3"
+    many: Mapping[str, Row]  # with more round trips than usual
+
+
 class _Told(NamedTuple):
     """The answers of one setting and seed, and how they are scored."""
 
@@ -68,9 +76,18 @@ class _Told(NamedTuple):
 
 def curves(folders: Sequence[Path], *, resamples: int = 1000, seed: int = 0) -> list[Point]:
     """Return every setting that the folders, one per seed, hold records of; none without any."""
+    return settings_curves(
+        [settings_in(folder) for folder in folders], resamples=resamples, seed=seed
+    )
+
+
+def settings_curves(
+    seeds: Sequence[Settings], *, resamples: int = 1000, seed: int = 0
+) -> list[Point]:
+    """Return a point for every setting, over the seeds that have it."""
     found: dict[str, list[tuple[_Told, _Told | None]]] = {}
-    for folder in folders:
-        for setting, pair in _pairs(folder).items():
+    for settings in seeds:
+        for setting, pair in _pairs(settings).items():
             found.setdefault(setting, []).append(pair)
     return [_point(name, pairs, resamples, seed) for name, pairs in found.items()]
 
@@ -98,9 +115,14 @@ def verdict(points: Iterable[Point], setting: str) -> str | None:
 
 def curve_figures(folders: Sequence[Path], *, resamples: int = 1000) -> Figures:
     """Return the figures of every point."""
+    return point_figures(MAIN, curves(folders, resamples=resamples))
+
+
+def point_figures(study: str, points: Iterable[Point]) -> Figures:
+    """Return the figures of some points of a study."""
     found: Figures = {}
-    for point in curves(folders, resamples=resamples):
-        name = f"ablation/{MAIN}/{point.setting}"
+    for point in points:
+        name = f"ablation/{study}/{point.setting}"
         intervals = {
             "auroc": (point.auroc, "AUROC"), "aupr": (point.aupr, "AUPR"),
             "above_default": (point.above_default, "AUROC above the default, paired"),
@@ -108,6 +130,7 @@ def curve_figures(folders: Sequence[Path], *, resamples: int = 1000) -> Figures:
         found |= present(name, intervals)
         found[f"{name}/forwards"] = plain(point.forwards, "forwards")
         found[f"{name}/verify_forwards"] = plain(point.verify_forwards, "forwards")
+        found[f"{name}/seeds"] = plain(point.seeds, "seeds")
     return found
 
 
@@ -118,17 +141,25 @@ def _side(gap: Interval, bound: float, above: bool) -> bool | None:
     return not above if gap.high < bound else None
 
 
-def _pairs(folder: Path) -> dict[str, tuple[_Told, _Told | None]]:
+def settings_in(folder: Path) -> Settings:
+    """Return the files of one seed."""
+    return Settings(
+        usual=_read(folder, f"pool-{MAIN}"),
+        changed={name: rows for file, name in CURVES.items() if (rows := _read(folder, file))},
+        many=_read(folder, f"trips-{max(TRIPS)}"),
+    )
+
+
+def _pairs(settings: Settings) -> dict[str, tuple[_Told, _Told | None]]:
     """Return each setting of one seed with the default it is compared to."""
-    changed = {name: rows for file, name in CURVES.items() if (rows := _read(folder, file))}
+    changed, many = settings.changed, settings.many
     asked = {question for rows in changed.values() for question in rows}
-    rows = {q: row for q, row in _read(folder, f"pool-{MAIN}").items() if q in asked}
+    rows = {q: row for q, row in settings.usual.items() if q in asked}
     usual = _Told(rows, ROUNDTRIPS, None) if rows else None
     found: dict[str, tuple[_Told, _Told | None]] = {}
     if usual is not None:
         found |= dict.fromkeys(DEFAULTS, (usual, None))
     found |= {name: (_Told(rows, ROUNDTRIPS, None), usual) for name, rows in changed.items()}
-    many = _read(folder, f"trips-{max(TRIPS)}")
     if many:
         told = {trips: _Told(many, of_trips(trips), trips) for trips in TRIPS}
         found |= {

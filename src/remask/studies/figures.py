@@ -38,14 +38,16 @@ CHOOSER = "wordmath"  # the task whose threshold is carried over all studies
 WRONG_STEPS = 100  # right answers with a wrong step that a figure needs
 CURVES = {  # records of word problems, hard -> the setting that departs from the defaults
     **{f"ratio-{x}": f"mask_ratio/{x:g}" for x in (0.0, 0.3, 0.5, 0.7, 0.95, 1.0)},
-    **{f"steps-{x}": f"rebuild_steps/{x}" for x in (1, 4, 64)},
+    **{f"steps-{x}": f"rebuild_steps/{x}" for x in (1, 4, 64, 128)},
     "stratified": "mask_design/stratified",
+    "tail-visible": "tail/visible",
     "temperature-1": "rebuild_temperature/1",
 }
 DEFAULTS = (
     "mask_ratio/0.9",
     "rebuild_steps/16",
     "mask_design/independent",
+    "tail/masked",
     "rebuild_temperature/0",
 )
 TRIPS = (1, 2, 4, 8)
@@ -72,27 +74,39 @@ Figures = dict[str, Figure]
 
 def figures(folder: Path, thresholds: Mapping[str, float]) -> Figures:
     """Return every figure the records in `folder` allow; `thresholds` are by task."""
-    found: Figures = {}
+    found = accuracy_figures(folder)
     for task in TASKS:
         for level, ending in LEVELS.items():
             study = f"{task}{ending}"
-            greedy = read(folder, f"greedy-{task}-{level}")
-            if level == "medium":  # the trained levels together
-                greedy += read(folder, f"greedy-{task}-easy")
-            if accuracy := proportion([row["right"] for row in greedy]):
-                found[f"accuracy/{study}"] = Figure.of(accuracy, "share")
             rows = read(folder, f"pool-{task}-{level}")
             if rows:
                 found |= study_figures(study, rows, thresholds[task])
-                found |= _carried(study, rows, thresholds[CHOOSER])
-    return found | _curves(folder) | _process(folder) | _disagreement(folder)
+                found |= carried_figures(study, rows, thresholds[CHOOSER])
+    return found | single_curves(folder) | process_figures(folder) | disagreement_figures(folder)
+
+
+def accuracy_figures(folder: Path) -> Figures:
+    """Return how often greedy answers are right; the trained levels count together."""
+    found: Figures = {}
+    for task in TASKS:
+        for level, ending in LEVELS.items():
+            greedy = read(folder, f"greedy-{task}-{level}")
+            if level == "medium":
+                greedy += read(folder, f"greedy-{task}-easy")
+            if accuracy := proportion([row["right"] for row in greedy]):
+                found[f"accuracy/{task}{ending}"] = Figure.of(accuracy, "share")
+    return found
 
 
 def study_figures(study: str, rows: Sequence[Row], threshold: float) -> Figures:
     """Return what the records of one study tell; correction only where every sample was scored."""
-    found = _diagnosis(study, rows) | _by_difficulty(study, rows) | _geometry(study, rows)
+    found = (
+        diagnosis_figures(study, rows)
+        | difficulty_figures(study, rows)
+        | geometry_figures(study, rows)
+    )
     if all("verify_forwards" in row for row in rows):
-        found |= _correction(study, rows, threshold)
+        found |= correction_figures(study, rows, threshold)
     return found
 
 
@@ -102,10 +116,11 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
     return list(records.read(path)) if path.exists() else []
 
 
-def _diagnosis(study: str, rows: Sequence[Row]) -> Figures:
+def diagnosis_figures(study: str, rows: Sequence[Row]) -> Figures:
+    """Return how well each method told right from wrong, and the gap to self-consistency."""
     found: Figures = {}
     for row in full_diagnosis(rows):
-        found |= _measured(f"diagnosis/{study}/{row.method}", row)
+        found |= measured(f"diagnosis/{study}/{row.method}", row)
     base = proportion([pool[0]["right"] for pool in pools(rows)])
     if base is not None:
         found[f"diagnosis/{study}/base_rate"] = Figure.of(base, "share")
@@ -116,7 +131,8 @@ def _diagnosis(study: str, rows: Sequence[Row]) -> Figures:
     return found
 
 
-def _measured(name: str, row: Diagnosis) -> Figures:
+def measured(name: str, row: Diagnosis) -> Figures:
+    """Return all that was measured of one method."""
     intervals = {
         "auroc": (row.auroc, "AUROC"), "aupr": (row.aupr, "AUPR"), "ece": (row.ece, "ECE"),
         "brier": (row.brier, "Brier score"), "aurc": (row.aurc, "AURC"), "prr": (row.prr, "PRR"),
@@ -129,7 +145,8 @@ def _measured(name: str, row: Diagnosis) -> Figures:
     return present(name, intervals) | {f"{name}/forwards": plain(row.forwards, "forwards")}
 
 
-def _by_difficulty(study: str, rows: Sequence[Row]) -> Figures:
+def difficulty_figures(study: str, rows: Sequence[Row]) -> Figures:
+    """Return the gap to self-consistency on hard, middle and easy problems."""
     found: Figures = {}
     for row in gap_by_difficulty(rows):
         if row.gap is not None:
@@ -140,7 +157,7 @@ def _by_difficulty(study: str, rows: Sequence[Row]) -> Figures:
     return found
 
 
-def _carried(study: str, rows: Sequence[Row], threshold: float) -> Figures:
+def carried_figures(study: str, rows: Sequence[Row], threshold: float) -> Figures:
     """Return what the threshold that one task's validation chose does in this study."""
     [row] = carried({study: rows}, threshold)
     intervals = {
@@ -151,7 +168,8 @@ def _carried(study: str, rows: Sequence[Row], threshold: float) -> Figures:
     return found | {"carried/threshold": plain(threshold, "score")}
 
 
-def _geometry(study: str, rows: Sequence[Row]) -> Figures:
+def geometry_figures(study: str, rows: Sequence[Row]) -> Figures:
+    """Return the geometry of the standard answers; the main study's has no study in its names."""
     found = geometry(rows)
     if found is None:
         return {}
@@ -184,7 +202,8 @@ def _separation(name: str, found: Geometry) -> Figures:
     return told
 
 
-def _correction(study: str, rows: Sequence[Row], threshold: float) -> Figures:
+def correction_figures(study: str, rows: Sequence[Row], threshold: float) -> Figures:
+    """Return what each method makes of the pools, and rejection sampling at other thresholds."""
     found: Figures = {}
     for row in correction(rows, threshold, BUDGET):
         found |= _columns(f"correction/{study}/{row.method}", row)
@@ -214,7 +233,7 @@ def present(name: str, intervals: Mapping[str, tuple[Interval | None, str]]) -> 
     }
 
 
-def _curves(folder: Path) -> Figures:
+def single_curves(folder: Path) -> Figures:
     """Return the AUROC of the round trips under other settings, on the same answers."""
     usual = [row for row in read(folder, f"pool-{MAIN}") if row["number"] == 0]
     found = _curve(MAIN, DEFAULTS, usual, ROUNDTRIPS)
@@ -239,7 +258,7 @@ def _curve(study: str, settings: Iterable[str], rows: Sequence[Row], method: Met
     return found
 
 
-def _process(folder: Path) -> Figures:
+def process_figures(folder: Path) -> Figures:
     """Return the figures on wrong steps; the named one is of the least hurried sampling it can be.
 
     That is the first of its files that has enough wrong steps, or the one with most.
@@ -273,7 +292,7 @@ def _steps(rows: Sequence[Row], file: str) -> Figures:
     return found
 
 
-def _disagreement(folder: Path) -> Figures:
+def disagreement_figures(folder: Path) -> Figures:
     """Return the share of answers that another batching changed on this device."""
     again = {row["id"]: row for row in read(folder, "rebatched")}
     once = [row for row in read(folder, "pool-wordmath-hard") if row["number"] == 0]
@@ -296,4 +315,5 @@ def _apart(a: Row, b: Row) -> bool:
 
 
 def plain(value: float, unit: str, n: int | None = None) -> Figure:
+    """Return a number that has no interval."""
     return Figure(value=value, low=None, high=None, n=n, unit=unit)

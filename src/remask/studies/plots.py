@@ -5,16 +5,19 @@ for whoever wants to draw them anew.
 """
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from remask.studies import render
 from remask.studies.diagnosis import ROUNDTRIPS, columns, methods
+from remask.studies.figures import Figure
+from remask.studies.geometry import points
 from remask.studies.measures import curve
-from remask.studies.pool import Pool
+from remask.studies.pool import Pool, Row
 from remask.studies.reliability import diagram, ece
+from remask.studies.report import names_under
 from remask.studies.selective import accuracy_at
 
 SHOWN = ("roundtrips", "confidence", "vote", "agreement")
@@ -74,6 +77,68 @@ def plots(found: Sequence[Pool]) -> list[Plot]:
             draw=lambda path: render.reliability(curves, path),
         ),
     ]
+
+
+def curve_plots(study: str, found: Mapping[str, Figure]) -> list[Plot]:
+    """Return the curves of a study: AUROC against the values of each numeric setting."""
+    drawn = []
+    for setting in ("mask_ratio", "rebuild_steps", "trips"):
+        under = f"ablation/{study}/{setting}"
+        names = sorted(names_under(found, under), key=float)
+        figures = [(name, found[f"{under}/{name}/auroc"]) for name in names]
+        spread = [(name, f.value, *_ends(f)) for name, f in figures]
+        if len(spread) > 1:
+            drawn.append(_curve(setting, spread, study))
+    return drawn
+
+
+def correction_plot(study: str, found: Mapping[str, Figure]) -> Plot:
+    """Return what each method reaches against what it costs."""
+    under = f"correction/{study}"
+    methods = {
+        name: (found[f"{under}/{name}/forwards"].value, found[f"{under}/{name}/accuracy"].value)
+        for name in names_under(found, under)
+        if f"{under}/{name}/forwards" in found and "same_cost" not in name  # nearly that of others
+    }
+    return Plot(
+        name="correction",
+        says="Share of right answers against forwards per problem, for each method.",
+        heads=("method", "forwards", "accuracy"),
+        rows=[(name, *pair) for name, pair in methods.items()],
+        draw=lambda path: render.tradeoff(methods, path, title=f"{study}: gain and cost"),
+    )
+
+
+def plane_plot(study: str, rows: Sequence[Row]) -> list[Plot]:
+    """Return the plane of density and quality; none where the answers span no space."""
+    found = points(rows)
+    if found is None:
+        return []
+    columns = (found.density, found.quality, found.right)
+    return [
+        Plot(
+            name="plane",
+            says="Quality of the answers against their density, right and wrong ones.",
+            heads=("density", "quality", "right"),
+            rows=[(float(d), float(q), int(r)) for d, q, r in zip(*columns, strict=True)],
+            draw=lambda path: render.plane(*columns, path, title=f"{study}: density and quality"),
+        )
+    ]
+
+
+def _ends(figure: Figure) -> tuple[float, float]:
+    low = figure.value if figure.low is None else figure.low
+    return low, figure.value if figure.high is None else figure.high
+
+
+def _curve(setting: str, spread: Sequence[render.Spread], study: str) -> Plot:
+    return Plot(
+        name=setting,
+        says=f"AUROC of the round trips against {setting}.",
+        heads=(setting, "auroc", "low", "high"),
+        rows=spread,
+        draw=lambda path: render.settings(spread, path, name=setting, title=f"{study}: {setting}"),
+    )
 
 
 def _coverage(curves: render.Curves) -> Iterator[tuple[Any, ...]]:

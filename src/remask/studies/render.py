@@ -42,6 +42,7 @@ STYLE: Any = {
     "svg.hashsalt": "remask",  # the same picture is the same file
 }
 Curves = Mapping[str, tuple[Sequence[float], Sequence[bool]]]  # scores and labels by method
+Spread = tuple[str, float, float, float]  # what it is, a number, its interval
 SHARES = tuple(k / 50 for k in range(1, 51))  # of the answers, at which a coverage curve has points
 COLUMNS = 84  # characters per line of a drift map
 FONT = "DejaVu Sans Mono"  # comes with matplotlib
@@ -125,6 +126,56 @@ def coverage(curves: Curves, path: Path) -> Path:
         axes.set_title("What answering less gains")
         axes.set_xlim(0, 1.02)
         axes.legend(loc="lower left", frameon=True, edgecolor="none", framealpha=0.9)
+    return path
+
+
+def settings(points: Sequence[Spread], path: Path, *, name: str, title: str) -> Path:
+    """Draw a number with its interval against the values of a setting."""
+    with _figure(path, 6.2, 4.2) as figure:
+        axes = figure.subplots()
+        places = range(len(points))
+        values = [value for _, value, _, _ in points]
+        axes.plot(places, values, color=RIGHT, linewidth=1.5, marker="o")
+        below = [value - low for _, value, low, _ in points]
+        above = [high - value for _, value, _, high in points]
+        axes.errorbar(places, values, yerr=[below, above], fmt="none", ecolor=RIGHT, capsize=3)
+        axes.set_xticks(list(places), [str(x) for x, *_ in points])
+        axes.set_xlabel(name)
+        axes.set_ylabel("AUROC, with 95 % intervals")
+        axes.set_title(title)
+    return path
+
+
+def tradeoff(methods: Mapping[str, tuple[float, float]], path: Path, *, title: str) -> Path:
+    """Draw what each method reaches against what it costs."""
+    with _figure(path, 7.2, 4.6) as figure:
+        axes = figure.subplots()
+        for number, (name, (spent, right)) in enumerate(methods.items()):
+            colour = COLOURS[number % len(COLOURS)]
+            axes.scatter([spent], [right], color=colour, s=36)
+            axes.annotate(name, (spent, right), xytext=(5, 4), textcoords="offset points",
+                          fontsize=8.5)  # fmt: skip
+        axes.set_xscale("log")
+        axes.margins(x=0.25, y=0.12)
+        axes.set_xlabel("forwards per problem, verifying included")
+        axes.set_ylabel("share of right answers")
+        axes.set_title(title)
+    return path
+
+
+def plane(density: Any, quality: Any, right: Any, path: Path, *, title: str) -> Path:
+    """Draw answers by their density and quality, right and wrong ones."""
+    with _figure(path, 6.6, 5.0) as figure:
+        axes = figure.subplots()
+        for name, chosen, colour in (("right", right, RIGHT), ("wrong", ~right, WRONG)):
+            label = f"{name} (n = {chosen.sum()})"
+            axes.scatter(density[chosen], quality[chosen], s=9, alpha=0.5, color=colour,
+                         label=label, linewidths=0)  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_xlabel("density of the answer among all, in the space of its metrics")
+        axes.set_ylabel("mean of its metrics")
+        axes.set_title(title)
+        axes.legend(loc="lower right", frameon=True, edgecolor="none", framealpha=0.9)
     return path
 
 

@@ -13,6 +13,7 @@ SETTINGS = ("mask_ratio", "rebuild_steps", "trips", "mask_design", "rebuild_temp
 
 THREE_DIGITS = (  # what the units of numbers around 1 begin with
     "AUROC", "AUPR", "ECE", "Brier", "AURC", "PRR", "Spearman", "R^2", "score", "Cramer",
+    "median", "RMS", "confidence", "weight", "rate", "10%", "90%",
 )  # fmt: skip
 
 
@@ -34,7 +35,7 @@ def markdown(found: Figures) -> str:
 def tables(found: Figures) -> list[Table]:
     """Return every table that the figures fill."""
     listed = [_overview(found)]
-    for study in _names(found, "diagnosis"):
+    for study in names_under(found, "diagnosis"):
         listed += [
             _diagnosis_table(found, study),
             _selection_table(found, study),
@@ -55,11 +56,11 @@ def tables(found: Figures) -> list[Table]:
 def _overview(found: Figures) -> Table:
     shown = ("roundtrips", "confidence", "confidence_canvas", "vote", "agreement")
     rows = []
-    for study in _names(found, "diagnosis"):
+    for study in names_under(found, "diagnosis"):
         names = [f"accuracy/{study}", f"diagnosis/{study}/base_rate"]
         names += [f"diagnosis/{study}/{method}/auroc" for method in shown]
         names.append(f"diagnosis/{study}/roundtrips_minus_consistency/auroc")
-        rows.append([study, *(_quote(found, name) for name in names)])
+        rows.append([study, *(quote(found, name) for name in names)])
     heads = ["study", "greedy accuracy", "base rate", *shown, "roundtrips - self-consistency"]
     return _without_empty_columns(Table(title="Diagnosis, AUROC", heads=heads, rows=rows))
 
@@ -69,7 +70,7 @@ def _diagnosis_table(found: Figures, study: str) -> Table:
     rows = []
     for name in _methods(found, study):
         told = found.get(f"diagnosis/{study}/{name}/auroc")
-        cells = [_quote(found, f"diagnosis/{study}/{name}/{column}") for column in columns]
+        cells = [quote(found, f"diagnosis/{study}/{name}/{column}") for column in columns]
         rows.append([name, *cells, "" if told is None else str(told.n)])
     heads = ["score", *columns, "n"]
     return Table(title=f"Diagnosis: {study}", study=study, heads=heads, rows=rows)
@@ -84,7 +85,7 @@ def _selection_table(found: Figures, study: str) -> Table:
         "precision above 0.75": "precision_at_0.75", "recall above 0.75": "recall_at_0.75",
     }  # fmt: skip
     rows = [
-        [name, *(_quote(found, f"diagnosis/{study}/{name}/{key}") for key in columns.values())]
+        [name, *(quote(found, f"diagnosis/{study}/{name}/{key}") for key in columns.values())]
         for name in _methods(found, study)
     ]
     kept = [row for row in rows if any(row[1:])]
@@ -98,7 +99,7 @@ def _difficulty_table(found: Figures, study: str) -> Table:
     for difficulty in ("hard", "middle", "easy"):
         figure = found.get(f"{under}/{difficulty}/auroc")
         if figure is not None:
-            quoted = _quote(found, f"{under}/{difficulty}/auroc")
+            quoted = quote(found, f"{under}/{difficulty}/auroc")
             rows.append([difficulty, quoted, figure.unit.partition("; ")[2], str(figure.n)])
     heads = ["problems", "roundtrips - self-consistency", "which are these", "n"]
     return Table(title=f"The gap by difficulty: {study}", study=study, heads=heads, rows=rows)
@@ -107,10 +108,10 @@ def _difficulty_table(found: Figures, study: str) -> Table:
 def _correction_table(found: Figures, study: str) -> Table:
     columns = ("accuracy", "n_avg", "eff", "forwards")
     rows = [
-        [name, *(_quote(found, f"correction/{study}/{name}/{column}") for column in columns)]
-        for name in _names(found, f"correction/{study}")
+        [name, *(quote(found, f"correction/{study}/{name}/{column}") for column in columns)]
+        for name in names_under(found, f"correction/{study}")
     ]
-    threshold = _quote(found, f"correction/{study}/mgrs/threshold")
+    threshold = quote(found, f"correction/{study}/mgrs/threshold")
     title = f"Correction: {study} (mgrs above {threshold})"
     return Table(title=title, study=study, heads=["method", *columns], rows=rows)
 
@@ -119,8 +120,8 @@ def _curve_table(found: Figures, study: str, setting: str) -> Table:
     columns = ["accuracy", "n_avg", "forwards"] if setting == "threshold" else ["auroc", "forwards"]
     under = f"curve/{study}/{setting}"
     rows = [
-        [value, *(_quote(found, f"{under}/{value}/{column}") for column in columns)]
-        for value in sorted(_names(found, under), key=_order)
+        [value, *(quote(found, f"{under}/{value}/{column}") for column in columns)]
+        for value in sorted(names_under(found, under), key=_order)
     ]
     title = f"{setting}: {study}"
     return Table(title=title, study=study, heads=[setting, *columns], rows=rows)
@@ -136,11 +137,11 @@ def _geometry_table(found: Figures, study: str) -> Table:
 def _carried_table(found: Figures) -> Table:
     columns = ("coverage", "precision", "recall")
     rows = [
-        [study, *(_quote(found, f"carried/{study}/{column}") for column in columns)]
-        for study in _names(found, "carried")
+        [study, *(quote(found, f"carried/{study}/{column}") for column in columns)]
+        for study in names_under(found, "carried")
         if study != "threshold"
     ]
-    threshold = _quote(found, "carried/threshold")
+    threshold = quote(found, "carried/threshold")
     title = f"One threshold carried over all studies ({threshold})"
     return Table(title=title, heads=["study", *columns], rows=rows)
 
@@ -154,16 +155,16 @@ def _listed(found: Figures, under: str, names: Iterable[str], title: str, study:
     rows = []
     for name in names:
         short, count = name.removeprefix(f"{under}/"), found[name].n
-        rows.append([short, found[name].unit, _quote(found, name), str(count or "")])
+        rows.append([short, found[name].unit, quote(found, name), str(count or "")])
     return Table(title=title, study=study, heads=["figure", "unit", "value", "n"], rows=rows)
 
 
 def _methods(found: Figures, study: str) -> list[str]:
-    names = _names(found, f"diagnosis/{study}")
+    names = names_under(found, f"diagnosis/{study}")
     return [name for name in names if f"diagnosis/{study}/{name}/forwards" in found]
 
 
-def _names(found: Figures, under: str) -> list[str]:
+def names_under(found: Figures, under: str) -> list[str]:
     """Return the next words of the names that begin so, in the order of the figures."""
     prefix = f"{under}/"
     return list(
@@ -178,21 +179,23 @@ def _order(value: str) -> tuple[float, str]:
         return 0.0, value
 
 
-def _quote(found: Figures, name: str) -> str:
+def quote(found: Figures, name: str) -> str:
     """Return a figure as a page shows it: rounded, marked, with its interval; empty if absent."""
     if name not in found:
         return ""
     figure = found[name]
-    shape, scale, end = _shape(figure.unit)
-    shown = f"{scale * figure.value:{shape}}{end}<!--fig:{name}-->"
+    form, scale, end = shape(figure.unit)
+    shown = f"{scale * figure.value:{form}}{end}<!--fig:{name}-->"
     if figure.low is None or figure.high is None or figure.low == figure.high:
         return shown
-    return f"{shown} [{scale * figure.low:{shape}}, {scale * figure.high:{shape}}]"
+    return f"{shown} [{scale * figure.low:{form}}, {scale * figure.high:{form}}]"
 
 
-def _shape(unit: str) -> tuple[str, int, str]:
+def shape(unit: str) -> tuple[str, int, str]:
     """Return how numbers of a unit are written: format, factor, what follows."""
-    if unit == "share":
+    if unit.startswith("share above"):
+        return "+.1f", 100, " %"
+    if unit.startswith("share"):
         return ".1f", 100, " %"
     if unit.startswith("AUROC above"):
         return "+.3f", 1, ""
@@ -201,7 +204,8 @@ def _shape(unit: str) -> tuple[str, int, str]:
     if unit.startswith("points"):
         return "+.2f", 1, ""
     known = {"samples": ".2f", "forwards": ".0f", "density": ".3f", "right / wrong": ".2f"}
-    return known.get(unit, "g"), 1, ""
+    known |= {"counted": ".3f", "chi-square": ".1f"}
+    return next((form for start, form in known.items() if unit.startswith(start)), "g"), 1, ""
 
 
 def _without_empty_columns(table: Table) -> Table:

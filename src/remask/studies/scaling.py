@@ -48,11 +48,13 @@ def scaling_figures(folders: Mapping[str, Path], *, resamples: int = 1000) -> Fi
         for level, ending in LEVELS.items():
             models = {name: read(path, f"pool-{task}-{level}") for name, path in folders.items()}
             for row in scaling(models, resamples=resamples):
-                found |= _figures(f"scaling/{row.model}/{task}{ending}", row)
+                found |= model_figures(f"{task}{ending}", row)
     return found
 
 
-def _figures(name: str, row: Scaled) -> Figures:
+def model_figures(study: str, row: Scaled) -> Figures:
+    """Return the figures of one model in one study."""
+    name = f"scaling/{row.model}/{study}"
     found = present(name, {"accuracy": (row.accuracy, "share")})
     for told in row.methods:
         intervals = {"auroc": (told.auroc, "AUROC"), "aupr": (told.aupr, "AUPR")}

@@ -133,20 +133,21 @@ def spurious_figures(folders: Sequence[Path], thresholds: Mapping[str, float]) -
     """
     told: dict[str, Spurious] = {}
     found: Figures = {}
-    for file, task in _files().items():
+    for file, task in flawed_files().items():
         rows = [row for folder in folders for row in read(folder, file)]
         if rows:
             told[file] = spurious(rows, thresholds[task])
-            found |= _spurious_figures(f"spurious/{file}", told[file], file)
+            found |= flaw_figures(f"spurious/{file}", told[file], file)
     main = [file for file in MAIN if file in told]
     if main:
         enough = [file for file in main if told[file].flawed >= WRONG_STEPS]
         chosen = enough[0] if enough else max(main, key=lambda file: told[file].flawed)
-        found |= _spurious_figures("spurious", told[chosen], chosen)
+        found |= flaw_figures("spurious", told[chosen], chosen)
     return found | _injected_figures(folders, thresholds)
 
 
-def _spurious_figures(name: str, row: Spurious, file: str) -> Figures:
+def flaw_figures(name: str, row: Spurious, file: str) -> Figures:
+    """Return the figures of the model's own flaws."""
     intervals = {
         "auroc": (row.auroc, f"AUROC among right answers, {file}"),
         "auroc_confidence": (row.auroc_confidence, "AUROC among right answers"),
@@ -168,11 +169,12 @@ def _injected_figures(folders: Sequence[Path], thresholds: Mapping[str, float]) 
             file = f"injected-{task}-{level}"
             rows = [row for folder in folders for row in read(folder, file)]
             for told in detection(rows, thresholds[task]):
-                found |= _detection_figures(f"spurious/injected/{task}{ending}/{told.kind}", told)
+                found |= detection_figures(f"spurious/injected/{task}{ending}/{told.kind}", told)
     return found
 
 
-def _detection_figures(name: str, row: Detection) -> Figures:
+def detection_figures(name: str, row: Detection) -> Figures:
+    """Return the figures of one kind of injected flaw."""
     intervals = {
         "auroc": (row.auroc, "AUROC against the originals"),
         "lowered": (row.lowered, "share scored below their originals"),
@@ -185,7 +187,7 @@ def _detection_figures(name: str, row: Detection) -> Figures:
     return present(name, intervals)
 
 
-def _files() -> dict[str, str]:
+def flawed_files() -> dict[str, str]:
     """Return the files whose answers have graded steps, and the task of each."""
     pools = {f"pool-{task}-{level}": task for task in TASKS for level in LEVELS}
     return pools | dict.fromkeys(MAIN, "wordmath")

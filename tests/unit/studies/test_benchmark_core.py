@@ -14,6 +14,7 @@ import pytest
 
 from remask import records
 from remask.consistency.cycle import ConsistencySettings
+from remask.errors import RecordError
 from remask.studies.figures import CURVES, Figure, figures
 from remask.studies.report import markdown
 from remask.tasks import TASKS
@@ -148,44 +149,6 @@ def test_pages_may_quote_the_tables_as_they_are(found: dict[str, Figure]) -> Non
     assert markdown({}) == "\n"
 
 
-def test_figures_are_written_with_their_origin_and_others_are_left(
-    core: ModuleType, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    documented, shown, preset = (tmp_path / name for name in ("f.json", "demo.json", "g.json"))
-    preset.write_text('{"threshold": 0.8, "tasks": {"choice": {"threshold": 0.6}}}')
-    old = {"cpu/verify_seconds": {"value": 1.2}, "accuracy/wordmath": {"value": 0}}
-    documented.write_text(json.dumps({"figures": old}))
-    asked = ["figures", str(folder), "--commit", "abc", "--hardware", "one GPU"]
-    asked += ["--figures", str(documented), "--demo", str(shown), "--preset", str(preset)]
-    assert core.main(asked) == 0
-    assert "### Diagnosis, AUROC" in capsys.readouterr().out
-    written = json.loads(documented.read_text())["figures"]
-    assert written["cpu/verify_seconds"] == {"value": 1.2}
-    assert written["accuracy/wordmath"]["n"] == 12
-    assert written["correction/choice/mgrs/threshold"]["value"] == 0.6
-    assert written["correction/wordmath/mgrs/threshold"]["value"] == 0.8
-    page = load_module(ROOT / "tests" / "test_figures.py")
-    ours = {name: figure for name, figure in written.items() if name != "cpu/verify_seconds"}
-    assert [fault for name, figure in ours.items() for fault in page.faults(name, figure)] == []
-    copied = json.loads(shown.read_text())["figures"]
-    assert (
-        copied["diagnosis/wordmath-hard/vote/auroc"]
-        == written["diagnosis/wordmath-hard/vote/auroc"]
-    )
-    assert all(name in written and "choice" not in name for name in copied)
-
-
-def test_a_folder_without_records_is_refused(
-    core: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    preset = tmp_path / "generation_config.json"
-    preset.write_text("{}")
-    asked = ["figures", str(tmp_path), "--commit", "a", "--hardware", "b", "--preset", str(preset)]
-    assert core.main(asked) == 1
-    assert "holds no records" in capsys.readouterr().err
-    assert core.thresholds(preset) == THRESHOLDS
-
-
 def test_answers_that_another_batching_changed_are_counted(make_row: Make, tmp_path: Path) -> None:
     """Of 4: one text differs, and two scores by more than 1e-5, one of them by appearing."""
     once = [make_row(str(k), score=score) for k, score in enumerate((0.5, 0.5, 0.5, None, 0.5))]
@@ -222,30 +185,45 @@ def test_wrong_steps_are_sought_in_the_least_hurried_answers_that_have_enough(
     assert figure.value == 1.0
 
 
+def every_job(core: ModuleType) -> list[Any]:
+    """Return the jobs of the whole study, but for those that choose a temperature."""
+    own = [job for task in TASKS for job in core.task_jobs(task, 1.0)]
+    return own + [job for _, jobs in core.parts(1.0).values() for job in jobs]
+
+
 def test_every_file_that_figures_read_is_collected(core: ModuleType) -> None:
-    names = [job.name for task in TASKS for job in core.task_jobs(task, 1.0)]
-    assert len(names) == len(set(names)) == 4 * 6 + 11 + 1 + 2 + 1
+    first = [job.name for job in every_job(core) if job.seed == 0]
+    assert len(first) == len(set(first))
     for task in TASKS:
         assert {
             f"{kind}-{task}-{level}" for kind in ("pool", "greedy") for level in ("medium", "hard")
-        } <= set(names)
-        assert {f"threshold-{task}", f"greedy-{task}-easy"} <= set(names)
-    assert {*CURVES, "trips-8", "hurried-12", "hurried-24", "rebatched"} <= set(names)
+        } <= set(first)
+        assert {f"threshold-{task}", f"greedy-{task}-easy"} <= set(first)
+    assert {*CURVES, "trips-8", "hurried-12", "hurried-24", "rebatched"} <= set(first)
+
+
+def test_further_seeds_have_the_curves_and_what_these_are_compared_to(core: ModuleType) -> None:
+    for seed in (1, 2):
+        named = {job.name for job in every_job(core) if job.seed == seed}
+        assert named == {*CURVES, "trips-8", "pool-wordmath-hard"}
+    assert "pool-wordmath-hard" not in {job.name for job in core.curve_jobs(0, 1.0)}
 
 
 def test_the_jobs_are_as_large_as_the_claims_need(core: ModuleType) -> None:
-    jobs = {job.name: job for task in TASKS for job in core.task_jobs(task, 1.0)}
+    jobs = {job.name: job for job in every_job(core) if job.seed == 0}
     hard = jobs["pool-wordmath-hard"]
     assert (hard.problems, hard.samples, hard.scored, hard.temperature) == (1000, 10, 10, None)
-    assert jobs["pool-choice-hard"].problems == jobs["pool-wordmath-medium"].problems == 250
+    for task in ("countdown", "choice", "pycode"):
+        assert jobs[f"pool-{task}-medium"].problems + jobs[f"pool-{task}-hard"].problems == 1000
     assert jobs["greedy-pycode-hard"].temperature == 0.0
     assert jobs["ratio-0.95"].consistency == ConsistencySettings(mask_ratio=0.95)
-    assert jobs["steps-64"].consistency == ConsistencySettings(rebuild_steps=64)
+    assert jobs["steps-128"].consistency == ConsistencySettings(rebuild_steps=128)
     assert jobs["stratified"].consistency == ConsistencySettings(mask_design="stratified")
     assert jobs["temperature-1"].consistency == ConsistencySettings(rebuild_temperature=1.0)
+    assert jobs["tail-visible"].consistency == ConsistencySettings(tail="visible")
     assert jobs["trips-8"].consistency == ConsistencySettings(trips=8)
     hurried = jobs["hurried-12"]
-    assert (hurried.level, hurried.steps, hurried.problems) == ("medium", 12, 2000)
+    assert (hurried.level, hurried.steps, hurried.problems) == ("medium", 12, 600)
     assert jobs["rebatched"].chunk == 7
     tried = core.validation_jobs("choice", 1.0)
     assert [(job.temperature, job.split, job.scored) for job in tried] == [
@@ -255,14 +233,15 @@ def test_the_jobs_are_as_large_as_the_claims_need(core: ModuleType) -> None:
     assert core.count(150, 0.001) == 4
 
 
-def test_a_task_is_collected_at_the_temperature_that_validation_chose(
-    core: ModuleType, make_row: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Agreement tells right from wrong at 0.7 alone: there wrong answers stand alone."""
-    asked = []
+@pytest.fixture
+def asked(
+    core: ModuleType, make_row: Make, monkeypatch: pytest.MonkeyPatch
+) -> dict[tuple[int, str], Any]:
+    """What `collect` is called with, by seed and file; agreement tells at temperature 0.7 alone."""
+    calls: dict[tuple[int, str], Any] = {}
 
     def collect(model: object, settings: Any, out: Path) -> None:
-        asked.append((out.stem, settings))
+        calls[settings.seed, out.stem] = settings
         telling = settings.sampler.temperature == 0.7
         rows = [
             make_row(
@@ -273,30 +252,72 @@ def test_a_task_is_collected_at_the_temperature_that_validation_chose(
         ]
         records.append(out, rows)
 
+    def inject(model: object, pairs: Any, settings: Any, out: Path) -> None:
+        calls[0, out.stem] = len(pairs)
+
     monkeypatch.setattr(core, "collect", collect)
-    model = write_checkpoint(tmp_path / "model")
-    core.collect_task(str(model), "wordmath", tmp_path, 0.0)
-    settings = dict(asked)
-    assert {settings[n].sampler.temperature for n in ("pool-wordmath-hard", "ratio-0.3")} == {0.7}
-    assert settings["greedy-wordmath-hard"].sampler.temperature == 0
-    assert settings["hurried-24"].sampler.steps == 24
-    hard = settings["pool-wordmath-hard"]
+    monkeypatch.setattr(core, "collect_injected", inject)
+    return calls
+
+
+def test_a_task_is_collected_at_the_temperature_that_validation_chose(
+    core: ModuleType, asked: dict[tuple[int, str], Any], tmp_path: Path
+) -> None:
+    """Agreement tells right from wrong at 0.7 alone: there wrong answers stand alone."""
+    model = str(write_checkpoint(tmp_path / "model"))
+    for part in ("wordmath", "wordmath-hard", "curves-0", "curves-2", "hurried"):
+        core.collect_part(model, part, tmp_path, 0.0)
+    chosen = ("pool-wordmath-medium", "pool-wordmath-hard", "ratio-0.3", "threshold-wordmath")
+    assert {asked[0, name].sampler.temperature for name in chosen} == {0.7}
+    assert asked[2, "pool-wordmath-hard"].sampler.temperature == 0.7
+    assert asked[0, "greedy-wordmath-hard"].sampler.temperature == 0
+    assert asked[0, "hurried-24"].sampler.steps == 24
+    hard = asked[0, "pool-wordmath-hard"]
     assert hard.sampler.steps == hard.sampler.length == TASKS["wordmath"].canvas_length("hard")
     assert (hard.samples, hard.scored, hard.problems, hard.metrics) == (10, 10, 4, "paper")
+    assert asked[0, "injected-wordmath-medium"] == asked[0, "injected-wordmath-hard"] == 4
+    assert (tmp_path / "seed-2" / "ratio-0.3.jsonl").exists()
+    assert (tmp_path / "wordmath.temperature").read_text() == "0.7\n"
 
 
-def test_tasks_that_fail_are_named(
+def test_a_part_that_waits_in_vain_says_what_to_collect_first(
+    core: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "PATIENCE", 0)
+    with pytest.raises(RecordError, match="collect with --only choice first"):
+        core.collect_jobs(None, "choice", core.hard_jobs("choice", 0.0), tmp_path)
+
+
+def test_parts_that_fail_are_named(
     core: ModuleType,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each task runs in a process of its own, called with its name; here choice ends badly."""
+    """Each part runs in a process of its own, called with its name; here choice ends badly."""
     script = tmp_path / "child.py"
     script.write_text("import sys; sys.exit(sys.argv[-1] == 'choice')")
     monkeypatch.setattr(core, "__file__", str(script))
     assert core.main(["collect", "tiny", str(tmp_path / "new")]) == 1
     assert capsys.readouterr().err == "choice failed; the same command again continues.\n"
+
+
+def test_the_preset_is_what_validation_chose(
+    core: ModuleType, make_row: Make, tmp_path: Path
+) -> None:
+    """Scores .5 and .9, wrong and right: the lowest threshold that parts them is .5."""
+    for task in TASKS:
+        rows = [make_row(x, score=s, right=s > 0.7, task=task) for x, s in (("a", 0.5), ("b", 0.9))]
+        write(tmp_path, f"threshold-{task}", rows)
+        beside = tmp_path / f"threshold-{task}.jsonl.manifest.json"
+        beside.write_text(json.dumps({"asked": {"sampler": {"temperature": 0.7}}}))
+    preset = tmp_path / "g.json"
+    preset.write_text('{"length": 64, "tasks": {"choice": {"steps": 8}}}')
+    assert core.main(["preset", str(tmp_path), "--preset", str(preset)]) == 0
+    told = json.loads(preset.read_text())
+    assert told["length"] == 64
+    assert told["temperature"] == 0.7
+    assert told["tasks"]["choice"] == {"steps": 8, "temperature": 0.7, "threshold": 0.5}
 
 
 # The machine with the GPU has few packages: None makes the import of the others fail.

@@ -270,3 +270,12 @@ def test_records_are_read_as_they_were_written(make_row: Make, tmp_path: Path) -
     records.append(path, a_pool(make_row))
     [file] = page.read_files(path)
     assert (file.name, file.rows, file.manifest) == ("r", a_pool(make_row), "")
+
+
+def test_solutions_with_injected_flaws_are_no_answers_to_browse(
+    make_row: Make, tmp_path: Path
+) -> None:
+    records.append(tmp_path / "r.jsonl", a_pool(make_row))
+    absent = {"id": "wordmath/hard/a", "number": 1, "kind": "fabrication", "text": None}
+    records.append(tmp_path / "injected-wordmath-hard.jsonl", [absent])
+    assert [file.name for file in page.read_files(tmp_path)] == ["r"]

@@ -1,0 +1,79 @@
+"""The command that tells what records say: one study at a time, as tables, JSON or files."""
+
+from typing import TYPE_CHECKING
+
+from remask import options as opt
+from remask.cli.app import app, print_json
+
+if TYPE_CHECKING:
+    from rich.table import Table as Drawn
+
+    from remask.studies.study import Told
+    from remask.studies.tables import Table
+
+WIDE = 200  # columns of what goes to a file or another program
+
+
+@app.command()
+def study(
+    name: opt.StudyName,
+    records: opt.StudyRecords,
+    out: opt.StudyOut = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Tell what records say: one study, with intervals and cost.
+
+    Further seeds are found in folders seed-1, seed-2 and so on beside the records; scaling takes
+    several folders, one for each model.
+    """
+    from remask import paint
+    from remask.studies import study as studies
+
+    with paint.waiting("reading and resampling"):
+        told = studies.study(name, records)
+    written = []
+    if out is not None:
+        with paint.waiting("writing"):
+            written = told.write(out)
+    if as_json:
+        print_json({**told.document(), "files": [str(path) for path in written]})
+    else:
+        _show(told)
+        if written:
+            paint.say(f"{len(written)} files: {out}")
+
+
+def _show(told: "Told") -> None:
+    """Print the tables; intervals stand under their numbers where the terminal is narrow."""
+    import sys
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from remask import paint
+
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    for table in told.tables:
+        console.print(Text(paint.escape(table.title), style="bold"))
+        console.print(_drawn(table))
+        if table.note:
+            console.print(f"{paint.escape(table.note)}\n", style="dim", markup=False)
+    for note in told.notes:
+        paint.say(note)
+
+
+def _drawn(table: "Table") -> "Drawn":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    from remask import paint
+    from remask.studies.tables import cell
+
+    drawn = Drawn(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for number, head in enumerate(table.heads):
+        measured = any(row[number] in table.figures for row in table.rows)
+        drawn.add_column(Text(paint.escape(head)), justify="right" if measured else "left")
+    for row in table.rows:
+        drawn.add_row(*(Text(paint.escape(cell(table, word))) for word in row))
+    return drawn

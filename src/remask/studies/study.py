@@ -1,0 +1,168 @@
+"""One study by its name: records -> figures, tables and plots. What `remask study` calls.
+
+    told = study("diagnosis", [Path("records")])
+    for table in told.tables: ...
+
+`findings` measures, `layout` arranges. Only `scaling` takes several places, one for each model.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remask.errors import RecordError
+from remask.studies import findings, layout, published
+from remask.studies.figures import Figure, Figures
+from remask.studies.plots import Plot, correction_plot, curve_plots, plane_plot, plots
+from remask.studies.pool import pool_size, pools
+from remask.studies.report import names_under
+from remask.studies.sources import Source, read_source
+from remask.studies.spurious import examples
+from remask.studies.tables import Table, document, write_tables
+
+Measure = Callable[[Source], Figures]
+Arrange = Callable[[Mapping[str, Figure]], list[Table]]
+STUDIES: dict[str, tuple[Measure, Arrange]] = {
+    "diagnosis": (findings.diagnosis, layout.diagnosis_tables),
+    "correction": (findings.correction, layout.correction_tables),
+    "ablation": (findings.ablation_study, layout.ablation_tables),
+    "geometry": (findings.geometry, layout.geometry_tables),
+    "spurious": (findings.spurious_study, layout.spurious_tables),
+    "cost": (findings.cost_study, layout.cost_tables),
+}
+NAMES = (*STUDIES, "scaling")
+EXAMPLES = 4  # right answers with a wrong step that are shown of each file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What one study says."""
+
+    name: str
+    figures: Figures
+    tables: Sequence[Table]
+    plots: Sequence[tuple[str, Plot]]  # each with the study that it is of
+    notes: Sequence[str]  # what the records lack, and the command that collects it
+
+    def document(self) -> dict[str, Any]:
+        """Return everything but the plots as JSON has it."""
+        tables = [document(table) for table in self.tables]
+        return {"study": self.name, "tables": tables, "notes": list(self.notes)}
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the tables as Markdown and CSV, the plots as SVG and CSV; return the paths."""
+        written = write_tables(self.tables, folder, self.name)
+        for place, plot in self.plots:
+            path = plot.write(folder, f"{self.name}-{place}-")
+            written += [path, path.with_suffix(".csv")]
+        return written
+
+
+def study(name: str, places: Sequence[Path]) -> Told:
+    """Return one study of the records in a place; `scaling` of several."""
+    if name == "scaling":
+        return _scaling(places)
+    if len(places) != 1:
+        raise RecordError(f"{name} reads one folder or file, not {len(places)}; scaling several.")
+    return study_source(name, read_source(places[0]))
+
+
+def study_source(name: str, source: Source, extra: Mapping[str, Figure] | None = None) -> Told:
+    """Return one study of a source; `extra` are figures that need the model, measured apart."""
+    measure, arrange = STUDIES[name]
+    found = measure(source) | dict(extra or {})
+    tables = arrange(found)
+    if name == "spurious":
+        tables += _examples(source)
+    return Told(
+        name=name,
+        figures=found,
+        tables=tables,
+        plots=_plots(name, source, found),
+        notes=_notes(name, source, found),
+    )
+
+
+def _scaling(places: Sequence[Path]) -> Told:
+    sources = dict(zip(_model_names(places), map(read_source, places), strict=True))
+    found = findings.scaling_study(sources)
+    tables = [*layout.scaling_tables(found), _quoted_models()]
+    return Told(name="scaling", figures=found, tables=tables, plots=(), notes=())
+
+
+def _model_names(places: Sequence[Path]) -> list[str]:
+    """Return a name for each place: its last word, and those above it where that is not enough."""
+    for depth in range(1, 4):
+        names = ["-".join(place.resolve().with_suffix("").parts[-depth:]) for place in places]
+        if len(set(names)) == len(names):
+            return names
+    raise RecordError(f"{places[0]} is named twice; give one folder or file for each model.")
+
+
+def _quoted_models() -> Table:
+    rows = [
+        [q.model, q.benchmark, f"{q.measure} {q.value:g}", f"Table {q.table}"]
+        for q in published.quoted()
+        if q.table in (3, 9)
+    ]
+    return Table(
+        name="published",
+        title="What the paper prints, autoregressive models among it",
+        heads=["model", "benchmark", "value", "source"],
+        rows=rows,
+        note=f"Quoted from {published.PAPER}; not measured here. Table 3 itself quotes others.",
+    )
+
+
+def _examples(source: Source) -> list[Table]:
+    rows = []
+    for each in source.labelled:
+        for row in examples(each.rows, each.threshold, EXAMPLES):
+            scores = row["scores"]
+            told = [f"{scores[x]:.3f}" for x in ("roundtrips", "confidence") if x in scores]
+            rows.append([each.name, row["id"], row["text"], *told])
+    if not rows:
+        return []
+    heads = ["records", "question", "answer", "round trips", "confidence"]
+    title = "Right answers with a wrong step, scored below the threshold"
+    return [Table(name="examples", title=title, heads=heads, rows=rows, is_long=True)]
+
+
+def _plots(name: str, source: Source, found: Figures) -> list[tuple[str, Plot]]:
+    """Return the plots of a study."""
+    made: list[tuple[str, Plot]] = []
+    for each in source.studies:
+        drawn: Sequence[Plot] = ()
+        if name == "diagnosis":
+            drawn = plots(pools(each.rows))
+        elif name == "geometry":
+            drawn = plane_plot(each.name, [pool[0] for pool in pools(each.rows)])
+        elif name == "correction" and each.name in names_under(found, "correction"):
+            drawn = [correction_plot(each.name, found)]
+        elif name == "ablation":
+            drawn = curve_plots(each.name, found)
+        made += [(each.name, plot) for plot in drawn]
+    return made
+
+
+def _notes(name: str, source: Source, found: Figures) -> list[str]:
+    """Return what the records lack for all of the study's tables."""
+    notes = []
+    fitted = any(each.validation for each in source.studies)
+    if name in ("diagnosis", "ablation") and not fitted:
+        notes.append(
+            "No optimized weights: there are no answers to fit them on; collect some beside these "
+            "with remask collect --split validation --scored 1."
+        )
+    single = all(pool_size(pools(each.rows)) < 2 for each in source.studies)
+    if name == "diagnosis" and single:
+        notes.append("No self-consistency: remask collect --samples 10 draws the samples it needs.")
+    if name == "ablation" and not any("above_default" in word for word in found):
+        notes.append(
+            "No curves: collect the same problems into further files with one of --mask-ratio, "
+            "--rebuild-steps, --trips 8, --mask-design and --rebuild-temperature changed."
+        )
+    if name == "spurious" and not source.injected:
+        notes.append("No injected flaws: python benchmarks/core.py collect writes them.")
+    return notes
