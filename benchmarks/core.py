@@ -2,6 +2,7 @@
 
     python benchmarks/core.py collect MODEL OUT                 all parts, in parallel, on one GPU
     python benchmarks/core.py collect MODEL OUT --only choice   one part, in this process
+    python benchmarks/core.py contraction MODEL OUT             what needs the model again, after it
     python benchmarks/core.py preset OUT                        temperature, threshold of each task
 
 `collect` writes one file of records per job and continues where it was stopped; further seeds of
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from remask.consistency.cycle import ConsistencySettings
@@ -33,6 +34,8 @@ from remask.studies.diagnosis import better_consistency
 from remask.studies.figures import CURVES, TRIPS, read
 from remask.studies.injection import InjectionSettings, collect_injected, reference_pairs
 from remask.studies.pool import pools
+from remask.studies.sources import read_source
+from remask.studies.study import contracted
 from remask.tasks import TASKS
 from remask.tasks.base import Split
 
@@ -40,6 +43,7 @@ TEMPERATURES = (0.4, 0.7, 1.0, 1.3, 1.6)  # tried on validation; self-consistenc
 POOL = 10
 HURRIED = (12, 24)  # steps for 6 blocks of 16 tokens
 SEEDS = (0, 1, 2)  # of the curves; everything else has the first
+CONTRACTION = "python benchmarks/core.py contraction MODEL OUT"
 PATIENCE = 600  # seconds that a part waits for the temperature another one chooses
 
 
@@ -261,6 +265,15 @@ def write_preset(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def write_contraction(arguments: argparse.Namespace) -> int:
+    """Write the figures of the contraction beside the records, where results.py finds them."""
+    found = contracted(read_source(arguments.out), load(arguments.model))
+    told = {name: {**asdict(figure), "command": CONTRACTION} for name, figure in found.items()}
+    write_text(arguments.out / "extra.json", json.dumps({"figures": told}, indent=2) + "\n")
+    print(json.dumps(told, indent=2))
+    return 0
+
+
 def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(description="The full-size study of the embedded model.")
@@ -270,6 +283,9 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     gather.add_argument("out", type=Path, help="folder for the records")
     gather.add_argument("--scale", type=float, default=1.0, help="share of the problems")
     gather.add_argument("--only", choices=[*TASKS, *parts(1.0)], help="one part, in this process")
+    again = commands.add_parser("contraction", help="how the one-step operator contracts")
+    again.add_argument("model", help="the model that wrote the records")
+    again.add_argument("out", type=Path, help="folder with the records")
     choose = commands.add_parser("preset", help="temperature and threshold, from validation")
     choose.add_argument("out", type=Path, help="folder with the records")
     choose.add_argument("--preset", type=Path, default=EMBEDDED / "generation_config.json")
@@ -277,10 +293,10 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(command: Sequence[str]) -> int:
-    """Run one of the two commands and return the exit code."""
+    """Run one of the commands and return the exit code."""
     arguments = read_arguments(command)
-    if arguments.command == "preset":
-        return write_preset(arguments)
+    if arguments.command != "collect":
+        return (write_preset if arguments.command == "preset" else write_contraction)(arguments)
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.only is None:
         return collect_all(arguments)

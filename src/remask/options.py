@@ -160,6 +160,9 @@ StudyRecords = Annotated[
 StudyOut = Annotated[
     Path | None, _option("Also write tables (Markdown, CSV) and plots (SVG) here.", "--out", "-o")
 ]
+StudyModel = Annotated[
+    str, _option("The model that wrote the records; geometry then tells how it contracts.", "-m")
+]
 Title = Annotated[str, _option("Title of the page.")]
 Plots = Annotated[bool, _option("Write every plot beside it too, as SVG and CSV.", "--plots")]
 Records = Annotated[Path, typer.Argument(help="Records that collect wrote, with their manifest.")]

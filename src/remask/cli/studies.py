@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from remask import options as opt
-from remask.cli.app import app, print_json
+from remask.cli.app import app, load_model, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table as Drawn
@@ -19,6 +19,9 @@ def study(
     name: opt.StudyName,
     records: opt.StudyRecords,
     out: opt.StudyOut = None,
+    model: opt.StudyModel = "",
+    device: opt.Device = "auto",
+    dtype: opt.Precision = "auto",
     as_json: opt.Json = False,
 ) -> None:
     """Tell what records say: one study, with intervals and cost.
@@ -29,8 +32,11 @@ def study(
     from remask import paint
     from remask.studies import study as studies
 
+    if model and name != "geometry":
+        raise opt.UsageError(f"{name} needs no model; leave --model {model} out")
+    denoiser = load_model(model, device, dtype, "") if model else None
     with paint.waiting("reading and resampling"):
-        told = studies.study(name, records)
+        told = studies.study(name, records, denoiser)
     written = []
     if out is not None:
         with paint.waiting("writing"):

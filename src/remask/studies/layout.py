@@ -34,7 +34,7 @@ SELECTED = {
     "mean, right": "mean_right", "mean, wrong": "mean_wrong",
     "precision at 0.75": "precision_at_0.75", "recall at 0.75": "recall_at_0.75",
 }  # fmt: skip
-RATES = ("geometry/contraction", "geometry/bound_", "geometry/residual_")
+RATES = ("contraction", "bound_", "residual_")
 GAP = "roundtrips_minus_consistency"
 
 
@@ -164,7 +164,7 @@ def geometry_tables(found: Figures) -> list[Table]:
         ]
         kept = [row for row in rows if any(row[1:])]
         tables.append(_table(name, title, found, (["study", *heads], kept)))
-    rates = [name for name in found if name.startswith(RATES)]
+    rates = [name for name in found if name.split("/")[-1].startswith(RATES)]
     rows = [[name.removeprefix("geometry/"), name, found[name].unit] for name in rates]
     tables.append(_table("contraction", "Contraction and Proposition 4", found,
                          (["figure", "value", "what"], rows)))  # fmt: skip

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from remask.denoisers.base import Denoiser
 from remask.errors import RecordError
 from remask.studies import findings, layout, published
-from remask.studies.figures import Figure, Figures
+from remask.studies.contraction import contraction, contraction_figures
+from remask.studies.figures import MAIN, Figure, Figures
 from remask.studies.plots import Plot, correction_plot, curve_plots, plane_plot, plots
 from remask.studies.pool import pool_size, pools
 from remask.studies.report import names_under
@@ -32,6 +34,7 @@ STUDIES: dict[str, tuple[Measure, Arrange]] = {
     "cost": (findings.cost_study, layout.cost_tables),
 }
 NAMES = (*STUDIES, "scaling")
+CONTRACTED = 50  # questions; four answers each take minutes on two CPU cores
 EXAMPLES = 4  # right answers with a wrong step that are shown of each file
 
 
@@ -59,13 +62,25 @@ class Told:
         return written
 
 
-def study(name: str, places: Sequence[Path]) -> Told:
-    """Return one study of the records in a place; `scaling` of several."""
+def study(name: str, places: Sequence[Path], denoiser: Denoiser | None = None) -> Told:
+    """Return one study of the records in a place; `scaling` of several.
+
+    With the model that wrote them, `geometry` also tells how its one-step operator contracts.
+    """
     if name == "scaling":
         return _scaling(places)
     if len(places) != 1:
         raise RecordError(f"{name} reads one folder or file, not {len(places)}; scaling several.")
-    return study_source(name, read_source(places[0]))
+    source = read_source(places[0])
+    return study_source(name, source, contracted(source, denoiser) if denoiser else None)
+
+
+def contracted(source: Source, denoiser: Denoiser) -> Figures:
+    """Return how the model's one-step operator moves answers of the main study, or of the first."""
+    each = next((one for one in source.studies if one.name == MAIN), source.studies[0])
+    rows = [row for pool in pools(each.rows)[:CONTRACTED] for row in pool]
+    name = "geometry" if each.name == MAIN else f"geometry/{each.name}"
+    return contraction_figures(contraction(denoiser, rows), name)
 
 
 def study_source(name: str, source: Source, extra: Mapping[str, Figure] | None = None) -> Told:
