@@ -1,0 +1,180 @@
+"""Which tokens of a finished completion are hidden from the model while it is being trained.
+
+A completion is shown M times, each copy with other tokens masked. The samplers are those of the
+public code of the Sandwiched Policy Gradient (arXiv:2510.09541):
+
+    full           the whole response, as d1 does; every copy is the same, so there is one
+    random         k of its n tokens, k uniform on 1..n
+    block_all      one block and all later ones
+    block_random   k tokens of one block, k uniform on 1..its length, and all later blocks
+
+In the block samplers tokens of earlier blocks are masked now and then, with the same chance as
+tokens of the prompt. What follows the end of the response is always masked and never counted: its
+length is not given away, and the tail is no deed to be rewarded.
+
+Departures from the public code: draws are keyed by identity (seed, item, sample number, update) and
+leave no trace in a global generator; a row's masks do not depend on its neighbours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from remask import rng
+from remask.denoisers.base import Denoiser
+from remask.errors import SettingsError
+from remask.sampling.blocks import block_numbers, whole_canvas
+from remask.values import Canvas, Sample
+
+MaskSampler = Literal["full", "random", "block_all", "block_random"]
+LossRegion = Literal["all_masked", "active_block"]
+_BLOCKS = -1  # stream of a row; its copies have those from 0 up
+_COUNT, _PLACE, _STRAY = range(3)  # streams of a copy
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskSettings:
+    """How completions are masked. The defaults are those of every published SPG run."""
+
+    mask_sampler: MaskSampler = "block_random"
+    copies: int = 2
+    block: int = 32  # best that of the sampler which wrote the completions
+    prompt_mask_ratio: float = 0.15  # of the prompt, and of blocks before the active one
+    loss_region: LossRegion = "all_masked"  # active_block: what the paper's figure shows
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        for name, known in (("mask_sampler", MaskSampler), ("loss_region", LossRegion)):
+            if getattr(self, name) not in get_args(known):
+                raise SettingsError(
+                    f"{name} {getattr(self, name)!r} is unknown; use {', '.join(get_args(known))}."
+                )
+        for name in ("copies", "block"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        if not 0 <= self.prompt_mask_ratio < 1:
+            raise SettingsError(
+                f"prompt_mask_ratio {self.prompt_mask_ratio} is not in [0, 1); use 0.15, or 0 to "
+                "show the whole prompt."
+            )
+        if self.mask_sampler == "full" and self.copies > 1:
+            raise SettingsError(
+                f"copies {self.copies} of mask_sampler 'full' would hide the same response again; "
+                "set copies 1, or mask_sampler block_random."
+            )
+
+    @property
+    def by_block(self) -> bool:
+        """Whether one block at a time is asked about."""
+        return self.mask_sampler in ("block_all", "block_random")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Masks:
+    """M masked copies of each row."""
+
+    masked: Tensor  # (M, B, L) bool: what the model is not shown
+    counted: Tensor  # (M, B, L) bool: those of them whose probabilities count; response only
+
+
+def completion_rows(denoiser: Denoiser, samples: Sequence[Sample]) -> tuple[Canvas, Tensor]:
+    """Return the batch of finished rows and its responses, (B, L) bool.
+
+    A response ends with its first end token, or with the canvas.
+    """
+    canvas = Canvas.of(
+        [s.prompt for s in samples],
+        [whole_canvas(denoiser, s) for s in samples],
+        denoiser.tokenizer.pad_id,
+        denoiser.device,
+    )
+    ends = torch.tensor([s.num_response for s in samples], device=denoiser.device)
+    return canvas, canvas.canvas & (canvas.offsets < ends[:, None])
+
+
+def mask_keys(samples: Sequence[Sample], *, update: int, seed: int, device: torch.device) -> Tensor:
+    """Return one stream per sample, (B,): another one at every optimizer update."""
+    named = [rng.key(seed, s.item, f"align/{s.number}", update) for s in samples]
+    return torch.tensor(named, device=device)
+
+
+def draw_masks(
+    canvas: Canvas,
+    response: Tensor,
+    settings: MaskSettings,
+    keys: Tensor,
+    block_size: int | None = None,
+) -> Masks:
+    """Return M masked copies of every row; each counts at least one token.
+
+    Args:
+        canvas: the finished rows.
+        response: (B, L) bool, the tokens up to and including the first end token.
+        settings: how to mask.
+        keys: (B,) one random stream per row.
+        block_size: of a block-causal model, whose own blocks then take the place of `block`.
+    """
+    copies = torch.arange(settings.copies, device=keys.device)
+    streams = rng.mix(keys, copies[:, None])  # (M, B)
+    earlier, active, later = _regions(canvas, response, settings, keys, block_size)
+    asked = active
+    if settings.mask_sampler in ("random", "block_random"):
+        asked = active & (_ranks(active, canvas, streams) < _counts(active, streams)[..., None])
+    prompt = ~canvas.canvas if canvas.attend is None else canvas.attend & ~canvas.canvas
+    draws = rng.uniform(rng.mix(streams, _STRAY)[..., None], canvas.offsets)  # (M, B, L)
+    stray = (prompt | earlier) & (draws < settings.prompt_mask_ratio)
+    masked = asked | later | stray | (canvas.canvas & ~response)
+    counted = asked if settings.loss_region == "active_block" else masked & response
+    return Masks(masked=masked, counted=counted)
+
+
+def _regions(
+    canvas: Canvas, response: Tensor, settings: MaskSettings, keys: Tensor, block_size: int | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the response before, in and after the active block of each copy, (M, B, L) bool."""
+    if not settings.by_block:
+        active = response.expand(settings.copies, -1, -1)
+        nothing = torch.zeros_like(active)
+        return nothing, active, nothing
+    numbers = block_numbers(canvas, settings.block, block_size)  # (B, L)
+    chosen = _active_blocks(numbers, response, settings, keys)[..., None]  # (M, B, 1)
+    return (
+        response & (numbers < chosen), response & (numbers == chosen), response & (numbers > chosen)
+    )  # fmt: skip
+
+
+def _active_blocks(
+    numbers: Tensor, response: Tensor, settings: MaskSettings, keys: Tensor
+) -> Tensor:
+    """Return the active block of every copy, (M, B).
+
+    The blocks of the canvas are shuffled, and the first M taken modulo those that the response
+    reaches: copies ask about different blocks as long as there are enough.
+    """
+    on_canvas = numbers.amax(1) + 1  # (B,)
+    in_response = numbers.where(response, -1).amax(1) + 1
+    fewest = int(on_canvas.min())
+    if settings.copies > fewest:
+        raise SettingsError(
+            f"copies {settings.copies} is more than the {fewest} blocks of {settings.block} tokens "
+            "on the canvas; lower copies or block, or set mask_sampler random."
+        )
+    slots = torch.arange(int(on_canvas.max()), device=keys.device)
+    draws = rng.uniform(rng.mix(keys, _BLOCKS)[:, None], slots)  # (B, blocks)
+    order = draws.masked_fill(slots >= on_canvas[:, None], 2.0).argsort(1)
+    return order[:, : settings.copies].T % in_response
+
+
+def _counts(active: Tensor, streams: Tensor) -> Tensor:
+    """Return how many active tokens each copy masks, (M, B): uniform on 1..all of them."""
+    draws = rng.uniform(rng.mix(streams, _COUNT), 0)
+    return 1 + (draws * active.sum(-1)).long()
+
+
+def _ranks(active: Tensor, canvas: Canvas, streams: Tensor) -> Tensor:
+    """Return a random order of the active tokens of each copy, (M, B, L), counted from 0."""
+    draws = rng.uniform(rng.mix(streams, _PLACE)[..., None], canvas.offsets)
+    return draws.masked_fill(~active, 2.0).argsort(-1).argsort(-1)

@@ -1,0 +1,262 @@
+"""What a completion is worth, in TRL's calling convention.
+
+    fn(prompts, completions, completion_ids, **columns, trainer_state) -> [float or None, ...]
+
+Everything is passed by name, one value per completion; None means that the reward does not apply.
+So a reward written for TRL works here, and the rewards here work in TRL; neither imports the other.
+A completion is a text, or a list of messages whose last one is the reply.
+
+The columns that are looked at here: `problem`, a `Problem` or its fields as a mapping, for the
+grader; `sample`, the `Sample` that was drawn, for the scorer. Without a `sample` column a reward
+needs `bring`, which makes a `Sample` of a prompt and an answer: `partial(remask.bring, model)`.
+
+Rewards for the form of an answer are in `remask.align.formats`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from remask.errors import InputError, SettingsError
+from remask.tasks.base import Problem
+from remask.values import Sample, Scorer
+
+Messages = Sequence[Mapping[str, Any]]
+Turn = str | Messages  # a prompt or a completion: a text, or a conversation
+Values = list[float | None]
+Grade = Callable[[Problem, str], bool]  # such as `Task.grade`
+Bring = Callable[[str, str], Sample]  # prompt, answer
+LogMetric = Callable[[str, float], None]
+
+
+class TrainerState(Protocol):
+    """How far the training is: all of TRL's state that rewards look at here."""
+
+    @property
+    def global_step(self) -> int:
+        """Optimizer updates made."""
+        ...
+
+    @property
+    def max_steps(self) -> int:
+        """Optimizer updates there will be."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """A `TrainerState` for trainers that have no other."""
+
+    global_step: int
+    max_steps: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OutcomeReward:
+    """2 for a right final answer, 0 for a wrong one: what the score is compared with."""
+
+    grade: Grade
+    right_reward: float = 2.0
+    name: str = "outcome"
+
+    @property
+    def __name__(self) -> str:
+        """The name that TRL logs."""
+        return self.name
+
+    def __call__(
+        self,
+        prompts: Sequence[Turn],
+        completions: Sequence[Turn],
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        *,
+        problem: Sequence[Problem | Mapping[str, Any]] | None = None,
+        **columns: Any,
+    ) -> Values:
+        """Return one reward per completion."""
+        right = _graded(self.name, self.grade, problem, completions)
+        return [self.right_reward * r for r in right]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annealed:
+    """alpha, which grows linearly over the training from `alpha_min` to `alpha_max`."""
+
+    alpha_min: float = 0.5
+    alpha_max: float = 1.0
+    base_reward: float = 1.5
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        if not 0 <= self.alpha_min <= self.alpha_max < float("inf"):
+            raise SettingsError(
+                f"alpha_min {self.alpha_min} and alpha_max {self.alpha_max} must be in this order "
+                "and not below 0."
+            )
+
+    def alpha(self, state: TrainerState | None) -> float:
+        """Return the weight of the score at this update."""
+        if self.alpha_min == self.alpha_max:
+            return self.alpha_min
+        if state is None or state.max_steps < 1:
+            raise InputError(
+                "trainer_state is missing or has no max_steps, so alpha cannot grow; pass it, or "
+                "set alpha_min equal to alpha_max."
+            )
+        done = min(1.0, state.global_step / state.max_steps)
+        return self.alpha_min + (self.alpha_max - self.alpha_min) * done
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConsistencyReward(Annealed):
+    """1[right] * (1.5 + alpha * score): the paper's gated reward.
+
+    A wrong answer is worth 0 however stable it is, and is not scored, which saves its round trips.
+    A right one whose score has no value gets the base reward.
+    """
+
+    scorer: Scorer
+    grade: Grade
+    bring: Bring | None = None
+    name: str = "consistency"
+
+    @property
+    def __name__(self) -> str:
+        """The name that TRL logs."""
+        return self.name
+
+    def __call__(
+        self,
+        prompts: Sequence[Turn],
+        completions: Sequence[Turn],
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        *,
+        problem: Sequence[Problem | Mapping[str, Any]] | None = None,
+        sample: Sequence[Sample] | None = None,
+        trainer_state: TrainerState | None = None,
+        log_metric: LogMetric | None = None,
+        **columns: Any,
+    ) -> Values:
+        """Return one reward per completion."""
+        alpha = self.alpha(trainer_state)
+        right = _graded(self.name, self.grade, problem, completions)
+        scores = _scored(self, prompts, completions, sample, right)
+        _log(log_metric, alpha, scores)
+        return [
+            r * (self.base_reward + alpha * (s or 0.0)) for r, s in zip(right, scores, strict=True)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UngatedReward(Annealed):
+    """1.5 + alpha * score, with no label: for problems whose answers nobody knows.
+
+    The risk: nothing here asks whether an answer is right. A model that learns to write what it
+    rebuilds easily, short, repeated or always the same, is paid in full, and so is a stable error:
+    expect the score to rise while accuracy falls, and watch accuracy and length on labelled
+    problems. An empty answer is worth 0, which closes only the shortest of these ways.
+    """
+
+    scorer: Scorer
+    bring: Bring | None = None
+    name: str = "ungated"
+
+    @property
+    def __name__(self) -> str:
+        """The name that TRL logs."""
+        return self.name
+
+    def __call__(
+        self,
+        prompts: Sequence[Turn],
+        completions: Sequence[Turn],
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        *,
+        sample: Sequence[Sample] | None = None,
+        trainer_state: TrainerState | None = None,
+        log_metric: LogMetric | None = None,
+        **columns: Any,
+    ) -> Values:
+        """Return one reward per completion."""
+        alpha = self.alpha(trainer_state)
+        written = [bool(text_of(completion).strip()) for completion in completions]
+        scores = _scored(self, prompts, completions, sample, written)
+        _log(log_metric, alpha, scores)
+        return [
+            w * (self.base_reward + alpha * (s or 0.0))
+            for w, s in zip(written, scores, strict=True)
+        ]
+
+
+def text_of(turn: Turn) -> str:
+    """Return the text of a prompt or completion: itself, or the content of its last message."""
+    if isinstance(turn, str):
+        return turn
+    content = turn[-1].get("content") if turn else None
+    if not isinstance(content, str):
+        raise InputError(
+            f"a conversation ends with content {content!r}; its last message must hold a text."
+        )
+    return content
+
+
+def _graded(
+    name: str,
+    grade: Grade,
+    problems: Sequence[Problem | Mapping[str, Any]] | None,
+    completions: Sequence[Turn],
+) -> list[bool]:
+    """Return which completions are right."""
+    if problems is None:
+        raise InputError(
+            f"reward {name!r} needs the column 'problem' to grade answers; add it to the data set."
+        )
+    return [
+        grade(p if isinstance(p, Problem) else Problem(**p), text_of(completion))
+        for p, completion in zip(problems, completions, strict=True)
+    ]
+
+
+def _scored(
+    reward: ConsistencyReward | UngatedReward,
+    prompts: Sequence[Turn],
+    completions: Sequence[Turn],
+    samples: Sequence[Sample] | None,
+    wanted: Sequence[bool],
+) -> Values:
+    """Return the scores of the wanted completions, None for the others, in one batch."""
+    places = [i for i, asked in enumerate(wanted) if asked]
+    if samples is not None:
+        chosen = [samples[i] for i in places]
+    elif reward.bring is not None:
+        chosen = [reward.bring(_single(prompts[i]), text_of(completions[i])) for i in places]
+    else:
+        raise InputError(
+            f"reward {reward.name!r} needs the column 'sample', or bring to make samples of texts; "
+            "set bring to partial(remask.bring, model)."
+        )
+    found: Values = [None] * len(wanted)
+    if chosen:
+        for i, score in zip(places, reward.scorer.score(chosen), strict=True):
+            found[i] = score.value
+    return found
+
+
+def _single(prompt: Turn) -> str:
+    """Return the text of a prompt, or raise where turns before it would be lost."""
+    if not isinstance(prompt, str) and len(prompt) > 1:
+        raise InputError(
+            f"a prompt of {len(prompt)} messages cannot be brought as one text; pass the column "
+            "'sample'."
+        )
+    return text_of(prompt)
+
+
+def _log(log_metric: LogMetric | None, alpha: float, scores: Sequence[float | None]) -> None:
+    """Tell the trainer how much the score counts, and what it was on average."""
+    if log_metric is None:
+        return
+    log_metric("bmc/alpha", alpha)
+    known = [score for score in scores if score is not None]
+    if known:
+        log_metric("bmc/score", sum(known) / len(known))

@@ -1,0 +1,56 @@
+"""LLaDA's loss for supervised fine-tuning (arXiv:2502.09992): learn to fill in given solutions.
+
+    t uniform on (0, 1),  p = (1 - e) t + e,  every canvas token masked with chance p
+    loss = mean over rows of  (1/|canvas|) sum over masked tokens of  - log p_i / p
+
+The prompt is never masked. The tail of EOS behind a solution is part of the canvas: it is masked
+and predicted like the rest, which is how a model learns to stop. `remask.pretrain` weighs in the
+same way but divides by the tokens of the whole batch, as d1 does; here each row counts the same,
+whatever its length, as LLaDA has it. Draws are keyed by identity.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from remask import rng
+from remask.values import Canvas
+
+SMALLEST_RATIO = 1e-3  # e: bounds the weight 1 / p
+_RATIO, _PLACE = range(2)  # streams of one key
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SftMasks:
+    """What is masked of each row, and with what chance it was."""
+
+    masked: Tensor  # (B, L) bool
+    ratios: Tensor  # (B,) p
+
+
+def draw_sft_masks(canvas: Canvas, keys: Tensor) -> SftMasks:
+    """Return which canvas tokens of each row to mask; in some rows it may be none.
+
+    Args:
+        canvas: rows of prompt + solution + tail.
+        keys: (B,) one random stream per row, as of `mask_keys`.
+    """
+    ratios = (1 - SMALLEST_RATIO) * rng.uniform(rng.mix(keys, _RATIO), 0) + SMALLEST_RATIO  # (B,)
+    draws = rng.uniform(rng.mix(keys, _PLACE)[:, None], canvas.offsets)  # (B, L)
+    masked = canvas.canvas & (draws < ratios[:, None])
+    return SftMasks(masked=masked, ratios=ratios)
+
+
+def sft_loss(
+    logp: Tensor, canvas: Canvas, masks: SftMasks, *, num_rows: int | None = None
+) -> Tensor:
+    """Return the loss, to be minimised.
+
+    Args:
+        logp: (B, L) log-probabilities of the true tokens, looked at where masked.
+        canvas: the rows that were masked.
+        masks: what was masked of them.
+        num_rows: rows of the whole batch of which these are a part; None: they are the whole.
+    """
+    surprise = -logp.masked_fill(~masks.masked, 0.0).sum(1) / masks.ratios.to(logp.dtype)  # (B,)
+    return (surprise / canvas.canvas.sum(1)).sum() / (num_rows or len(logp))
