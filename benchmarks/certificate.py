@@ -157,7 +157,7 @@ def largest_coverage(world: World) -> float:
 def write_figures(arguments: argparse.Namespace, found: dict[str, Outcome]) -> None:
     """Merge the violations into a figures.json."""
     # Here and not above: it needs torch, which simulating does not.
-    from core import merge
+    from figures import merge
 
     worst = max(found.values(), key=lambda outcome: outcome.violations.value)
     about = {

@@ -22,7 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from core import merge
+from figures import merge
 
 from remask.denoisers.save import write_text
 from remask.errors import RemaskError

@@ -68,7 +68,7 @@ def child(script: str, shape: str, arguments: argparse.Namespace) -> int | str:
 def write_figures(arguments: argparse.Namespace) -> int:
     """Merge what the reports say into docs/figures.json, and print it."""
     # Here and not above: its packages are not where the GPU is.
-    from core import merge
+    from figures import merge
 
     found = {
         name: figure | {"commit": arguments.commit}

@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from figures import merge
+
 from remask.denoisers.load import EMBEDDED
 from remask.denoisers.save import write_text
 from remask.errors import RecordError, RemaskError
@@ -274,14 +276,6 @@ def _paper_plane() -> list[Table]:
     return [Table(name="paper", title="The paper's geometry, LLaDA-8B", heads=heads, rows=rows)]
 
 
-def merge(path: Path, new: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write the figures into a file: those of other scripts stay, older ones of this one go."""
-    known = json.loads(path.read_text(encoding="utf-8"))["figures"] if path.exists() else {}
-    others = {name: figure for name, figure in known.items() if not name.startswith(OWNED)}
-    both = dict(sorted({**others, **new}.items()))
-    write_text(path, json.dumps({"figures": both}, indent=2) + "\n")
-
-
 def read_extra(path: Path) -> dict[str, dict[str, Any]]:
     """Return figures that were measured apart, as docs/figures.json has them or without origin."""
     told = json.loads(path.read_text(encoding="utf-8"))
@@ -339,8 +333,9 @@ def main(command: Sequence[str]) -> int:
         if is_documented(name)
     }
     write_text(asked.page, page(found, studies, origin))
-    merge(asked.figures, documented)
-    merge(asked.demo, {name: f for name, f in documented.items() if name.startswith(DEMO)})
+    merge(asked.figures, documented, OWNED)
+    copied = {name: f for name, f in documented.items() if name.startswith(DEMO)}
+    merge(asked.demo, copied, OWNED)
     print(f"{asked.page}: {asked.page.stat().st_size:,} bytes")
     print(f"{asked.figures}: {len(documented)} of {len(found)} figures; {asked.demo}: a copy")
     return 0
