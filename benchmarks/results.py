@@ -46,7 +46,7 @@ OWNED = (  # what this script measures: older figures of these names are replace
     "accuracy/", "ablation/", "carried/", "correction/", "cost/", "curve/", "diagnosis/",
     "geometry/", "process/", "rebatched/", "spurious/",
 )  # fmt: skip
-_METHODS = "roundtrips|optimized|baselines|confidence|vote|agreement"
+_METHODS = "roundtrips|optimized|baselines|confidence|agreement_same_cost|vote|agreement"
 _CORRECTIONS = (
     "standard|vote3|vote10|best_of_3_confidence|best_of_10_confidence|best_of_3|best_of_10|mgrs"
 )

@@ -7,6 +7,7 @@ than those that they were fitted on.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import ceil
 from statistics import fmean
 
 from remask.decide.columns import Column, metric_columns
@@ -47,6 +48,7 @@ from remask.studies.spurious import MAIN as MAIN_FLAWED
 from remask.studies.spurious import detection, detection_figures, flaw_figures, spurious
 
 OPTIMIZED, BASELINES = "optimized", "baselines"
+SAME_COST = "agreement_same_cost"
 RECORDED = ("confidence", "confidence_canvas")
 RIVALS = ("standard", "vote3", "vote10", "best_of_3_confidence", "best_of_3")
 _GAP = "roundtrips_minus_consistency"
@@ -148,13 +150,14 @@ def scaling_study(sources: Mapping[str, Source]) -> Figures:
 
 
 def _fitted(study: Study) -> Figures:
-    """Return optimized weights and a combination of baselines, judged, and the paired gaps."""
+    """Return optimized weights, combined baselines and cheaper agreement, judged and paired."""
     found = [pool for pool in pools(study.rows) if ROUNDTRIPS.score(pool) is not None]
     tried = {"roundtrips": ROUNDTRIPS, "confidence": _recorded("confidence")}
     best = better_consistency(found) if pool_size(found) > 1 else None
     if best is not None:
         tried["consistency"] = best[0]
-    made = [method for method in (_optimized(study, found), _baselines(study, found)) if method]
+    tried_too = (_optimized(study, found), _baselines(study, found), _same_cost(found))
+    made = [method for method in tried_too if method is not None]
     told: Figures = {}
     for method in made:
         told |= measured(f"diagnosis/{study.name}/{method.name}", judge_fully(method, found))
@@ -166,7 +169,7 @@ def _gaps(study: str, tried: Mapping[str, Method], found: Sequence[Pool]) -> Fig
     """Return the paired differences of AUROC that pages speak of; one is told elsewhere."""
     told: Figures = {}
     for ours in ("roundtrips", OPTIMIZED):
-        for theirs in ("confidence", "consistency", "roundtrips", BASELINES):
+        for theirs in ("confidence", "consistency", "roundtrips", BASELINES, SAME_COST):
             named = ours in tried and theirs in tried and ours != theirs
             if named and (ours, theirs) != ("roundtrips", "consistency"):
                 gap = _gap(tried[ours], tried[theirs], found)
@@ -205,6 +208,24 @@ def _baselines(study: Study, found: Sequence[Pool]) -> Method | None:
     several = any(weights.get(name) for name in ("vote", "agreement"))
     spent = CONSISTENCY[0].forwards if several else _recorded("confidence").forwards
     return _scored(BASELINES, found, combine(_baseline_columns(found, names), weights), spent)
+
+
+def _same_cost(found: Sequence[Pool]) -> Method | None:
+    """Return the agreement of as many samples as cost no less than the round trips of one.
+
+    None where that is all samples or more, or where round trips cost nothing.
+    """
+    if not found:
+        return None
+    one = fmean(pool[0]["forwards"] for pool in found)
+    size = ceil(fmean(ROUNDTRIPS.forwards(pool) for pool in found) / one) if one else 0
+    if not 2 <= size < pool_size(found):
+        return None
+    return Method(
+        name=SAME_COST,
+        score=lambda pool: agreement(pool[:size]),
+        forwards=lambda pool: float(sum(row["forwards"] for row in pool[:size])),
+    )
 
 
 def _present(found: Sequence[Pool]) -> set[str]:

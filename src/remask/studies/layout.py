@@ -15,9 +15,13 @@ Columns = Mapping[str, str]  # head -> the end of a figure's name
 
 LABELS = {
     "roundtrips": "round trips, uniform", "optimized": "round trips, optimized",
-    "baselines": "baselines, combined", "confidence_canvas": "confidence, canvas",
+    "baselines": "baselines, combined", "agreement_same_cost": "agreement, same cost",
+    "confidence_canvas": "confidence, canvas",
 }  # fmt: skip
-METHODS = ("roundtrips", "optimized", "baselines", "confidence", "vote", "agreement")
+METHODS = (
+    "roundtrips", "optimized", "baselines", "confidence", "agreement_same_cost", "vote",
+    "agreement",
+)  # fmt: skip
 CORRECTIONS = (
     "standard", "vote3", "vote10", "best_of_3_confidence", "best_of_10_confidence", "best_of_3",
     "best_of_10", "mgrs",
@@ -44,6 +48,7 @@ def diagnosis_tables(found: Figures) -> list[Table]:
     every = {"base rate": "base_rate"} | {_label(m): f"{m}/auroc" for m in METHODS}
     gaps = {
         "round trips - self-consistency": f"{GAP}/auroc",
+        "round trips - agreement, same cost": "roundtrips_minus_agreement_same_cost/auroc",
         "round trips - confidence": "roundtrips_minus_confidence/auroc",
         "optimized - round trips": "optimized_minus_roundtrips/auroc",
         "optimized - self-consistency": "optimized_minus_consistency/auroc",

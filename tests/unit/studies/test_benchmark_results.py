@@ -44,7 +44,9 @@ def few_resamples() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def results() -> ModuleType:
-    return load_module(ROOT / "benchmarks" / "results.py")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")  # the scripts import one another
+        return load_module(ROOT / "benchmarks" / "results.py")
 
 
 def draw(make_row: Make, problems: int, samples: int, split: str, level: str) -> list[Row]:

@@ -16,6 +16,7 @@ from remask.consistency.cycle import ConsistencySettings
 from remask.errors import RecordError
 from remask.studies import ablation, curves, measures, seeds
 from remask.studies.figures import CURVES, Figure
+from remask.studies.pool import pools
 from remask.studies.sources import USUAL, read_source
 from remask.studies.study import NAMES, STUDIES, Told, study
 from remask.studies.tables import Table, cell, columns, document, markdown
@@ -183,6 +184,24 @@ def test_the_combination_of_baselines_pays_for_the_samples_it_looks_at(told_of: 
     under = "diagnosis/wordmath-hard"
     assert told[f"{under}/optimized/forwards"].value == 18
     assert told[f"{under}/baselines/forwards"].value == 100
+
+
+def test_agreement_at_the_cost_of_round_trips_looks_at_two_samples(
+    whole: Path, told_of: Tell
+) -> None:
+    """Written and verified, an answer costs 18 forwards: two samples are the first to cost more.
+
+    Two that say the same agree wholly, two that differ by half, and no answer agrees with none.
+    """
+    told, under = told_of("diagnosis").figures, "diagnosis/wordmath-hard"
+    assert told[f"{under}/agreement_same_cost/forwards"].value == 20
+    found = pools(records.read(whole / "pool-wordmath-hard.jsonl"))
+    said = [(pool[0]["answer"], pool[1]["answer"]) for pool in found]
+    agreed = [0 if a is None else 1 if a == b else 0.5 for a, b in said]
+    value = measures.auroc(agreed, [pool[0]["right"] for pool in found])
+    assert told[f"{under}/agreement_same_cost/auroc"].value == value
+    gap = told[f"{under}/roundtrips_minus_agreement_same_cost/auroc"].value
+    assert gap == pytest.approx(told[f"{under}/roundtrips/auroc"].value - (value or 0))
 
 
 def test_correction_counts_samples_by_difficulty_and_compares_in_pairs(told_of: Tell) -> None:
