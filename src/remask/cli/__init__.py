@@ -6,6 +6,7 @@
     evidence   collect, fit, certify, calibrate, report
     models     train, demo, models, doctor
     studies    study
+    align      align
 
 The order of the imports is that of the commands in `remask --help`.
 """
@@ -16,7 +17,10 @@ from remask.cli.evidence import calibrate, certify, collect, fit
 from remask.cli.models import demo, examine, train
 from remask.cli.studies import study
 
+# isort: split
+from remask.cli.align import align
+
 __all__ = [
-    "app", "calibrate", "certify", "collect", "demo", "examine", "fit", "main", "score", "solve",
-    "study", "train", "verify",
+    "align", "app", "calibrate", "certify", "collect", "demo", "examine", "fit", "main", "score",
+    "solve", "study", "train", "verify",
 ]  # fmt: skip
