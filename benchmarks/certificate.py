@@ -14,9 +14,9 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
+from figures import merge, origin, parse
 from numpy.typing import NDArray
 
 from remask.decide.provenance import Provenance
@@ -156,16 +156,9 @@ def largest_coverage(world: World) -> float:
 
 def write_figures(arguments: argparse.Namespace, found: dict[str, Outcome]) -> None:
     """Merge the violations into a figures.json."""
-    # Here and not above: it needs torch, which simulating does not.
-    from figures import merge
-
     worst = max(found.values(), key=lambda outcome: outcome.violations.value)
-    about = {
-        "command": f"python benchmarks/certificate.py --n {arguments.n} "
-        f"--repetitions {arguments.repetitions}",
-        "hardware": arguments.hardware,
-        "commit": arguments.commit,
-    }
+    said = f"--n {arguments.n} --repetitions {arguments.repetitions}"
+    about = origin(arguments, f"python benchmarks/certificate.py {said}")
     named = {f"certificate/violations/{name}": o.violations for name, o in found.items()}
     named["certificate/violations"] = worst.violations
     unit = f"share of certificates broken, {1 - CONFIDENCE:.2g} promised"
@@ -177,13 +170,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Simulated certificates: are promises kept?")
     parser.add_argument("--n", type=int, default=500, help="validation answers")
     parser.add_argument("--repetitions", type=int, default=10_000)
-    parser.add_argument("--figures", type=Path, help="figures.json to merge the results into")
-    parser.add_argument("--commit", help="commit that measured them")
-    parser.add_argument("--hardware", help="what it was measured on")
-    found = parser.parse_args(arguments)
-    if found.figures and not (found.commit and found.hardware):
-        parser.error("--figures needs --commit and --hardware.")
-    return found
+    return parse(parser, arguments)
 
 
 def main(command: Sequence[str]) -> int:

@@ -23,17 +23,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from remask.consistency.cycle import ConsistencySettings
-from remask.decide.threshold import best_f1
+from remask.decide.threshold import accepts_all, best_f1
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import EMBEDDED, load
-from remask.denoisers.save import write_text
 from remask.errors import RecordError, RemaskError
+from remask.records import write_text
 from remask.sampling.sampler import SamplerSettings
 from remask.studies.collect import CollectSettings, collect, sampler_settings
-from remask.studies.diagnosis import better_consistency
+from remask.studies.diagnosis import THRESHOLD, better_consistency
 from remask.studies.figures import CURVES, TRIPS, read
 from remask.studies.injection import InjectionSettings, collect_injected, reference_pairs
-from remask.studies.pool import pools
+from remask.studies.pool import Row, pools
 from remask.studies.sources import read_source
 from remask.studies.study import contracted
 from remask.tasks import TASKS
@@ -253,16 +253,29 @@ def write_preset(arguments: argparse.Namespace) -> int:
         rows = read(arguments.out, f"threshold-{task}")
         manifest = arguments.out / f"threshold-{task}.jsonl.manifest.json"
         asked = json.loads(manifest.read_text(encoding="utf-8"))["asked"]
-        scores = [row["scores"]["roundtrips"] for row in rows]
         chosen[task] = {
             **config.get("tasks", {}).get(task, {}),
             "temperature": asked["sampler"]["temperature"],
-            "threshold": best_f1(scores, [row["right"] for row in rows]),
+            "threshold": choose_threshold(task, rows),
         }
     shared = {key: chosen["wordmath"][key] for key in ("temperature", "threshold")}
     write_text(arguments.preset, json.dumps({**config, **shared, "tasks": chosen}, indent=2) + "\n")
     print(json.dumps(chosen, indent=2))
     return 0
+
+
+def choose_threshold(task: str, rows: Sequence[Row]) -> float:
+    """Return the threshold of the best F1, or the paper's, and say so, where that rejects nothing.
+
+    Rejection sampling never draws again below a threshold that accepts every answer.
+    """
+    scores = [row["scores"]["roundtrips"] for row in rows]
+    best = best_f1(scores, [row["right"] for row in rows])
+    if not accepts_all(scores, best):
+        return best
+    told = f"accepting every answer has the best F1; the threshold is the usual {THRESHOLD:g}"
+    print(f"{task}: {told}", file=sys.stderr)
+    return THRESHOLD
 
 
 def write_contraction(arguments: argparse.Namespace) -> int:

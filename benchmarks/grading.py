@@ -22,10 +22,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from figures import merge
+from figures import merge, origin, parse
 
-from remask.denoisers.save import write_text
 from remask.errors import RemaskError
+from remask.records import write_text
 from remask.studies.figures import Figure
 from remask.studies.measures import proportion
 from remask.tasks.base import Grade, Problem
@@ -191,13 +191,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", choices=list(FILES), action="append", help="may be repeated")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, help="write the report here, as JSON")
-    parser.add_argument("--figures", type=Path, help="merge the shares into this figures.json")
-    parser.add_argument("--commit", help="commit that was measured")
-    parser.add_argument("--hardware", help="what it was measured on")
-    found = parser.parse_args(words)
-    if found.figures and not (found.commit and found.hardware):
-        parser.error("--figures needs --commit and --hardware")
-    return found
+    return parse(parser, words)
 
 
 def main(words: Sequence[str]) -> int:
@@ -224,11 +218,7 @@ def main(words: Sequence[str]) -> int:
         document = {"figures": shares, "benchmarks": report}
         write_text(arguments.out, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     if arguments.figures:
-        about = {
-            "command": "python benchmarks/grading.py DATA",
-            "hardware": arguments.hardware,
-            "commit": arguments.commit,
-        }
+        about = origin(arguments, "python benchmarks/grading.py DATA")
         merge(arguments.figures, {name: share | about for name, share in shares.items()})
     crashed = any(case["crash"] for part in report.values() for case in part["exceptions"])
     return int(crashed or any(figure.value < WANTED for figure in figures.values()))

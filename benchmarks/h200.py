@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from figures import FIGURES, merge
+
 ROOT = Path(__file__).resolve().parent.parent
 ANSWERS = ["1", "8", "32"]
 AT_LEAST = 8  # answers verified at once, of the figures
@@ -67,9 +69,6 @@ def child(script: str, shape: str, arguments: argparse.Namespace) -> int | str:
 
 def write_figures(arguments: argparse.Namespace) -> int:
     """Merge what the reports say into docs/figures.json, and print it."""
-    # Here and not above: its packages are not where the GPU is.
-    from figures import merge
-
     found = {
         name: figure | {"commit": arguments.commit}
         for shape in SHAPES
@@ -158,7 +157,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     tell = commands.add_parser("figures", help="into docs/figures.json, from reports")
     tell.add_argument("out", type=Path, help="folder with the reports")
     tell.add_argument("--commit", required=True, help="commit that was measured")
-    tell.add_argument("--figures", type=Path, default=ROOT / "docs" / "figures.json")
+    tell.add_argument("--figures", type=Path, default=FIGURES)
     return parser.parse_args(arguments)
 
 

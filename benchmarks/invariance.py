@@ -10,7 +10,6 @@ than rounding does.
 
 import argparse
 import json
-import os
 import platform
 import random
 import subprocess
@@ -30,6 +29,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.denoisers.past import Past
 from remask.denoisers.wrap import Counted
+from remask.records import write_text
 from remask.tasks import TASKS
 from remask.values import Canvas, Sample, Score
 
@@ -192,9 +192,7 @@ def main() -> None:
     arguments = parser.parse_args()
     report = run(arguments.answers, arguments.rebuild_steps, arguments.trips, arguments.threads)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = arguments.out.with_name(arguments.out.name + ".part")
-    temporary.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    os.replace(temporary, arguments.out)
+    write_text(arguments.out, json.dumps(report, indent=2) + "\n")
     print(f"all exceptions are ties: {report['all_ties']}; {report['seconds']:.0f} s")
 
 

@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from figures import merge
+from figures import FIGURES, merge
 
 from remask.denoisers.load import EMBEDDED
-from remask.denoisers.save import write_text
 from remask.errors import RecordError, RemaskError
+from remask.records import write_text
 from remask.studies import published
 from remask.studies.claims import FAILS, HOLDS, Verdict, verdicts
 from remask.studies.figures import (
@@ -309,7 +309,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--hardware", default="", help="what they were collected on")
     parser.add_argument("--extra", type=Path, help="JSON of figures that were measured apart")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results.md")
-    parser.add_argument("--figures", type=Path, default=ROOT / "docs" / "figures.json")
+    parser.add_argument("--figures", type=Path, default=FIGURES)
     parser.add_argument("--demo", type=Path, default=EMBEDDED / "figures.json")
     return parser.parse_args(arguments)
 

@@ -51,8 +51,9 @@ NOTES = (
     f"the model is block-causal it is timed over {PUBLIC_BLOCK_STEPS} steps of each block, all of "
     "which cost the same, and scaled to all.",
     "tokens_per_second counts every position, prompt included, of every forward. "
-    "FLOPs: 2 x matrices x positions + 4 x length x width x layers x positions + the head, "
-    "on masked rows for ours and on every position for the public loop. A block-causal model is "
+    "FLOPs: 2 x matrices x positions + 4 x length x width x layers x positions + the last MLP and "
+    "the head, on masked rows for ours and on every position for the public loop. A block-causal "
+    "model is "
     "charged with what it needs: the prompt once, each block in its own steps and, unless it is "
     "the last, once more.",
 )

@@ -1,18 +1,19 @@
 """Work: the arithmetic that a loop has to do, counted from the shapes of its tensors.
 
-2 x matrices x positions + 4 x context x width x layers x positions for the trunk, 2 x width x
-vocabulary for each row of the head. A loop is charged with what it needs, not with what it does:
-a block-causal model needs the blocks before the current one only once.
+2 x matrices x positions + 4 x context x width x layers x positions for the trunk; 2 x the matrices
+of the last MLP and of the head for each row that is asked about: no other needs them. A loop is
+charged with what it needs, not with what it does: a block-causal model needs the blocks before the
+current one only once.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-import torch
+from torch import nn
 
 from remask.denoisers.experts import Experts
 from remask.denoisers.native import Network
-from remask.denoisers.transformer import Attention
+from remask.denoisers.transformer import Attention, Block
 
 
 class Pass(NamedTuple):
@@ -33,16 +34,22 @@ class Work(NamedTuple):
 
 def flops_of(network: Network, length: int, positions: int, head_rows: int) -> float:
     """Return the arithmetic of so many positions through the trunk and rows through the head."""
-    matrices = mixed = 0.0
-    for module in network.blocks.modules():
-        if isinstance(module, torch.nn.Linear):
-            matrices += module.weight.numel()
-        elif isinstance(module, Attention):
-            mixed += module.num_heads * module.head_dim
+    mlp = _weights(network, cast(Block, network.blocks[-1]).mlp)
+    attentions = [m for m in network.blocks.modules() if isinstance(m, Attention)]
+    mixed = 4 * length * sum(a.num_heads * a.head_dim for a in attentions)  # scores and mixing
+    per_position = 2.0 * (_weights(network, network.blocks) - mlp) + mixed
+    return positions * per_position + head_rows * 2.0 * (mlp + network.embedding.weight.numel())
+
+
+def _weights(network: Network, part: nn.Module) -> float:
+    """Return how many weights of a part of the network one token meets."""
+    found = 0.0
+    for module in part.modules():
+        if isinstance(module, nn.Linear):
+            found += module.weight.numel()
         elif isinstance(module, Experts):
-            matrices += _visited(network, module)
-    per_position = 2.0 * matrices + 4 * length * mixed  # attention: scores and mixing
-    return positions * per_position + 2.0 * network.embedding.weight.numel() * head_rows
+            found += _visited(network, module)
+    return found
 
 
 def _visited(network: Network, layer: Experts) -> float:
@@ -80,14 +87,14 @@ def up_to_each(windows: Sequence[slice], steps: Sequence[int]) -> list[Pass]:
 def work_of(
     network: Network, passes: Iterable[Pass], *, rows: int, forwards: int, head_rows: int | None
 ) -> Work:
-    """Return the work of so many rows; the head sees every position unless `head_rows` says less.
+    """Return the work of so many rows; every position is asked about unless `head_rows` says less.
 
     Args:
         network: whose matrices are counted.
         passes: of one row.
         rows: that make them.
         forwards: of all rows together, as a loop without a cache counts them.
-        head_rows: of all rows together.
+        head_rows: positions that go through the last MLP and the head, of all rows together.
     """
     passes = list(passes)
     positions = rows * sum(p.positions * p.times for p in passes)

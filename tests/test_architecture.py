@@ -38,15 +38,16 @@ TOP = {
 }  # fmt: skip
 
 ALLOWED: dict[str, set[str]] = {
-    "cli": ROOMS | TOP | {"remask", "align"},
+    "cli": ROOMS | TOP | {"remask", "align", "serve"},
     "remask": ROOMS | TOP,
     "demo": ROOMS | {"studies", "paint"},
     "jobs": ROOMS | {"api", "tables", "engine"},
+    "serve": ROOMS | {"api", "studies", "options"},
     "engine": {"denoisers.base", "denoisers.native", "denoisers.tokenizer", "denoisers.wrap"}
     | {"denoisers.replicas", "denoisers.load", "records", "tables", "errors"},
     "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"},
     "doctor": {"denoisers.catalog", "denoisers.presets", "denoisers.load"}
-    | {"denoisers.tokenizer", "errors"},
+    | {"denoisers.tokenizer", "sampling", "errors"},
     "documents": {"paint", "values"},
     "paint": {"denoisers.tokenizer", "values"},
     "tables": {"records", "errors"},
@@ -66,7 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.presets": {"denoisers.base", "denoisers.catalog", "errors"},
     "denoisers.replicas": {"denoisers.base", "denoisers.wrap"},
     "denoisers.config": {"errors"},
-    "denoisers.save": {"errors"},
+    "denoisers.save": {"records"},
     "denoisers.wrap": ADAPTER,
     "denoisers.native": ADAPTER,
     "denoisers.llada": FAMILY,

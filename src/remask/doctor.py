@@ -29,16 +29,13 @@ from remask.denoisers.load import (
 )
 from remask.denoisers.tokenizer import read_json
 from remask.errors import SettingsError
+from remask.sampling.batches import column_budget, token_budget
+from remask.sampling.loop import HEAD_ELEMENTS
 
 if TYPE_CHECKING:
     import torch
 
-# Tokens in one batch: four round trips of one long answer, and the most that is ever sent.
-ONE_ANSWER = 4 * 1024
-FULL_BATCH = {"cpu": 2_048, "cuda": 65_536, "mps": 65_536}
-# Columns in one batch of a block-causal model: more than it computes at once, and all are kept.
-FULL_PAST = {"cpu": 8_192, "cuda": 262_144, "mps": 262_144}
-_LOGITS = 2**29  # the sampler projects a part of the rows at a time so as to hold no more
+ONE_ANSWER = 4 * 1024  # tokens: four round trips of one long answer
 # Numbers that a token occupies in a layer, in widths: attention and a dense MLP; one expert.
 _DENSE, _EXPERT = 20, 8
 _WATCHED = (
@@ -67,7 +64,8 @@ class Size:
             itemsize: of the dtype, in bytes.
         """
         # Logits are float32; in a shorter dtype the head's own output lives beside them.
-        logits = min(num_tokens * self.vocab_size, _LOGITS) * (4 if itemsize == 4 else 4 + itemsize)
+        num_logits = min(num_tokens * self.vocab_size, HEAD_ELEMENTS)
+        logits = num_logits * (4 if itemsize == 4 else 4 + itemsize)
         hidden = num_tokens * self.width * (_DENSE + _EXPERT * self.experts_per_token)
         return logits + (hidden + num_columns * self.num_kept) * itemsize
 
@@ -153,9 +151,9 @@ def estimate(name: str) -> dict[str, Any]:
     else:
         size = _catalogued(checkpoint, dtype.itemsize)
     free = free_memory(device)
-    most = FULL_BATCH[device.type]
+    most = token_budget(device)
     small = size.workspace(min(ONE_ANSWER, most), ONE_ANSWER, dtype.itemsize)
-    full = size.workspace(most, FULL_PAST[device.type], dtype.itemsize)
+    full = size.workspace(most, column_budget(device), dtype.itemsize)
     fits, advice = _verdict(size.num_bytes, small, full, free, dtype)
     return {
         "model": name,

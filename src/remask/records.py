@@ -51,6 +51,11 @@ def replace_file(path: Path, content: bytes) -> None:
     os.replace(temporary, path)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text whole or not at all."""
+    replace_file(path, text.encode())
+
+
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """Yield every row; a broken line is an error that names its number."""
     with path.open("rb") as file:

@@ -79,6 +79,7 @@ class RoundTrips:
     texts: tuple[str, ...]  # N rebuilds, each up to its own first end token
     confidence: tuple[float | None, ...]  # N: mean over steps of the mean highest probability
     logp: Tensor  # (N, C) log p(original token) at the first step; 0 where not masked
+    steps: Tensor | None = None  # (N, C) the step that rebuilt it, of its block; -1: not masked
     drift: Tensor  # (num_response,) share of trips that masked a token and did not bring it back
     displacement: tuple[float, ...]  # N: RMS distance of the rebuild in the model's embedding space
     forwards: int

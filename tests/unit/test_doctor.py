@@ -2,8 +2,6 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -11,7 +9,6 @@ import torch
 from remask import doctor
 from remask.denoisers import catalog
 from remask.errors import CheckpointError, SettingsError
-from remask.sampling.batches import batches
 from remask.testing import write_checkpoint
 
 CPU = torch.device("cpu")
@@ -75,15 +72,6 @@ def test_the_workspace_is_the_logits_and_the_widest_layer() -> None:
 def test_what_is_kept_of_all_columns_is_part_of_the_workspace() -> None:
     """The same 10 tokens: 7,600 bytes. 40 columns keep 6 numbers of two bytes each: 480 more."""
     assert size_of(num_kept=6).workspace(10, 40, 2) == 8_080
-
-
-def test_a_full_batch_is_the_one_that_the_sampler_sends() -> None:
-    """Whole rows of one token; of a block-causal model, rows of the 512 columns they take."""
-    for kind in ("cpu", "cuda", "mps"):
-        whole: Any = SimpleNamespace(device=torch.device(kind), block_size=None)
-        assert len(next(batches([1] * 70_000, whole))) == doctor.FULL_BATCH[kind]
-        blocky: Any = SimpleNamespace(device=torch.device(kind), block_size=32)
-        assert 512 * len(next(batches([512] * 1_000, blocky))) == doctor.FULL_PAST[kind]
 
 
 @pytest.mark.usefixtures("on_cpu")

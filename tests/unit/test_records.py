@@ -1,6 +1,7 @@
 """JSON lines: what is written is read again, whatever a kill leaves behind."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -145,3 +146,18 @@ def test_a_hold_leaves_no_empty_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="broken"), records.alone(out):
         raise ValueError("broken")
     assert not out.exists()
+
+
+def test_an_interrupted_write_leaves_the_old_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.json"
+    records.write_text(path, "old")
+
+    def crash(source: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        records.write_text(path, "new")
+    assert path.read_text() == "old"

@@ -62,12 +62,21 @@ class ConsistencySettings:
             )
 
 
-class _Trip(NamedTuple):
+class Departure(NamedTuple):
+    """One row of the flattened batch, before it travels."""
+
+    sample: Sample
+    trip: int
+    seed: int
+
+
+class Trip(NamedTuple):
     """One row of the flattened batch, brought back to the CPU."""
 
     masked: Tensor  # (C,) bool
     rebuilt: Tensor  # (C,)
     logp: Tensor  # (C,)
+    steps: Tensor  # (C,)
     confidence: float | None
     displacement: float
     forwards: int
@@ -79,29 +88,29 @@ def round_trips(
     """Return every sample's round trips."""
     for sample in samples:
         check_length(denoiser, len(sample.prompt), len(whole_canvas(denoiser, sample)))
-    jobs = [(sample, trip) for sample in samples for trip in range(settings.trips)]
-    done: list[_Trip | None] = [None] * len(jobs)
-    lengths = [len(sample.prompt) + len(sample.canvas) for sample, _ in jobs]
+    jobs = [Departure(sample, n, seed) for sample in samples for n in range(settings.trips)]
+    done: list[Trip | None] = [None] * len(jobs)
+    lengths = [len(job.sample.prompt) + len(job.sample.canvas) for job in jobs]
 
-    def travel(replica: Denoiser, batch: list[int]) -> list[_Trip]:
-        return _travel(replica, [jobs[i] for i in batch], settings, seed)
+    def go(replica: Denoiser, batch: list[int]) -> list[Trip]:
+        return travel(replica, [jobs[i] for i in batch], settings)
 
-    for batch, trips in spread(denoiser, batches(lengths, denoiser), travel):
+    for batch, trips in spread(denoiser, batches(lengths, denoiser), go):
         for i, trip in zip(batch, trips, strict=True):
             done[i] = trip
     trips = [trip for trip in done if trip is not None]
     size = settings.trips
     return [
-        _collect(denoiser, sample, trips[i * size : (i + 1) * size])
+        collect(denoiser, sample, trips[i * size : (i + 1) * size])
         for i, sample in enumerate(samples)
     ]
 
 
-def _travel(
-    denoiser: Denoiser, jobs: Sequence[tuple[Sample, int]], settings: ConsistencySettings, seed: int
-) -> list[_Trip]:
+def travel(
+    denoiser: Denoiser, jobs: Sequence[Departure], settings: ConsistencySettings
+) -> list[Trip]:
     """Mask and rebuild one batch of rows."""
-    samples = [sample for sample, _ in jobs]
+    samples = [job.sample for job in jobs]
     canvas = Canvas.of(
         [s.prompt for s in samples],
         [whole_canvas(denoiser, s) for s in samples],
@@ -110,11 +119,11 @@ def _travel(
     )
     ends = torch.tensor([s.num_response for s in samples], device=denoiser.device)
     response = canvas.canvas & (canvas.offsets < ends[:, None])  # (B, L)
-    masked = _perturb(canvas, response, jobs, settings, seed)
+    masked = _perturb(canvas, response, jobs, settings)
     if settings.tail == "visible":
         masked &= response
     blank = replace(canvas, tokens=canvas.tokens.masked_fill(masked, denoiser.tokenizer.mask_id))
-    keys = _keys(jobs, "rebuild", seed, denoiser.device)
+    keys = _keys(jobs, "rebuild", denoiser.device)
     done = _rebuild(denoiser, blank, settings, keys, watch=response, truth=canvas.tokens)
     moved = denoiser.embed(canvas.tokens) - denoiser.embed(done.tokens)  # (B, L, E)
     squared = moved.square().sum(-1) * response
@@ -176,34 +185,32 @@ def _joined(walk: Walk, parts: Sequence[tuple[Part, Denoised]]) -> Denoised:
 def _perturb(
     canvas: Canvas,
     response: Tensor,
-    jobs: Sequence[tuple[Sample, int]],
+    jobs: Sequence[Departure],
     settings: ConsistencySettings,
-    seed: int,
 ) -> Tensor:
     device = canvas.tokens.device
-    keys = _keys(jobs, "perturb", seed, device)
+    keys = _keys(jobs, "perturb", device)
     if settings.mask_ratio == "uniform":
         ratio = perturb.uniform_ratio(keys)
     else:
         ratio = torch.full((len(jobs),), float(settings.mask_ratio), device=device)
     if settings.mask_design == "independent":
         return perturb.independent(canvas, response, ratio, keys)
-    shared = _keys([(sample, 0) for sample, _ in jobs], "stratify", seed, device)
-    phase = torch.tensor([trip / settings.trips for _, trip in jobs], device=device)
+    shared = _keys([job._replace(trip=0) for job in jobs], "stratify", device)
+    phase = torch.tensor([job.trip / settings.trips for job in jobs], device=device)
     return perturb.stratified(canvas, response, ratio, keys, shared, phase)
 
 
-def _keys(
-    jobs: Sequence[tuple[Sample, int]], purpose: str, seed: int, device: torch.device
-) -> Tensor:
-    keys = [rng.key(seed, s.item, f"{purpose}/{s.number}", trip) for s, trip in jobs]
+def _keys(jobs: Sequence[Departure], purpose: str, device: torch.device) -> Tensor:
+    keys = [rng.key(seed, s.item, f"{purpose}/{s.number}", trip) for s, trip, seed in jobs]
     return torch.tensor(keys, device=device)
 
 
 def _to_cpu(
     samples: Sequence[Sample], masked: Tensor, done: Denoised, displacement: Tensor
-) -> list[_Trip]:
+) -> list[Trip]:
     masked, rebuilt, logp = masked.cpu(), done.tokens.cpu(), done.logp.cpu()
+    steps = done.steps.cpu()
     confidence, moved, forwards = (
         t.tolist() for t in (done.confidence, displacement, done.forwards)
     )
@@ -212,10 +219,11 @@ def _to_cpu(
         where = slice(len(sample.prompt), len(sample.prompt) + len(sample.canvas))
         asked = bool(masked[i, where][: sample.num_response].any())
         out.append(
-            _Trip(
+            Trip(
                 masked=masked[i, where],
                 rebuilt=rebuilt[i, where],
                 logp=logp[i, where],
+                steps=steps[i, where],
                 confidence=confidence[i] if asked else None,
                 displacement=moved[i],
                 forwards=forwards[i],
@@ -224,7 +232,8 @@ def _to_cpu(
     return out
 
 
-def _collect(denoiser: Denoiser, sample: Sample, trips: Sequence[_Trip]) -> RoundTrips:
+def collect(denoiser: Denoiser, sample: Sample, trips: Sequence[Trip]) -> RoundTrips:
+    """Return the trips of one answer, in their order, as one value."""
     masked = torch.stack([t.masked for t in trips])  # (N, C)
     rebuilt = torch.stack([t.rebuilt for t in trips])
     changed = rebuilt != torch.tensor(sample.canvas)
@@ -236,6 +245,7 @@ def _collect(denoiser: Denoiser, sample: Sample, trips: Sequence[_Trip]) -> Roun
         texts=tuple(denoiser.tokenizer.decode(row) for row in rebuilt.tolist()),
         confidence=tuple(t.confidence for t in trips),
         logp=torch.stack([t.logp for t in trips]),
+        steps=torch.stack([t.steps for t in trips]),
         drift=drift[: sample.num_response],
         displacement=tuple(t.displacement for t in trips),
         forwards=sum(t.forwards for t in trips),

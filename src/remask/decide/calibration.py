@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from remask.decide.columns import Column, Flags, Floats, Scores, absent_as_nan, labelled
-from remask.decide.provenance import Provenance, broken, read, write
+from remask.decide.provenance import Provenance, read, write
 from remask.errors import InputError, SettingsError
 
 Method = Literal["isotonic", "platt"]
@@ -80,23 +80,20 @@ class Calibrator:
 
     def save(self, path: Path) -> None:
         """Write it with its provenance."""
-        fields = {"method": self.method, "n": self.n, **asdict(self.shape)}
-        write(path, "calibrator", fields, self.provenance)
+        about = {"method": self.method, "n": self.n, "provenance": asdict(self.provenance)}
+        write(path, "calibrator", asdict(self.shape) | about)
 
     @staticmethod
     def load(path: Path, metric_set: str, metrics: Sequence[str]) -> "Calibrator":
         """Return the calibrator in a file; one of another metric set is refused."""
-        fields, provenance = read(path, "calibrator", metric_set, metrics)
-        try:
-            method, n = fields.pop("method"), fields.pop("n")
-            frozen: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in fields.items()
-            }
-            shape = SHAPES[method](**frozen)
-            return Calibrator(method=method, shape=shape, n=n, provenance=provenance)
-        except (TypeError, ValueError, KeyError) as error:
-            raise broken(path, error) from None
+        return read(path, "calibrator", metric_set, metrics, _calibrator)
+
+
+def _calibrator(*, method: Method, n: int, provenance: Provenance, **shape: Any) -> Calibrator:
+    """Return the calibrator whose curve has these fields, as a file lists them."""
+    for name, value in shape.items():
+        shape[name] = tuple(value) if isinstance(value, list) else value
+    return Calibrator(method=method, shape=SHAPES[method](**shape), n=n, provenance=provenance)
 
 
 def fit_calibrator(

@@ -20,12 +20,10 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-def metric_columns(
-    rows: Iterable[Row], metrics: Sequence[str], trips: int | None = None
-) -> dict[str, list[float | None]]:
-    """Return each metric's mean over the first `trips` round trips of every row."""
+def metric_columns(rows: Iterable[Row], metrics: Sequence[str]) -> dict[str, list[float | None]]:
+    """Return each metric's mean over the round trips of every row."""
     rows = list(rows)
-    return {name: [_mean(row, name, trips) for row in rows] for name in metrics}
+    return {name: [trip_mean(row, name) for row in rows] for name in metrics}
 
 
 def labelled(scores: Scores, right: ArrayLike) -> tuple[Floats, Flags]:
@@ -43,7 +41,8 @@ def absent_as_nan(scores: Scores) -> Floats:
     return np.asarray(scores, np.float64)
 
 
-def _mean(row: Row, name: str, trips: int | None) -> float | None:
+def trip_mean(row: Row, name: str, trips: int | None = None) -> float | None:
+    """Return a metric's mean over the first `trips` round trips of a row; None without a value."""
     values = row.get("by_trip", {}).get(name, ())[:trips]
     present = [value for value in values if value is not None]
     return fmean(present) if present else None

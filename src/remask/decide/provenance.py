@@ -6,13 +6,15 @@ room asks no clock and no repository.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from remask import records
 from remask.errors import RecordError
+
+Fitted = TypeVar("Fitted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,20 +42,22 @@ class Provenance:
             )
 
 
-def write(path: Path, kind: str, fields: Mapping[str, Any], provenance: Provenance) -> None:
-    """Write one fitted thing as JSON, whole or not at all."""
-    document = {"kind": kind, **fields, "provenance": asdict(provenance)}
-    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
-    records.replace_file(path, text.encode())
+def write(path: Path, kind: str, fields: Mapping[str, Any]) -> None:
+    """Write one fitted thing, its provenance among the fields, as JSON: whole or not at all."""
+    text = json.dumps({"kind": kind, **fields}, indent=2, allow_nan=False) + "\n"
+    records.write_text(path, text)
 
 
 def read(
-    path: Path, kind: str, metric_set: str, metrics: Sequence[str]
-) -> tuple[dict[str, Any], Provenance]:
-    """Return the fields and the provenance of a fitted thing of this kind and metric set."""
-    document, provenance = parse(path, kind)
+    path: Path, kind: str, metric_set: str, metrics: Sequence[str], build: Callable[..., Fitted]
+) -> Fitted:
+    """Return what `build` makes of the fields of a file, where it fits this metric set."""
+    fields, provenance = parse(path, kind)
     provenance.check(metric_set, metrics, path)
-    return document, provenance
+    try:
+        return build(**fields, provenance=provenance)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise broken(path, error) from None
 
 
 def parse(path: Path, kind: str) -> tuple[dict[str, Any], Provenance]:

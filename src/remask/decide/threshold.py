@@ -41,8 +41,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remask.decide.columns import Flags, Floats, Scores, labelled
-from remask.decide.provenance import Provenance, broken, read, write
+from remask.decide.columns import Flags, Floats, Scores, absent_as_nan, labelled
+from remask.decide.provenance import Provenance, read, write
 from remask.errors import SettingsError
 
 GRID = tuple(k / 100 for k in range(99, -1, -1))  # the strictest first
@@ -88,18 +88,12 @@ class Certificate:
 
     def save(self, path: Path) -> None:
         """Write it with its provenance."""
-        fields = asdict(self)
-        del fields["provenance"]
-        write(path, "certificate", fields, self.provenance)
+        write(path, "certificate", asdict(self))
 
     @staticmethod
     def load(path: Path, metric_set: str, metrics: Sequence[str]) -> "Certificate":
         """Return the certificate in a file; one of another metric set is refused."""
-        fields, provenance = read(path, "certificate", metric_set, metrics)
-        try:
-            return Certificate(**fields, provenance=provenance)
-        except (TypeError, ValueError) as error:
-            raise broken(path, error) from None
+        return read(path, "certificate", metric_set, metrics, Certificate)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +108,8 @@ def best_f1(scores: Scores, right: ArrayLike) -> float:
     """Return the threshold, in hundredths, of the best F1; the lowest of equals.
 
     Precision is the share of right answers among the accepted, recall the share of right answers
-    that are accepted.
+    that are accepted. Where few answers are wrong, accepting all of them may be best: ask
+    `accepts_all` before you reject by it.
     """
     values, labels = labelled(scores, right)
     limits = np.arange(100) / 100
@@ -122,6 +117,12 @@ def best_f1(scores: Scores, right: ArrayLike) -> float:
     hits = (accepted & labels).sum(1)
     f1 = 2 * hits / np.maximum(1, accepted.sum(1) + labels.sum())
     return float(limits[f1.argmax()])
+
+
+def accepts_all(scores: Scores, threshold: float) -> bool:
+    """Say whether every answer that has a score is accepted: nothing is ever rejected."""
+    values = absent_as_nan(scores)
+    return not (values <= threshold).any()
 
 
 def certify(

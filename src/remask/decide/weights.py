@@ -27,8 +27,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from remask.decide.auroc import auroc
 from remask.decide.columns import Column, Flags, Floats, absent_as_nan, labelled
-from remask.decide.provenance import Provenance, broken, read, write
+from remask.decide.provenance import Provenance, read, write
 from remask.errors import InputError, SettingsError
 
 RIDGE = 10.0  # simulated: a tenth of it does worse than uniform weights on 60 answers
@@ -54,18 +55,12 @@ class Weights:
 
     def save(self, path: Path) -> None:
         """Write them with their provenance."""
-        fields = asdict(self)
-        del fields["provenance"]
-        write(path, "weights", fields, self.provenance)
+        write(path, "weights", asdict(self))
 
     @staticmethod
     def load(path: Path, metric_set: str, metrics: Sequence[str]) -> "Weights":
         """Return the weights in a file; those of another metric set are refused."""
-        fields, provenance = read(path, "weights", metric_set, metrics)
-        try:
-            return Weights(**fields, provenance=provenance)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise broken(path, error) from None
+        return read(path, "weights", metric_set, metrics, Weights)
 
 
 def fit_weights(columns: Mapping[str, Column], right: ArrayLike, provenance: Provenance) -> Weights:
@@ -87,7 +82,7 @@ def fit_weights(columns: Mapping[str, Column], right: ArrayLike, provenance: Pro
         raise InputError(f"all {len(labels)} answers are {same}; weights need both kinds.")
     even = np.full(table.shape[1], 1 / table.shape[1])
     fitted = _shares(_coefficients(table, labels))
-    reached, uniform = (_auroc(_combine(table, w), labels) for w in (fitted, even))
+    reached, uniform = (_auroc(table, w, labels) for w in (fitted, even))
     chosen = fitted if reached >= uniform else even
     return Weights(
         values=dict(zip(columns, chosen.tolist(), strict=True)),
@@ -176,11 +171,9 @@ def _shares(coefficients: Floats) -> Floats:
     return shares.round(DIGITS)
 
 
-def _auroc(scores: Floats, labels: Flags) -> float:
-    """Return the chance that a right answer outscores a wrong one; no score is below any."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(np.where(np.isnan(scores), -np.inf, scores))
-    num_right = int(labels.sum())
-    above = ranks[labels].sum() - num_right * (num_right + 1) / 2
-    return float(above / (num_right * (len(labels) - num_right)))
+def _auroc(table: Floats, weights: Floats, labels: Flags) -> float:
+    """Return the AUROC of the weighted means; an answer without one is below any."""
+    scores = _combine(table, weights)
+    found = auroc(np.where(np.isnan(scores), -np.inf, scores), labels)
+    assert found is not None, "both kinds of answers occur"
+    return found

@@ -15,14 +15,14 @@ from typing import TypeVar
 import torch
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.wrap import _Wrapped
+from remask.denoisers.wrap import Wrapped
 
 _Batch = TypeVar("_Batch")
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Replicas(_Wrapped):
+class Replicas(Wrapped):
     """The same model several times; alone it is the first of them, `spread` uses all."""
 
     others: tuple[Denoiser, ...] = ()

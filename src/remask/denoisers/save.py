@@ -9,6 +9,8 @@ import tokenizers
 import torch
 from torch import Tensor
 
+from remask.records import write_text
+
 
 def save(
     folder: Path,
@@ -42,13 +44,6 @@ def save(
         listing_path.unlink(missing_ok=True)  # an old index would lead back to old weights
     for old in set(folder.glob("model*.safetensors")) - {folder / name for name in index.values()}:
         old.unlink()
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
 
 
 def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:

@@ -12,7 +12,7 @@ from remask.values import Canvas
 
 
 @dataclass(frozen=True, eq=False)
-class _Wrapped:
+class Wrapped:
     """Everything of the inner denoiser that a wrapper leaves as it is."""
 
     inner: Denoiser
@@ -67,7 +67,7 @@ class _Wrapped:
 
 
 @dataclass(frozen=True, eq=False)
-class Guided(_Wrapped):
+class Guided(Wrapped):
     """Classifier-free guidance, LLaDA's form: l = u + (scale + 1) (c - u), u without the prompt.
 
     Its past is two in one: layers of the conditional side, then of the blind one.
@@ -120,7 +120,7 @@ def _halves(past: Past | None) -> tuple[Past | None, Past | None]:
 
 
 @dataclass(frozen=True, eq=False)
-class Suppressed(_Wrapped):
+class Suppressed(Wrapped):
     """Never predicts the given ids, such as EOS while a model ends too early."""
 
     ids: tuple[int, ...] = ()
@@ -133,7 +133,7 @@ class Suppressed(_Wrapped):
 
 
 @dataclass(frozen=True, eq=False)
-class Counted(_Wrapped):
+class Counted(Wrapped):
     """Counts forward passes, one per row and call, however many columns it computes."""
 
     counts: list[int] = field(default_factory=list)  # rows x passes of each call

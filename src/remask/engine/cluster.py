@@ -22,7 +22,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.load import choose_dtype, find_folder, load, outline
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import read_json
-from remask.denoisers.wrap import _Wrapped
+from remask.denoisers.wrap import Wrapped
 from remask.engine.portions import Portion, Row
 from remask.engine.shards import Shards
 from remask.errors import EngineError, MissingExtra, SettingsError
@@ -44,7 +44,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Elsewhere(_Wrapped):
+class Elsewhere(Wrapped):
     """A model that other processes hold: all that can be told without its weights."""
 
     on: torch.device

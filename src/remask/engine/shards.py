@@ -57,7 +57,7 @@ class Shards:
             self.folder.mkdir(parents=True)
         text = json.dumps(self.asked, indent=2) + "\n"
         if not self._note.exists() or self._note.read_text(encoding="utf-8") != text:
-            records.replace_file(self._note, text.encode())  # first: no shard is without one
+            records.write_text(self._note, text)  # first: no shard is without one
         kept = [{"record": json.dumps(row, allow_nan=False)} for row in rows]
         write_parquet(self.path(portion), kept)
 

@@ -21,11 +21,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from remask import rng
-from remask.denoisers.base import Preset
+from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, hub_tensors
 from remask.denoisers.load import choose_device, load
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.save import save, write_text
+from remask.denoisers.save import save
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
 from remask.errors import DenoiserError, SettingsError
 from remask.pretrain.corpus import (
@@ -37,6 +37,7 @@ from remask.pretrain.corpus import (
     train_tokenizer,
 )
 from remask.pretrain.muon import Muon
+from remask.records import write_text
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.tasks import TASKS
 
@@ -123,14 +124,15 @@ class Trainer:
         self.say = say
         self.device = choose_device(s.device)
         s.out.mkdir(parents=True, exist_ok=True)
-        self.tokenizer = self._tokenizer()
+        start = None if s.init is None else load(str(s.init), device="cpu", dtype="float32")
+        self.tokenizer = self._tokenizer(start)
         self.config = LLaDAConfig(
             d_model=s.width, n_layers=s.layers, n_heads=s.heads, n_kv_heads=s.heads,
             mlp_hidden_size=s.inner, vocab_size=-(-self.tokenizer.get_vocab_size() // 64) * 64,
             max_sequence_length=512, weight_tying=True, rope_theta=10_000.0,
         )  # fmt: skip
         self.network = LLaDA(self.config)
-        self._start()
+        self._fill(start)
         self.network.to(self.device)
         self.average = LLaDA(self.config).to(self.device).requires_grad_(False)
         self.average.load_state_dict(self.network.state_dict())
@@ -139,28 +141,27 @@ class Trainer:
         self._resume()
         self.losses = self._compiled()
 
-    def _tokenizer(self) -> tokenizers.Tokenizer:
+    def _tokenizer(self, start: Denoiser | None) -> tokenizers.Tokenizer:
         path = self.settings.out / "tokenizer.json"
         if not path.exists():
-            write_text(path, self._new_tokenizer().to_str())
+            write_text(path, self._new_tokenizer(start).to_str())
         return tokenizers.Tokenizer.from_file(str(path))
 
-    def _new_tokenizer(self) -> tokenizers.Tokenizer:
+    def _new_tokenizer(self, start: Denoiser | None) -> tokenizers.Tokenizer:
+        if start is not None:
+            return start.tokenizer.backend
         s = self.settings
-        if s.init is not None:
-            return load(str(s.init), device="cpu").tokenizer.backend
         return train_tokenizer(
             num_problems=s.num_tokenizer_problems, size=s.vocabulary, seed=s.seed
         )
 
-    def _start(self) -> None:
+    def _fill(self, start: Denoiser | None) -> None:
         """Fill the network: drawn at random, or from the checkpoint to start from."""
         s = self.settings
-        if s.init is None:
+        if start is None:
             seed = rng.key(s.seed, "train", "weights")
             self.network.initialise(torch.Generator().manual_seed(seed))
             return
-        start = load(str(s.init), device="cpu", dtype="float32")
         network = start.model if isinstance(start, NativeDenoiser) else None
         if not isinstance(network, LLaDA) or network.config != self.config:
             raise SettingsError(

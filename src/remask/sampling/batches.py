@@ -24,6 +24,11 @@ def token_budget(device: torch.device) -> int:
     return 2_048 if device.type == "cpu" else 65_536
 
 
+def column_budget(device: torch.device) -> int:
+    """Return how many columns a batch of a block-causal model may keep."""
+    return _BLOCK_BY_BLOCK * token_budget(device)
+
+
 def batches(lengths: Sequence[int], denoiser: Denoiser) -> Iterator[list[int]]:
     """Yield indices of rows that are written, or rebuilt, together: as `blocks.Walk` shows them.
 
@@ -33,7 +38,21 @@ def batches(lengths: Sequence[int], denoiser: Denoiser) -> Iterator[list[int]]:
     if denoiser.block_size is None:
         return whole_rows(lengths, denoiser.device)
     rooms = [room_for(length) for length in lengths]
-    return _cut(lengths, rooms, _BLOCK_BY_BLOCK * token_budget(denoiser.device))
+    return _cut(lengths, rooms, column_budget(denoiser.device))
+
+
+def company(lengths: Sequence[int], denoiser: Denoiser) -> list[int]:
+    """Return one batch, indices of rows: the first, and as many of the nearest in length as fit."""
+    columns, budget = lengths, token_budget(denoiser.device)
+    if denoiser.block_size is not None:
+        columns, budget = [room_for(n) for n in lengths], column_budget(denoiser.device)
+    batch, widest = [0], columns[0]
+    for i in sorted(range(1, len(lengths)), key=lambda i: abs(lengths[i] - lengths[0])):
+        widest = max(widest, columns[i])
+        if (len(batch) + 1) * widest > budget:
+            break
+        batch.append(i)
+    return batch
 
 
 def whole_rows(lengths: Sequence[int], device: torch.device) -> Iterator[list[int]]:

@@ -53,7 +53,8 @@ def whole_canvas(denoiser: Denoiser, sample: Sample) -> tuple[int, ...]:
 class Part:
     """One block of the rows still being written, w columns of each: the block, or all L."""
 
-    number: int  # counted, in every row, from the first block of its canvas
+    # Counted, in every row, from the first block of its canvas; (b, 1) where they differ.
+    number: int | Tensor
     rows: Tensor  # (b,) which rows of the batch
     starts: Tensor  # (b, 1) the first column that is shown of each
     canvas: Canvas  # (b, w) what the model is shown
@@ -102,6 +103,19 @@ class Walk:
             if len(self.rows) == 0:
                 return
 
+    def at(self, current: Tensor) -> Part:
+        """Return a part in which every row is in a block of its own, `current` (B,).
+
+        What precedes it must have been written; a past is read in one pass, and charged like that
+        of the block before.
+        """
+        size = self.denoiser.block_size
+        if size is not None:
+            starts = (-self.canvas.offsets[:, :1] // size + current[:, None]) * size  # (B, 1)
+            self.forwards += (starts[:, 0] > 0) * self.denoiser.forwards_per_call
+            self.past = self._read(starts)
+        return self._part(current[:, None])
+
     def leave(self, ended: Tensor) -> None:
         """Let rows of the last part go, those that are `ended` (b,)."""
         stay = (~ended).nonzero()[:, 0]
@@ -135,10 +149,10 @@ class Walk:
         self.forwards[self.rows] += goes_on * self.denoiser.forwards_per_call
         return self.denoiser.remember(self._part(number - 1).canvas, past)
 
-    def _part(self, number: int) -> Part:
+    def _part(self, number: int | Tensor) -> Part:
         return self._rows(number) if self.past is None else self._block(number, self.past)
 
-    def _rows(self, number: int) -> Part:
+    def _rows(self, number: int | Tensor) -> Part:
         rows, attend = self.rows, self.canvas.attend
         return Part(
             number=number,
@@ -153,7 +167,7 @@ class Walk:
             past=None,
         )
 
-    def _block(self, number: int, past: Past) -> Part:
+    def _block(self, number: int | Tensor, past: Past) -> Part:
         """Return the block behind the past; where a row ends in it, or has ended, is padding."""
         rows, whole, length = self.rows, self.canvas, self.tokens.shape[1]
         places = past.places(self.denoiser.block_size or 0)  # (b, w)

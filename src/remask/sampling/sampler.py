@@ -106,11 +106,7 @@ def sample(
     """Return one answer per prompt (token ids); `number` says which sample of each item's pool."""
     for prompt in prompts:
         check_length(denoiser, len(prompt), whole_length(denoiser, len(prompt), settings.length))
-    if denoiser.block_size not in (None, settings.block):
-        raise SettingsError(
-            f"block {settings.block} is not that of {denoiser.name}, which sees blocks of "
-            f"{denoiser.block_size}; set block {denoiser.block_size}."
-        )
+    check_block(denoiser, settings)
 
     def write(replica: Denoiser, batch: list[int]) -> list[_Written]:
         keys = rng.keys(seed, [items[i] for i in batch], "sample", number, replica.device)
@@ -120,7 +116,7 @@ def sample(
     out: list[Sample | None] = [None] * len(prompts)
     for batch, answers in spread(denoiser, batches(lengths, denoiser), write):
         for i, (tokens, probs, steps, forwards) in zip(batch, answers, strict=True):
-            out[i] = _finish(denoiser, items[i], number, prompts[i], tokens, probs, steps, forwards)
+            out[i] = finish(denoiser, items[i], number, prompts[i], tokens, probs, steps, forwards)
     return [answer for answer in out if answer is not None]
 
 
@@ -142,7 +138,7 @@ def _write(
     walk = Walk(denoiser, canvas, block_numbers(canvas, s.block, denoiser.block_size))
     for part in walk:
         streams = rng.mix(keys[part.rows], part.number)
-        done = _write_part(denoiser, part, s, streams, per_block)
+        done = write_part(denoiser, part, s, streams, per_block)
         part.put(walk.tokens, done.tokens)
         part.put(probs, done.probs)
         part.put(when, done.steps + part.number * per_block)
@@ -158,7 +154,7 @@ def _write(
     ]
 
 
-def _write_part(
+def write_part(
     denoiser: Denoiser, part: Part, settings: SamplerSettings, keys: Tensor, steps: int
 ) -> Denoised | Edited:
     """Write one block."""
@@ -183,7 +179,7 @@ def _schedule(settings: SamplerSettings, keys: Tensor) -> Counts:
     return dream_counts if settings.order in DREAM_ORDERS else even_counts
 
 
-def _finish(
+def finish(
     denoiser: Denoiser,
     item: str,
     number: int,
@@ -210,6 +206,15 @@ def _finish(
         steps=tuple(w if k else -1 for w, k in zip(steps, kept, strict=True)),
         forwards=forwards,
     )
+
+
+def check_block(denoiser: Denoiser, settings: SamplerSettings) -> None:
+    """Refuse a block that is not the model's own, where it has one."""
+    if denoiser.block_size not in (None, settings.block):
+        raise SettingsError(
+            f"block {settings.block} is not that of {denoiser.name}, which sees blocks of "
+            f"{denoiser.block_size}; set block {denoiser.block_size}."
+        )
 
 
 def check_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> None:

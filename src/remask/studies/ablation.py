@@ -11,17 +11,16 @@ they are rows like the others. Other settings of the round trips are in `curves`
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from remask.decide.auroc import auroc
 from remask.decide.columns import metric_columns
 from remask.decide.provenance import Provenance
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import RecordError
-from remask.studies.figures import LEVELS, Figures, plain, present, read
-from remask.studies.measures import Interval, aupr, auroc
+from remask.studies.figures import Figures, plain, present
+from remask.studies.measures import Interval, aupr
 from remask.studies.pool import Row, composite_metrics, pools
 from remask.studies.seeds import Run, auroc_gap, over_seeds
-from remask.tasks import TASKS
 
 SURFACE = ("token_accuracy", "semantic_similarity", "confidence")
 LOGIC = ("number_retention", "ast_similarity")
@@ -109,23 +108,6 @@ def optimized(validation: Iterable[Row], judged: Sequence[Sequence[Row]]) -> Wei
         split="validation", seed=0, version="", date="",
     )  # fmt: skip
     return fit_weights(metric_columns(rows, metrics), right, provenance)
-
-
-def ablation_figures(folders: Sequence[Path], *, resamples: int = 1000) -> Figures:
-    """Return the figures of every study that the folders, one per seed, hold.
-
-    Weights are fitted on the records that also chose each task's threshold.
-    """
-    found: Figures = {}
-    for task in TASKS:
-        chosen = [row for folder in folders for row in read(folder, f"threshold-{task}")]
-        validation = {row["id"]: row for row in chosen}.values()  # a question counts once
-        for level, ending in LEVELS.items():
-            runs = [rows for folder in folders if (rows := read(folder, f"pool-{task}-{level}"))]
-            if runs:
-                told = ablation(runs, validation, resamples=resamples)
-                found |= mixture_figures(f"{task}{ending}", told)
-    return found
 
 
 def mixture_figures(study: str, told: Sequence[Ablated]) -> Figures:

@@ -6,10 +6,12 @@ A correlation with a constant does not exist and is None.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remask.decide.auroc import ranks
+
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float | None:
     """Return the rank correlation; equal values share their mean rank."""
-    return _pearson(_ranks(a), _ranks(b))
+    return _pearson(ranks(a), ranks(b))
 
 
 def r_squared(a: ArrayLike, b: ArrayLike) -> float | None:
@@ -26,8 +28,3 @@ def _pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
     x, y = a - a.mean(), b - b.mean()
     # Rounding may carry a perfect correlation past 1 by the last digit.
     return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1, 1))
-
-
-def _ranks(values: ArrayLike) -> NDArray[np.float64]:
-    _, level, sizes = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    return np.asarray((sizes.cumsum() - (sizes - 1) / 2)[level], np.float64)

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from remask.errors import RecordError
 from remask.studies.correction import SIZES, mgrs
-from remask.studies.figures import LEVELS, Figures, plain, present, read
+from remask.studies.figures import Figures, plain, present
 from remask.studies.measures import Interval, bootstrap, mean
 from remask.studies.pool import Pool, Row, pool_size, pools, verify_forwards
-from remask.tasks import TASKS
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +78,6 @@ def cost(
     rows: Iterable[Row],
     steps: Steps,
     threshold: float,
-    budget: int = max(SIZES),
     *,
     resamples: int = 1000,
     seed: int = 0,
@@ -111,22 +109,9 @@ def cost(
         share = against("diagnosis_share", "(T + N K) / (N_SC T)", first + trips, pool, 1.0)
         told.append(_share(share, both / (size * t)))
     if all("verify_forwards" in row for pool in found for row in pool):
-        samples, spent = _replayed(found, threshold, min(budget, size))
+        samples, spent = _replayed(found, threshold, min(max(SIZES), size))
         told.append(against("mgrs", "N_avg (T + N K)", spent, samples, both))
     return told
-
-
-def cost_figures(folder: Path, thresholds: dict[str, float]) -> Figures:
-    """Return the figures of every pool in the folder; `thresholds` are by task."""
-    found: Figures = {}
-    for task in TASKS:
-        for level, ending in LEVELS.items():
-            name = f"pool-{task}-{level}"
-            rows = read(folder, name)
-            if rows:
-                steps = Steps.read(folder / f"{name}.jsonl")
-                found |= formula_figures(f"{task}{ending}", cost(rows, steps, thresholds[task]))
-    return found
 
 
 def formula_figures(study: str, told: Iterable[Cost]) -> Figures:

@@ -16,9 +16,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from remask.decide.auroc import auroc
 from remask.studies.diagnosis import ROUNDTRIPS, Method, of_trips
 from remask.studies.figures import CURVES, DEFAULTS, MAIN, TRIPS, Figures, plain, present, read
-from remask.studies.measures import Interval, aupr, auroc
+from remask.studies.measures import Interval, aupr
 from remask.studies.pool import Row, verify_forwards
 from remask.studies.seeds import Run, auroc_gap, over_seeds
 
@@ -74,16 +75,7 @@ class _Told(NamedTuple):
     trips: int | None  # None: as many as were made
 
 
-def curves(folders: Sequence[Path], *, resamples: int = 1000, seed: int = 0) -> list[Point]:
-    """Return every setting that the folders, one per seed, hold records of; none without any."""
-    return settings_curves(
-        [settings_in(folder) for folder in folders], resamples=resamples, seed=seed
-    )
-
-
-def settings_curves(
-    seeds: Sequence[Settings], *, resamples: int = 1000, seed: int = 0
-) -> list[Point]:
+def curves(seeds: Sequence[Settings], *, resamples: int = 1000, seed: int = 0) -> list[Point]:
     """Return a point for every setting, over the seeds that have it."""
     found: dict[str, list[tuple[_Told, _Told | None]]] = {}
     for settings in seeds:
@@ -111,11 +103,6 @@ def verdict(points: Iterable[Point], setting: str) -> str | None:
     if False in told:
         return "does not hold"
     return "cannot be told" if None in told else "holds"
-
-
-def curve_figures(folders: Sequence[Path], *, resamples: int = 1000) -> Figures:
-    """Return the figures of every point."""
-    return point_figures(MAIN, curves(folders, resamples=resamples))
 
 
 def point_figures(study: str, points: Iterable[Point]) -> Figures:

@@ -19,21 +19,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remask.decide.auroc import auroc
+from remask.decide.columns import trip_mean
 from remask.studies.measures import (
     Interval,
     Statistic,
     aupr,
-    auroc,
     bootstrap,
     mean,
     paired_difference,
     proportion,
 )
 from remask.studies.pool import (
+    RECORDED,
     Pool,
     Row,
     agreement,
     composite_metrics,
+    others_right,
     pool_size,
     pools,
     score_of,
@@ -76,7 +79,7 @@ class Diagnosis:
     accuracy_at: Mapping[int, Interval] = field(default_factory=dict)  # by coverage, in per cent
     mean_right: Interval | None = None  # score of the right answers
     mean_wrong: Interval | None = None
-    precision: Interval | None = None  # at the threshold asked for
+    precision: Interval | None = None  # above the paper's threshold
     recall: Interval | None = None
 
 
@@ -132,8 +135,7 @@ def methods(found: Sequence[Pool]) -> list[Method]:
     listed = [
         ROUNDTRIPS,
         *(_alone(metric) for metric in metrics),
-        Method(name="confidence", score=_recorded("confidence"), forwards=_generated),
-        Method(name="confidence_canvas", score=_recorded("confidence_canvas"), forwards=_generated),
+        *map(recorded, RECORDED),
     ]
     if pool_size(found) > 1:
         listed += CONSISTENCY
@@ -161,10 +163,8 @@ def judge(
     )
 
 
-def full_diagnosis(
-    rows: Iterable[Row], *, threshold: float = THRESHOLD, resamples: int = 1000, seed: int = 0
-) -> list[Diagnosis]:
-    """Return the diagnosis with calibration, selection and what a threshold does.
+def full_diagnosis(rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0) -> list[Diagnosis]:
+    """Return the diagnosis with calibration, selection and what the paper's threshold does.
 
     Single metrics are only ranked, as in `diagnosis`: nobody reads them as probabilities.
     """
@@ -172,18 +172,13 @@ def full_diagnosis(
     return [
         judge(method, found, resamples=resamples, seed=seed)
         if method.is_part
-        else judge_fully(method, found, threshold=threshold, resamples=resamples, seed=seed)
+        else judge_fully(method, found, resamples=resamples, seed=seed)
         for method in methods(found)
     ]
 
 
 def judge_fully(
-    method: Method,
-    found: Sequence[Pool],
-    *,
-    threshold: float = THRESHOLD,
-    resamples: int = 1000,
-    seed: int = 0,
+    method: Method, found: Sequence[Pool], *, resamples: int = 1000, seed: int = 0
 ) -> Diagnosis:
     """Return all that is measured of one method on the pools it has a score for."""
     scores, right = (np.asarray(column) for column in columns(method, found))
@@ -202,8 +197,8 @@ def judge_fully(
         accuracy_at={x: interval for x, interval in kept.items() if interval is not None},
         mean_right=measured(mean, scores[right]),
         mean_wrong=measured(mean, scores[~right]),
-        precision=precision(scores, right, threshold),
-        recall=recall(scores, right, threshold),
+        precision=precision(scores, right, THRESHOLD),
+        recall=recall(scores, right, THRESHOLD),
     )
 
 
@@ -244,7 +239,7 @@ def gap_by_difficulty(rows: Iterable[Row], *, resamples: int = 1000, seed: int =
     best = better_consistency(found)
     if best is None:
         return []
-    places = terciles([_others_right(pool) for pool in found])
+    places = terciles([others_right(pool) for pool in found])
     groups = {
         difficulty: [pool for pool, place in zip(found, places, strict=True) if place == k]
         for k, difficulty in enumerate(DIFFICULTIES)
@@ -266,11 +261,14 @@ def terciles(values: ArrayLike) -> NDArray[Any]:
     return (3 * middle / max(len(level), 1)).astype(np.intp)[level]
 
 
-def carried(
-    studies: Mapping[str, Iterable[Row]], threshold: float, method: Method = ROUNDTRIPS
-) -> list[Carried]:
+def carried(studies: Mapping[str, Iterable[Row]], threshold: float) -> list[Carried]:
     """Return what one threshold, unchanged, does in each study."""
-    return [_carried(study, pools(rows), threshold, method) for study, rows in studies.items()]
+    return [_carried(study, pools(rows), threshold) for study, rows in studies.items()]
+
+
+def recorded(name: str) -> Method:
+    """Return a score that was written down with the answer and cost nothing more."""
+    return Method(name=name, score=lambda pool: pool[0]["scores"].get(name), forwards=_generated)
 
 
 def of_trips(trips: int) -> Method:
@@ -317,7 +315,7 @@ def _gap(
     difficulty: str, group: Sequence[Pool], consistency: Method, *, resamples: int, seed: int
 ) -> Gap:
     (ours, right), (theirs, _) = columns(ROUNDTRIPS, group), columns(consistency, group)
-    shares = [_others_right(pool) for pool in group]
+    shares = [others_right(pool) for pool in group]
     return Gap(
         difficulty=difficulty,
         shares=(min(shares), max(shares)),
@@ -329,12 +327,8 @@ def _gap(
     )
 
 
-def _others_right(pool: Pool) -> float:
-    return fmean(row["right"] for row in pool[1:])
-
-
-def _carried(study: str, found: Sequence[Pool], threshold: float, method: Method) -> Carried:
-    scores, right = columns(method, found)
+def _carried(study: str, found: Sequence[Pool], threshold: float) -> Carried:
+    scores, right = columns(ROUNDTRIPS, found)
     return Carried(
         study=study,
         absent=len(found) - len(scores),
@@ -352,14 +346,10 @@ def _all_metrics(found: Sequence[Pool]) -> list[str]:
     return list(inside | outside)
 
 
-def _recorded(name: str) -> Callable[[Pool], float | None]:
-    return lambda pool: pool[0]["scores"].get(name)
-
-
 def _alone(metric: str) -> Method:
     return Method(
         name=f"{ROUNDTRIPS.name}.{metric}",
-        score=lambda pool: score_of(pool[0], metrics=(metric,)),
+        score=lambda pool: trip_mean(pool[0], metric),
         forwards=_verified,
         is_part=True,
     )

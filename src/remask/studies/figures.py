@@ -36,6 +36,7 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 MAIN = "wordmath-hard"  # the study of the curves, and of figures that are named without one
 CHOOSER = "wordmath"  # the task whose threshold is carried over all studies
 WRONG_STEPS = 100  # right answers with a wrong step that a figure needs
+STEPPED = ("pool-wordmath-medium", "hurried-24", "hurried-12")  # to have them, least hurried first
 CURVES = {  # records of word problems, hard -> the setting that departs from the defaults
     **{f"ratio-{x}": f"mask_ratio/{x:g}" for x in (0.0, 0.3, 0.5, 0.7, 0.95, 1.0)},
     **{f"steps-{x}": f"rebuild_steps/{x}" for x in (1, 4, 64, 128)},
@@ -264,7 +265,7 @@ def process_figures(folder: Path) -> Figures:
     That is the first of its files that has enough wrong steps, or the one with most.
     """
     sources = {
-        "": ("pool-wordmath-medium", "hurried-24", "hurried-12"),
+        "": STEPPED,
         "-hard": ("pool-wordmath-hard",),
     }
     found: Figures = {}

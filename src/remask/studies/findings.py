@@ -17,7 +17,7 @@ from remask.errors import RecordError
 from remask.studies.ablation import ablation, mixture_figures, optimized
 from remask.studies.correction import best_of, majority, mgrs
 from remask.studies.cost import Steps, cost, formula_figures
-from remask.studies.curves import point_figures, settings_curves
+from remask.studies.curves import curves, point_figures
 from remask.studies.diagnosis import (
     CONSISTENCY,
     DIFFICULTIES,
@@ -26,10 +26,12 @@ from remask.studies.diagnosis import (
     better_consistency,
     columns,
     judge_fully,
+    recorded,
     terciles,
 )
 from remask.studies.figures import (
     BUDGET,
+    STEPPED,
     WRONG_STEPS,
     Figures,
     carried_figures,
@@ -41,15 +43,22 @@ from remask.studies.figures import (
     present,
 )
 from remask.studies.measures import Interval, bootstrap, mean, paired_difference
-from remask.studies.pool import Pool, Row, agreement, pool_size, pools, vote
+from remask.studies.pool import (
+    BY_POOL,
+    RECORDED,
+    Pool,
+    Row,
+    agreement,
+    others_right,
+    pool_size,
+    pools,
+)
 from remask.studies.scaling import model_figures, scaling
 from remask.studies.sources import Flawed, Source, Study
-from remask.studies.spurious import MAIN as MAIN_FLAWED
 from remask.studies.spurious import detection, detection_figures, flaw_figures, spurious
 
 OPTIMIZED, BASELINES = "optimized", "baselines"
 SAME_COST = "agreement_same_cost"
-RECORDED = ("confidence", "confidence_canvas")
 RIVALS = ("standard", "vote3", "vote10", "best_of_3_confidence", "best_of_3")
 _GAP = "roundtrips_minus_consistency"
 Columns = dict[str, list[float | None]]
@@ -89,7 +98,7 @@ def ablation_study(source: Source) -> Figures:
             told = ablation([study.rows, *study.further], study.validation)
             found |= mixture_figures(study.name, told)
     for name, seeds in source.settings.items():
-        found |= point_figures(name, settings_curves(seeds))
+        found |= point_figures(name, curves(seeds))
     return _told_apart(found, source)
 
 
@@ -108,7 +117,7 @@ def spurious_study(source: Source) -> Figures:
     found: Figures = {}
     for name, row in told.items():
         found |= flaw_figures(f"spurious/{name}", row, name)
-    candidates = [name for name in MAIN_FLAWED if name in told] or list(told)
+    candidates = [name for name in STEPPED if name in told] or list(told)
     enough = [name for name in candidates if told[name].flawed >= WRONG_STEPS]
     if candidates:
         chosen = enough[0] if enough else max(candidates, key=lambda name: told[name].flawed)
@@ -152,7 +161,7 @@ def scaling_study(sources: Mapping[str, Source]) -> Figures:
 def _fitted(study: Study) -> Figures:
     """Return optimized weights, combined baselines and cheaper agreement, judged and paired."""
     found = [pool for pool in pools(study.rows) if ROUNDTRIPS.score(pool) is not None]
-    tried = {"roundtrips": ROUNDTRIPS, "confidence": _recorded("confidence")}
+    tried = {"roundtrips": ROUNDTRIPS, "confidence": recorded("confidence")}
     best = better_consistency(found) if pool_size(found) > 1 else None
     if best is not None:
         tried["consistency"] = best[0]
@@ -205,8 +214,8 @@ def _baselines(study: Study, found: Sequence[Pool]) -> Method | None:
         split="validation", seed=0, version="", date="",
     )  # fmt: skip
     weights = fit_weights(_baseline_columns(given, names), right, provenance).values
-    several = any(weights.get(name) for name in ("vote", "agreement"))
-    spent = CONSISTENCY[0].forwards if several else _recorded("confidence").forwards
+    several = any(weights.get(name) for name in BY_POOL)
+    spent = CONSISTENCY[0].forwards if several else recorded("confidence").forwards
     return _scored(BASELINES, found, combine(_baseline_columns(found, names), weights), spent)
 
 
@@ -230,15 +239,14 @@ def _same_cost(found: Sequence[Pool]) -> Method | None:
 
 def _present(found: Sequence[Pool]) -> set[str]:
     """Return the baselines that these pools have."""
-    recorded = {n for n in RECORDED if any(p[0]["scores"].get(n) is not None for p in found)}
-    return recorded | ({"vote", "agreement"} if pool_size(found) > 1 else set())
+    known = {n for n in RECORDED if any(p[0]["scores"].get(n) is not None for p in found)}
+    return known | (set(BY_POOL) if pool_size(found) > 1 else set())
 
 
 def _baseline_columns(found: Sequence[Pool], names: Iterable[str]) -> Columns:
-    by_pool: dict[str, Callable[[Pool], float]] = {"vote": vote, "agreement": agreement}
     return {
         name: [
-            by_pool[name](pool) if name in by_pool else pool[0]["scores"].get(name)
+            BY_POOL[name](pool) if name in BY_POOL else pool[0]["scores"].get(name)
             for pool in found
         ]
         for name in sorted(names)
@@ -252,17 +260,9 @@ def _scored(
     return Method(name=name, score=lambda pool: by_question[pool[0]["id"]], forwards=spent)
 
 
-def _recorded(name: str) -> Method:
-    return Method(
-        name=name,
-        score=lambda pool: pool[0]["scores"].get(name),
-        forwards=lambda pool: float(pool[0]["forwards"]),
-    )
-
-
 def _samples_by_difficulty(study: Study, found: Sequence[Pool]) -> Figures:
     """Return how many samples rejection sampling draws of hard, middle and easy problems."""
-    shares = [fmean(row["right"] for row in pool[1:]) for pool in found]
+    shares = [others_right(pool) for pool in found]
     budget = min(BUDGET, pool_size(found))
     drawn = [mgrs(pool, study.threshold, budget).samples for pool in found]
     places = terciles(shares)

@@ -22,14 +22,12 @@ from remask.decide.threshold import Certificate, Refusal, certify
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
 from remask.studies import manifest
-from remask.studies.pool import Pool, agreement, pools, vote
+from remask.studies.pool import BY_POOL, RECORDED, Pool, pools
 from remask.tasks import public
 from remask.tasks import task as find_task
 
 MetricSet = Literal["paper", "core"]
 COLUMNS = "columns"  # the metric set of a combination of baselines
-RECORDED = ("confidence", "confidence_canvas")
-BY_POOL = {"vote": vote, "agreement": agreement}
 BASELINES = (*RECORDED, *BY_POOL)
 _FIELDS = {"id", "number", "right", "answer", "scores"}
 Columns = dict[str, list[float | None]]

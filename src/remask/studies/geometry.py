@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remask.decide.columns import trip_mean
 from remask.studies.correlation import r_squared, spearman
 from remask.studies.measures import Interval, bootstrap, curve, proportion
-from remask.studies.pool import Row, composite_metrics, pools, score_of
+from remask.studies.pool import Row, composite_metrics, pools
 
 DENSITY_BINS = 5
 HALLUCINATION = 0.123  # expected by the paper in the zone of density > 20, quality < 0.5
@@ -131,7 +132,7 @@ def geometry(
 def points(rows: Sequence[Row]) -> Points | None:
     """Return the answers as points with density and quality; None where they span no space."""
     metrics = tuple(dict.fromkeys(name for row in rows for name in composite_metrics(row)))
-    values = [[score_of(row, metrics=(name,)) for name in metrics] for row in rows]
+    values = [[trip_mean(row, name) for name in metrics] for row in rows]
     table = np.asarray(values, np.float64).reshape(len(rows), len(metrics))  # None becomes NaN
     chosen, complete = coordinates(table)
     features = table[np.ix_(complete, chosen)]

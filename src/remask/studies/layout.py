@@ -6,8 +6,9 @@ say different things.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from remask.studies.diagnosis import DIFFICULTIES
 from remask.studies.figures import CURVES, DEFAULTS, MAIN, TRIPS, Figure
-from remask.studies.report import names_under
+from remask.studies.report import names_under, order_of
 from remask.studies.tables import Table
 
 Figures = Mapping[str, Figure]
@@ -30,7 +31,6 @@ SETTINGS = tuple(
     dict.fromkeys(x.split("/")[0] for x in (*CURVES.values(), *DEFAULTS, f"trips/{TRIPS[0]}"))
 )
 MIXTURES = ("alone", "composite", "without")
-DIFFICULTIES = ("hard", "middle", "easy")
 RANKED = {"AUROC": "auroc", "AUPR": "aupr", "forwards": "forwards"}
 CALIBRATED = {"ECE": "ece", "Brier": "brier", "AURC": "aurc", "PRR": "prr"}
 SELECTED = {
@@ -126,7 +126,7 @@ def ablation_tables(found: Figures) -> list[Table]:
     for study in studies:
         for setting in SETTINGS:
             under = f"ablation/{study}/{setting}"
-            values = sorted(names_under(found, under), key=_order)
+            values = sorted(names_under(found, under), key=order_of)
             grid = _grid(found, under, values, heads, first=setting, count="auroc")
             tables.append(_table(f"{setting}-{study}", f"{study}: {setting}", found, grid))
     mixtures = list(dict.fromkeys(name for study in studies for name in _mixtures(found, study)))
@@ -347,10 +347,3 @@ def _weights(found: Figures, studies: Sequence[str]) -> Table:
 
 def _place(study: str) -> str:
     return "geometry" if study == MAIN else f"geometry/{study}"
-
-
-def _order(value: str) -> tuple[float, str]:
-    try:
-        return float(value), ""
-    except ValueError:
-        return 0.0, value

@@ -149,7 +149,7 @@ def start(
 
 def write(path: Path, document: Document) -> None:
     """Replace the file, whole or not at all."""
-    records.replace_file(path, (json.dumps(document, indent=2) + "\n").encode())
+    records.write_text(path, json.dumps(document, indent=2) + "\n")
 
 
 def versions() -> dict[str, str | None]:

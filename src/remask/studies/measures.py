@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remask.decide.auroc import auroc, pair
+
 Statistic = Callable[..., float | None]
 Rows = NDArray[np.intp]
 
@@ -34,19 +36,6 @@ def interval_text(found: Interval | None, digits: int = 3) -> str:
     if found is None:
         return "–"
     return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
-
-
-def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
-    """Return the chance that a right answer outscores a wrong one, ties counted half."""
-    values, labels = pair(scores, right)
-    num_right = int(labels.sum())
-    num_wrong = len(labels) - num_right
-    if num_right == 0 or num_wrong == 0:
-        return None
-    _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (counts.cumsum() - (counts - 1) / 2)[level]  # equal scores share their mean rank
-    above = ranks[labels].sum() - num_right * (num_right + 1) / 2  # Mann and Whitney's U
-    return float(above / (num_right * num_wrong))
 
 
 def aupr(scores: ArrayLike, right: ArrayLike) -> float | None:
@@ -140,14 +129,6 @@ def paired_difference(
 def _difference(a: ArrayLike, b: ArrayLike, right: ArrayLike) -> float | None:
     one, other = auroc(a, right), auroc(b, right)
     return None if one is None or other is None else one - other
-
-
-def pair(scores: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return scores and labels as arrays of one shape; NaN is refused."""
-    values, labels = np.asarray(scores, np.float64), np.asarray(right, bool)
-    if values.shape != labels.shape or np.isnan(values).any():
-        raise ValueError(f"{values.shape} scores for {labels.shape} labels, or a score is NaN.")
-    return values, labels
 
 
 def _resamples(n: int, groups: ArrayLike | None, resamples: int, seed: int) -> Iterator[Rows]:

@@ -6,14 +6,14 @@ neither the model nor torch.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import Any
 
+from remask.decide import columns
 from remask.errors import RecordError
 from remask.tasks import task as find_task
 
-Row = Mapping[str, Any]  # one sample, as `collect` records it
+Row = columns.Row  # one sample, as `collect` records it
 Pool = Sequence[Row]  # the samples of one problem, sample 0 first
 
 
@@ -44,20 +44,14 @@ def composite_metrics(row: Row) -> tuple[str, ...]:
     return tuple(name for name in find_task(row["task"]).metrics if name in measured)
 
 
-def score_of(
-    row: Row, trips: int | None = None, metrics: Sequence[str] | None = None
-) -> float | None:
+def score_of(row: Row, trips: int | None = None) -> float | None:
     """Return the score of the first `trips` round trips: uniform weights over what is present.
 
     None where the row has no round trips, or none of the metrics a value.
     """
-    names = composite_metrics(row) if metrics is None else metrics
-    values = []
-    for name in names:
-        present = [v for v in row.get("by_trip", {}).get(name, ())[:trips] if v is not None]
-        if present:
-            values.append(fmean(present))
-    return fmean(values) if values else None
+    values = [columns.trip_mean(row, name, trips) for name in composite_metrics(row)]
+    present = [value for value in values if value is not None]
+    return fmean(present) if present else None
 
 
 def weakest(row: Row) -> float | None:
@@ -86,6 +80,11 @@ def counts(pool: Pool) -> Counter[str]:
     return Counter(row["answer"] for row in pool if row["answer"] is not None)
 
 
+def others_right(pool: Pool) -> float:
+    """Return the share of right answers among the samples but the first, which is judged."""
+    return fmean(row["right"] for row in pool[1:])
+
+
 def vote(pool: Pool) -> float:
     """Return the share of the majority answer."""
     return max(counts(pool).values(), default=0) / len(pool)
@@ -95,3 +94,7 @@ def agreement(pool: Pool) -> float:
     """Return the share of the pool that says what sample 0 says; 0 where that says nothing."""
     own = pool[0]["answer"]
     return 0.0 if own is None else counts(pool)[own] / len(pool)
+
+
+RECORDED = ("confidence", "confidence_canvas")  # baselines, as the answer's record has them
+BY_POOL = {"vote": vote, "agreement": agreement}  # and those that look at all samples

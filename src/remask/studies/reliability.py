@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remask.studies.measures import pair
+from remask.decide.auroc import pair
 
 BINS = 10
 

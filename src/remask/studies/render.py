@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remask.studies.measures import auroc, bootstrap, curve, interval_text
+from remask.decide.auroc import auroc
+from remask.studies.measures import bootstrap, curve, interval_text
 from remask.studies.reliability import diagram, ece
 from remask.studies.selective import accuracy_at
 

@@ -1,9 +1,9 @@
-"""Figures -> tables -> Markdown, each number with the marker that ties it to its figure.
+"""Figures -> the tables of a page, each number with the marker that ties it to its figure.
 
 Tables are made from the figures alone, so that a page says nothing but what docs/figures.json says.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from remask.studies.figures import MAIN, Figure
@@ -25,11 +25,6 @@ class Table:
     study: str = ""  # empty where it is about all of them
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-
-
-def markdown(found: Figures) -> str:
-    """Return every table that the figures fill, as Markdown."""
-    return "\n\n".join("\n".join(_lines(table)) for table in tables(found)) + "\n"
 
 
 def tables(found: Figures) -> list[Table]:
@@ -121,7 +116,7 @@ def _curve_table(found: Figures, study: str, setting: str) -> Table:
     under = f"curve/{study}/{setting}"
     rows = [
         [value, *(quote(found, f"{under}/{value}/{column}") for column in columns)]
-        for value in sorted(names_under(found, under), key=_order)
+        for value in sorted(names_under(found, under), key=order_of)
     ]
     title = f"{setting}: {study}"
     return Table(title=title, study=study, heads=[setting, *columns], rows=rows)
@@ -172,7 +167,8 @@ def names_under(found: Figures, under: str) -> list[str]:
     )
 
 
-def _order(value: str) -> tuple[float, str]:
+def order_of(value: str) -> tuple[float, str]:
+    """Return what the values of a setting are sorted by: numbers as numbers, words after 0."""
     try:
         return float(value), ""
     except ValueError:
@@ -181,17 +177,19 @@ def _order(value: str) -> tuple[float, str]:
 
 def quote(found: Figures, name: str) -> str:
     """Return a figure as a page shows it: rounded, marked, with its interval; empty if absent."""
-    if name not in found:
-        return ""
-    figure = found[name]
-    form, scale, end = shape(figure.unit)
-    shown = f"{scale * figure.value:{form}}{end}<!--fig:{name}-->"
+    return as_text(found[name], f"<!--fig:{name}-->") if name in found else ""
+
+
+def as_text(figure: Figure, marker: str = "") -> str:
+    """Return a figure rounded, with its interval; the marker stands behind the value."""
+    form, scale, end = _shape(figure.unit)
+    shown = f"{scale * figure.value:{form}}{end}{marker}"
     if figure.low is None or figure.high is None or figure.low == figure.high:
         return shown
     return f"{shown} [{scale * figure.low:{form}}, {scale * figure.high:{form}}]"
 
 
-def shape(unit: str) -> tuple[str, int, str]:
+def _shape(unit: str) -> tuple[str, int, str]:
     """Return how numbers of a unit are written: format, factor, what follows."""
     if unit.startswith("share above"):
         return "+.1f", 100, " %"
@@ -216,11 +214,3 @@ def _without_empty_columns(table: Table) -> Table:
         heads=[table.heads[k] for k in filled],
         rows=[[row[k] for k in filled] for row in table.rows],
     )
-
-
-def _lines(table: Table) -> Iterator[str]:
-    yield from (f"### {table.title}", "")
-    yield "| " + " | ".join(table.heads) + " |"
-    yield "|" + "---|" * len(table.heads)
-    for row in table.rows:
-        yield "| " + " | ".join(row) + " |"

@@ -1,18 +1,16 @@
 """Scaling: the same study of several models in one table (Table 9).
 
-Models are told apart by the names the caller gives their folders of records. Rows that the paper
+Models are told apart by the names the caller gives their records. Rows that the paper
 prints, those of autoregressive models among them, are in `published`, with their source.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from remask.studies.diagnosis import Diagnosis, diagnosis
-from remask.studies.figures import LEVELS, Figures, present, read
+from remask.studies.figures import Figures, present
 from remask.studies.measures import Interval, proportion
 from remask.studies.pool import Row, pools
-from remask.tasks import TASKS
 
 SHOWN = ("roundtrips", "confidence", "vote", "agreement")
 
@@ -38,17 +36,6 @@ def scaling(
             told = diagnosis(rows, resamples=resamples, seed=seed)
             shown = tuple(row for row in told if row.method in SHOWN)
             found.append(Scaled(model=model, accuracy=accuracy, methods=shown))
-    return found
-
-
-def scaling_figures(folders: Mapping[str, Path], *, resamples: int = 1000) -> Figures:
-    """Return the figures of each model's folder, for every study that it holds."""
-    found: Figures = {}
-    for task in TASKS:
-        for level, ending in LEVELS.items():
-            models = {name: read(path, f"pool-{task}-{level}") for name, path in folders.items()}
-            for row in scaling(models, resamples=resamples):
-                found |= model_figures(f"{task}{ending}", row)
     return found
 
 

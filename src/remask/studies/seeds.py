@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remask.studies.measures import Interval, Statistic, auroc
+from remask.decide.auroc import auroc
+from remask.studies.measures import Interval, Statistic
 
 Run = Sequence[ArrayLike]  # of one seed: the question of each row, then the columns
 Columns = list[NDArray[Any]]

@@ -8,7 +8,8 @@ does not exist, such as the precision of nothing, is None.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remask.studies.measures import Interval, pair, proportion
+from remask.decide.auroc import pair
+from remask.studies.measures import Interval, proportion
 
 
 def aurc(scores: ArrayLike, right: ArrayLike) -> float | None:

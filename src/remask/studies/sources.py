@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from remask import records
-from remask.decide.threshold import best_f1
+from remask.decide.threshold import accepts_all, best_f1
 from remask.errors import RecordError
 from remask.studies.curves import USUAL_TRIPS, Settings, settings_in
 from remask.studies.diagnosis import THRESHOLD
@@ -275,12 +275,16 @@ def _by_question(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 def _threshold(rows: Rows) -> float:
-    """Return the threshold with the best F1 on these answers; the paper's where none is scored."""
+    """Return the threshold with the best F1 on these answers; the paper's where it rejects none.
+
+    Rejection sampling by a threshold that accepts every answer would be no rejection sampling.
+    """
     first = [row for row in rows if row["number"] == 0]
     scores = [row["scores"].get("roundtrips") for row in first]
-    if all(score is None for score in scores):
+    if not first:
         return THRESHOLD
-    return best_f1(scores, [row["right"] for row in first])
+    best = best_f1(scores, [row["right"] for row in first])
+    return THRESHOLD if accepts_all(scores, best) else best
 
 
 def _asked(path: Path) -> dict[str, Any]:

@@ -14,17 +14,16 @@ Answers of one problem are resampled together.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remask.studies.figures import LEVELS, WRONG_STEPS, Figures, plain, present, read
+from remask.decide.auroc import auroc
+from remask.studies.figures import LEVELS, STEPPED, Figures, plain, present
 from remask.studies.measures import (
     Interval,
     Statistic,
-    auroc,
     bootstrap,
     mean,
     paired_difference,
@@ -34,7 +33,6 @@ from remask.studies.pool import Row
 from remask.tasks import TASKS
 from remask.tasks.flaws import KINDS
 
-MAIN = ("pool-wordmath-medium", "hurried-24", "hurried-12")  # the least hurried first
 Array = NDArray[Any]
 
 
@@ -125,27 +123,6 @@ def examples(rows: Iterable[Row], threshold: float, num: int = 4) -> list[Row]:
     return list(found.values())[:num]
 
 
-def spurious_figures(folders: Sequence[Path], thresholds: Mapping[str, float]) -> Figures:
-    """Return the figures of all records in the folders, one per seed; `thresholds` are by task.
-
-    Those without a file's name are of the first of `MAIN` that has enough flawed answers, or of the
-    one that has most.
-    """
-    told: dict[str, Spurious] = {}
-    found: Figures = {}
-    for file, task in flawed_files().items():
-        rows = [row for folder in folders for row in read(folder, file)]
-        if rows:
-            told[file] = spurious(rows, thresholds[task])
-            found |= flaw_figures(f"spurious/{file}", told[file], file)
-    main = [file for file in MAIN if file in told]
-    if main:
-        enough = [file for file in main if told[file].flawed >= WRONG_STEPS]
-        chosen = enough[0] if enough else max(main, key=lambda file: told[file].flawed)
-        found |= flaw_figures("spurious", told[chosen], chosen)
-    return found | _injected_figures(folders, thresholds)
-
-
 def flaw_figures(name: str, row: Spurious, file: str) -> Figures:
     """Return the figures of the model's own flaws."""
     intervals = {
@@ -160,17 +137,6 @@ def flaw_figures(name: str, row: Spurious, file: str) -> Figures:
     }  # fmt: skip
     flawed = plain(row.flawed, "right answers with a wrong step", row.n)
     return present(name, intervals) | {f"{name}/flawed": flawed}
-
-
-def _injected_figures(folders: Sequence[Path], thresholds: Mapping[str, float]) -> Figures:
-    found: Figures = {}
-    for task in TASKS:
-        for level, ending in LEVELS.items():
-            file = f"injected-{task}-{level}"
-            rows = [row for folder in folders for row in read(folder, file)]
-            for told in detection(rows, thresholds[task]):
-                found |= detection_figures(f"spurious/injected/{task}{ending}/{told.kind}", told)
-    return found
 
 
 def detection_figures(name: str, row: Detection) -> Figures:
@@ -190,7 +156,7 @@ def detection_figures(name: str, row: Detection) -> Figures:
 def flawed_files() -> dict[str, str]:
     """Return the files whose answers have graded steps, and the task of each."""
     pools = {f"pool-{task}-{level}": task for task in TASKS for level in LEVELS}
-    return pools | dict.fromkeys(MAIN, "wordmath")
+    return pools | dict.fromkeys(STEPPED, "wordmath")
 
 
 def _pairs(told: Mapping[tuple[str, str], Row], kind: str) -> list[tuple[Row, Row]]:

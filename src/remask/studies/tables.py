@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from remask.studies.figures import Figure
-from remask.studies.report import quote, shape
+from remask.studies.report import as_text, quote
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +34,7 @@ class Table:
 def cell(table: Table, word: str) -> str:
     """Return a cell as text, a figure with its interval."""
     figure = table.figures.get(word)
-    if figure is None:
-        return word
-    form, scale, end = shape(figure.unit)
-    shown = f"{scale * figure.value:{form}}{end}"
-    if figure.low is None or figure.high is None or figure.low == figure.high:
-        return shown
-    return f"{shown} [{scale * figure.low:{form}}, {scale * figure.high:{form}}]"
+    return word if figure is None else as_text(figure)
 
 
 def markdown(table: Table, is_documented: Callable[[str], bool] = lambda name: False) -> str:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ METRICS = ("token_accuracy", "answer_match")
 
 @pytest.fixture
 def path(made_of: Made, tmp_path: Path) -> Path:
-    write(tmp_path / "some.json", "weights", {"n": 7}, made_of(*METRICS))
+    write(tmp_path / "some.json", "weights", {"n": 7, "provenance": asdict(made_of(*METRICS))})
     return tmp_path / "some.json"
 
 
 def test_a_file_comes_back_as_it_was_written(made_of: Made, path: Path) -> None:
-    assert read(path, "weights", "core", METRICS[::-1]) == ({"n": 7}, made_of(*METRICS))
+    found = read(path, "weights", "core", METRICS[::-1], dict)
+    assert found == {"n": 7, "provenance": made_of(*METRICS)}
     assert [entry.name for entry in path.parent.iterdir()] == ["some.json"]
 
 
@@ -34,7 +36,7 @@ def test_another_metric_set_is_refused_in_one_sentence(
     path: Path, name: str, metrics: tuple[str, ...]
 ) -> None:
     with pytest.raises(RecordError) as caught:
-        read(path, "weights", name, metrics)
+        read(path, "weights", name, metrics, dict)
     assert str(caught.value) == (
         f"{path} was fitted to metric set 'core' (token_accuracy, answer_match), not to {name!r} "
         f"({', '.join(metrics)}); fit it again, or score with its metrics."
@@ -43,14 +45,14 @@ def test_another_metric_set_is_refused_in_one_sentence(
 
 def test_another_kind_of_file_is_refused(path: Path) -> None:
     with pytest.raises(RecordError, match="holds a weights, not a certificate"):
-        read(path, "certificate", "core", METRICS)
+        read(path, "certificate", "core", METRICS, dict)
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{}", '{"kind": "weights"}', "[" * 100_000, "\xff"])
 def test_a_damaged_file_is_an_error_that_names_it(path: Path, text: str) -> None:
     path.write_text(text, encoding="latin-1")
     with pytest.raises(RecordError, match=r"some\.json is damaged"):
-        read(path, "weights", "core", METRICS)
+        read(path, "weights", "core", METRICS, dict)
 
 
 @pytest.mark.parametrize("change", [{"surplus": 1}, {"metrics": 3}])
@@ -59,13 +61,13 @@ def test_a_provenance_that_is_none_is_refused(path: Path, change: dict[str, Any]
     document["provenance"] |= change
     path.write_text(json.dumps(document))
     with pytest.raises(RecordError, match="is damaged"):
-        read(path, "weights", "core", METRICS)
+        read(path, "weights", "core", METRICS, dict)
 
 
 def test_not_a_number_is_not_written_and_the_old_file_stays(made_of: Made, path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        write(path, "weights", {"n": float("nan")}, made_of(*METRICS))
-    assert read(path, "weights", "core", METRICS)[0] == {"n": 7}
+        write(path, "weights", {"n": float("nan"), "provenance": asdict(made_of(*METRICS))})
+    assert read(path, "weights", "core", METRICS, dict)["n"] == 7
 
 
 @given(st.text(max_size=20), st.integers(), st.dictionaries(st.text(), st.floats(0, 1), max_size=3))
@@ -74,8 +76,8 @@ def test_any_provenance_makes_the_round_trip(
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "p.json"
     made = made_of(*METRICS, model=text, date=text, seed=seed, weights=weights)
-    write(path, "weights", {}, made)
-    assert read(path, "weights", "core", METRICS) == ({}, made)
+    write(path, "weights", {"provenance": asdict(made)})
+    assert read(path, "weights", "core", METRICS, dict) == {"provenance": made}
 
 
 def test_fitting_needs_no_torch() -> None:

@@ -17,6 +17,7 @@ from remask.decide.threshold import (
     STARTS,
     Certificate,
     Refusal,
+    accepts_all,
     best_f1,
     binomial_tail,
     certify,
@@ -42,6 +43,21 @@ def test_the_best_threshold_accepts_the_right_and_little_else() -> None:
     """
     assert best_f1([0.9, 0.8, 0.4, 0.6, 0.3], [1, 1, 1, 0, 0]) == 0.3
     assert best_f1([0.9, 0.8, 0.4, 0.6, 0.3, None], [1, 1, 1, 0, 0, 0]) == 0.3
+
+
+def test_a_threshold_that_rejects_nothing_is_told() -> None:
+    """Right .9 .8 .7, wrong .6: all four give 2*3/(4+3) = .857; without .6 F1 is 1.
+
+    Right .9 .6 .7, wrong .8: all four give .857; any limit that drops .8 drops two right ones.
+    """
+    parted, mixed = [0.9, 0.8, 0.7, 0.6], [0.9, 0.6, 0.7, 0.8]
+    right = [1, 1, 1, 0]
+    assert best_f1(parted, right) == 0.6
+    assert not accepts_all(parted, 0.6)
+    assert best_f1(mixed, right) == 0.0
+    assert accepts_all(mixed, 0.0)
+    assert accepts_all([*mixed, None], 0.0), "no threshold accepts an answer without a score"
+    assert not accepts_all([*mixed, 0.0], 0.0), "an answer that scores 0 is rejected"
 
 
 def test_binomial_tails_are_exact() -> None:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from remask.decide import weights as room
+from remask.decide.auroc import auroc
 from remask.decide.columns import metric_columns
 from remask.decide.provenance import Provenance
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError
-from remask.studies.measures import auroc
 from remask.studies.pool import score_of
 
 Made = Callable[..., Provenance]
@@ -83,9 +83,6 @@ def test_uniform_weights_give_the_score_of_the_studies() -> None:
     columns = metric_columns([row, {}], names)
     assert columns == {"token_accuracy": [0.75, None], "number_retention": [1.0, None]}
     assert combine(columns, dict.fromkeys(names, 0.5)) == [score_of(row), None]
-    assert metric_columns([row], names, trips=1) == {
-        "token_accuracy": [0.5], "number_retention": [None],
-    }  # fmt: skip
 
 
 def test_the_gradient_is_that_of_the_loss() -> None:

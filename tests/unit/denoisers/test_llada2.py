@@ -11,16 +11,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import remask
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Preset
 from remask.denoisers.llada2 import FAMILY, LLaDA2, LLaDA2Config, Router
 from remask.denoisers.load import Shards, check_tensors, fill
 from remask.denoisers.native import NativeDenoiser, Network, stacked
-from remask.denoisers.past import Past
-from remask.errors import CheckpointError, DenoiserError
 from remask.sampling.sampler import SamplerSettings
-from remask.testing import check_denoiser, tiny_tokenizer, write_checkpoint
-from remask.values import Canvas
+from remask.testing import check_denoiser, tiny_tokenizer
 
 CONFIG: dict[str, Any] = {
     "hidden_size": 32,
@@ -41,18 +38,6 @@ CONFIG: dict[str, Any] = {
     "max_position_embeddings": 64,
     "use_bias": False,
     "block_size": 4,
-}
-PUBLISHED: dict[str, Any] = {
-    **CONFIG,
-    "moe_router_enable_expert_bias": True,
-    "norm_head": False,
-    "norm_topk_prob": True,
-    "partial_rotary_factor": 0.5,
-    "rms_norm_eps": 1e-6,
-    "routed_scaling_factor": 2.5,
-    "score_function": "sigmoid",
-    "use_qk_norm": True,
-    "use_qkv_bias": False,
 }
 ROW = [5, 126, 7, 126, 9, 99, 0, 1, 126, 3, 2, 64, 11, 12]  # three blocks of 4, and half of one
 
@@ -273,127 +258,6 @@ def test_a_token_reaches_its_own_block_and_later_ones_only(tmp_path: Path, chang
     assert moved[start:].min().item() >= 1e-2
 
 
-RAGGED = torch.tensor([ROW, [*range(40, 50), 0, 0, 0, 0], [*range(60, 66), *[0] * 8]])
-REAL = torch.tensor([[i < n for i in range(14)] for n in (14, 10, 6)])
-
-
-@pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"num_key_value_heads": 1}])
-@pytest.mark.parametrize("widths", [(4, 4, 4, 2), (8, 4, 2), (4, 10), (12, 2), (0, 4, 8, 2)])
-def test_columns_behind_a_past_equal_those_of_the_whole_row(
-    tmp_path: Path, widths: tuple[int, ...], changes: dict[str, Any]
-) -> None:
-    """Of 14, 10 and 6 tokens in blocks of 4, whichever blocks are computed together."""
-    config = {**CONFIG, **changes}
-    model = load(config, checkpoint(config), tmp_path)
-    whole = model(RAGGED, REAL)
-    past, start = None, 0
-    for width in widths:
-        tokens, real = (t[:, start : start + width] for t in (RAGGED, REAL))
-        if past is not None:
-            found = model.settle(model.after(past, tokens, real))
-            apart = (found - whole[:, start : start + width]).abs()
-            assert apart[real].max().item() <= 1e-5
-        past = model.remember(past, tokens, real)
-        start += width
-        assert past.lengths.tolist() == [min(start, n) for n in (14, 10, 6)]
-
-
-def test_rows_go_on_from_different_columns(tmp_path: Path) -> None:
-    """Three rows of which 8, 4 and no columns are held are shown their next four."""
-    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
-    held = torch.tensor([[8], [4], [0]])
-    past = model.remember(None, RAGGED[:, :8], torch.arange(8) < held)
-    columns = held + torch.arange(4)
-    found = model.after(past, RAGGED.gather(1, columns), REAL.gather(1, columns))
-    whole = model.states(RAGGED, REAL)
-    assert not found.isnan().any()
-    for i, start in enumerate((8, 4, 0)):
-        assert (found[i] - whole[i, start : start + 4]).abs().max().item() <= 1e-5
-
-
-def test_a_row_that_has_ended_holds_no_more_and_does_no_harm(tmp_path: Path) -> None:
-    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
-    past = model.remember(None, RAGGED[:, :8], REAL[:, :8])
-    for _ in range(3):  # the last row ended at column 6: only padding is left of it
-        past = model.remember(past, RAGGED[:, 8:12], torch.tensor([[False] * 4] * 3))
-    assert past.lengths.tolist() == [8, 8, 6]
-    found = model.after(past, RAGGED[:, 8:12], REAL[:, 8:12])
-    assert (found[0] - model.states(RAGGED, REAL)[0, 8:12]).abs().max().item() <= 1e-5
-
-
-def test_looking_leaves_the_past_as_it_is(tmp_path: Path) -> None:
-    """A step may try many tokens for the next block before they are remembered."""
-    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
-    past = model.remember(None, RAGGED[:, :4], None)
-    first = model.after(past, RAGGED[:, 4:8])
-    model.after(past, RAGGED[:, 8:12])
-    model.after(past, RAGGED[:, 4:14])
-    assert torch.equal(model.after(past, RAGGED[:, 4:8]), first)
-
-
-def test_rows_leave_with_their_part_of_the_past(tmp_path: Path) -> None:
-    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
-    past = model.remember(None, RAGGED[:, :8], REAL[:, :8])
-    left = past.rows(torch.tensor([1]))
-    together = model.after(past, RAGGED[:, 8:12], REAL[:, 8:12])[1]
-    alone = model.after(left, RAGGED[1:2, 8:10])[0]
-    assert (alone - together[:2]).abs().max().item() <= 1e-5
-
-
-def test_a_column_leaves_keys_and_values_of_all_layers(tmp_path: Path) -> None:
-    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
-    past = model.remember(None, RAGGED[:, :4], None)
-    kept = sum(layer[0, 0].numel() for layer in past.layers)
-    heads = CONFIG["num_key_value_heads"] * CONFIG["head_dim"]
-    assert model.num_kept == kept == CONFIG["num_hidden_layers"] * 2 * heads
-
-
-def test_a_past_grows_by_many_columns_at_a_time(tmp_path: Path) -> None:
-    """Blocks of 4 fill 512 columns: room for 127 of them and the next, then for twice as many."""
-    model = load(CONFIG, checkpoint(CONFIG), tmp_path)
-    tokens = torch.arange(1, 5).expand(1, 4)
-    past: Past | None = None
-    rooms = []
-    for _ in range(130):
-        past = model.remember(past, tokens, None)
-        rooms.append(past.room)
-    assert rooms == [512] * 127 + [1024] * 3
-    row = tokens.repeat(1, 131)
-    assert past is not None
-    found = model.after(past, tokens)
-    assert (found - model.states(row)[:, -4:]).abs().max().item() <= 1e-5
-
-
-def test_steps_of_all_blocks_have_the_shapes_of_one(tmp_path: Path) -> None:
-    """Compiled layers are compiled anew for every shape: here is one, for eight blocks.
-
-    A prompt of 10 and a canvas of 30 end together with the tenth block of 4; the first two are
-    read in one pass, which is not compiled.
-    """
-    config = {**CONFIG, "max_position_embeddings": 256}
-    network = load(config, checkpoint(config), tmp_path)
-    shapes = set()
-    network.blocks[0].register_forward_pre_hook(
-        lambda _, args: shapes.add((args[0].shape, args[3].shape, args[4].heads.shape))
-    )
-    model = NativeDenoiser(
-        name="llada2", model=network, tokenizer=tiny_tokenizer(), preset=Preset()
-    )
-    text = remask.Sample(
-        item="a", prompt=tuple(range(40, 50)), canvas=(9,) * 30, num_response=30, text=""
-    )
-    round_trips(model, [text], ConsistencySettings(trips=2, rebuild_steps=2))
-    assert shapes == {((2, 4, 32), (2, 1, 1, 512), (2, 512, 4, 16))}
-
-
-def test_a_model_that_sees_everything_has_no_past(tmp_path: Path) -> None:
-    model = remask.load(write_checkpoint(tmp_path), device="cpu")
-    canvas = Canvas.of([[5]], [[6, 7]], 0, torch.device("cpu"))
-    for ask in (lambda: model.remember(canvas), lambda: model.doubled(canvas, canvas.tokens)):
-        with pytest.raises(DenoiserError, match=r"sees every position at once.*hidden\(canvas\)"):
-            ask()
-
-
 def test_blocks_are_counted_from_the_first_token() -> None:
     """Six tokens, blocks of 4: the first four see four, the last two see all six."""
     model = FAMILY.build(CONFIG)
@@ -440,7 +304,7 @@ def test_a_folder_loads_and_writes_in_the_blocks_of_the_model(tmp_path: Path) ->
 @pytest.mark.parametrize("use_bias", [False, True])
 def test_every_place_of_the_network_comes_from_one_hub_tensor(use_bias: bool) -> None:
     """Shapes are those of the hub, and rows in all are those of the network: nothing is left."""
-    config = {**PUBLISHED, "use_bias": use_bias}
+    config = {**CONFIG, "use_bias": use_bias}
     network = FAMILY.build(config)
     places = stacked(network, FAMILY.tensor_map(network))
     assert {name: tuple(place.shape) for name, place in places.items()} == hub_shapes(config)
@@ -457,7 +321,7 @@ def test_published_sizes_give_the_published_number_of_parameters() -> None:
         "vocab_size": 157184, "max_position_embeddings": 32768,
     }  # fmt: skip
     with torch.device("meta"):
-        network = FAMILY.build({**PUBLISHED, **sizes})
+        network = FAMILY.build({**CONFIG, **sizes})
     assert round(sum(p.numel() for p in network.parameters()) / 1e9, 1) == 16.3
     assert len(stacked(network, FAMILY.tensor_map(network))) == 14813
 
@@ -483,101 +347,6 @@ def test_the_best_groups_and_experts_are_those_of_a_sort() -> None:
     scores = torch.rand(200, 64, generator=torch.Generator().manual_seed(0))
     for row, chosen in zip(scores.tolist(), model.choose(scores).tolist(), strict=True):
         assert set(chosen) == route(row, [0.0] * 64, {**CONFIG, **sizes}).keys()
-
-
-def test_groups_that_tie_are_kept_from_the_first() -> None:
-    model = Router(LLaDA2Config.read({**CONFIG, "num_experts_per_tok": 8}))
-    assert sorted(model.choose(torch.ones(1, 16))[0].tolist()) == [*range(8)]  # two groups of 4
-
-
-def router(scores: list[float], bias: list[float], **changes: int) -> Router:
-    """Return a router that scores its experts so for the row (1, 0, ...)."""
-    config = {**CONFIG, "num_experts": len(scores), "num_experts_per_tok": 2, "n_group": 2}
-    model = Router(LLaDA2Config.read({**config, "topk_group": 1, **changes})).requires_grad_(False)
-    model.weight.zero_()
-    model.weight[:, 0] = torch.tensor(scores).logit()
-    model.expert_bias = torch.tensor(bias)
-    return model
-
-
-ONE = torch.eye(1, 32)
-
-
-def test_a_group_is_judged_by_its_two_best_experts() -> None:
-    """Groups (0.9, 0.1, 0.1) and (0.6, 0.5, 0.1): 1.0 against 1.1, so 0.9 is out of reach.
-
-    The weights are 0.6 / 1.1 and 0.5 / 1.1, times 2.5: 1.3636 and 1.1364.
-    """
-    weights, chosen = router([0.9, 0.1, 0.1, 0.6, 0.5, 0.1], [0.0] * 6)(ONE)
-    assert chosen.tolist() == [[3, 4]]
-    assert weights[0].tolist() == pytest.approx([1.363636, 1.136364], abs=1e-5)
-
-
-def test_with_every_group_kept_the_best_experts_win() -> None:
-    model = router([0.9, 0.1, 0.1, 0.6, 0.5, 0.1], [0.0] * 6, topk_group=2)
-    assert model(ONE)[1].tolist() == [[0, 3]]
-
-
-def test_the_bias_counts_in_the_choice_and_not_in_the_weight() -> None:
-    """0.1 + 1 and 0.2 + 1 win by their bias; weights are 0.2 / 0.3 and 0.1 / 0.3, times 2.5."""
-    weights, chosen = router([0.1, 0.2, 0.3, 0.6, 0.5, 0.4], [1.0, 1.0, 0, 0, 0, 0])(ONE)
-    assert chosen.tolist() == [[1, 0]]
-    assert weights[0].tolist() == pytest.approx([1.666667, 0.833333], abs=1e-5)
-
-
-def test_the_router_works_in_float32_whatever_the_dtype_of_the_model() -> None:
-    model = router([0.9, 0.1, 0.1, 0.6, 0.5, 0.1], [0.0] * 6).bfloat16()
-    assert model(ONE.bfloat16())[0].dtype == torch.float32
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("hidden_act", "gelu"),
-        ("moe_router_enable_expert_bias", False),
-        ("norm_head", True),
-        ("norm_topk_prob", False),
-        ("rope_scaling", {"type": "yarn", "factor": 2.0}),
-        ("score_function", "softmax"),
-        ("tie_word_embeddings", True),
-        ("use_qk_norm", False),
-        ("use_qkv_bias", True),
-        ("use_sliding_window", True),
-    ],
-)
-def test_a_setting_the_network_lacks_is_refused_by_name(name: str, value: object) -> None:
-    with pytest.raises(CheckpointError, match=f"sets {name} to "):
-        LLaDA2Config.read({**PUBLISHED, name: value})
-
-
-@pytest.mark.parametrize("name", sorted(CONFIG.keys() - {"use_bias", "block_size"}))
-@pytest.mark.parametrize("value", [None, 0, -1, "many", True])
-def test_a_missing_or_senseless_key_is_named(name: str, value: object) -> None:
-    with pytest.raises(CheckpointError, match=rf"gives {name} as "):
-        LLaDA2Config.read({**PUBLISHED, name: value})
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("num_key_value_heads", 3),
-        ("n_group", 3),
-        ("topk_group", 0.5),
-        ("num_experts_per_tok", 9),
-        ("num_experts_per_tok", 1),
-        ("use_bias", "no"),
-        ("block_size", 0),
-    ],
-)
-def test_sizes_that_do_not_fit_one_another_are_refused(name: str, value: object) -> None:
-    with pytest.raises(CheckpointError, match=rf"{name} (as )?{value!r}"):
-        LLaDA2Config.read({**PUBLISHED, name: value})
-
-
-def test_defaults_are_those_of_the_published_models() -> None:
-    told = {name: value for name, value in CONFIG.items() if name != "use_bias"}
-    assert LLaDA2Config.read({**told, "use_bias": False}) == LLaDA2Config.read(PUBLISHED)
-    assert LLaDA2Config.read(told).use_bias
 
 
 def test_the_injected_system_line_is_pinned() -> None:

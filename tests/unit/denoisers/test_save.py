@@ -1,7 +1,6 @@
 """Checkpoints written: names, shards, and never half a file."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from remask.denoisers.load import load
-from remask.denoisers.save import save, write_text
+from remask.denoisers.save import save
 from remask.testing import tiny_tokenizer, write_checkpoint
 
 TENSORS = {name: torch.full((256,), float(i)) for i, name in enumerate("abcde")}  # 1 KiB each
@@ -86,21 +85,6 @@ def test_slices_of_a_larger_matrix_are_saved_alone(tmp_path: Path) -> None:
 def test_no_temporary_file_is_left(tmp_path: Path) -> None:
     write(tmp_path, max_shard_bytes=2048)
     assert not list(tmp_path.glob("*.part"))
-
-
-def test_an_interrupted_write_leaves_the_old_file_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "config.json"
-    write_text(path, "old")
-
-    def crash(source: Path, target: Path) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", crash)
-    with pytest.raises(KeyboardInterrupt):
-        write_text(path, "new")
-    assert path.read_text() == "old"
 
 
 def test_interrupted_weights_leave_the_old_ones_whole(

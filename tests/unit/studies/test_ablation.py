@@ -3,14 +3,12 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from remask import records
 from remask.errors import RecordError
-from remask.studies.ablation import Ablated, ablation, ablation_figures, mixtures, optimized
+from remask.studies.ablation import Ablated, ablation, mixture_figures, mixtures, optimized
 
 Row = dict[str, Any]
 Make = Callable[..., Row]
@@ -140,20 +138,15 @@ def test_only_standard_answers_with_round_trips_are_judged(make_row: Make, four:
     assert (found.value, found.n) == (1.0, 4)
 
 
-def test_figures_of_a_folder_have_their_names(
-    make_row: Make, four: list[Row], tmp_path: Path
-) -> None:
+def test_figures_have_the_names_of_their_mixtures(make_row: Make, four: list[Row]) -> None:
     validation = [
         scored(make_row, f"v{k}", 0.5, float(right), right)
         for k, right in enumerate([True, False] * 10)
     ]
-    records.append(tmp_path / "pool-wordmath-hard.jsonl", four)
-    records.append(tmp_path / "threshold-wordmath.jsonl", validation)
-    found = ablation_figures([tmp_path], resamples=5)
+    found = mixture_figures("wordmath-hard", ablation([four], validation, resamples=5))
     assert found["ablation/wordmath-hard/composite/uniform/auroc"].value == 1.0
     assert found["ablation/wordmath-hard/alone/token_accuracy/above_uniform"].value == -1.0
     assert found["ablation/wordmath-hard/composite/optimized/weight/answer_match"].value > 0.9
-    assert ablation_figures([tmp_path / "nothing"]) == {}
 
 
 def test_these_studies_need_no_torch() -> None:

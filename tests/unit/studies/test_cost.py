@@ -14,7 +14,7 @@ import pytest
 
 from remask import records
 from remask.errors import RecordError
-from remask.studies.cost import Cost, Steps, cost, cost_figures
+from remask.studies.cost import Cost, Steps, cost, formula_figures
 
 Row = dict[str, Any]
 Make = Callable[..., Row]
@@ -77,7 +77,10 @@ def test_what_was_asked_is_read_from_the_manifest(tmp_path: Path, rows: list[Row
     manifest = tmp_path / "pool-wordmath-hard.jsonl.manifest.json"
     manifest.write_text(json.dumps({"asked": asked}))
     assert Steps.read(path) == STEPS
-    found = cost_figures(tmp_path, {"wordmath": 0.5})
+
+
+def test_figures_have_the_names_of_their_formulas(rows: list[Row]) -> None:
+    found = formula_figures("wordmath-hard", cost(rows, STEPS, 0.5, resamples=5))
     assert found["cost/wordmath-hard/mgrs/formula"].value == 30
     assert found["cost/wordmath-hard/mgrs/counted"].value == 23
     assert found["cost/wordmath-hard/diagnosis_share/counted"].unit == "share"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remask import records
-from remask.studies.curves import CLAIMS, Point, curve_figures, curves, verdict
+from remask.studies.curves import CLAIMS, Point, curves, point_figures, settings_in, verdict
 from remask.studies.measures import Interval
 
 Row = dict[str, Any]
@@ -29,7 +29,9 @@ def folder(make_row: Make, tmp_path: Path) -> Path:
 
 
 def found(*folders: Path) -> dict[str, Point]:
-    return {point.setting: point for point in curves(folders, resamples=20)}
+    return {
+        point.setting: point for point in curves([settings_in(f) for f in folders], resamples=20)
+    }
 
 
 def test_a_setting_is_compared_with_the_default_on_the_same_answers(folder: Path) -> None:
@@ -84,7 +86,7 @@ def test_seeds_are_folders_and_are_averaged(make_row: Make, folder: Path) -> Non
 
 
 def test_nothing_is_told_without_records(tmp_path: Path) -> None:
-    assert curves([tmp_path]) == []
+    assert curves([settings_in(tmp_path)]) == []
     assert verdict([], "trips") is None
 
 
@@ -123,7 +125,7 @@ def test_saturated_means_a_hundredth_at_most(gap: tuple[float, float], expected:
 
 def test_every_claim_is_on_a_curve_that_figures_name(folder: Path) -> None:
     assert set(CLAIMS) == {"mask_ratio", "rebuild_steps", "trips"}
-    figures = curve_figures([folder], resamples=5)
+    figures = point_figures("wordmath-hard", found(folder).values())
     assert figures["ablation/wordmath-hard/rebuild_steps/4/auroc"].value == 0.75
     assert figures["ablation/wordmath-hard/rebuild_steps/4/above_default"].value == -0.25
     assert figures["ablation/wordmath-hard/rebuild_steps/4/verify_forwards"].value == 2

@@ -62,14 +62,6 @@ def test_the_full_diagnosis_is_the_plain_one_and_more(four: list[Row]) -> None:
         assert (other.ece is None) == other.method.startswith("roundtrips."), "parts are ranked"
 
 
-def test_another_threshold_accepts_others(four: list[Row]) -> None:
-    """Above .8 there is .9 alone: it is right, and one of three right answers."""
-    found = judge_fully(ROUNDTRIPS, pools(four), threshold=0.8, resamples=20)
-    assert found.precision is not None
-    assert found.recall is not None
-    assert (found.precision.value, found.recall.value) == (1.0, pytest.approx(1 / 3))
-
-
 def test_scores_beyond_one_are_ranked_and_not_calibrated(make_row: Make) -> None:
     own = [make_row(name, score=-score, right=right) for name, score, right in SCORED]
     found = judge_fully(ROUNDTRIPS, pools(own), resamples=20)

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
+from remask.decide.auroc import auroc
 from remask.studies.measures import (
     Interval,
     aupr,
-    auroc,
     bootstrap,
     curve,
     interval_text,

@@ -1,12 +1,10 @@
 """Several models in one table, and what the paper prints beside it."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from remask import records
 from remask.studies.published import AUTOREGRESSIVE, quoted
-from remask.studies.scaling import scaling, scaling_figures
+from remask.studies.scaling import model_figures, scaling
 
 Row = dict[str, Any]
 Make = Callable[..., Row]
@@ -26,10 +24,10 @@ def test_each_model_has_its_accuracy_and_its_methods(make_row: Make) -> None:
     assert found["l"].methods[0].auroc is None
 
 
-def test_figures_are_named_by_model_and_study(make_row: Make, tmp_path: Path) -> None:
+def test_figures_are_named_by_model_and_study(make_row: Make) -> None:
     rows = [make_row("a", score=0.9), make_row("b", score=0.1, right=False)]
-    records.append(tmp_path / "pool-wordmath-hard.jsonl", rows)
-    found = scaling_figures({"small": tmp_path}, resamples=5)
+    [row] = scaling({"small": rows}, resamples=5)
+    found = model_figures("wordmath-hard", row)
     assert found["scaling/small/wordmath-hard/accuracy"].value == 0.5
     assert found["scaling/small/wordmath-hard/roundtrips/auroc"].value == 1.0
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from remask.studies.measures import auroc, mean
+from remask.decide.auroc import auroc
+from remask.studies.measures import mean
 from remask.studies.seeds import auroc_gap, over_seeds
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.studies.measures import auroc
+from remask.decide.auroc import auroc
 from remask.studies.selective import accuracy_at, aurc, precision, prr, recall
 
 SCORES, RIGHT = [0.9, 0.7, 0.5, 0.3], [True, False, True, False]

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from remask import records
+from remask.studies.findings import spurious_study
 from remask.studies.measures import Interval
-from remask.studies.spurious import detection, examples, spurious, spurious_figures
+from remask.studies.sources import read_source
+from remask.studies.spurious import detection, examples, spurious
 
 Row = dict[str, Any]
 Make = Callable[..., Row]
@@ -151,8 +153,7 @@ def test_figures_without_a_file_are_of_the_least_hurried_with_enough_flaws(
     records.append(tmp_path / "pool-wordmath-medium.jsonl", rows)
     records.append(tmp_path / "hurried-24.jsonl", many)
     records.append(tmp_path / "injected-wordmath-hard.jsonl", flawed)
-    thresholds = dict.fromkeys(("wordmath", "countdown", "choice", "pycode"), 0.75)
-    found = spurious_figures([tmp_path], thresholds)
+    found = spurious_study(read_source(tmp_path))
     assert found["spurious/auroc"].value == 1.0
     assert found["spurious/auroc"].unit.endswith("hurried-24")
     assert (found["spurious/precision"].value, found["spurious/recall"].value) == (1.0, 1.0)

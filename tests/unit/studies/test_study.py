@@ -13,6 +13,7 @@ import pytest
 
 from remask import records
 from remask.consistency.cycle import ConsistencySettings
+from remask.decide.auroc import auroc
 from remask.errors import RecordError
 from remask.studies import ablation, curves, measures, seeds
 from remask.studies.figures import CURVES, Figure
@@ -142,6 +143,18 @@ def test_collected_files_are_studies_but_for_what_weights_are_fitted_on(collecte
     assert alone.studies[0].threshold == 0.75, "the paper's, where no other split chose one"
 
 
+@pytest.mark.parametrize(("best", "threshold"), [(0.9, 0.5), (0.5, 0.75)])
+def test_a_threshold_that_would_reject_nothing_is_replaced_by_the_papers(
+    make_row: Make, tmp_path: Path, best: float, threshold: float
+) -> None:
+    """Of .5 and .9 one is right: .9 is parted from the other at .5, .5 only by accepting both."""
+    write(tmp_path / "pool-wordmath-hard.jsonl", draw(make_row, 4, 2))
+    answers = (("a", 0.5), ("b", 0.9))
+    rows = [make_row(name, score=score, right=score == best) for name, score in answers]
+    write(tmp_path / "threshold-wordmath.jsonl", rows)
+    assert read_source(tmp_path).studies[0].threshold == threshold
+
+
 def test_answers_of_another_split_alone_are_a_study(collected: Path) -> None:
     (only,) = read_source(collected / "gsm-train.jsonl").studies
     assert (only.name, only.validation) == ("gsm-train", ())
@@ -198,7 +211,7 @@ def test_agreement_at_the_cost_of_round_trips_looks_at_two_samples(
     found = pools(records.read(whole / "pool-wordmath-hard.jsonl"))
     said = [(pool[0]["answer"], pool[1]["answer"]) for pool in found]
     agreed = [0 if a is None else 1 if a == b else 0.5 for a, b in said]
-    value = measures.auroc(agreed, [pool[0]["right"] for pool in found])
+    value = auroc(agreed, [pool[0]["right"] for pool in found])
     assert told[f"{under}/agreement_same_cost/auroc"].value == value
     gap = told[f"{under}/roundtrips_minus_agreement_same_cost/auroc"].value
     assert gap == pytest.approx(told[f"{under}/roundtrips/auroc"].value - (value or 0))

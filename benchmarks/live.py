@@ -1,0 +1,54 @@
+"""A server on a free port of this machine, for as long as a block of code runs."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from remask.denoisers.base import Denoiser
+from remask.denoisers.past import Past
+from remask.serve.app import build_service
+from remask.serve.run import bound, server, url_of
+from remask.serve.service import ServeSettings, Service
+from remask.values import Canvas
+
+
+@contextmanager
+def live(denoiser: Denoiser, settings: ServeSettings) -> Iterator[tuple[Service, str]]:
+    """Serve a model; yield it with its address, and go down in order afterwards."""
+    service = build_service(denoiser, settings)
+    made = bound(settings.host, 0)
+    running = server(service)
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [made]})
+    thread.start()
+    while not running.started:
+        time.sleep(0.01)
+    try:
+        yield service, url_of(settings.host, made).rstrip("/")
+    finally:
+        running.should_exit = True
+        thread.join(60)
+        made.close()
+
+
+class Faulty:
+    """A denoiser that runs out of memory, or gives NaN, in the next pass after it was told to."""
+
+    def __init__(self, inner: Denoiser) -> None:
+        self.inner = inner
+        self.fault: str | None = None
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
+        """Fail once for every time that it was told to, in a batch of several rows."""
+        found = self.inner.hidden(canvas, past)
+        if self.fault is None or len(canvas.tokens) == 1:
+            return found
+        fault, self.fault = self.fault, None
+        if fault == "memory":
+            raise torch.OutOfMemoryError("injected")
+        return found * float("nan")

@@ -1,0 +1,38 @@
+"""AUROC: how well a score ranks right answers above wrong ones. numpy alone.
+
+It is here because weights are chosen by it; what else is measured, and every interval, is in
+`studies`.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from remask.decide.columns import Flags, Floats
+
+
+def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
+    """Return the chance that a right answer outscores a wrong one, ties counted half.
+
+    None where there are no right answers, or no wrong ones.
+    """
+    values, labels = pair(scores, right)
+    num_right = int(labels.sum())
+    num_wrong = len(labels) - num_right
+    if num_right == 0 or num_wrong == 0:
+        return None
+    above = ranks(values)[labels].sum() - num_right * (num_right + 1) / 2  # Mann and Whitney's U
+    return float(above / (num_right * num_wrong))
+
+
+def ranks(values: ArrayLike) -> Floats:
+    """Return the rank of each value, from 1; equal ones share their mean rank."""
+    _, level, sizes = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    return np.asarray((sizes.cumsum() - (sizes - 1) / 2)[level], np.float64)
+
+
+def pair(scores: ArrayLike, right: ArrayLike) -> tuple[Floats, Flags]:
+    """Return scores and labels as arrays of one shape; NaN is refused."""
+    values, labels = np.asarray(scores, np.float64), np.asarray(right, bool)
+    if values.shape != labels.shape or np.isnan(values).any():
+        raise ValueError(f"{values.shape} scores for {labels.shape} labels, or a score is NaN.")
+    return values, labels

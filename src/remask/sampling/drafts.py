@@ -1,0 +1,150 @@
+"""Answers in the making: rows that are written a block at a time, and may meet at any block.
+
+`sampler.sample` writes a batch from its first block to its last. A server has rows that come and
+go: one is in its third block when another begins. Here a row is a value, its `Draft`, and `advance`
+writes the next block of many, each of them wherever it is. What comes out is what `sample` writes.
+
+The price: a block-causal model keeps no past between two blocks, and reads what precedes a block in
+one pass more; as long as a block takes many steps, that is little. Passes are charged as `sample`
+charges them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+
+from remask import rng
+from remask.denoisers.base import Denoiser
+from remask.denoisers.wrap import Suppressed
+from remask.sampling.blocks import Walk, block_numbers, whole_length
+from remask.sampling.sampler import SamplerSettings, check_block, check_length, finish, write_part
+from remask.values import Canvas, Sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """One answer as far as it is written."""
+
+    item: str
+    number: int
+    seed: int
+    prompt: tuple[int, ...]
+    settings: SamplerSettings
+    block_size: int | None  # of the model
+    canvas: tuple[int, ...]  # (W,) mask tokens where nothing is written yet
+    probs: tuple[float, ...]  # (W,) as in `Sample`
+    steps: tuple[int, ...]  # (W,)
+    block: int = 0  # the one to write next
+    ended: bool = False  # the last block holds an end token, or there is none left
+    forwards: int = 0
+
+    @cached_property
+    def manner(self) -> SamplerSettings:
+        """How one block is written: drafts with the same manner go together."""
+        s = self.settings
+        return replace(s, length=s.block, steps=s.steps // (s.length // s.block))
+
+    @property
+    def num_columns(self) -> int:
+        """Prompt and canvas."""
+        return len(self.prompt) + len(self.canvas)
+
+    def span(self, block: int) -> tuple[int, int]:
+        """Return where a block begins and ends in the canvas."""
+        size = self.block_size or self.settings.block
+        # Blocks of a model that has its own are counted from the first token of the row.
+        ahead = len(self.prompt) % size if self.block_size else 0
+        return max(0, block * size - ahead), min(len(self.canvas), (block + 1) * size - ahead)
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """What is final: the blocks that are written."""
+        return self.canvas[: self.span(self.block - 1)[1]] if self.block else ()
+
+
+def begin(
+    denoiser: Denoiser,
+    prompt: Sequence[int],
+    settings: SamplerSettings,
+    *,
+    item: str,
+    number: int = 0,
+    seed: int = 0,
+) -> Draft:
+    """Return an empty draft, or raise where the model cannot write it."""
+    num_canvas = whole_length(denoiser, len(prompt), settings.length)
+    check_length(denoiser, len(prompt), num_canvas)
+    check_block(denoiser, settings)
+    return Draft(
+        item=item,
+        number=number,
+        seed=seed,
+        prompt=tuple(prompt),
+        settings=settings,
+        block_size=denoiser.block_size,
+        canvas=(denoiser.tokenizer.mask_id,) * num_canvas,
+        probs=(1.0,) * num_canvas,
+        steps=(-1,) * num_canvas,
+    )
+
+
+def advance(denoiser: Denoiser, drafts: Sequence[Draft]) -> list[Draft]:
+    """Return drafts of one manner with the next block of each written."""
+    how, tokenizer, device = drafts[0].manner, denoiser.tokenizer, denoiser.device
+    model = Suppressed(denoiser, ids=(tokenizer.eos_id,)) if how.suppress_eos else denoiser
+    canvas = Canvas.of(
+        [d.prompt for d in drafts], [d.canvas for d in drafts], tokenizer.pad_id, device
+    )
+    walk = Walk(model, canvas, block_numbers(canvas, how.block, denoiser.block_size))
+    current = torch.tensor([d.block for d in drafts], device=device)
+    part = walk.at(current)
+    keys = torch.tensor([rng.key(d.seed, d.item, "sample", d.number) for d in drafts])
+    done = write_part(model, part, how, rng.mix(keys.to(device), current), how.steps)
+    probs, when = torch.ones(walk.tokens.shape, device=device), torch.full_like(walk.tokens, -1)
+    part.put(walk.tokens, done.tokens)
+    part.put(probs, done.probs)
+    part.put(when, done.steps)
+    rows = zip(
+        walk.tokens.tolist(), probs.tolist(), when.tolist(),
+        (walk.forwards + done.forwards).tolist(), strict=True,
+    )  # fmt: skip
+    ends = tokenizer.eos_ids
+    return [_grown(draft, *row, ends) for draft, row in zip(drafts, rows, strict=True)]
+
+
+def _grown(
+    draft: Draft,
+    tokens: list[int],
+    probs: list[float],
+    when: list[int],
+    forwards: int,
+    ends: Sequence[int],
+) -> Draft:
+    """Return a draft with one more block, cut from whole rows (L,)."""
+    first, last = draft.span(draft.block)
+    editing = draft.manner.editing
+    per_block = draft.manner.steps if editing is None else editing.post_steps + draft.manner.block
+    here = slice(len(draft.prompt) + first, len(draft.prompt) + last)
+    steps = [step + draft.block * per_block for step in when[here]]
+    return replace(
+        draft,
+        canvas=(*draft.canvas[:first], *tokens[here], *draft.canvas[last:]),
+        probs=(*draft.probs[:first], *probs[here], *draft.probs[last:]),
+        steps=(*draft.steps[:first], *steps, *draft.steps[last:]),
+        block=draft.block + 1,
+        ended=last == len(draft.canvas) or any(token in ends for token in tokens[here]),
+        forwards=draft.forwards + forwards,
+    )
+
+
+def finished(denoiser: Denoiser, draft: Draft) -> Sample:
+    """Return an ended draft as a sample."""
+    mask_id, eos_id = denoiser.tokenizer.mask_id, denoiser.tokenizer.eos_id
+    length = draft.settings.length
+    tokens = [eos_id if token == mask_id else token for token in draft.canvas[:length]]
+    return finish(
+        denoiser, draft.item, draft.number, draft.prompt, tokens,
+        list(draft.probs[:length]), list(draft.steps[:length]), draft.forwards,
+    )  # fmt: skip

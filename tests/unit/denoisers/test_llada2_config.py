@@ -1,0 +1,78 @@
+"""The config.json of LLaDA2: what is read, what is assumed, what is refused by name."""
+
+from typing import Any
+
+import pytest
+
+from remask.denoisers.llada2 import LLaDA2Config
+from remask.errors import CheckpointError
+
+CONFIG: dict[str, Any] = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 16, "intermediate_size": 64, "first_k_dense_replace": 1, "num_experts": 16,
+    "num_experts_per_tok": 4, "num_shared_experts": 1, "moe_intermediate_size": 16, "n_group": 4,
+    "topk_group": 2, "vocab_size": 262, "rope_theta": 100.0, "max_position_embeddings": 64,
+    "use_bias": False, "block_size": 4,
+}  # fmt: skip
+PUBLISHED: dict[str, Any] = {
+    **CONFIG,
+    "moe_router_enable_expert_bias": True,
+    "norm_head": False,
+    "norm_topk_prob": True,
+    "partial_rotary_factor": 0.5,
+    "rms_norm_eps": 1e-6,
+    "routed_scaling_factor": 2.5,
+    "score_function": "sigmoid",
+    "use_qk_norm": True,
+    "use_qkv_bias": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hidden_act", "gelu"),
+        ("moe_router_enable_expert_bias", False),
+        ("norm_head", True),
+        ("norm_topk_prob", False),
+        ("rope_scaling", {"type": "yarn", "factor": 2.0}),
+        ("score_function", "softmax"),
+        ("tie_word_embeddings", True),
+        ("use_qk_norm", False),
+        ("use_qkv_bias", True),
+        ("use_sliding_window", True),
+    ],
+)
+def test_a_setting_the_network_lacks_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(CheckpointError, match=f"sets {name} to "):
+        LLaDA2Config.read({**PUBLISHED, name: value})
+
+
+@pytest.mark.parametrize("name", sorted(CONFIG.keys() - {"use_bias", "block_size"}))
+@pytest.mark.parametrize("value", [None, 0, -1, "many", True])
+def test_a_missing_or_senseless_key_is_named(name: str, value: object) -> None:
+    with pytest.raises(CheckpointError, match=rf"gives {name} as "):
+        LLaDA2Config.read({**PUBLISHED, name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_key_value_heads", 3),
+        ("n_group", 3),
+        ("topk_group", 0.5),
+        ("num_experts_per_tok", 9),
+        ("num_experts_per_tok", 1),
+        ("use_bias", "no"),
+        ("block_size", 0),
+    ],
+)
+def test_sizes_that_do_not_fit_one_another_are_refused(name: str, value: object) -> None:
+    with pytest.raises(CheckpointError, match=rf"{name} (as )?{value!r}"):
+        LLaDA2Config.read({**PUBLISHED, name: value})
+
+
+def test_defaults_are_those_of_the_published_models() -> None:
+    told = {name: value for name, value in CONFIG.items() if name != "use_bias"}
+    assert LLaDA2Config.read({**told, "use_bias": False}) == LLaDA2Config.read(PUBLISHED)
+    assert LLaDA2Config.read(told).use_bias

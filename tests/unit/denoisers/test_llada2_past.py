@@ -1,0 +1,155 @@
+"""What LLaDA2 keeps of earlier columns: blocks behind a past equal those of the whole row."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import remask
+from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.denoisers.base import Preset
+from remask.denoisers.llada2 import FAMILY
+from remask.denoisers.native import NativeDenoiser, Network
+from remask.denoisers.past import Past
+from remask.errors import DenoiserError
+from remask.testing import tiny_tokenizer, write_checkpoint
+from remask.values import Canvas
+
+CONFIG: dict[str, Any] = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 16, "intermediate_size": 64, "first_k_dense_replace": 1, "num_experts": 16,
+    "num_experts_per_tok": 4, "num_shared_experts": 1, "moe_intermediate_size": 16, "n_group": 4,
+    "topk_group": 2, "vocab_size": 262, "rope_theta": 100.0, "max_position_embeddings": 64,
+    "use_bias": False, "block_size": 4,
+}  # fmt: skip
+RAGGED = torch.tensor(
+    [
+        [5, 126, 7, 126, 9, 99, 0, 1, 126, 3, 2, 64, 11, 12],
+        [*range(40, 50), 0, 0, 0, 0],
+        [*range(60, 66), *[0] * 8],
+    ]
+)
+REAL = torch.tensor([[i < n for i in range(14)] for n in (14, 10, 6)])
+
+
+def network(**changes: int) -> Network:
+    """Return a LLaDA2 with random weights, norms and biases included, large enough to show."""
+    found = FAMILY.build({**CONFIG, **changes}).eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(0)
+    for name, tensor in (*found.named_parameters(), *found.named_buffers()):
+        tensor.normal_(float("norm" in name), 0.3, generator=generator)
+    return found
+
+
+@pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"num_key_value_heads": 1}])
+@pytest.mark.parametrize("widths", [(4, 4, 4, 2), (8, 4, 2), (4, 10), (12, 2), (0, 4, 8, 2)])
+def test_columns_behind_a_past_equal_those_of_the_whole_row(
+    widths: tuple[int, ...], changes: dict[str, int]
+) -> None:
+    """Of 14, 10 and 6 tokens in blocks of 4, whichever blocks are computed together."""
+    model = network(**changes)
+    whole = model(RAGGED, REAL)
+    past, start = None, 0
+    for width in widths:
+        tokens, real = (t[:, start : start + width] for t in (RAGGED, REAL))
+        if past is not None:
+            found = model.settle(model.after(past, tokens, real))
+            apart = (found - whole[:, start : start + width]).abs()
+            assert apart[real].max().item() <= 1e-5
+        past = model.remember(past, tokens, real)
+        start += width
+        assert past.lengths.tolist() == [min(start, n) for n in (14, 10, 6)]
+
+
+def test_rows_go_on_from_different_columns() -> None:
+    """Three rows of which 8, 4 and no columns are held are shown their next four."""
+    model = network()
+    held = torch.tensor([[8], [4], [0]])
+    past = model.remember(None, RAGGED[:, :8], torch.arange(8) < held)
+    columns = held + torch.arange(4)
+    found = model.after(past, RAGGED.gather(1, columns), REAL.gather(1, columns))
+    whole = model.states(RAGGED, REAL)
+    assert not found.isnan().any()
+    for i, start in enumerate((8, 4, 0)):
+        assert (found[i] - whole[i, start : start + 4]).abs().max().item() <= 1e-5
+
+
+def test_a_row_that_has_ended_holds_no_more_and_does_no_harm() -> None:
+    model = network()
+    past = model.remember(None, RAGGED[:, :8], REAL[:, :8])
+    for _ in range(3):  # the last row ended at column 6: only padding is left of it
+        past = model.remember(past, RAGGED[:, 8:12], torch.tensor([[False] * 4] * 3))
+    assert past.lengths.tolist() == [8, 8, 6]
+    found = model.after(past, RAGGED[:, 8:12], REAL[:, 8:12])
+    assert (found[0] - model.states(RAGGED, REAL)[0, 8:12]).abs().max().item() <= 1e-5
+
+
+def test_looking_leaves_the_past_as_it_is() -> None:
+    """A step may try many tokens for the next block before they are remembered."""
+    model = network()
+    past = model.remember(None, RAGGED[:, :4], None)
+    first = model.after(past, RAGGED[:, 4:8])
+    model.after(past, RAGGED[:, 8:12])
+    model.after(past, RAGGED[:, 4:14])
+    assert torch.equal(model.after(past, RAGGED[:, 4:8]), first)
+
+
+def test_rows_leave_with_their_part_of_the_past() -> None:
+    model = network()
+    past = model.remember(None, RAGGED[:, :8], REAL[:, :8])
+    left = past.rows(torch.tensor([1]))
+    together = model.after(past, RAGGED[:, 8:12], REAL[:, 8:12])[1]
+    alone = model.after(left, RAGGED[1:2, 8:10])[0]
+    assert (alone - together[:2]).abs().max().item() <= 1e-5
+
+
+def test_a_column_leaves_keys_and_values_of_all_layers() -> None:
+    model = network()
+    past = model.remember(None, RAGGED[:, :4], None)
+    kept = sum(layer[0, 0].numel() for layer in past.layers)
+    heads = CONFIG["num_key_value_heads"] * CONFIG["head_dim"]
+    assert model.num_kept == kept == CONFIG["num_hidden_layers"] * 2 * heads
+
+
+def test_a_past_grows_by_many_columns_at_a_time() -> None:
+    """Blocks of 4 fill 512 columns: room for 127 of them and the next, then for twice as many."""
+    model = network()
+    tokens = torch.arange(1, 5).expand(1, 4)
+    past: Past | None = None
+    rooms = []
+    for _ in range(130):
+        past = model.remember(past, tokens, None)
+        rooms.append(past.room)
+    assert rooms == [512] * 127 + [1024] * 3
+    row = tokens.repeat(1, 131)
+    assert past is not None
+    found = model.after(past, tokens)
+    assert (found - model.states(row)[:, -4:]).abs().max().item() <= 1e-5
+
+
+def test_steps_of_all_blocks_have_the_shapes_of_one() -> None:
+    """Compiled layers are compiled anew for every shape: here is one, for eight blocks.
+
+    A prompt of 10 and a canvas of 30 end together with the tenth block of 4; the first two are
+    read in one pass, which is not compiled.
+    """
+    trunk = network(max_position_embeddings=256)
+    shapes = set()
+    trunk.blocks[0].register_forward_pre_hook(
+        lambda _, args: shapes.add((args[0].shape, args[3].shape, args[4].heads.shape))
+    )
+    model = NativeDenoiser(name="llada2", model=trunk, tokenizer=tiny_tokenizer(), preset=Preset())
+    text = remask.Sample(
+        item="a", prompt=tuple(range(40, 50)), canvas=(9,) * 30, num_response=30, text=""
+    )
+    round_trips(model, [text], ConsistencySettings(trips=2, rebuild_steps=2))
+    assert shapes == {((2, 4, 32), (2, 1, 1, 512), (2, 512, 4, 16))}
+
+
+def test_a_model_that_sees_everything_has_no_past(tmp_path: Path) -> None:
+    model = remask.load(write_checkpoint(tmp_path), device="cpu")
+    canvas = Canvas.of([[5]], [[6, 7]], 0, torch.device("cpu"))
+    for ask in (lambda: model.remember(canvas), lambda: model.doubled(canvas, canvas.tokens)):
+        with pytest.raises(DenoiserError, match=r"sees every position at once.*hidden\(canvas\)"):
+            ask()
