@@ -6,7 +6,7 @@ compared with what is about to be done, and anything else is refused: the promis
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from remask import options as opt
 from remask.errors import InputError
@@ -104,8 +104,7 @@ def certified_kind(certificate: Path | None, kind: opt.AnswerKind | None) -> opt
         raise opt.UsageError("--certificate says how to read an answer: leave --kind out")
     from remask.decide.provenance import parse
 
-    task: Any = parse(certificate, "certificate")[1].task
-    return task  # type: ignore[no-any-return]
+    return cast(opt.AnswerKind, parse(certificate, "certificate")[1].task)
 
 
 def read_promise(

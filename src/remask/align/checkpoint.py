@@ -1,0 +1,154 @@
+"""Checkpoints of a training, and the model folders that come out of it.
+
+    OUT/checkpoint-000100/   all that a run needs to go on; only the last is kept
+    OUT/best/                the model with the best validation, as `remask.load` reads it
+    OUT/final/               the model after the last update
+
+Each is written under another name and then renamed, so a full disk or a kill leaves what was there
+before. A folder that was left half written is removed by the next run. Rollouts are not saved:
+checkpoints are made between them, and draws are keyed by identity.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from remask.align import lora
+from remask.align.policy import Policy
+from remask.denoisers.base import Preset
+from remask.denoisers.load import FAMILIES, find_folder, outline
+from remask.denoisers.native import Network, stacked
+from remask.denoisers.save import save
+from remask.denoisers.tokenizer import read_json
+from remask.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from remask.align.settings import AlignSettings
+
+_STATE = "state.pt"
+_PART, _OLD = ".part", ".old"
+BEST, FINAL, ADAPTER = "best", "final", "adapter"
+State = dict[str, Any]
+
+
+def save_state(out: Path, update: int, state: State) -> Path:
+    """Write the checkpoint of an update, then remove earlier ones; return its folder."""
+    folder = out / f"checkpoint-{update:06d}"
+    _whole(folder, lambda part: torch.save(state, part / _STATE))
+    for old in _checkpoints(out):
+        if old != folder:
+            shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def last_checkpoint(out: Path) -> Path | None:
+    """Return the last checkpoint of a run; None where there is none."""
+    found = _checkpoints(out)
+    return found[-1] if found else None
+
+
+def load_state(folder: Path, device: torch.device) -> State:
+    """Return what a checkpoint holds."""
+    try:
+        return dict(torch.load(folder / _STATE, map_location=device, weights_only=True))
+    except (OSError, RuntimeError, EOFError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CheckpointError(
+            f"{folder / _STATE} cannot be read ({reason:.120}); remove {folder} and start again."
+        ) from None
+
+
+def tidy(out: Path) -> None:
+    """Remove what a stopped run left half written, and bring back what it was about to replace."""
+    for part in out.glob(f"*{_PART}"):
+        if part.is_dir():
+            shutil.rmtree(part)
+    for old in out.glob(f"*{_OLD}"):
+        whole = old.with_name(old.name.removesuffix(_OLD))
+        if whole.exists():
+            shutil.rmtree(old)
+        else:
+            os.rename(old, whole)
+
+
+def save_model(policy: Policy, settings: "AlignSettings", folder: Path) -> Path:
+    """Write the policy as a model folder in the hub's layout; under LoRA the adapter beside it."""
+    source = find_folder(settings.model)
+
+    def write(part: Path) -> None:
+        for path in (*source.glob("*.json"), *source.glob("*.txt")):
+            if path.name != "model.safetensors.index.json":
+                shutil.copyfile(path, part / path.name)
+        network = plain_network(policy, source)
+        family = FAMILIES[str(read_json(source / "config.json")["architectures"][0])]
+        save(
+            part, read_json(source / "config.json"), _generation(source, policy.preset),
+            policy.tokenizer.backend, stacked(network, family.tensor_map(network)),
+            dtype=policy.model.embedding.weight.dtype,
+        )  # fmt: skip
+        if settings.tuning == "lora":
+            lora.save_adapter(policy.model, settings, part / ADAPTER)
+
+    _whole(folder, write)
+    return folder
+
+
+def plain_network(policy: Policy, source: Path) -> Network:
+    """Return a network without adapters whose weights are those of the policy, not copied."""
+    network = outline(read_json(source / "config.json"), source)
+    network.load_state_dict(lora.merged(policy.model), assign=True)
+    return network
+
+
+def _generation(source: Path, preset: Preset) -> dict[str, Any]:
+    """Return the generation_config.json; a preset that came with the model's name is written out.
+
+    Under another name nothing else would tell it.
+    """
+    path = source / "generation_config.json"
+    told = read_json(path) if path.exists() else {}
+    if Preset.read(told) != Preset():
+        return told
+    return {**told, **{k: v for k, v in asdict(preset).items() if v is not None}}
+
+
+def _whole(folder: Path, write: Callable[[Path], object]) -> None:
+    """Write a folder whole or not at all."""
+    from safetensors import SafetensorError
+
+    part, old = (folder.with_name(folder.name + end) for end in (_PART, _OLD))
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        write(part)
+        _flush(part)
+        if folder.exists():
+            os.rename(folder, old)
+        os.rename(part, folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except (OSError, RuntimeError, SafetensorError) as error:
+        shutil.rmtree(part, ignore_errors=True)
+        reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
+        last = last_checkpoint(folder.parent)
+        remedy = f"free some space and resume: {last.name} is intact" if last else "free some space"
+        raise CheckpointError(
+            f"{folder} could not be written ({reason:.120}); {remedy}."
+        ) from error
+
+
+def _flush(folder: Path) -> None:
+    """Wait until the files of a folder are on the disk, so that the rename is not before them."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _checkpoints(out: Path) -> list[Path]:
+    ends = (_PART, _OLD)
+    return sorted(p for p in out.glob("checkpoint-*") if p.is_dir() and not p.name.endswith(ends))

@@ -1,0 +1,220 @@
+"""What a training would take, counted from config.json and the settings: nothing is loaded.
+
+Forward passes are of one row, and at most: every completion is scored, though a gated reward scores
+right ones alone, and every row is previewed, though only those below their group's mean are. Memory
+is of one process. Activations are counted from the widths of the linear layers, inputs and outputs
+kept one and a half times, a little more than graphs were seen to hold; the log has the truth.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from remask.align.lora import find_targets
+from remask.align.policy import LOGITS
+from remask.align.rollout import SCORED, Prompts
+from remask.align.settings import AlignSettings, whole_blocks
+from remask.denoisers.base import Preset
+from remask.denoisers.experts import Experts
+from remask.denoisers.load import FAMILIES, choose_device, choose_dtype, find_config, outline
+from remask.denoisers.native import Network
+from remask.denoisers.tokenizer import Tokenizer, read_json
+from remask.denoisers.transformer import Attention
+from remask.errors import RemaskError
+from remask.tasks import TASKS
+
+PROMPT = 200  # tokens, where neither the tokenizer nor the problems are at hand
+NUM_ASKED = 16  # problems whose prompts are measured
+TFLOPS = 400.0  # of one process; see docs/benchmarks.md for what an H200 reaches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canvas:
+    """The rows of a training, in tokens."""
+
+    num_prompt: int
+    length: int
+    steps: int
+    block: int
+
+    @property
+    def row(self) -> int:
+        """Tokens of a row."""
+        return self.num_prompt + self.length
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What a network costs, counted on its outline."""
+
+    num_parameters: int
+    per_token: float  # weights of the blocks that a token meets
+    mixed: int  # width of all heads of all layers
+    spread: float  # inputs and outputs of the linear layers of all blocks
+    num_layers: int
+    width: int
+    vocab_size: int
+    num_adapted: int  # numbers in the adapters
+
+    def forward_flops(self, length: int, head_rows: float) -> float:
+        """Return the arithmetic of one row through the network."""
+        trunk = length * (2.0 * self.per_token + 4.0 * length * self.mixed)
+        return trunk + 2.0 * self.width * self.vocab_size * head_rows
+
+
+def estimate(
+    settings: AlignSettings, *, processes: int = 1, tflops: float = TFLOPS
+) -> dict[str, Any]:
+    """Return forward passes, memory and time of a training."""
+    folder = find_config(settings.model).parent
+    network = outline(read_json(folder / "config.json"), folder)
+    shape = shape_of(network, settings)
+    canvas = canvas_of(settings, folder, network.block_size)
+    forwards = forwards_per_update(settings, canvas, network.block_size)
+    seconds = seconds_per_update(settings, shape, canvas, forwards, processes * tflops * 1e12)
+    total = sum(seconds.values())
+    return {
+        "model": settings.model,
+        "method": settings.method,
+        "tuning": settings.tuning,
+        "processes": processes,
+        "parameters": shape.num_parameters,
+        "trained": shape.num_adapted if settings.tuning == "lora" else shape.num_parameters,
+        "completions_per_rollout": settings.num_rows,
+        "rollouts": -(-settings.updates // settings.inner_updates),
+        "row_tokens": {"prompt": canvas.num_prompt, "canvas": canvas.length},
+        "sampler": {"steps": canvas.steps, "block": canvas.block},
+        "forwards_per_update": forwards,
+        "memory_gb": memory_gb(settings, shape, canvas),
+        "tflops": tflops,
+        "seconds_per_update": seconds,
+        "hours": total * settings.updates / 3600,
+    }
+
+
+def shape_of(network: Network, settings: AlignSettings) -> Shape:
+    """Return what an outlined network costs."""
+    blocks = list(network.blocks.modules())
+    linear = [m for m in blocks if isinstance(m, nn.Linear)]
+    experts = [m for m in blocks if isinstance(m, Experts)]
+    chosen = getattr(getattr(network, "config", None), "num_experts_per_tok", 0)
+    visited = sum(
+        chosen / len(m.down) * (m.gate_up.numel() + m.down.numel()) for m in experts
+    )  # fmt: skip
+    inner = sum(chosen * (m.gate_up.shape[1] + m.down.shape[2]) for m in experts)
+    adapted = 0
+    if settings.tuning == "lora":
+        named = dict(network.named_modules())
+        for target in find_targets(network, settings.lora_targets):
+            adapted += settings.lora_rank * sum(named[target].weight.shape)
+    return Shape(
+        num_parameters=sum(p.numel() for p in network.parameters()),
+        per_token=sum(m.weight.numel() for m in linear) + visited,
+        mixed=sum(m.num_heads * m.head_dim for m in blocks if isinstance(m, Attention)),
+        spread=sum(m.in_features + m.out_features for m in linear) + inner,
+        num_layers=len(network.blocks),
+        width=network.embedding.weight.shape[1],
+        vocab_size=network.vocab_size,
+        num_adapted=adapted,
+    )
+
+
+def canvas_of(settings: AlignSettings, folder: Path, block_size: int | None) -> Canvas:
+    """Return the rows that a training would have."""
+    path = folder / "generation_config.json"
+    preset = Preset.read(read_json(path) if path.exists() else {}).for_task(settings.task)
+    prompts = Prompts(settings) if settings.task in TASKS else None
+    usual = prompts.task.canvas_length(prompts.level) if prompts else preset.length
+    length = settings.length or whole_blocks(usual, block_size)
+    block = block_size or settings.usual_block(preset, length)
+    return Canvas(
+        num_prompt=_prompt_tokens(prompts, folder), length=length, block=block,
+        steps=settings.steps or length,
+    )  # fmt: skip
+
+
+def _prompt_tokens(prompts: Prompts | None, folder: Path) -> int:
+    """Return the mean length of the first prompts, or the usual one where it cannot be known."""
+    if prompts is None:
+        return PROMPT
+    config = read_json(folder / "config.json")
+    family = FAMILIES[str(config["architectures"][0])]
+    try:
+        tokenizer = Tokenizer.read(folder, config, family.template, ends=family.ends)
+    except RemaskError:
+        return PROMPT
+    asked = [prompts.training(number).prompt for number in range(NUM_ASKED)]
+    return round(sum(len(tokenizer.render(prompt)) for prompt in asked) / NUM_ASKED)
+
+
+def forwards_per_update(
+    settings: AlignSettings, canvas: Canvas, block_size: int | None = None
+) -> dict[str, float]:
+    """Return forward passes of one row per optimizer update, at most, of all processes."""
+    s, rows = settings, settings.num_rows
+    if s.method == "sft":
+        return {"rollout": 0.0, "score": 0.0, "preview": 0.0, "update": float(rows)}
+    scored = any(entry.partition("=")[0] in SCORED for entry in s.reward)
+    passes = 1 if block_size is None else -(-canvas.length // block_size)
+    if s.method == "spg":
+        preview = float(rows * s.num_copies if s.spg.uses_upper else 0)
+    else:
+        preview = rows * ((s.inner_updates - 1) / s.inner_updates + (s.kl_weight > 0))
+    return {
+        "rollout": rows * canvas.steps / s.inner_updates,
+        "score": rows * s.trips * s.rebuild_steps * passes * scored / s.inner_updates,
+        "preview": preview,
+        "update": float(rows * s.num_copies),
+    }
+
+
+def seconds_per_update(
+    settings: AlignSettings,
+    shape: Shape,
+    canvas: Canvas,
+    forwards: dict[str, float],
+    speed: float,
+) -> dict[str, float]:
+    """Return the seconds of each phase at so many FLOP/s; a pass back costs as its gradients do.
+
+    That is one pass through the activations, one more to the weights where they all learn, and
+    one more forward where activations are computed again.
+    """
+    back = 1 + (settings.tuning == "full") + settings.gradient_checkpointing
+    half = canvas.block / 2  # of a block is masked on average; of a copy, half of the canvas
+    costs = {
+        "rollout": shape.forward_flops(canvas.row, half),
+        "score": shape.forward_flops(canvas.row, canvas.length / 2),
+        "preview": shape.forward_flops(canvas.row, canvas.length / 2),
+        "update": shape.forward_flops(canvas.row, canvas.length / 2) * (1 + back),
+    }
+    return {phase: forwards[phase] * cost / speed for phase, cost in costs.items()}
+
+
+def memory_gb(settings: AlignSettings, shape: Shape, canvas: Canvas) -> dict[str, float]:
+    """Return the memory of one process by what takes it."""
+    s = settings
+    size = choose_dtype(s.dtype, choose_device(s.device)).itemsize
+    full = s.tuning == "full"
+    learn = shape.num_parameters if full else shape.num_adapted
+    weights = shape.num_parameters * (4 if full else size)
+    if full and size < 4:
+        weights += shape.num_parameters * size  # the copy that writes completions
+    if full and s.method == "diffu_grpo" and s.kl_weight > 0:
+        weights += shape.num_parameters * 4  # the reference
+    tokens = s.micro_batch * canvas.row
+    kept = 1.5 * shape.spread * size
+    if s.gradient_checkpointing:
+        kept = kept / shape.num_layers + shape.num_layers * shape.width * size
+    logits = min(s.micro_batch * canvas.length * shape.vocab_size, LOGITS)
+    found = {
+        "weights": weights / 1e9,
+        "adapters": 0.0 if full else 4 * learn / 1e9,
+        "gradients": 4 * learn / 1e9,
+        "optimizer": 8 * learn / 1e9,
+        "activations": tokens * kept / 1e9,
+        "logits": 3 * 4 * logits / 1e9,  # themselves, their exponentials, their gradients
+    }
+    return {**found, "total": sum(found.values())}

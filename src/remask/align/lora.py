@@ -1,0 +1,167 @@
+"""Low-rank adapters: where they go, what they are saved as, how they melt into the weights.
+
+The public code of d1 and SPG names targets that LLaDA does not have (`o_proj`, `down_proj`,
+`gate_proj`), and peft trains the ones it finds without a word. Here targets are found among the
+modules of the network at hand, and names that match nothing end the run. Projections that are apart
+on the hub are one matrix here (q, k and v; gate and up) and share an adapter. Routers and stacked
+experts get none: experts are no linear modules, and a router that moves unsettles all of them.
+
+The first matrix of an adapter is drawn from the seed, not from torch's own generator.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from remask import rng
+from remask.denoisers.native import Network
+from remask.errors import CheckpointError, MissingExtra, SettingsError
+
+if TYPE_CHECKING:
+    from remask.align.settings import AlignSettings
+
+AUTO = "auto"
+_NAME = "default"  # of the adapter
+_LEAVES = ("attention.qkv", "attention.out", "mlp.gate_up", "mlp.down", "shared.gate_up",
+           "shared.down")  # fmt: skip
+_FILE = "adapter_model.safetensors"
+
+
+def find_targets(network: nn.Module, wanted: Sequence[str] = (AUTO,)) -> list[str]:
+    """Return the names of the modules to adapt, or raise where a name matches none.
+
+    Args:
+        network: of any family.
+        wanted: "auto", every linear layer of attention and of dense MLPs; or ends of module names.
+    """
+    linear = [name for name, module in network.named_modules() if isinstance(module, nn.Linear)]
+    inside = [name for name in linear if name.startswith("blocks.")]
+    ends = _LEAVES if tuple(wanted) == (AUTO,) else tuple(wanted)
+    found = [name for name in inside if any(_ends(name, end) for end in ends)]
+    unmatched = [end for end in ends if not any(_ends(name, end) for name in inside)]
+    if not found or (unmatched and ends is not _LEAVES):
+        known = ", ".join(dict.fromkeys(_without_number(name) for name in inside)) or "none"
+        raise SettingsError(
+            f"lora_targets {', '.join(unmatched or ends)} matches no linear layer of "
+            f"{type(network).__name__}; it has {known}: use some of them, or auto."
+        )
+    return found
+
+
+def _ends(name: str, end: str) -> bool:
+    return f".{name}".endswith(f".{end}")
+
+
+def _without_number(name: str) -> str:
+    return ".".join(name.split(".")[2:])
+
+
+def attach(network: Network, settings: "AlignSettings") -> None:
+    """Put adapters into a network, which is frozen but for them; at first they change nothing."""
+    peft = _peft()
+    targets = find_targets(network, settings.lora_targets)
+    network.requires_grad_(False)
+    config = peft.LoraConfig(
+        r=settings.lora_rank, lora_alpha=settings.lora_alpha, lora_dropout=settings.lora_dropout,
+        target_modules=targets, bias="none",
+    )  # fmt: skip
+    with torch.random.fork_rng([]):  # peft draws, though all of it is drawn again below
+        peft.inject_adapter_in_model(config, network, adapter_name=_NAME)
+    for name, layer in adapted(network):
+        layer.cast_input_dtype_enabled = False  # autocast decides
+        down, up = layer.lora_A[_NAME], layer.lora_B[_NAME]
+        down.float()
+        up.float()
+        generator = torch.Generator(down.weight.device)
+        generator.manual_seed(rng.key(settings.seed, name, "lora"))
+        bound = 1 / math.sqrt(down.weight.shape[1])  # peft's own
+        nn.init.uniform_(down.weight, -bound, bound, generator=generator)
+        nn.init.zeros_(up.weight)
+
+
+def adapted(network: nn.Module) -> list[tuple[str, Any]]:
+    """Return the modules that have an adapter, by name."""
+    return [(name, m) for name, m in network.named_modules() if hasattr(m, "lora_A")]
+
+
+@contextmanager
+def without_adapters(network: nn.Module) -> Iterator[None]:
+    """Open a region in which the network is what it was before training."""
+    layers = [layer for _, layer in adapted(network)]
+    for layer in layers:
+        layer.enable_adapters(False)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.enable_adapters(True)
+
+
+@torch.no_grad()
+def merged(network: nn.Module) -> dict[str, Tensor]:
+    """Return the weights under the names of a plain network, adapters added; nothing is changed."""
+    layers = dict(adapted(network))
+    out = {}
+    for name, tensor in network.state_dict().items():
+        if ".lora_" in name:
+            continue
+        owner, _, last = name.rpartition(".base_layer.")
+        if not owner:
+            out[name] = tensor
+        elif last == "weight":
+            delta = layers[owner].get_delta_weight(_NAME)
+            out[f"{owner}.weight"] = (tensor.float() + delta.float()).to(tensor.dtype)
+        else:
+            out[f"{owner}.{last}"] = tensor
+    return out
+
+
+def save_adapter(network: nn.Module, settings: "AlignSettings", folder: Path) -> None:
+    """Write the adapter in peft's layout, under the names of this package's network."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {}
+    for name, layer in adapted(network):
+        for part in ("lora_A", "lora_B"):
+            weight = getattr(layer, part)[_NAME].weight
+            tensors[f"base_model.model.{name}.{part}.weight"] = weight.detach().cpu().contiguous()
+    save_file(tensors, folder / _FILE, metadata={"format": "pt"})
+    config = {
+        "peft_type": "LORA", "base_model_name_or_path": settings.model, "r": settings.lora_rank,
+        "lora_alpha": settings.lora_alpha, "lora_dropout": settings.lora_dropout, "bias": "none",
+        "target_modules": [name for name, _ in adapted(network)], "inference_mode": True,
+    }  # fmt: skip
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+@torch.no_grad()
+def load_adapter(network: nn.Module, folder: Path) -> None:
+    """Fill the adapters that `attach` has put into a network."""
+    from safetensors.torch import load_file
+
+    tensors = load_file(folder / _FILE)
+    for name, layer in adapted(network):
+        for part in ("lora_A", "lora_B"):
+            hub = f"base_model.model.{name}.{part}.weight"
+            place = getattr(layer, part)[_NAME].weight
+            if hub not in tensors or tensors[hub].shape != place.shape:
+                raise CheckpointError(
+                    f"{folder} holds no tensor {hub} of shape {tuple(place.shape)}; attach the "
+                    "rank and targets that it was trained with."
+                )
+            place.copy_(tensors[hub])
+
+
+def _peft() -> Any:
+    try:
+        import peft
+    except ImportError:
+        raise MissingExtra("peft", "align", "tuning full") from None
+    return peft

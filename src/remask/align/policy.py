@@ -1,0 +1,224 @@
+"""The model that is trained, behind the contract of every other model.
+
+`Policy` is a denoiser through which gradients flow; sampling and scoring call it under
+`torch.no_grad`. Weights that are trained are float32: steps of 1e-6 vanish in bfloat16. Where the
+device computes in bfloat16 the forward pass does so by autocast, and full fine-tuning writes
+completions with a bfloat16 copy of the weights, which is refreshed before each rollout.
+
+`log_probs` asks for tokens that count, and for no others: logits are the largest tensor of a step.
+Those of a large vocabulary are computed again on the way back instead of being kept.
+"""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from remask import rng
+from remask.align import lora
+from remask.align.settings import AlignSettings
+from remask.denoisers.base import Denoiser
+from remask.denoisers.experts import Experts
+from remask.denoisers.load import choose_device, choose_dtype, load
+from remask.denoisers.native import NativeDenoiser, Network
+from remask.denoisers.past import Past
+from remask.errors import SettingsError
+from remask.values import Canvas
+
+LOGITS = 2**28  # held at once: 1 GB of float32
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Policy(NativeDenoiser):
+    """A native denoiser whose calls let gradients through."""
+
+    in_bfloat16: bool = False  # by autocast
+
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+        """Return the states before the last MLP, (B, L, width)."""
+        with self._precision():
+            if past is not None:
+                return self.model.after(past, canvas.tokens, canvas.attend)
+            return self.model.states(canvas.tokens, canvas.attend)
+
+    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
+        """Return the past with the columns of `canvas` added; nothing learns through it."""
+        with self._precision():
+            return super().remember(canvas, past)
+
+    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        """Return the states of every block behind blocks of `clean`, (B, L, width)."""
+        with self._precision():
+            return self.model.doubled(canvas.tokens, clean, canvas.attend)
+
+    def head(self, rows: Tensor) -> Tensor:
+        """Return float32 logits (M, V)."""
+        with self._precision():
+            return self.model.project(self.model.settle(rows)).float()
+
+    def _precision(self) -> "torch.autocast | nullcontext[None]":
+        # One region a call: weights cast in a call without gradients would be kept without them.
+        if not self.in_bfloat16:
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+
+def load_policy(settings: AlignSettings, device: torch.device | None = None) -> Policy:
+    """Return the model to be trained, with adapters or as a whole, ready for its first update."""
+    target = choose_device(settings.device) if device is None else device
+    wanted = choose_dtype(settings.dtype, target)
+    held = "float32" if settings.tuning == "full" else str(wanted).removeprefix("torch.")
+    found = load(settings.model, device=str(target), dtype=held)
+    if not isinstance(found, NativeDenoiser):
+        raise SettingsError(
+            f"device {settings.device!r} is several; start one process for each instead."
+        )
+    return make_policy(found, settings, in_bfloat16=wanted == torch.bfloat16)
+
+
+def make_policy(
+    denoiser: NativeDenoiser, settings: AlignSettings, *, in_bfloat16: bool = False
+) -> Policy:
+    """Return a loaded model as one to be trained; its network is changed in place."""
+    network = denoiser.model
+    if settings.tuning == "full":
+        network.requires_grad_(True)
+    else:
+        lora.attach(network, settings)
+    if in_bfloat16:
+        _exact_routers(network)
+    if settings.gradient_checkpointing:
+        _recompute(network)
+    network.eval()
+    return Policy(
+        name=denoiser.name, model=network, tokenizer=denoiser.tokenizer, preset=denoiser.preset,
+        in_bfloat16=in_bfloat16,
+    )  # fmt: skip
+
+
+def trained(policy: Policy) -> dict[str, nn.Parameter]:
+    """Return the parameters that learn, by name."""
+    return {name: p for name, p in policy.model.named_parameters() if p.requires_grad}
+
+
+class Actor:
+    """Who writes completions: the policy itself, or a bfloat16 copy that is refreshed."""
+
+    def __init__(self, policy: Policy, settings: AlignSettings) -> None:
+        self.policy = policy
+        self.copied = settings.tuning == "full" and policy.in_bfloat16
+        self.denoiser: NativeDenoiser = policy
+        if self.copied:
+            network = copy.deepcopy(policy.model).to(torch.bfloat16).requires_grad_(False)
+            self.denoiser = NativeDenoiser(
+                name=policy.name, model=network, tokenizer=policy.tokenizer, preset=policy.preset
+            )
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Take over what the policy has learned."""
+        if self.copied:
+            theirs = self.policy.model.state_dict()
+            for name, ours in self.denoiser.model.state_dict().items():
+                ours.copy_(theirs[name])
+
+
+def reference_of(policy: Policy, settings: AlignSettings) -> Denoiser | None:
+    """Return what the policy may not stray from: None under LoRA, where it is the policy itself.
+
+    See `without_adapters`. It is what the model was before the first update.
+    """
+    if settings.tuning == "lora":
+        return None
+    network = copy.deepcopy(policy.model).requires_grad_(False)
+    return replace(policy, model=network)
+
+
+@contextmanager
+def learning(policy: Policy, *identity: int | str, seed: int) -> Iterator[None]:
+    """Open a region in which dropout is on, its draws a function of the seed and the identity.
+
+    Dropout knows only torch's own generator: it is set for the region and put back after it.
+    """
+    dropped = any(isinstance(m, nn.Dropout) and m.p > 0 for m in policy.model.modules())
+    if not dropped:
+        yield
+        return
+    on_cuda = policy.device.type == "cuda"
+    generator = torch.Generator(policy.device)
+    generator.manual_seed(rng.key(seed, "/".join(map(str, identity)), "dropout"))
+    with torch.random.fork_rng([policy.device] if on_cuda else []):
+        set_state: Any = torch.cuda.set_rng_state if on_cuda else torch.random.set_rng_state
+        set_state(generator.get_state(), *([policy.device] if on_cuda else []))
+        policy.model.train()
+        try:
+            yield
+        finally:
+            policy.model.eval()
+
+
+def log_probs(denoiser: Denoiser, canvas: Canvas, masked: Tensor, asked: Tensor) -> Tensor:
+    """Return log p of the asked tokens of finished rows, (B, L) float32; 0 elsewhere.
+
+    The mask token has no chance, as when an answer is written.
+
+    Args:
+        denoiser: predicts.
+        canvas: rows without mask tokens.
+        masked: (B, L) bool, what the model is not shown.
+        asked: (B, L) bool, those of them whose probabilities are wanted.
+    """
+    tokenizer = denoiser.tokenizer
+    noisy = replace(canvas, tokens=canvas.tokens.masked_fill(masked, tokenizer.mask_id))
+    if denoiser.block_size is None:
+        hidden = denoiser.hidden(noisy)
+    else:
+        hidden = denoiser.doubled(noisy, canvas.tokens)
+    rows, truth = hidden[asked], canvas.tokens[asked]  # (M, H), (M,)
+    size = max(1, LOGITS // denoiser.vocab_size)
+    part = partial(_log_probs, denoiser)
+    if len(rows) > size and torch.is_grad_enabled():
+        part = partial(checkpoint, part, use_reentrant=False)
+    parts = [
+        part(rows[start : start + size], truth[start : start + size])
+        for start in range(0, len(rows), size)
+    ]
+    out = torch.zeros(asked.shape, device=asked.device)
+    return out.masked_scatter(asked, torch.cat(parts)) if parts else out
+
+
+def _log_probs(denoiser: Denoiser, rows: Tensor, truth: Tensor) -> Tensor:
+    logits = denoiser.head(rows)  # (m, V)
+    logits[:, denoiser.tokenizer.mask_id] = -torch.inf
+    return logits.gather(1, truth[:, None])[:, 0] - logits.logsumexp(1)
+
+
+def _exact_routers(network: Network) -> None:
+    """Keep routers out of autocast: their precision decides which experts a token visits."""
+    for module in network.modules():
+        if isinstance(module, Experts):
+            module.router.forward = partial(_exactly, module.router)
+
+
+def _exactly(router: nn.Module, rows: Tensor) -> Any:
+    with torch.autocast(rows.device.type, enabled=False):
+        return type(router).forward(router, rows)
+
+
+def _recompute(network: Network) -> None:
+    """Keep of each block its input alone, and compute it again on the way back."""
+    for block in network.blocks[:-1]:
+        block.forward = partial(_recomputed, block)  # of arguments, which a copy takes along
+
+
+def _recomputed(block: nn.Module, *args: Any) -> Any:
+    plain = partial(type(block).forward, block)
+    if not torch.is_grad_enabled():
+        return plain(*args)
+    return checkpoint(plain, *args, use_reentrant=False)

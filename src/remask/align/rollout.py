@@ -1,0 +1,290 @@
+"""A rollout: prompts of the training split, a group of completions of each, and their rewards.
+
+Prompts come in the order of a cursor: number `cursor` of a generated task, or the rows of a public
+benchmark in an order that is drawn anew for each pass over them. Completions are written, and round
+trips made, in one batch; draws are keyed by (seed, rollout, problem, number), so a rollout depends
+neither on how many processes share it nor on whether the run was resumed.
+
+Supervised fine-tuning has the same shape: its completions are the gold solution of the problem, and
+they have no rewards.
+"""
+
+import importlib
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from remask import rng
+from remask.align import formats
+from remask.align.advantages import group_advantages
+from remask.align.combined import Combined, Reward
+from remask.align.reward import ConsistencyReward, OutcomeReward, Progress, UngatedReward, Values
+from remask.align.settings import AlignSettings
+from remask.consistency.estimator import Consistency
+from remask.denoisers.base import Denoiser
+from remask.errors import InputError, SettingsError
+from remask.sampling.sampler import SamplerSettings, sample
+from remask.tasks import task as find_task
+from remask.tasks.base import Problem, Split, Task, check_level
+from remask.tasks.public.benchmark import Benchmark
+from remask.values import Sample
+
+FORMATS = {
+    "soft_format": formats.soft_format,
+    "strict_format": formats.strict_format,
+    "tag_count": formats.tag_count,
+    "whole_number_answer": formats.whole_number_answer,
+    "boxed_format": formats.boxed_format,
+}
+SCORED = ("consistency", "ungated")  # rewards that need round trips
+REWARDS = ("consistency", "outcome", "ungated", *FORMATS)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rollout:
+    """Completions of this process, group after group, with what they were worth."""
+
+    problems: tuple[Problem, ...]  # B, each as often as its group is large
+    samples: tuple[Sample, ...]  # B
+    rewards: Values  # B; None where no reward applies
+    parts: dict[str, Values]  # by the name of the reward, B each
+    advantages: Tensor  # (B,) on the CPU
+    told: dict[str, float] = field(default_factory=dict)  # by the rewards, such as bmc/score
+    seconds: dict[str, float] = field(default_factory=dict)  # by phase
+
+
+class Prompts:
+    """The problems of a task, by number: to train on, and to validate with."""
+
+    def __init__(self, settings: AlignSettings) -> None:
+        self.task: Task = find_task(
+            settings.task, path=settings.data, wording=settings.wording,
+            allow_execution=settings.allow_execution,
+        )  # fmt: skip
+        self.level = check_level(self.task, settings.level, "train")
+        self.seed = settings.seed
+        self.held_out = settings.eval_problems
+        self._order: tuple[int, list[int]] = (-1, [])
+        if isinstance(self.task, Benchmark):
+            self.task.check()
+            self._check_size(self.task)
+
+    def _check_size(self, task: Benchmark) -> None:
+        have = task.size("train", self.level)
+        kept = 0 if self._validates(task) else self.held_out
+        if have <= kept:
+            raise SettingsError(
+                f"eval_problems {self.held_out} would hold out all {have} training rows of "
+                f"{task.name}; choose fewer."
+            )
+
+    @staticmethod
+    def _validates(task: Benchmark) -> bool:
+        return "validation" in task.source.hub.splits
+
+    def training(self, number: int) -> Problem:
+        """Return training problem number `number`, counted over all passes."""
+        if not isinstance(self.task, Benchmark):
+            return self._problem(number, "train")
+        kept = 0 if self._validates(self.task) else self.held_out
+        size = self.task.size("train", self.level) - kept
+        turn, place = divmod(number, size)
+        if self._order[0] != turn:
+            key = torch.tensor(rng.key(self.seed, self.task.name, "order", turn))
+            self._order = turn, rng.uniform(key, torch.arange(size)).argsort().tolist()
+        return self._problem(self._order[1][place], "train")
+
+    def validation(self, number: int) -> Problem:
+        """Return validation problem `number`: never trained on, and never of the split test.
+
+        Where a benchmark has no such split, the last rows of its training split are kept for it.
+        """
+        if isinstance(self.task, Benchmark) and not self._validates(self.task):
+            return self._problem(self.task.size("train", self.level) - 1 - number, "train")
+        return self._problem(number, "validation")
+
+    def num_validation(self) -> int:
+        """Return how many problems there are to validate with."""
+        if isinstance(self.task, Benchmark) and self._validates(self.task):
+            return min(self.held_out, self.task.size("validation", self.level))
+        return self.held_out
+
+    def _problem(self, index: int, split: Split) -> Problem:
+        # Validation is the same for every seed; training is not.
+        drawn = split == "train" and not isinstance(self.task, Benchmark)
+        seed = self.seed if drawn else 0
+        return self.task.problem(index, split=split, level=self.level, seed=seed)
+
+
+def draw_groups(
+    denoiser: Denoiser,
+    problems: Sequence[Problem],
+    size: int,
+    settings: SamplerSettings,
+    *,
+    seed: int,
+) -> list[Sample]:
+    """Return `size` completions of each problem, one group after another, written in one batch."""
+    prompts = [denoiser.tokenizer.render(p.prompt, p.examples) for p in problems]
+    named = [(problem, number) for problem in problems for number in range(size)]
+    drawn = sample(
+        denoiser,
+        [prompt for prompt in prompts for _ in range(size)],
+        settings,
+        items=[f"{problem.id}#{number}" for problem, number in named],
+        seed=seed,
+    )
+    return [
+        replace(found, item=problem.id, number=number)
+        for found, (problem, number) in zip(drawn, named, strict=True)
+    ]
+
+
+def gold_samples(
+    denoiser: Denoiser, problems: Sequence[Problem], size: int, length: int
+) -> list[Sample]:
+    """Return the gold solution of each problem `size` times, on a canvas with a tail of EOS."""
+    tokenizer = denoiser.tokenizer
+    out = []
+    for problem in problems:
+        ids = tokenizer.encode(problem.solution, "solution")
+        if len(ids) + 1 > length:
+            raise InputError(
+                f"the solution of {problem.id} takes {len(ids) + 1} tokens with its end, and "
+                f"length is {length}; raise length."
+            )
+        found = Sample(
+            item=problem.id,
+            prompt=tuple(tokenizer.render(problem.prompt, problem.examples)),
+            canvas=(*ids, *[tokenizer.eos_id] * (length - len(ids))),
+            num_response=len(ids) + 1,
+            text=problem.solution,
+        )
+        out += [replace(found, number=number) for number in range(size)]
+    return out
+
+
+def build_reward(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Combined:
+    """Return the rewards that the settings name, as one."""
+    rewards: dict[str, Reward] = {}
+    weights: dict[str, float] = {}
+    for entry in settings.reward:
+        name, _, weight = entry.partition("=")
+        short = name.rpartition(":")[2]
+        if short in rewards:
+            raise SettingsError(f"reward {short!r} is named twice; name it once, with a weight.")
+        rewards[short] = _one(name, settings, task, denoiser)
+        if weight:
+            weights[short] = _weight(entry, weight)
+    return Combined(rewards=rewards, weights=weights)
+
+
+def _weight(entry: str, weight: str) -> float:
+    try:
+        value = float(weight)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise SettingsError(f"reward {entry!r} has no number for a weight; write name=0.5.")
+    return value
+
+
+def _one(name: str, settings: AlignSettings, task: Task, denoiser: Denoiser) -> Reward:
+    if ":" in name:
+        return _imported(name)
+    if name in FORMATS:
+        return FORMATS[name]
+    if name == "outcome":
+        return OutcomeReward(grade=task.grade, right_reward=settings.right_reward)
+    if name not in SCORED:
+        known = ", ".join(REWARDS)
+        raise SettingsError(f"reward {name!r} is unknown; use {known}, or module:function.")
+    scorer = Consistency(
+        denoiser=denoiser, extract=task.extract, settings=settings.consistency,
+        metric_set=settings.metrics, task_metrics=task.metrics, seed=settings.seed,
+    )  # fmt: skip
+    annealed = vars(settings.annealed)
+    if name == "ungated":
+        return UngatedReward(scorer=scorer, **annealed)
+    return ConsistencyReward(scorer=scorer, grade=task.grade, **annealed)
+
+
+def _imported(name: str) -> Reward:
+    """Return a user's function; its module is looked for in the current folder too."""
+    module, _, function = name.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Reward = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(f"reward {name!r} cannot be imported ({error}).") from None
+    return found
+
+
+def pay(
+    reward: Combined, problems: Sequence[Problem], samples: Sequence[Sample], state: Progress
+) -> tuple[dict[str, Values], dict[str, float]]:
+    """Return what every reward says of the completions, and what they told the log."""
+    told: dict[str, float] = {}
+    columns: dict[str, Any] = {
+        "completion_ids": [list(s.canvas[: s.num_response]) for s in samples],
+        "problem": list(problems),
+        "sample": list(samples),
+        "trainer_state": state,
+        "log_metric": told.__setitem__,
+        "log_extra": lambda column, values: None,
+    }
+    prompts, texts = [p.prompt for p in problems], [s.text for s in samples]
+    return reward.parts(prompts, texts, **columns), told
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Roller:
+    """Makes rollouts with whatever the model has learned so far."""
+
+    settings: AlignSettings
+    prompts: Prompts
+    denoiser: Denoiser
+    sampler: SamplerSettings
+    reward: Combined | None  # None: supervised
+    clock: Callable[[], float] = time.perf_counter
+
+    def roll(self, numbers: Sequence[int], *, rollout: int, update: int) -> Rollout:
+        """Return the completions of these training problems.
+
+        Args:
+            numbers: of the problems that belong to this process.
+            rollout: number of the rollout; draws are keyed by it.
+            update: optimizer updates made.
+        """
+        s, started = self.settings, self.clock()
+        problems = [self.prompts.training(number) for number in numbers]
+        repeated = tuple(p for p in problems for _ in range(s.num_generations))
+        if self.reward is None:
+            gold = gold_samples(self.denoiser, problems, s.num_generations, self.sampler.length)
+            return Rollout(
+                problems=repeated, samples=tuple(gold), rewards=[None] * len(gold), parts={},
+                advantages=torch.zeros(len(gold)),
+                seconds={"rollout": self.clock() - started, "score": 0.0},
+            )  # fmt: skip
+        seed = rng.key(s.seed, "rollout", "align", rollout)
+        drawn = draw_groups(self.denoiser, problems, s.num_generations, self.sampler, seed=seed)
+        written = self.clock()
+        state = Progress(global_step=update, max_steps=s.updates)
+        parts, told = pay(self.reward, repeated, drawn, state)
+        rewards = self.reward.total(parts)
+        values = torch.tensor([math.nan if r is None else r for r in rewards])
+        advantages = group_advantages(values.view(-1, s.num_generations)).flatten()
+        return Rollout(
+            problems=repeated, samples=tuple(drawn), rewards=rewards, parts=parts,
+            advantages=advantages, told=told,
+            seconds={"rollout": written - started, "score": self.clock() - written},
+        )  # fmt: skip

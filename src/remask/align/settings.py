@@ -1,0 +1,264 @@
+"""One schema for a training: the YAML file, the flags and the record of a run have the same fields.
+
+A flag overrides the file. Whatever does not fit is refused in one sentence before a model is
+loaded. The defaults are those of the Sandwiched Policy Gradient (arXiv:2510.09541) with the group
+size and the learning rate of the paper. Not here: what a field does; see the module that reads it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from remask.align.diffu_grpo import GrpoSettings
+from remask.align.masks import LossRegion, MaskSampler, MaskSettings
+from remask.align.reward import Annealed
+from remask.align.schema import Limits, fitted
+from remask.align.spg import NegativeBranch, SpgSettings
+from remask.consistency.cycle import ConsistencySettings
+from remask.denoisers.base import Denoiser, Preset
+from remask.errors import SettingsError
+from remask.sampling.sampler import SamplerSettings
+from remask.tasks.base import Task
+
+Count = Annotated[int, Limits(least=1)]
+CountOrNone = Annotated[int, Limits(least=0)]  # 0: never
+Share = Annotated[float, Limits(least=0, most=1)]
+Portion = Annotated[float, Limits(least=0, below=1)]
+NotNegative = Annotated[float, Limits(least=0)]
+Positive = Annotated[float, Limits(above=0)]
+
+# What may change between a run and its continuation: what decides no number, or its last bit alone,
+# and what a guard that has stopped the run may ask to be changed.
+FREE = frozenset({
+    "out", "device", "data", "checkpoint_every", "show_every", "micro_batch",
+    "gradient_checkpointing", "learning_rate", "max_grad_norm", "max_skipped", "collapse_window",
+    "collapse_reward_ratio", "collapse_length_ratio", "collapse_entropy_ratio",
+    "collapse_entropy_rise",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignSettings:
+    """What to train, on what, for what, for how long."""
+
+    model: str
+    task: str
+    out: Path
+    level: str = ""
+    data: Path | None = None  # rows of a public benchmark
+    wording: Literal["llada", "dream"] = "llada"
+    allow_execution: bool = False
+
+    method: Literal["spg", "diffu_grpo", "sft"] = "spg"
+    reward: tuple[str, ...] = ("consistency",)  # names, or module:function; name=weight weighs
+    updates: Count = 6000  # T: optimizer updates
+    prompts_per_update: Count = 16  # of all processes together
+    num_generations: Annotated[int, Limits(least=2)] = 8  # completions of each prompt
+    inner_updates: Count = 4  # mu: optimizer updates on the same completions
+    micro_batch: Count = 8  # rows that go through the network at once, with gradients
+
+    copies: Count | None = None  # M; 2 by default, 1 of diffu_grpo
+    mask_sampler: MaskSampler | None = (
+        None  # None: block_random, or full of diffu_grpo; see `masks`
+    )
+    mask_block: Count | None = None  # that of the sampler by default
+    prompt_mask_ratio: float = 0.15
+    loss_region: LossRegion = "all_masked"
+    negative: NegativeBranch = "mixture"
+    renyi_order: float = 1.5
+    upper_weight: float = 0.5
+    clip: float = 0.5
+    kl_weight: float = 0.04
+
+    length: Count | None = None  # None: the canvas that the task asks for
+    steps: Count | None = None  # None: a token a step
+    block: Count | None = None  # None: the model's preset
+    temperature: NotNegative = 0.9
+
+    trips: int = 4
+    rebuild_steps: int = 16
+    mask_ratio: float = 0.9
+    mask_design: Literal["independent", "stratified"] = "independent"
+    metrics: Literal["paper", "core"] = "paper"
+    alpha_min: float = 0.5
+    alpha_max: float = 1.0
+    base_reward: float = 1.5
+    right_reward: float = 2.0
+
+    tuning: Literal["lora", "full"] = "lora"
+    lora_rank: Count = 128
+    lora_alpha: Positive = 64.0
+    lora_dropout: Portion = 0.05
+    lora_targets: tuple[str, ...] = ("auto",)
+    learning_rate: Positive = 1e-6
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup: CountOrNone = 0  # updates
+    beta1: Portion = 0.9
+    beta2: Portion = 0.99
+    weight_decay: NotNegative = 0.1
+    max_grad_norm: Positive = 0.2
+    gradient_checkpointing: bool = False
+
+    eval_every: CountOrNone = 100  # updates
+    eval_problems: Count = 128
+    checkpoint_every: Count = 100  # updates
+    show_every: CountOrNone = 10  # rollouts between completions shown
+    max_skipped: Count = 10  # updates in a row with a loss or gradient that is no number
+    collapse_window: CountOrNone = 20  # rollouts that are averaged
+    collapse_reward_ratio: Share = 0.25  # of the best average so far
+    collapse_length_ratio: Annotated[float, Limits(above=1)] = (
+        4.0  # of the first average, or over it
+    )
+    collapse_entropy_ratio: Share = 0.02  # of the first average
+    collapse_entropy_rise: Positive = 2.0  # nats above the first average
+    device: str = "auto"
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what each field allows and all together do not."""
+        self.masks(self.mask_block or 1)
+        _ = self.consistency, self.annealed
+        if self.method == "spg":
+            self.spg.check_copies(self.num_copies)
+        if self.method == "diffu_grpo":
+            _ = self.grpo
+            if self.num_copies > 1:
+                raise SettingsError(
+                    f"copies {self.num_copies} is more than diffu_grpo has; leave copies out."
+                )
+        if self.method != "sft" and self.temperature == 0:
+            raise SettingsError(
+                "temperature 0 draws the same completion every time, and equal ones teach nothing; "
+                "use 0.9."
+            )
+        if self.warmup >= self.updates:
+            raise SettingsError(f"warmup {self.warmup} is not below updates {self.updates}.")
+
+    @property
+    def num_copies(self) -> int:
+        """M, as the method has it by default."""
+        return self.copies or (1 if self.method == "diffu_grpo" else 2)
+
+    @property
+    def num_rows(self) -> int:
+        """Completions of one rollout, of all processes."""
+        return self.prompts_per_update * self.num_generations
+
+    def masks(self, block: int, length: int | None = None) -> MaskSettings:
+        """Return how completions that were written in blocks of so many are masked.
+
+        On a canvas that was written as one block there are none to choose from: there masks are
+        random, unless another sampler was asked for.
+        """
+        whole = block == length and self.mask_block is None
+        usual: MaskSampler = "random" if whole else "block_random"
+        return MaskSettings(
+            mask_sampler=self.mask_sampler or ("full" if self.method == "diffu_grpo" else usual),
+            copies=self.num_copies,
+            block=self.mask_block or block,
+            prompt_mask_ratio=self.prompt_mask_ratio,
+            loss_region=self.loss_region,
+        )
+
+    @property
+    def spg(self) -> SpgSettings:
+        """The negative branch."""
+        return SpgSettings(
+            negative=self.negative, renyi_order=self.renyi_order, upper_weight=self.upper_weight
+        )
+
+    @property
+    def grpo(self) -> GrpoSettings:
+        """The clip and the penalty."""
+        return GrpoSettings(clip=self.clip, kl_weight=self.kl_weight)
+
+    @property
+    def consistency(self) -> ConsistencySettings:
+        """The round trips."""
+        return ConsistencySettings(
+            trips=self.trips, rebuild_steps=self.rebuild_steps,
+            mask_ratio=self.mask_ratio, mask_design=self.mask_design,
+        )  # fmt: skip
+
+    @property
+    def annealed(self) -> Annealed:
+        """The weight of the score."""
+        return Annealed(
+            alpha_min=self.alpha_min, alpha_max=self.alpha_max, base_reward=self.base_reward
+        )
+
+    def usual_block(self, preset: Preset, length: int) -> int:
+        """Return the block that was asked for, the preset's, or the whole canvas."""
+        whole = preset.block == preset.length or length % preset.block != 0
+        return self.block or (length if whole else preset.block)
+
+    def sampler(self, denoiser: Denoiser, task: Task, level: str) -> SamplerSettings:
+        """Return how completions are written."""
+        preset = denoiser.preset.for_task(task.name)
+        own = denoiser.block_size  # of a model that writes in no other blocks
+        length = self.length or whole_blocks(task.canvas_length(level), own)
+        block = own or self.usual_block(preset, length)
+        usual = SamplerSettings.of(preset)
+        told = {"length": length, "steps": self.steps or length, "block": block}
+        return SamplerSettings(**{**vars(usual), **told, "temperature": self.temperature})
+
+
+def whole_blocks(length: int, block: int | None) -> int:
+    """Return the canvas that holds so many tokens in whole blocks, where there are any."""
+    return length if block is None else -(-length // block) * block
+
+
+def read_settings(path: Path | None, flags: Mapping[str, Any]) -> AlignSettings:
+    """Return the settings of a YAML file and of the flags that override it."""
+    told = {} if path is None else _read_yaml(path)
+    return check_settings({**told, **flags})
+
+
+def check_settings(told: Mapping[str, Any]) -> AlignSettings:
+    """Return the settings, or raise one sentence that names the field, the value and a remedy."""
+    return fitted(AlignSettings, told)
+
+
+def record(settings: AlignSettings) -> dict[str, Any]:
+    """Return the settings as JSON and YAML have them."""
+    found = asdict(settings)
+    paths = {name: str(value) for name, value in found.items() if isinstance(value, Path)}
+    lists = {name: list(value) for name, value in found.items() if isinstance(value, tuple)}
+    return {**found, **paths, **lists}
+
+
+def as_yaml(settings: AlignSettings) -> str:
+    """Return the settings as a file that `read_settings` reads."""
+    import yaml  # type: ignore[import-untyped]
+
+    text: str = yaml.safe_dump(record(settings), sort_keys=False)
+    return text
+
+
+def differing(ours: Mapping[str, Any], others: Mapping[str, Any]) -> str | None:
+    """Return the first field, of those that decide a run, in which two records differ."""
+    named = (f.name for f in fields(AlignSettings) if f.name not in FREE)
+    return next((name for name in named if ours[name] != others.get(name)), None)
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingsError(f"config {path} cannot be read ({reason}); name a YAML file.") from None
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        line = f" in line {where.line + 1}" if where else ""
+        raise SettingsError(f"config {path} is not valid YAML{line}; correct it.") from None
+    if told is None:
+        return {}
+    if not isinstance(told, dict):
+        raise SettingsError(
+            f"config {path} holds {type(told).__name__}, not fields; write `name: value` lines."
+        )
+    return {str(name): value for name, value in told.items()}

@@ -1,0 +1,98 @@
+"""The processes that train together, through accelerate; one process is a team of one.
+
+Each process has its own prompts and adds up the gradient of its completions; the sums of all are
+the gradient. So nothing wraps the network, and what two processes learn is what one does, up to
+the order of a sum.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from remask.denoisers.load import choose_device
+from remask.errors import EngineError, MissingExtra, SettingsError
+
+_T = TypeVar("_T")
+
+
+class Team:
+    """What one process needs to know of the others."""
+
+    def __init__(self, device: str) -> None:
+        try:
+            from accelerate import Accelerator
+        except ImportError:
+            raise MissingExtra("accelerate", "align") from None
+        wanted = choose_device(device)
+        self._accelerator: Any = Accelerator(cpu=wanted.type == "cpu")
+        self.size: int = self._accelerator.num_processes
+        self.rank: int = self._accelerator.process_index
+        self.device = wanted if self.size == 1 else torch.device(self._accelerator.device)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the process that writes files and speaks."""
+        return self.rank == 0
+
+    def share(self, num: int, what: str) -> range:
+        """Return the numbers below `num` that are this process's, or raise where none is fair."""
+        if num % self.size:
+            raise SettingsError(
+                f"{what} {num} is no multiple of the {self.size} processes; choose one that is."
+            )
+        return range(self.rank, num, self.size)
+
+    def sums(self, told: Mapping[str, float]) -> dict[str, float]:
+        """Return the sums over processes; all of them must have the same names."""
+        if self.size == 1:
+            return dict(told)
+        names = sorted(told)
+        row = torch.tensor([told[n] for n in names], dtype=torch.float64, device=self.device)
+        total: Tensor = self._together(lambda: self._accelerator.reduce(row, "sum"))
+        return dict(zip(names, total.tolist(), strict=True))
+
+    def gather(self, rows: Sequence[_T]) -> list[_T]:
+        """Return the rows of all processes, process after process."""
+        if self.size == 1:
+            return list(rows)
+        from accelerate.utils import gather_object
+
+        return self._together(lambda: list(gather_object(list(rows))))
+
+    @torch.no_grad()
+    def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Leave the sum over processes in the gradients; where there is none yet, there will be."""
+        several = list(parameters)
+        for p in several:
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        if self.size == 1:
+            return
+        flat = torch.cat([p.grad.flatten() for p in several if p.grad is not None])
+        total = self._together(lambda: self._accelerator.reduce(flat, "sum"))
+        start = 0
+        for p in several:
+            assert p.grad is not None
+            p.grad.copy_(total[start : start + p.numel()].view_as(p))
+            start += p.numel()
+
+    def wait(self) -> None:
+        """Return when all processes are here."""
+        self._together(self._accelerator.wait_for_everyone)
+
+    def _together(self, call: Callable[[], _T]) -> _T:
+        """Return what a call that needs the other processes returns, or raise where one is gone."""
+        try:
+            return call()
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
+            raise EngineError(
+                f"process {self.rank} of {self.size} has lost another one ({reason:.120}); start "
+                "all of them again with --resume."
+            ) from error
+
+    def leave(self) -> None:
+        """Close the connections between processes."""
+        self._accelerator.end_training()

@@ -1,0 +1,301 @@
+"""The training: rollout, score, advantages, some updates on them, and again.
+
+    while updates are left:
+        completions of the next prompts, graded, scored, rewarded     `rollout`
+        inner_updates times: gradient, clip, AdamW                    `update`
+        now and then: validation, the best model, a checkpoint        `checkpoint`
+
+Every draw is keyed by identity and the schedules are functions of the update, so a resumed run is
+the uninterrupted one, bit for bit on a CPU in float32. Checkpoints are made between rollouts.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from remask.align import checkpoint
+from remask.align.journal import Journal, Row, Say, measured, peak_memory_gb, summary
+from remask.align.masks import MaskSettings
+from remask.align.monitor import Monitor
+from remask.align.policy import Actor, load_policy, reference_of, trained
+from remask.align.rollout import Prompts, Roller, Rollout, build_reward, draw_groups
+from remask.align.settings import AlignSettings, as_yaml, differing, record
+from remask.align.team import Team
+from remask.align.update import Batch, Updater, make_optimizer, shown
+from remask.errors import SettingsError
+from remask.records import write_text
+
+
+@dataclass
+class Place:
+    """How far a run is; it is saved with every checkpoint."""
+
+    update: int = 0  # optimizer updates made, or left out
+    rollout: int = 0
+    cursor: int = 0  # the next training problem
+    best: float = -math.inf  # validation accuracy
+    best_update: int = 0
+
+
+class Trainer:
+    """One training; `run` takes it to its end."""
+
+    def __init__(self, settings: AlignSettings, say: Say, *, resume: bool = False) -> None:
+        s = self.settings = settings
+        self.team = Team(s.device)
+        self.share = self.team.share(s.prompts_per_update, "prompts_per_update")
+        self.journal = Journal(s.out, say, leads=self.team.leads)
+        self._open(resume)
+        prompts = self.prompts = Prompts(s)
+        self.policy = load_policy(s, self.team.device)
+        self.actor = Actor(self.policy, s)
+        self.sampler = s.sampler(self.policy, prompts.task, prompts.level)
+        masks = s.masks(self.sampler.block, self.sampler.length)
+        if s.method != "sft":
+            check_blocks(masks, self.sampler.length)
+        acting = self.actor.denoiser
+        self.roller = Roller(
+            settings=s, prompts=prompts, denoiser=acting, sampler=self.sampler,
+            reward=None if s.method == "sft" else build_reward(s, prompts.task, acting),
+        )  # fmt: skip
+        penalised = s.method == "diffu_grpo" and s.kl_weight > 0
+        reference = reference_of(self.policy, s) if penalised else None
+        self.updater = Updater(self.policy, s, masks, reference)
+        self.parameters = trained(self.policy)
+        self.optimizer = make_optimizer(list(self.parameters.values()), s)
+        self.monitor = Monitor(s)
+        self.place = Place()
+        self._resume()
+        self.started, self.start = time.perf_counter(), self.place.update
+
+    def _open(self, resume: bool) -> None:
+        """Make the folder ready, or refuse one that holds a run."""
+        out = self.settings.out
+        if self.team.leads:
+            out.mkdir(parents=True, exist_ok=True)
+            checkpoint.tidy(out)
+        self.team.wait()
+        last = checkpoint.last_checkpoint(out)
+        if last is not None and not resume:
+            raise SettingsError(
+                f"out {out} holds a run up to {last.name}; add --resume to go on, or choose "
+                "another folder."
+            )
+        self.team.wait()
+        if self.team.leads:
+            write_text(out / "settings.yaml", as_yaml(self.settings))
+
+    def run(self) -> Path:
+        """Train to the last update and return the folder of the best model."""
+        s = self.settings
+        if self.place.update == 0:
+            self._validate()
+        while self.place.update < s.updates:
+            before = self.place.update
+            rollout = self._roll()
+            self._learn(rollout)
+            done = self.place.update == s.updates
+            if s.eval_every and (done or _passed(before, self.place.update, s.eval_every)):
+                self._validate()
+            if done or _passed(before, self.place.update, s.checkpoint_every):
+                self._checkpoint()
+        return self._finish()
+
+    def _finish(self) -> Path:
+        out = self.settings.out
+        if self.team.leads:
+            checkpoint.save_model(self.policy, self.settings, out / checkpoint.FINAL)
+            if not (out / checkpoint.BEST).exists():  # nothing was validated
+                checkpoint.save_model(self.policy, self.settings, out / checkpoint.BEST)
+        self.team.wait()
+        self.journal.tell({"model": str(out / checkpoint.BEST)})
+        return out / checkpoint.BEST
+
+    @torch.no_grad()
+    def _roll(self) -> Rollout:
+        s, place = self.settings, self.place
+        self.actor.refresh()
+        numbers = [place.cursor + i for i in self.share]
+        rollout = self.roller.roll(numbers, rollout=place.rollout, update=place.update)
+        if s.show_every and place.rollout % s.show_every == 0:
+            self.journal.show(rollout, place.update + 1)
+        place.rollout += 1
+        place.cursor += s.prompts_per_update
+        return rollout
+
+    def _learn(self, rollout: Rollout) -> None:
+        """Make the updates that one rollout is good for."""
+        s, place = self.settings, self.place
+        row = self._summary(rollout)
+        lengths = {"tokens": float(sum(x.num_response for x in rollout.samples))}
+        batch = Batch(
+            samples=rollout.samples, advantages=rollout.advantages,
+            num_tokens=round(self.team.sums(lengths)["tokens"]), num_rows=s.num_rows,
+            update=place.update,
+        )  # fmt: skip
+        started = time.perf_counter()
+        times = min(s.inner_updates, s.updates - place.update)
+        old: list[Any] = [()]  # the first update starts where the rollout was made
+        if s.method == "diffu_grpo":
+            ahead = range(place.update + 1, place.update + times)
+            old += [self.updater.old_log_probs(batch, update) for update in ahead]
+        for k in range(times):
+            told = self._update(replace(batch, update=place.update, old_logp=old[k % len(old)]))
+            seconds = time.perf_counter() - started
+            self._log({**(row if k == 0 else {}), **told, "time/update": seconds,
+                       "num_tokens": batch.num_tokens})  # fmt: skip
+            started = time.perf_counter()
+        if "reward" in row:
+            self.monitor.watch(
+                reward=row["reward"], length=row["completions/mean_length"],
+                entropy=row.get("entropy"), update=place.update,
+            )  # fmt: skip
+
+    def _summary(self, rollout: Rollout) -> Row:
+        rows = self.team.gather(measured(rollout, self.settings.num_generations))
+        told = self.team.gather([rollout.told])
+        names = dict.fromkeys(name for one in told for name in one)
+        means = {
+            name: sum(one[name] for one in told if name in one) / sum(name in one for one in told)
+            for name in names
+        }
+        seconds = self.team.gather([rollout.seconds])
+        slowest = {f"time/{name}": max(one[name] for one in seconds) for name in seconds[0]}
+        return {**summary(rows), **means, **slowest}
+
+    def _update(self, batch: Batch) -> Row:
+        """Make one optimizer update, or leave it out where it is no number."""
+        s, parameters = self.settings, list(self.parameters.values())
+        rate = s.learning_rate * rate_at(batch.update, s)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        told = shown(self.team.sums(self.updater.backward(batch)), s.method)
+        self.team.add_gradients(parameters)
+        norm = float(nn.utils.clip_grad_norm_(parameters, s.max_grad_norm))
+        if self.monitor.step_is_sound(told["loss"], norm, batch.update + 1):
+            self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.place.update += 1
+        skipped = {f"{'spg' if s.method == 'spg' else 'guard'}/nan_skipped": self.monitor.skipped}
+        return {**told, "grad_norm": norm, "learning_rate": rate, **skipped}
+
+    def _log(self, row: Row) -> None:
+        done = self.place.update - self.start
+        left = (time.perf_counter() - self.started) / done * (self.settings.updates - self.start)
+        eta = left - (time.perf_counter() - self.started)
+        known = {name: _number(value) for name, value in row.items()}
+        self.journal.log({
+            "step": self.place.update, "max_steps": self.settings.updates, **known,
+            "memory/peak_gb": peak_memory_gb(self.team.device), "eta_s": max(0.0, eta),
+        })  # fmt: skip
+
+    @torch.no_grad()
+    def _validate(self) -> None:
+        """Log greedy accuracy on validation problems, and keep the model if it is the best."""
+        s, place = self.settings, self.place
+        if not s.eval_every:
+            return
+        self.actor.refresh()
+        num = self.prompts.num_validation()
+        problems = [self.prompts.validation(i) for i in range(self.team.rank, num, self.team.size)]
+        greedy = replace(self.sampler, temperature=0.0)
+        drawn = draw_groups(self.actor.denoiser, problems, 1, greedy, seed=0) if problems else []
+        task = self.prompts.task
+        right = [task.grade(p, found.text) for p, found in zip(problems, drawn, strict=True)]
+        graded = self.team.gather(right)
+        lengths = self.team.gather([found.num_response for found in drawn])
+        accuracy = sum(graded) / len(graded)
+        self.journal.log({
+            "step": place.update, "max_steps": s.updates, "eval/accuracy": accuracy,
+            "eval/mean_length": sum(lengths) / len(lengths), "eval/problems": len(graded),
+        })  # fmt: skip
+        if accuracy > place.best:
+            place.best, place.best_update = accuracy, place.update
+            if self.team.leads:
+                checkpoint.save_model(self.policy, s, s.out / checkpoint.BEST)
+        self.team.wait()
+
+    def _checkpoint(self) -> None:
+        s = self.settings
+        if self.team.leads:
+            state = {
+                "settings": record(s),
+                "place": asdict(self.place),
+                "alpha": s.annealed.alpha_min + (s.alpha_max - s.alpha_min)
+                * self.place.update / s.updates,
+                "monitor": self.monitor.state(),
+                "weights": {name: p.detach() for name, p in self.parameters.items()},
+                "optimizer": self.optimizer.state_dict(),
+            }  # fmt: skip
+            checkpoint.save_state(s.out, self.place.update, state)
+        self.team.wait()
+
+    @torch.no_grad()
+    def _resume(self) -> None:
+        """Go on from the last checkpoint, where there is one."""
+        folder = checkpoint.last_checkpoint(self.settings.out)
+        if folder is None:
+            self.journal.rewind(-1)
+            return
+        state = checkpoint.load_state(folder, self.team.device)
+        ours = record(self.settings)
+        field = differing(ours, state["settings"])
+        if field is not None:
+            raise SettingsError(
+                f"{field} is {ours[field]!r} and was {state['settings'].get(field)!r} in "
+                f"{folder}; resume with the settings of the run, or choose another folder."
+            )
+        for name, parameter in self.parameters.items():
+            parameter.copy_(state["weights"][name])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.monitor.restore(state["monitor"])
+        self.place = Place(**state["place"])
+        self.journal.rewind(self.place.update)
+        self.journal.tell({"resumed": self.place.update})
+
+
+def align(
+    settings: AlignSettings, say: Say | Callable[[Row], None] = print, *, resume: bool = False
+) -> Path:
+    """Train (or go on with) a model and return the folder of the best one."""
+    trainer = Trainer(settings, say, resume=resume)
+    try:
+        return trainer.run()
+    finally:
+        trainer.team.leave()
+
+
+def rate_at(update: int, s: AlignSettings) -> float:
+    """Return the share of the learning rate at an update: a linear warm-up, then the schedule."""
+    if update < s.warmup:
+        return (update + 1) / s.warmup
+    done = (update - s.warmup) / (s.updates - s.warmup)
+    if s.schedule == "linear":
+        return 1 - done
+    return 0.5 * (1 + math.cos(math.pi * done)) if s.schedule == "cosine" else 1.0
+
+
+def check_blocks(masks: MaskSettings, length: int) -> None:
+    """Refuse, before the first rollout, copies for which a canvas has too few blocks."""
+    num = math.ceil(length / masks.block)
+    if masks.by_block and masks.copies > num:
+        raise SettingsError(
+            f"copies {masks.copies} is more than the {num} blocks of {masks.block} tokens on a "
+            f"canvas of {length}; lower copies or mask_block, or set mask_sampler random."
+        )
+
+
+def _passed(before: int, after: int, every: int) -> bool:
+    """Return whether a multiple of `every` lies behind."""
+    return before // every < after // every
+
+
+def _number(value: Any) -> Any:
+    """Return a value that JSON has: what is no number is null."""
+    return value if not isinstance(value, float) or math.isfinite(value) else None

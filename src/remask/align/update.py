@@ -1,0 +1,211 @@
+"""One optimizer update's gradient, a few rows and one masked copy at a time.
+
+Memory does not grow with the completions of a batch, nor with their masked copies: each copy of a
+micro-batch goes through the network and back alone. What the loss divides by is that of the whole
+batch, of all processes, so the gradients of the parts add up to that of the whole.
+
+Rows of advantage 0 teach nothing and are left out, as `remask.align.spg` says they may be.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from remask.align.bounds import mask_ratios
+from remask.align.diffu_grpo import diffu_grpo_loss
+from remask.align.lora import without_adapters
+from remask.align.masks import Masks, MaskSettings, completion_rows, draw_masks, mask_keys
+from remask.align.policy import Policy, learning, log_probs
+from remask.align.settings import AlignSettings
+from remask.align.sft import draw_sft_masks, sft_loss
+from remask.align.spg import needs_preview, spg_loss, spg_weights
+from remask.denoisers.base import Denoiser
+from remask.values import Canvas, Sample
+
+SPG_TOLD = ("loss", "elbo_pos", "num_pos", "eubo_neg", "num_neg", "gap", "mask_ratio", "num_rows")
+GRPO_TOLD = ("loss", "kl", "clip_ratio", "parts")
+SFT_TOLD = ("loss",)
+Sums = dict[str, float]  # of this process; those of all are added up
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Batch:
+    """The completions of this process that one update learns from."""
+
+    samples: Sequence[Sample]
+    advantages: Tensor  # (B,) on the CPU
+    num_tokens: int  # response tokens of all processes
+    num_rows: int  # of all processes
+    update: int  # number of the update; masks are keyed by it
+    old_logp: Sequence[Tensor] = ()  # of each micro-batch, (b, L): see `old_log_probs`
+
+
+class _Part(NamedTuple):
+    """A micro-batch."""
+
+    number: int
+    canvas: Canvas
+    response: Tensor  # (b, L) bool
+    advantages: Tensor  # (b,)
+    keys: Tensor  # (b,)
+
+
+class Updater:
+    """Adds the gradient of a batch to the parameters; what it returns is for the log."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        settings: AlignSettings,
+        masks: MaskSettings,
+        reference: Denoiser | None = None,
+    ) -> None:
+        self.policy, self.settings, self.masks = policy, settings, masks
+        self.reference = reference
+        methods: dict[str, Callable[[Batch], Sums]] = {
+            "spg": self._spg, "diffu_grpo": self._grpo, "sft": self._sft,
+        }  # fmt: skip
+        self.backward = methods[settings.method]
+
+    def _parts(self, batch: Batch, *, update: int | None = None) -> Iterator[_Part]:
+        """Yield the micro-batches, rows of similar length together."""
+        taken = list(range(len(batch.samples)))
+        if self.settings.method != "sft":
+            taken = [i for i in taken if batch.advantages[i] != 0]
+        taken.sort(key=lambda i: -len(batch.samples[i].prompt) - len(batch.samples[i].canvas))
+        size, device = self.settings.micro_batch, self.policy.device
+        for number, start in enumerate(range(0, len(taken), size)):
+            rows = taken[start : start + size]
+            samples = [batch.samples[i] for i in rows]
+            canvas, response = completion_rows(self.policy, samples)
+            keys = mask_keys(
+                samples, update=batch.update if update is None else update,
+                seed=self.settings.seed, device=device,
+            )  # fmt: skip
+            yield _Part(number, canvas, response, batch.advantages[rows].to(device), keys)
+
+    def _draw(self, part: _Part) -> Masks:
+        return draw_masks(part.canvas, part.response, self.masks, part.keys, self.policy.block_size)
+
+    def _spg(self, batch: Batch) -> Sums:
+        told = dict.fromkeys(SPG_TOLD, 0.0)
+        for part in self._parts(batch):
+            masks = self._draw(part)
+            logp = self._preview(part, masks)
+            about = (masks.counted, part.response, part.advantages, self.settings.spg)
+            weights = spg_weights(logp, *about, num_tokens=batch.num_tokens)
+            for m, weight in enumerate(weights):
+                with learning(self.policy, batch.update, part.number, m, seed=self.settings.seed):
+                    found = log_probs(self.policy, part.canvas, masks.masked[m], masks.counted[m])
+                    (weight * found).sum().backward()
+                logp[m] = found.detach()
+            loss, found_bounds = spg_loss(logp, *about, num_tokens=batch.num_tokens)
+            raised, lowered = part.advantages > 0, part.advantages < 0
+            ratios = mask_ratios(masks.counted, part.response)
+            _add(told, {
+                "loss": loss,
+                "elbo_pos": found_bounds.elbo[raised].sum(), "num_pos": raised.sum(),
+                "eubo_neg": found_bounds.eubo[lowered].sum(), "num_neg": lowered.sum(),
+                "gap": (found_bounds.eubo - found_bounds.elbo).sum(),
+                "mask_ratio": ratios.mean(0).sum(), "num_rows": torch.tensor(len(raised)),
+            })  # fmt: skip
+        return told
+
+    @torch.no_grad()
+    def _preview(self, part: _Part, masks: Masks) -> Tensor:
+        """Return the log-probabilities that weights depend on, (M, b, L); 0 of other rows."""
+        logp = torch.zeros(masks.counted.shape, device=part.response.device)
+        rows = needs_preview(part.advantages, self.settings.spg)
+        if not rows.any():
+            return logp
+        canvas = _only(part.canvas, rows)
+        for m in range(len(logp)):
+            logp[m, rows] = log_probs(
+                self.policy, canvas, masks.masked[m, rows], masks.counted[m, rows]
+            )
+        return logp
+
+    def _grpo(self, batch: Batch) -> Sums:
+        told, grpo = dict.fromkeys(GRPO_TOLD, 0.0), self.settings.grpo
+        for part in self._parts(batch):
+            masks = self._draw(part)
+            seen = (part.canvas, masks.masked[0], part.response)
+            with learning(self.policy, batch.update, part.number, seed=self.settings.seed):
+                logp = log_probs(self.policy, *seen)
+                old = batch.old_logp[part.number] if batch.old_logp else logp.detach()
+                found = diffu_grpo_loss(
+                    logp, old, self._reference_logp(*seen), part.response, part.advantages, grpo,
+                    num_tokens=batch.num_tokens,
+                )  # fmt: skip
+                found.loss.backward()  # type: ignore[no-untyped-call]
+            _add(told, {"loss": found.loss, "kl": found.kl, "clip_ratio": found.clip_ratio,
+                        "parts": torch.tensor(1.0)})  # fmt: skip
+        return told
+
+    @torch.no_grad()
+    def _reference_logp(self, canvas: Canvas, masked: Tensor, asked: Tensor) -> Tensor | None:
+        if self.settings.kl_weight == 0:
+            return None
+        plain = without_adapters(self.policy.model) if self.reference is None else nullcontext()
+        with plain:
+            return log_probs(self.reference or self.policy, canvas, masked, asked)
+
+    @torch.no_grad()
+    def old_log_probs(self, batch: Batch, update: int) -> list[Tensor]:
+        """Return what the policy says now, under the masks of a later update, by micro-batch."""
+        return [
+            log_probs(self.policy, part.canvas, self._draw(part).masked[0], part.response)
+            for part in self._parts(batch, update=update)
+        ]
+
+    def _sft(self, batch: Batch) -> Sums:
+        told = dict.fromkeys(SFT_TOLD, 0.0)
+        for part in self._parts(batch):
+            masks = draw_sft_masks(part.canvas, part.keys)
+            with learning(self.policy, batch.update, part.number, seed=self.settings.seed):
+                logp = log_probs(self.policy, part.canvas, masks.masked, masks.masked)
+                loss = sft_loss(logp, part.canvas, masks, num_rows=batch.num_rows)
+                if loss.requires_grad:  # in a small batch it may happen that nothing is masked
+                    loss.backward()  # type: ignore[no-untyped-call]
+            _add(told, {"loss": loss})
+        return told
+
+
+def make_optimizer(parameters: list[nn.Parameter], s: AlignSettings) -> torch.optim.Optimizer:
+    """Return AdamW over the parameters that learn."""
+    return torch.optim.AdamW(
+        parameters, s.learning_rate, betas=(s.beta1, s.beta2), weight_decay=s.weight_decay,
+        fused=parameters[0].is_cuda,
+    )  # fmt: skip
+
+
+def shown(told: Sums, method: str) -> dict[str, float]:
+    """Return what the log shows of the sums over all processes."""
+    out = {"loss": told["loss"]}
+    if method == "diffu_grpo":
+        out |= {"kl": told["kl"], "clip_ratio": told["clip_ratio"]}
+    if method == "spg":
+        for name, num in (("elbo_pos", "num_pos"), ("eubo_neg", "num_neg"), ("gap", "num_rows"),
+                          ("mask_ratio", "num_rows")):  # fmt: skip
+            if told[num]:
+                out[f"spg/{name}"] = told[name] / told[num]
+    return out
+
+
+def _add(told: Sums, more: dict[str, Tensor]) -> None:
+    for name, value in more.items():
+        told[name] += float(value.detach())
+
+
+def _only(canvas: Canvas, rows: Tensor) -> Canvas:
+    """Return some rows of a batch."""
+    attend = None if canvas.attend is None else canvas.attend[rows]
+    places = None if canvas.places is None else canvas.places[rows]
+    return replace(
+        canvas, tokens=canvas.tokens[rows], canvas=canvas.canvas[rows], attend=attend,
+        places=places,
+    )  # fmt: skip

@@ -1,0 +1,110 @@
+"""`remask align`: one sentence for a mistake, a dry run that trains nothing, a run that does."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import remask
+
+Run = Callable[..., Any]
+ROOT = Path(__file__).resolve().parents[2]
+RECIPE = ROOT / "examples" / "align-llada-8b-gsm8k.yaml"
+LLADA_8B = {
+    "architectures": ["LLaDAModelLM"], "d_model": 4096, "n_layers": 32, "n_heads": 32,
+    "n_kv_heads": 32, "mlp_hidden_size": 12288, "vocab_size": 126464,
+    "max_sequence_length": 4096,
+}  # fmt: skip
+
+
+@pytest.fixture
+def words(model: str, tmp_path: Path) -> tuple[str, ...]:
+    """A training of two updates."""
+    return (
+        "align", "--model", model, "--task", "countdown", "--out", str(tmp_path / "out"),
+        "--tuning", "full", "--reward", "ungated", "--metrics", "core", "--updates", "2",
+        "--prompts-per-update", "1", "--num-generations", "2", "--inner-updates", "1",
+        "--length", "16", "--steps", "4", "--block", "4", "--trips", "2", "--rebuild-steps", "2",
+        "--eval-problems", "2", "--device", "cpu", "--set", "show_every=0",
+    )  # fmt: skip
+
+
+def test_a_training_is_told_line_by_line_and_its_model_loads(
+    run: Run, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(*words, "--json")
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["step"] for row in rows[:-1]] == [0, 1, 2, 2]
+    assert rows[-1] == {"model": str(tmp_path / "out" / "best")}
+    assert remask.load(tmp_path / "out" / "best").preset.length == 16
+    again = run(*words, "--resume")
+    assert again.out.splitlines()[0] == "resumed at update 2"
+
+
+def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
+    lines = run(*words, "--set", "show_every=1").out.splitlines()
+    assert lines[0].startswith("update 0/2  validation accuracy 0.0%")
+    assert lines[1].lstrip().startswith("countdown/easy/train/0/0  reward ")
+    assert "update 1/2  reward " in "\n".join(lines)
+    assert lines[-1].startswith("model written to ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (("--updates", "0"), "updates is 0; give a whole number at least 1"),
+        (("--reward", "applause"), "reward 'applause' is unknown; use consistency, outcome, ung"),
+        (("--reward", "no_module:fn"), "reward 'no_module:fn' cannot be imported"),
+        (("--reward", "outcome=much"), "reward 'outcome=much' has no number for a weight"),
+        (("--reward", "outcome,outcome"), "reward 'outcome' is named twice"),
+        (("--task", "golf"), "task 'golf' is unknown"),
+        (("--level", "absurd"), "level 'absurd' of task 'countdown' is unknown"),
+        (("--tuning", "lora", "--set", "lora_targets=o_proj"), "lora_targets o_proj matches no "),
+        (("--set", "colour=red"), "colour is no setting"),
+        (("--config", "nowhere.yaml"), "config nowhere.yaml cannot be read"),
+        (("--steps", "3"), "steps 3 is no multiple of the 4 blocks"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    changes: tuple[str, ...], sentence: str, fails: Callable[..., str], words: tuple[str, ...]
+) -> None:
+    assert fails(1, *words, *changes).startswith(sentence)
+
+
+def test_a_setting_without_a_value_is_a_mistake_of_usage(
+    fails: Callable[..., str], words: tuple[str, ...]
+) -> None:
+    assert "'renyi_order' has no value" in fails(2, *words, "--set", "renyi_order")
+
+
+def test_a_dry_run_trains_nothing(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
+    shown = run(*words, "--dry-run")
+    assert shown.code == 0
+    assert "forward passes of a row per update, at most: rollout 8, score 8" in shown.out
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_recipe_for_8b_passes_its_dry_run(run: Run, tmp_path: Path) -> None:
+    """8.02 B weights of 2 bytes; 128 completions of 128 steps, 4 updates each: 4,096 passes.
+
+    Adapters of rank 128 on 32 blocks: 128 x (4096 + 12288 + 2 x 4096 + 4096 + 24576 + 12288 +
+    4096) = 8,912,896 a block, 285 M in all.
+    """
+    (tmp_path / "config.json").write_text(json.dumps(LLADA_8B))
+    told = run(
+        "align", "--config", RECIPE, "--model", tmp_path, "--dry-run", "--processes", "8",
+        "--device", "cpu", "--json",
+    )  # fmt: skip
+    found = json.loads(told.out)
+    assert found["parameters"] == pytest.approx(8.016e9, rel=1e-3)
+    assert found["memory_gb"]["weights"] == pytest.approx(16.03, abs=0.01)
+    assert found["trained"] == 32 * 128 * 69632
+    assert found["rollouts"] == 1500
+    assert found["forwards_per_update"] == {
+        "rollout": 4096.0, "score": 2048.0, "preview": 256.0, "update": 256.0,
+    }  # fmt: skip
+    assert found["memory_gb"]["total"] < 80
+    assert 10 < found["hours"] < 1000

@@ -1,0 +1,106 @@
+"""Prompts by a cursor, groups in one batch, rewards by name."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from remask.align.policy import load_policy
+from remask.align.rollout import Prompts, Roller, build_reward, draw_groups, gold_samples
+from remask.align.settings import AlignSettings
+from remask.errors import SettingsError
+
+Settings = Callable[..., AlignSettings]
+
+
+@pytest.fixture
+def gsm8k(tmp_path: Path) -> Path:
+    """Ten training rows, whose answers are their numbers."""
+    folder = tmp_path / "gsm8k"
+    folder.mkdir()
+    rows = [{"question": f"What is {i} + 0?", "answer": f"It is {i}.\n#### {i}"} for i in range(10)]
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_every_pass_over_a_benchmark_has_all_rows_in_an_order_of_its_own(
+    settings: Settings, gsm8k: Path
+) -> None:
+    """Ten rows, three of them held out for validation: passes of seven."""
+    prompts = Prompts(settings(task="gsm8k", data=gsm8k, eval_problems=3))
+    passes = [[prompts.training(7 * k + i).gold for i in range(7)] for k in range(2)]
+    assert [sorted(map(int, golds)) for golds in passes] == [list(range(7))] * 2
+    assert passes[0] != passes[1]
+    held = [int(prompts.validation(i).gold) for i in range(prompts.num_validation())]
+    assert sorted(held) == [7, 8, 9]
+    again = Prompts(settings(task="gsm8k", data=gsm8k, eval_problems=3))
+    assert [again.training(i).gold for i in range(7, 14)] == passes[1]
+
+
+def test_a_benchmark_that_would_be_all_held_out_is_refused(settings: Settings, gsm8k: Path) -> None:
+    with pytest.raises(SettingsError, match="eval_problems 10 would hold out all 10 training rows"):
+        Prompts(settings(task="gsm8k", data=gsm8k, eval_problems=10))
+
+
+def test_training_problems_belong_to_the_seed_and_validation_to_all(settings: Settings) -> None:
+    one, other = Prompts(settings()), Prompts(settings(seed=1))
+    assert one.training(0).id == "countdown/easy/train/0/0"
+    assert other.training(0).id == "countdown/easy/train/1/0"
+    assert one.validation(0) == other.validation(0)
+    assert "/validation/" in one.validation(0).id
+
+
+@torch.no_grad()
+def test_a_group_is_the_same_alone_and_in_company(settings: Settings) -> None:
+    s = settings()
+    policy, prompts = load_policy(s), Prompts(s)
+    sampler = s.sampler(policy, prompts.task, prompts.level)
+    problems = [prompts.training(i) for i in range(3)]
+    together = draw_groups(policy, problems, 2, sampler, seed=7)
+    alone = [x for p in problems for x in draw_groups(policy, [p], 2, sampler, seed=7)]
+    assert [x.canvas for x in together] == [x.canvas for x in alone]
+    assert [(x.item, x.number) for x in together[:3]] == [
+        (problems[0].id, 0), (problems[0].id, 1), (problems[1].id, 0),
+    ]  # fmt: skip
+    assert len({x.canvas for x in together}) == 6
+    other = draw_groups(policy, problems, 2, sampler, seed=8)
+    assert all(a.canvas != b.canvas for a, b in zip(together, other, strict=True))
+
+
+@torch.no_grad()
+def test_a_rollout_pays_and_compares_within_its_groups(settings: Settings) -> None:
+    s = settings(reward="toy_rewards:low_ids=2,outcome")
+    policy, prompts = load_policy(s), Prompts(s)
+    roller = Roller(
+        settings=s, prompts=prompts, denoiser=policy,
+        sampler=s.sampler(policy, prompts.task, prompts.level),
+        reward=build_reward(s, prompts.task, policy),
+    )  # fmt: skip
+    found = roller.roll([4, 5], rollout=0, update=0)
+    assert [p.id[-1] for p in found.problems] == ["4", "4", "4", "5", "5", "5"]
+    assert found.parts.keys() == {"low_ids", "outcome"}
+    low = found.parts["low_ids"]
+    assert found.rewards == [2 * (value or 0.0) for value in low]
+    assert found.advantages.view(2, 3).sum(1).tolist() == pytest.approx([0, 0], abs=1e-6)
+    assert found.seconds.keys() == {"rollout", "score"}
+
+
+def test_gold_solutions_end_and_are_padded(settings: Settings) -> None:
+    s = settings()
+    policy, problem = load_policy(s), Prompts(s).training(0)
+    (one, other) = gold_samples(policy, [problem], 2, 96)
+    ids = policy.tokenizer.encode(problem.solution)
+    assert one.canvas == (*ids, *[policy.tokenizer.eos_id] * (96 - len(ids)))
+    assert (one.num_response, one.number, other.number) == (len(ids) + 1, 0, 1)
+
+
+@pytest.mark.parametrize("name", ["soft_format", "boxed_format", "consistency", "ungated"])
+def test_rewards_go_by_their_names(name: str, settings: Settings) -> None:
+    s = settings(reward=name, alpha_min=0.2, alpha_max=0.4, base_reward=3.0)
+    found: Any = build_reward(s, Prompts(s).task, load_policy(s)).rewards[name]
+    assert found.__name__ == name
+    if name in ("consistency", "ungated"):
+        assert (found.alpha_min, found.alpha_max, found.base_reward) == (0.2, 0.4, 3.0)

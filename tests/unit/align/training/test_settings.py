@@ -1,0 +1,162 @@
+"""One schema: every mistake in a file or flag is one sentence with field, value and remedy."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remask.align.settings import (
+    AlignSettings,
+    as_yaml,
+    check_settings,
+    differing,
+    read_settings,
+    record,
+)
+from remask.errors import SettingsError
+
+LEAST = {"model": "tiny", "task": "wordmath", "out": "runs"}
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown key": ({"learing_rate": 1}, "learing_rate is no setting; use learning_rate."),
+    "a text for a count": (
+        {"updates": "many"},
+        "updates is 'many'; give a whole number at least 1 (the default is 6000).",
+    ),
+    "yes for a count": (
+        {"updates": True},
+        "updates is True; give a whole number at least 1 (the default is 6000).",
+    ),
+    "none at all": (
+        {"updates": 0},
+        "updates is 0; give a whole number at least 1 (the default is 6000).",
+    ),
+    "a method nobody has": (
+        {"method": "ppo"},
+        "method is 'ppo'; give spg, diffu_grpo or sft (the default is spg).",
+    ),
+    "a group of one": (
+        {"num_generations": 1},
+        "num_generations is 1; give a whole number at least 2 (the default is 8).",
+    ),
+    "a share above one": (
+        {"collapse_reward_ratio": 2},
+        "collapse_reward_ratio is 2; give a number at least 0 and at most 1 (the default is 0.25).",
+    ),
+    "a rate that is no number": (
+        {"learning_rate": "fast"},
+        "learning_rate is 'fast'; give a number above 0 (the default is 1e-06).",
+    ),
+    "one copy": (
+        {"copies": 1},
+        "copies 1 gives the upper bound the gradient of the lower one; set copies 2 or more, or "
+        "negative elbo, which is what it would be.",
+    ),
+    "copies of a full mask": (
+        {"method": "diffu_grpo", "copies": 2, "mask_sampler": "random"},
+        "copies 2 is more than diffu_grpo has; leave copies out.",
+    ),
+    "no noise": (
+        {"temperature": 0},
+        "temperature 0 draws the same completion every time, and equal ones teach nothing; use "
+        "0.9.",
+    ),
+    "an order below one": (
+        {"renyi_order": 0.5},
+        "renyi_order 0.5 gives no upper bound; use 1 or more, such as 1.5.",
+    ),
+    "round trips of no step": ({"trips": 0}, "trips is 0; it must be at least 1."),
+    "a warm-up without end": (
+        {"warmup": 10, "updates": 10}, "warmup 10 is not below updates 10.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_sentence(name: str) -> None:
+    told, sentence = MISTAKES[name]
+    with pytest.raises(SettingsError) as caught:
+        check_settings({**LEAST, **told})
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("field", LEAST)
+def test_what_must_be_said_is_asked_for(field: str) -> None:
+    told = {name: value for name, value in LEAST.items() if name != field}
+    with pytest.raises(SettingsError, match=f"{field} is missing; give --{field}, or {field} in"):
+        check_settings(told)
+
+
+def test_flags_override_the_file(tmp_path: Path) -> None:
+    """1e-6 is a text to YAML 1.1, and a number to us."""
+    path = tmp_path / "run.yaml"
+    path.write_text("model: tiny\ntask: wordmath\nout: a\nlearning_rate: 2e-6\nupdates: 7\n")
+    found = read_settings(path, {"out": Path("b"), "updates": 9})
+    assert (found.learning_rate, found.updates, found.out) == (2e-6, 9, Path("b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("- a\n- b\n", r"run.yaml holds list, not fields; write `name: value` lines\."),
+        ("a: [1\nb: 2\n", r"run.yaml is not valid YAML in line 2; correct it\."),
+        ("", r"model is missing"),
+    ],
+)
+def test_a_file_that_is_no_settings_is_refused(text: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=sentence):
+        read_settings(path, {})
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_settings(tmp_path / "none.yaml", {})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*(f.name for f in fields(AlignSettings)), "extra"]),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
+    )
+)
+def test_whatever_is_said_is_taken_or_refused_in_one_sentence(told: dict[str, Any]) -> None:
+    try:
+        found = check_settings({**LEAST, **told})
+    except SettingsError as error:
+        sentence = str(error)
+    else:
+        sentence = "."
+        assert check_settings(record(found)) == found
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+
+
+def test_settings_survive_the_file(tmp_path: Path) -> None:
+    found = check_settings({**LEAST, "reward": "outcome,soft_format=0.5", "copies": 3})
+    (tmp_path / "run.yaml").write_text(as_yaml(found))
+    assert read_settings(tmp_path / "run.yaml", {}) == found
+    assert found.reward == ("outcome", "soft_format=0.5")
+
+
+def test_a_run_may_move_and_slow_down_but_not_change() -> None:
+    ours = record(check_settings(LEAST))
+    assert differing(ours, {**ours, "out": "elsewhere", "learning_rate": 1.0}) is None
+    assert differing(ours, {**ours, "num_generations": 4}) == "num_generations"
+
+
+def test_the_defaults_are_the_published_ones() -> None:
+    """SPG's, but for the rate and the group size of the paper."""
+    s = check_settings(LEAST)
+    assert (s.renyi_order, s.upper_weight, s.num_copies, s.inner_updates) == (1.5, 0.5, 2, 4)
+    assert (s.lora_rank, s.lora_alpha, s.lora_dropout, s.max_grad_norm) == (128, 64, 0.05, 0.2)
+    assert (s.beta1, s.beta2, s.weight_decay, s.temperature) == (0.9, 0.99, 0.1, 0.9)
+    assert (s.learning_rate, s.num_generations, s.updates) == (1e-6, 8, 6000)
+    assert s.masks(32, 256).mask_sampler == "block_random"
+    assert s.masks(256, 256).mask_sampler == "random"  # no blocks to choose from
+    asked = check_settings({**LEAST, "mask_sampler": "block_all", "mask_block": 8})
+    assert (asked.masks(256, 256).mask_sampler, asked.masks(256, 256).block) == ("block_all", 8)
+    assert check_settings({**LEAST, "method": "diffu_grpo"}).masks(32).mask_sampler == "full"

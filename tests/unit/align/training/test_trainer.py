@@ -1,0 +1,412 @@
+"""The loop as a whole: that it learns, that it goes on where it was stopped, that it is one."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import remask
+from remask.align import checkpoint, lora, trainer, update
+from remask.align.monitor import Collapse
+from remask.align.policy import load_policy, trained
+from remask.align.rollout import Prompts, draw_groups
+from remask.align.settings import AlignSettings, as_yaml, check_settings
+from remask.align.spg import spg_loss
+from remask.align.trainer import align, rate_at
+from remask.align.update import Batch, Updater
+from remask.errors import CheckpointError, InputError, SettingsError
+
+Settings = Callable[..., AlignSettings]
+Train = Callable[..., list[dict[str, Any]]]
+Same = Callable[[Path, Path], None]
+METHODS = {
+    "spg": {"reward": "ungated,toy_rewards:low_ids=0.5"},
+    "spg-lora": {"tuning": "lora"},
+    "diffu_grpo": {"method": "diffu_grpo", "inner_updates": 3, "updates": 9},
+    "diffu_grpo-lora": {"method": "diffu_grpo", "tuning": "lora"},
+    "sft": {"method": "sft", "length": 96, "block": 48},
+}
+PASSING = {"time/rollout", "time/score", "time/update", "memory/peak_gb", "eta_s"}
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    """Return the log without what no two runs share."""
+    lines = (out / "log.jsonl").read_text("utf-8").splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k not in PASSING} for line in lines]
+
+
+class Stop(Exception):
+    """What ends a run from outside."""
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(
+    name: str, settings: Settings, train: Train, same_state: Same, tmp_path: Path
+) -> None:
+    whole = settings(out=tmp_path / "whole", **METHODS[name])
+    train(whole)
+    parted = replace(whole, out=tmp_path / "parted")
+
+    def stop(row: dict[str, Any]) -> None:
+        if row.get("step", 0) > whole.updates - 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        align(parted, stop)
+    rows = train(parted, resume=True)
+    assert 0 < rows[0]["resumed"] < whole.updates
+    same_state(whole.out, parted.out)
+    assert rows_of(whole.out) == rows_of(parted.out)
+
+
+def test_a_toy_reward_rises_within_a_few_updates(settings: Settings, train: Train) -> None:
+    """Half of all tokens pay: the mean reward begins near one half."""
+    rows = train(
+        settings(updates=24, inner_updates=1, prompts_per_update=4, num_generations=8,
+                 learning_rate=1e-2, max_grad_norm=1.0, eval_every=0, checkpoint_every=24)
+    )  # fmt: skip
+    rewards = [row["reward"] for row in rows if "reward" in row]
+    assert sum(rewards[-4:]) / 4 > sum(rewards[:4]) / 4 + 0.1
+
+
+def test_the_log_has_the_names_of_trl_and_our_own(settings: Settings, train: Train) -> None:
+    rows = train(settings(reward="ungated", show_every=1))
+    first = next(row for row in rows if "loss" in row)
+    assert {
+        "reward", "reward_std", "frac_reward_zero_std", "rewards/ungated/mean",
+        "rewards/ungated/std", "completions/mean_length", "completions/min_length",
+        "completions/max_length", "completions/clipped_ratio", "entropy", "loss", "grad_norm",
+        "learning_rate", "num_tokens", "bmc/alpha", "bmc/score", "spg/mask_ratio", "spg/gap",
+        "spg/nan_skipped", "time/rollout", "time/score", "time/update", "memory/peak_gb", "eta_s",
+    } <= first.keys()  # fmt: skip
+    assert [row["step"] for row in rows if "loss" in row] == [1, 2, 3, 4, 5, 6]
+    assert [row["bmc/alpha"] for row in rows if "bmc/alpha" in row] == pytest.approx(
+        [0.5, 0.5 + 0.5 * 2 / 6, 0.5 + 0.5 * 4 / 6]
+    )
+    assert sum("completion" in row for row in rows) == 6  # two of each of the three rollouts
+
+
+def test_what_comes_out_loads_and_says_what_the_policy_says(
+    settings: Settings, train: Train
+) -> None:
+    s = settings(tuning="lora", learning_rate=1e-2, eval_every=0)
+    train(s)
+    plain = remask.load(s.out / "best", device="cpu")
+    start = load_policy(s)
+    lora.load_adapter(start.model, s.out / "best" / "adapter")
+    tokens = torch.arange(10, 40)[None]
+    told, wanted = plain.model(tokens), start.model(tokens)
+    torch.testing.assert_close(told, wanted)
+    with lora.without_adapters(start.model):
+        assert not torch.allclose(start.model(tokens), wanted, atol=1e-4)
+
+
+def poisoned(monkeypatch: pytest.MonkeyPatch, calls: range) -> None:
+    """Make some calls for log-probabilities return NaN; those without gradients do not count."""
+    plain, count = update.log_probs, iter(range(10**6))
+
+    def log_probs(*args: Any) -> torch.Tensor:
+        found = plain(*args)
+        return found * torch.nan if found.requires_grad and next(count) in calls else found
+
+    monkeypatch.setattr(update, "log_probs", log_probs)
+
+
+def test_a_batch_with_nan_is_skipped_and_counted(
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch, state_of: Any
+) -> None:
+    """6 rows in micro-batches of 4, 2 copies: 4 calls an update; calls 4 to 7 are update 2."""
+    poisoned(monkeypatch, range(4, 8))
+    s = settings()
+    rows = [row for row in train(s) if "loss" in row]
+    assert [row["spg/nan_skipped"] for row in rows] == [0, 1, 1, 1, 1, 1]
+    assert rows[1]["loss"] is None
+    assert all(row["loss"] is not None for row in rows[2:])
+    weights = state_of(s.out)["weights"]
+    assert all(bool(torch.isfinite(value).all()) for value in weights.values())
+
+
+def test_many_such_batches_in_a_row_end_the_run_and_leave_a_good_checkpoint(
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    same_state: Same,
+) -> None:  # fmt: skip
+    s = settings(max_skipped=2)
+    with monkeypatch.context() as patched:
+        poisoned(patched, range(8, 10**6))
+        with pytest.raises(Collapse, match=r"2 updates in a row, up to 4, .*lower learning_rate"):
+            train(s)
+    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000002"
+    train(s, resume=True)
+    whole = replace(s, out=tmp_path / "whole")
+    train(whole)
+    same_state(s.out, whole.out)
+
+
+def test_a_collapsed_reward_ends_the_run(
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = settings(collapse_window=1, updates=8)
+    plain, told = trainer.summary, iter([1.0, 1.0, 0.1, 1.0])
+    monkeypatch.setattr(trainer, "summary", lambda rows: {**plain(rows), "reward": next(told)})
+    with pytest.raises(Collapse, match=r"collapse at update 6: .*mean reward is 0.1"):
+        train(s)
+    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+
+
+def test_a_reward_that_raises_is_named_and_the_run_can_go_on(
+    settings: Settings, train: Train, tmp_path: Path, same_state: Same
+) -> None:
+    s = settings(reward="toy_rewards:failing")
+    with pytest.raises(InputError, match="reward 'failing' failed with ZeroDivisionError: no rea"):
+        train(s)
+    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+    train(s, resume=True)
+    whole = replace(s, out=tmp_path / "whole")
+    train(whole)  # the third call is past
+    same_state(s.out, whole.out)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_as_it_was(
+    settings: Settings, train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    same_state: Same,
+) -> None:  # fmt: skip
+    s, times = settings(), iter(range(10))
+
+    def save(state: Any, path: Path, plain: Any = torch.save) -> None:
+        if next(times) == 1:
+            path.write_bytes(b"half of it")
+            raise OSError(28, "No space left on device")
+        plain(state, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "save", save)
+        wanted = r"No space left on device\); free some space and resume: checkpoint-000002 is int"
+        with pytest.raises(CheckpointError, match=wanted):
+            train(s)
+    assert [p.name for p in s.out.glob("checkpoint*")] == ["checkpoint-000002"]
+    train(s, resume=True)
+    whole = replace(s, out=tmp_path / "whole")
+    train(whole)
+    same_state(s.out, whole.out)
+
+
+def test_a_full_disk_leaves_the_best_model_as_it_was(
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = settings()
+    train(s)
+    before = (s.out / "best" / "model.safetensors").read_bytes()
+
+    def save(folder: Path, *args: Any, **named: Any) -> None:
+        (folder / "model.safetensors").write_bytes(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save", save)
+    with pytest.raises(CheckpointError, match="best could not be written"):
+        checkpoint.save_model(load_policy(s), s, s.out / "best")
+    assert (s.out / "best" / "model.safetensors").read_bytes() == before
+    assert not list(s.out.glob("*.part"))
+
+
+def command(s: AlignSettings, path: Path) -> list[str]:
+    path.write_text(as_yaml(s), "utf-8")
+    return [sys.executable, "-m", "remask.cli", "align", "--config", str(path), "--resume"]
+
+
+def environment(toy: Path, **more: str) -> dict[str, str]:
+    known = {k: v for k, v in os.environ.items() if k != "DEADLY"}
+    return {**known, "PYTHONPATH": str(toy), "OMP_NUM_THREADS": "1", **more}
+
+
+def test_a_killed_process_leaves_a_run_that_goes_on(
+    settings: Settings, train: Train, toy: Path, tmp_path: Path, same_state: Same
+) -> None:
+    s = settings(reward="toy_rewards:deadly")
+    words = command(s, tmp_path / "run.yaml")
+    done = subprocess.run(
+        words, env=environment(toy, DEADLY="1"), capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+    train(s, resume=True)
+    whole = replace(s, out=tmp_path / "whole")
+    train(whole)
+    same_state(s.out, whole.out)
+    assert rows_of(s.out) == rows_of(whole.out)
+
+
+def start_two(words: list[str], toy: Path, **of_second: str) -> list["subprocess.Popen[bytes]"]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [
+        subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=environment(toy, RANK=str(rank), LOCAL_RANK=str(rank), **shared, **more),
+        )
+        for rank, more in enumerate(({}, of_second))
+    ]  # fmt: skip
+
+
+def test_two_processes_learn_what_one_does(
+    settings: Settings, train: Train, toy: Path, tmp_path: Path, state_of: Any
+) -> None:
+    s = settings(reward="ungated,toy_rewards:low_ids", out=tmp_path / "two", eval_problems=3)
+    running = start_two(command(s, tmp_path / "run.yaml"), toy)
+    told = [process.communicate(timeout=120) for process in running]
+    assert [process.returncode for process in running] == [0, 0], told
+    assert not told[1][0].strip(), "only the first process speaks"
+    one = replace(s, out=tmp_path / "one")
+    train(one)
+    ours, theirs = state_of(one.out)["weights"], state_of(s.out)["weights"]
+    for name, value in ours.items():
+        torch.testing.assert_close(theirs[name], value, atol=1e-5, rtol=0)
+    start = {n: p.detach() for n, p in trained(load_policy(s)).items()}
+    assert max(float((ours[n] - start[n]).abs().max()) for n in ours) > 1e-3
+    for a, b in zip(rows_of(one.out), rows_of(s.out), strict=True):
+        assert a.keys() == b.keys()
+        assert all(b[k] == pytest.approx(v, abs=1e-5) for k, v in a.items())
+
+
+def test_a_killed_worker_is_missed_in_one_sentence_and_the_run_goes_on(
+    settings: Settings, train: Train, toy: Path, tmp_path: Path
+) -> None:
+    s = settings(reward="toy_rewards:deadly")
+    running = start_two(command(s, tmp_path / "run.yaml"), toy, DEADLY="1")
+    told = [process.communicate(timeout=120) for process in running]
+    assert running[1].returncode == -signal.SIGKILL
+    assert running[0].returncode == 1
+    last = told[0][1].decode().strip().splitlines()[-1]
+    assert last.startswith("remask: process 0 of 2 has lost another one"), told[0][1]
+    assert last.endswith("start all of them again with --resume.")
+    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+    rows = train(s, resume=True)
+    assert rows[0] == {"resumed": 4}
+    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000006"
+
+
+def batch_of(s: AlignSettings) -> tuple[Any, Batch]:
+    policy, prompts = load_policy(s), Prompts(s)
+    sampler = s.sampler(policy, prompts.task, prompts.level)
+    with torch.no_grad():
+        samples = draw_groups(policy, [prompts.training(0)], 3, sampler, seed=0)
+    advantages = torch.tensor([0.5, -0.7, 0.2])
+    tokens = sum(found.num_response for found in samples)
+    batch = Batch(
+        samples=samples, advantages=advantages, num_tokens=tokens, num_rows=3, update=0
+    )  # fmt: skip
+    return policy, batch
+
+
+def gradients(s: AlignSettings) -> dict[str, torch.Tensor]:
+    policy, batch = batch_of(s)
+    Updater(policy, s, s.masks(s.block or 1)).backward(batch)
+    return {n: p.grad.clone() for n, p in trained(policy).items() if p.grad is not None}
+
+
+def test_a_copy_at_a_time_leaves_the_gradient_of_all_at_once(settings: Settings) -> None:
+    s = settings(copies=3)
+    policy, batch = batch_of(s)
+    updater = Updater(policy, s, s.masks(4))
+    (part,) = updater._parts(batch)
+    masks = updater._draw(part)
+    logp = torch.stack(
+        [update.log_probs(policy, part.canvas, masks.masked[m], masks.counted[m]) for m in range(3)]
+    )
+    loss = spg_loss(logp, masks.counted, part.response, part.advantages, s.spg).loss
+    loss.backward()
+    wanted = {n: p.grad.clone() for n, p in trained(policy).items() if p.grad is not None}
+    found = gradients(s)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        torch.testing.assert_close(found[name], value, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("changes", [{"micro_batch": 1}, {"gradient_checkpointing": True}])
+def test_what_saves_memory_changes_no_gradient(
+    changes: dict[str, Any], settings: Settings, tmp_path: Path
+) -> None:
+    wanted, found = gradients(settings()), gradients(settings(**changes))
+    for name, value in wanted.items():
+        torch.testing.assert_close(found[name], value, atol=1e-6, rtol=1e-4)
+
+
+def test_dropout_is_drawn_from_the_seed_and_leaves_no_trace(settings: Settings) -> None:
+    before = torch.random.get_rng_state()
+    one = gradients(settings(tuning="lora"))
+    assert torch.equal(before, torch.random.get_rng_state())
+    torch.rand(3)
+    other, third = gradients(settings(tuning="lora")), gradients(settings(tuning="lora", seed=1))
+    assert all(torch.equal(one[n], other[n]) for n in one)
+    assert not all(torch.equal(one[n], third[n]) for n in one)
+
+
+def test_a_folder_with_a_run_is_not_overwritten(settings: Settings, train: Train) -> None:
+    s = settings(updates=2)
+    train(s)
+    with pytest.raises(SettingsError, match=r"holds a run up to checkpoint-000002; add --resume"):
+        train(s)
+    other = replace(s, seed=5)
+    with pytest.raises(SettingsError, match=r"seed is 5 and was 0 in .*; resume with the settings"):
+        train(other, resume=True)
+    train(replace(s, learning_rate=1e-4), resume=True)
+
+
+def test_the_best_model_is_the_one_of_the_best_validation(
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Validations at 0, 2, 4 and 6 updates say 0, 1/2, 1/2 and 0 of two: the second is kept."""
+    s = settings()
+    told = iter([False, False, True, False, False, True, False, False])
+    task = Prompts(s).task
+    monkeypatch.setattr(type(task), "grade", lambda self, problem, text: next(told))
+    kept: list[int] = []
+    plain = checkpoint.save_model
+    monkeypatch.setattr(
+        checkpoint, "save_model",
+        lambda policy, settings, folder: kept.append(len(rows)) or plain(policy, settings, folder),
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    align(s, rows.append)
+    assert [r["eval/accuracy"] for r in rows if "eval/accuracy" in r] == [0.0, 0.5, 0.5, 0.0]
+    place = checkpoint.load_state(s.out / "checkpoint-000006", torch.device("cpu"))["place"]
+    assert (place["best"], place["best_update"]) == (0.5, 2)
+    assert [rows[num - 1]["step"] for num in kept] == [0, 2, 6]  # start, best, final
+
+
+def test_the_schedule_is_warm_up_and_then_what_was_asked(settings: Settings) -> None:
+    """Warm-up 2 of 6: 1/2, 1; linear over the other 4: 1, 3/4, 1/2, 1/4; the cosine's middle."""
+    linear = settings(warmup=2, schedule="linear")
+    assert [rate_at(u, linear) for u in range(6)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
+    assert rate_at(4, settings(warmup=2, schedule="cosine")) == pytest.approx(0.5)
+    assert rate_at(5, settings()) == 1.0
+
+
+def test_copies_for_which_there_are_no_blocks_are_refused_at_once(
+    settings: Settings, train: Train
+) -> None:
+    with pytest.raises(SettingsError, match="copies 5 is more than the 4 blocks of 4 tokens"):
+        train(settings(copies=5))
+
+
+def test_a_gold_solution_that_does_not_fit_is_named(settings: Settings, train: Train) -> None:
+    with pytest.raises(InputError, match=r"solution of countdown/easy/train/0/0 takes \d+ tokens"):
+        train(settings(method="sft"))
+
+
+def test_the_settings_of_a_run_are_written_beside_it(settings: Settings, train: Train) -> None:
+    import yaml
+
+    s = settings(updates=2)
+    train(s)
+    assert check_settings(yaml.safe_load((s.out / "settings.yaml").read_text())) == s
