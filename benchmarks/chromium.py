@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -57,6 +58,11 @@ class Chromium:
     """One browser process with one page."""
 
     def __init__(self, profile: Path) -> None:
+        if shutil.which(CHROMIUM) is None:
+            raise FileNotFoundError(
+                f"{CHROMIUM} is not installed: apt-get install chromium fonts-dejavu-core, or name "
+                "another with CHROMIUM=PATH."
+            )
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         # Above 4, so that neither is in the way of the other when they become 3 and 4.

@@ -150,6 +150,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send(200, {"object": "list", "data": [MODEL]})
         elif path == "/v1/examples":
             asked = dict(part.split("=") for part in query.split("&"))
+            time.sleep(self.server.pause if asked["level"] == "easy" else 0)
             found = [example(asked["task"], asked["level"], k) for k in range(4)]
             self._send(200, {"object": "list", "data": found})
         else:
@@ -193,9 +194,13 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for number, (name, data) in enumerate(solution(self.server.answers)):
+            if number == self.server.die_after and self.server.polite:
+                break
             if number == self.server.die_after:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
+            if number == self.server.fail_after:
+                name, data = "error", {"error": {"message": "the model gave no numbers."}}
             self._chunk(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
             time.sleep(self.server.pause)
         self._chunk(b"")
@@ -219,8 +224,10 @@ class Playback(ThreadingHTTPServer):
         """Forget what was asked and how to answer."""
         self.answers: list[Document] = []  # of /v1/solve; the first of them of /v1/verify
         self.die_after: int | None = None  # events of a stream, then the connection breaks
+        self.polite = False  # end such a stream in order, only too early
+        self.fail_after: int | None = None  # events of a stream, then it tells an error
         self.refusal: tuple[int, str] | None = None  # status and sentence of the next requests
-        self.pause = 0.0  # seconds between two events
+        self.pause = 0.0  # seconds between two events, and before easy examples
         self.bodies: list[Document] = []  # what was asked
 
     def __enter__(self) -> "Playback":

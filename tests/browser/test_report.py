@@ -27,23 +27,6 @@ HOSTILE = (
     "a\x00b \u202egnp.exe \ud800 <!--",
     "javascript:window.hacked=1 {{data}} &lt;i&gt; \u2028",
 )
-# The contrast of two colours by the formula of WCAG, and of an element with what lies behind it.
-CONTRAST = """
-(selector => {
-  const linear = (x) => (x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
-  const light = (colour) => {
-    const [r, g, b] = colour.match(/[\\d.]+/g).map((x) => linear(Number(x) / 255));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const element = document.querySelector(selector);
-  const clear = (e) => /^rgba\\(.*, 0\\)$/.test(getComputedStyle(e).backgroundColor);
-  let behind = element;
-  while (clear(behind)) behind = behind.parentElement;
-  const two = [getComputedStyle(element).color, getComputedStyle(behind).backgroundColor];
-  const [high, low] = two.map(light).sort((a, b) => b - a);
-  return (high + 0.05) / (low + 0.05);
-})
-"""
 
 
 def a_row(problem: int, number: int, rng: random.Random) -> Row:
@@ -248,6 +231,27 @@ def test_round_trips_unfold(page: Any) -> None:
     ]  # fmt: skip
 
 
+def test_the_threshold_slides_over_the_first_answers(page: Any) -> None:
+    """The same slider as on the server's page; 40 problems, of which one sample each counts."""
+    rows = [row for row in rows_of(40, 3) if row["number"] == 0]
+    accepted = [row["right"] for row in rows if round(row["scores"]["roundtrips"], 3) > 0.8]
+    page.run(
+        "(() => { const e = document.querySelector('#slider input[type=range]'); e.value = '0.8';"
+        " e.dispatchEvent(new Event('input')); })()"
+    )
+    told = texts(page, ".tiles dd:not(.note)")
+    assert told[0] == f"{100 * sum(accepted) / len(accepted):.1f} %"
+    assert told[1] == f"{100 * len(accepted) / 40:.1f} %"
+
+
+def test_a_report_of_some_of_its_answers_judges_no_threshold(browser: Any, tmp_path: Path) -> None:
+    """Rare kinds are listed first, so shares among them would mislead."""
+    write_records(tmp_path, problems=40, samples=3)
+    out = write_page(tmp_path, tmp_path / "report.html", most=50)
+    browser.open(out.as_uri())
+    assert texts(browser, "#slider")[0].startswith("This report lists only some of its answers")
+
+
 def test_the_label_audit_leads_to_its_answers(page: Any) -> None:
     page.run("document.querySelector('button[data-doubt=\"0\"]').click()")
     assert count(page) == 1
@@ -304,9 +308,7 @@ def test_text_stands_out_from_what_is_behind_it(page: Any, dark: bool) -> None:
         ".badge.wrong", ".doubts", ".facts dt", ".chips input:checked + span", ".d1", ".d2", ".d3",
         ".d4", ".du", ".answer h3 a",
     ]  # fmt: skip
-    low = {
-        s: round(c, 2) for s in selectors if (c := page.run(f"{CONTRAST}({json.dumps(s)})")) < 4.5
-    }
+    low = {s: round(c, 2) for s in selectors if (c := page.contrast(s)) < 4.5}
     assert low == {}
     background = page.run("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(255, 255, 255)") != dark

@@ -91,8 +91,11 @@ def list_entries(
         prompts[prompt] = number
         lines[place] = line
         size += cost
-    data = {"fields": FIELDS, "kinds": KINDS, "doubts": REASONS, "prompts": list(prompts)}
-    data |= {"metrics": list(map(shown, metrics)), "files": [shown(file.name) for file in files]}
+    data = {
+        "fields": FIELDS, "kinds": KINDS, "doubts": REASONS, "prompts": list(prompts),
+        "metrics": list(map(shown, metrics)), "files": [shown(file.name) for file in files],
+        "whole": len(lines) == len(found),
+    }  # fmt: skip
     head = encode(data).removesuffix("}")
     order = sorted(lines)
     answers = ",".join(lines[place] for place in order)

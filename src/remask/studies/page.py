@@ -18,8 +18,9 @@ from importlib import metadata
 from pathlib import Path
 
 from remask import records
-from remask.decide.threshold import best_f1
+from remask.decide.threshold import accepts_all, best_f1
 from remask.errors import RecordError
+from remask.studies import script
 from remask.studies.audit import REASONS
 from remask.studies.diagnosis import THRESHOLD
 from remask.studies.entries import (
@@ -46,7 +47,6 @@ MOST = 10_000  # answers in it
 DRAWN = 24  # studies that get plots; there are more only where every setting has a file of its own
 
 _WIDE = 6  # columns of a table from which on intervals stand under their numbers
-_ASSETS = Path(__file__).parent / "assets"
 _FIELDS = (
     "id", "task", "number", "prompt", "gold", "text", "answer", "right", "process_ok", "forwards",
     "scores",
@@ -145,13 +145,18 @@ def _name(source: Path | Sequence[Path]) -> str:
 
 
 def _thresholds(files: Sequence[File]) -> dict[str, float]:
-    """Return the best threshold of each task that has a file to choose it on."""
+    """Return the best threshold of each task that has a file to choose it on.
+
+    One that rejects nothing is left out: it would call every answer stable.
+    """
     found = {}
     for file in files:
         task = file.name.removeprefix("threshold-")
         if task != file.name:
             scores = [row["scores"].get("roundtrips") for row in file.rows]
-            found[task] = best_f1(scores, [row["right"] for row in file.rows])
+            best = best_f1(scores, [row["right"] for row in file.rows])
+            if not accepts_all(scores, best):
+                found[task] = best
     return found
 
 
@@ -191,10 +196,10 @@ def _assembled(
     slots: Mapping[str, str], files: Sequence[File], listed: Sequence[Entry], most: int
 ) -> bytes:
     """Return the page: everything else first, then as many answers as there is room for."""
-    script = _asset("report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    code = script.script()
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     frame = dict(slots) | {
-        "style": _asset("report.css"), "script": script, "hash": f"sha256-{digest}",
+        "style": script.style(), "script": code, "hash": f"sha256-{digest}",
         "version": escape(metadata.version("remask")),
     }  # fmt: skip
     nothing = Listing(data="", shown=())
@@ -222,12 +227,12 @@ def _counted(listing: Listing, files: Sequence[File], listed: Sequence[Entry]) -
 
 def _filled(slots: Mapping[str, str]) -> bytes:
     """Return the template with its slots filled; what fills them is not searched for slots."""
-    text = _SLOT.sub(lambda slot: slots[slot[1]], _asset("report.html"))
+    text = _SLOT.sub(lambda slot: slots[slot[1]], _template())
     return text.encode("ascii", "xmlcharrefreplace")
 
 
-def _asset(name: str) -> str:
-    return (_ASSETS / name).read_text(encoding="ascii")
+def _template() -> str:
+    return (script.OWN / "report.html").read_text(encoding="ascii")
 
 
 def _sections(found: Findings, files: Sequence[File], listed: Sequence[Entry]) -> dict[str, str]:

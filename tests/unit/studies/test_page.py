@@ -251,7 +251,7 @@ def test_a_failed_report_leaves_the_one_before(
     out = tmp_path / "p.html"
     out.write_text("before")
     write_rows(tmp_path / "r.jsonl", a_pool(make_row))
-    monkeypatch.setattr(page, "_asset", lambda name: (_ for _ in ()).throw(OSError("gone")))
+    monkeypatch.setattr(page, "_template", lambda: (_ for _ in ()).throw(OSError("gone")))
     with pytest.raises(OSError, match="gone"):
         write_page(tmp_path, out)
     assert out.read_text() == "before"

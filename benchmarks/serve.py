@@ -1,0 +1,246 @@
+"""What serving costs against scoring offline; whether memory grows; whether anything gets lost.
+
+    python benchmarks/serve.py
+    python benchmarks/serve.py --figures docs/figures.json --commit SHA --hardware "2 cores"
+
+Throughput: the same answers are scored by `score_many` in one call and by the server, whose clients
+are in a process of their own, at 1, 8 and 32 clients. Each run of the server stands between two
+offline ones, and is compared with their mean. Scores are compared too.
+
+Memory: of a server in a process of its own, after the first 500 mixed requests and after all.
+
+Mixed requests (see `mixed`): a batch runs out of memory and one gives NaN on the way. These two use
+a small random model, so that what is measured is the server.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from statistics import fmean, quantiles
+from typing import Any, Literal
+
+import torch
+from live import Faulty, live
+from mixed import Tally, expected, storm
+
+from remask import api
+from remask.denoisers.base import Denoiser
+from remask.denoisers.load import load
+from remask.serve.service import ServeSettings
+from remask.tasks import TASKS
+from remask.testing import write_checkpoint
+
+HERE = Path(__file__).resolve().parent
+CLIENTS = (1, 8, 32)
+WARM_UP = 500  # requests before memory is first looked at
+TOLERANCE = 1e-5
+Pairs = list[tuple[str, str]]
+Figures = dict[str, dict[str, Any]]
+
+
+def answers(number: int) -> Pairs:
+    """Return word problems with solutions."""
+    problems = [TASKS["wordmath"].problem(i, split="validation") for i in range(number)]
+    return [(problem.prompt, problem.solution) for problem in problems]
+
+
+def offline(
+    denoiser: Denoiser, pairs: Pairs, metrics: Literal["paper", "core"]
+) -> tuple[float, list[float | None]]:
+    """Return answers per second, and the scores."""
+    began = time.perf_counter()
+    scores = api.score_many(denoiser, pairs, metrics=metrics, kind="wordmath")
+    return len(pairs) / (time.perf_counter() - began), [score.value for score in scores]
+
+
+def online(url: str, pairs: Pairs, clients: int) -> dict[str, Any]:
+    """Return what the clients have to tell."""
+    bodies = [{"prompt": p, "answer": a, "kind": "wordmath"} for p, a in pairs]
+    done = subprocess.run(
+        [sys.executable, str(HERE / "load.py"), url, str(clients)],
+        input=json.dumps(bodies), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def throughput(arguments: argparse.Namespace) -> Figures:
+    """Measure the server against offline scoring."""
+    denoiser = load(arguments.model, device=arguments.device)
+    pairs = answers(arguments.answers)
+    settings = ServeSettings(model=arguments.model, metrics=arguments.metrics)
+    offline(denoiser, pairs[:4], arguments.metrics)
+    found: Figures = {}
+    with live(denoiser, settings) as (_, url):
+        for clients in arguments.clients:
+            before, known = offline(denoiser, pairs, arguments.metrics)
+            told = online(url, pairs, clients)
+            after, _ = offline(denoiser, pairs, arguments.metrics)
+            rate = len(pairs) / told["total"]
+            found |= _served(clients, told["seconds"], rate / fmean((before, after)))
+            apart = max(abs(a - b) for a, b in zip(told["scores"], known, strict=True))
+            print(
+                f"{clients:3} clients: {rate:7.2f} answers/s, offline {before:.2f} and "
+                f"{after:.2f}, ratio {rate / fmean((before, after)):.2f}; p50 "
+                f"{found[f'serve/p50_ms/{clients}']['value']:.0f} ms, p95 "
+                f"{found[f'serve/p95_ms/{clients}']['value']:.0f} ms; scores within {apart:.1e}",
+                flush=True,
+            )
+            assert apart <= TOLERANCE, "the server's scores are not those of offline scoring"
+    return found
+
+
+def _served(clients: int, seconds: list[float], ratio: float) -> Figures:
+    cut = quantiles(seconds, n=100, method="inclusive")
+    n = len(seconds)
+    return {
+        f"serve/throughput_ratio/{clients}": _figure(ratio, n, "server / offline, answers per s"),
+        f"serve/p50_ms/{clients}": _figure(1000 * cut[49], n, "ms"),
+        f"serve/p95_ms/{clients}": _figure(1000 * cut[94], n, "ms"),
+    }
+
+
+def _figure(value: float, n: int, unit: str) -> dict[str, Any]:
+    return {"value": value, "low": None, "high": None, "n": n, "unit": unit}
+
+
+def small_model(folder: Path) -> Denoiser:
+    """Return a random model of one layer."""
+    made = write_checkpoint(
+        folder / "model", layers=1, width=16, heads=2, inner=16, length=16, max_length=512,
+        dtype=torch.float32,
+    )  # fmt: skip
+    config = made / "generation_config.json"
+    config.write_text('{"length": 16, "steps": 8, "block": 8, "temperature": 1.0}')
+    return load(str(made), device="cpu")
+
+
+@contextmanager
+def command(model: str) -> Iterator[tuple[int, str]]:
+    """Run `remask serve`; yield its process id and address."""
+    words = ["serve", "--model", model, "--port", "0", "--metrics", "core", "--json"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "remask.cli", *words, "--device", "cpu"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        assert child.stdout is not None
+        yield child.pid, json.loads(child.stdout.readline())["url"].rstrip("/")
+    finally:
+        child.terminate()
+        child.wait()
+
+
+def resident_mb(pid: int) -> float:
+    """Return the memory of a process, as Linux tells it."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+
+
+def memory(folder: Path, number: int) -> Figures:
+    """Measure how memory grows after the first requests."""
+    denoiser = small_model(folder)
+    name, limit = denoiser.name, 2**20
+    known = expected(denoiser, name)
+    with command(name) as (pid, url):
+        send = partial(storm, url, known, limit=limit)
+        first = asyncio.run(send(number=min(WARM_UP, number // 2), seed=1))
+        before = resident_mb(pid)
+        rest = asyncio.run(send(number=number - first.sent, seed=2))
+        after = resident_mb(pid)
+    _show(first)
+    _show(rest)
+    print(f"memory: {before:.0f} MB after {first.sent} requests, {after:.0f} after {number}")
+    unit = f"memory after {number} requests / after {first.sent}, less 1"
+    return {"serve/memory_growth": _figure(after / before - 1, number, unit)}
+
+
+def mixed(folder: Path, number: int) -> Figures:
+    """Count what becomes of mixed requests where batches fail."""
+    denoiser = small_model(folder)
+    faulty, known = Faulty(denoiser), expected(denoiser, "small")
+    settings = ServeSettings(model="small", metrics="core", max_queue=24)
+    faults = {number // 3: "memory", number // 2: "nan"}
+    at: dict[int, Callable[[], None]] = {
+        place: partial(setattr, faulty, "fault", fault) for place, fault in faults.items()
+    }
+    wrapped: Any = faulty
+    with live(wrapped, settings) as (service, url):
+        tally = asyncio.run(storm(url, known, number=number, limit=settings.body_bytes, at=at))
+        assert service.batcher.ready, "the server is alive"
+        assert service.batcher.num_jobs == 0, "and clean"
+    _show(tally)
+    counts = {
+        "sent": tally.sent, "answered": tally.answered, "wrong": len(tally.wrong),
+        "lost": len(tally.lost),
+    }  # fmt: skip
+    return {f"serve/mixed/{name}": _figure(n, number, "requests") for name, n in counts.items()}
+
+
+def _show(tally: Tally) -> None:
+    print(
+        f"mixed: {tally.sent} sent, {tally.answered} answered, {tally.left} left by their clients, "
+        f"{tally.refused} times sent again, {len(tally.wrong)} wrong, {len(tally.lost)} lost",
+        *islice(cycle(tally.wrong + tally.lost), min(5, len(tally.wrong + tally.lost))),
+        sep="\n", flush=True,
+    )  # fmt: skip
+
+
+def read_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Return the parsed command line."""
+    parser = argparse.ArgumentParser(description="Measure the server.")
+    parser.add_argument("--model", default="tiny", help="what is served for throughput")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    parser.add_argument("--metrics", choices=["paper", "core"], default="core")
+    parser.add_argument("--answers", type=int, default=96, help="scored in every run")
+    parser.add_argument("--clients", type=int, nargs="+", default=CLIENTS)
+    parser.add_argument("--memory", type=int, default=5_000, help="requests; 0 leaves it out")
+    parser.add_argument("--mixed", type=int, default=2_000, help="requests; 0 leaves it out")
+    parser.add_argument("--figures", type=Path, help="figures.json to merge the results into")
+    parser.add_argument("--commit", help="commit that measured them")
+    parser.add_argument("--hardware", help="what it was measured on")
+    found = parser.parse_args(words)
+    if found.figures and not (found.commit and found.hardware):
+        parser.error("--figures needs --commit and --hardware.")
+    return found
+
+
+def main(words: Sequence[str]) -> None:
+    """Measure, print, and merge into a figures.json where one is named."""
+    arguments = read_arguments(words)
+    found = throughput(arguments) if arguments.answers else {}
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.memory:
+            found |= memory(Path(folder), arguments.memory)
+        if arguments.mixed:
+            found |= mixed(Path(folder), arguments.mixed)
+    if arguments.figures:
+        from figures import merge
+
+        said = [w for w in words if w not in ("--figures", str(arguments.figures))]
+        about = {
+            "command": " ".join(["python benchmarks/serve.py", *_without(said)]),
+            "hardware": arguments.hardware,
+            "commit": arguments.commit,
+        }
+        merge(arguments.figures, {name: {**figure, **about} for name, figure in found.items()})
+
+
+def _without(words: list[str]) -> list[str]:
+    """Return the words without those that say where, and on what, it was measured."""
+    drop = {i + d for i, w in enumerate(words) if w in ("--commit", "--hardware") for d in (0, 1)}
+    return [word for i, word in enumerate(words) if i not in drop]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

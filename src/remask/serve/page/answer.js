@@ -1,0 +1,123 @@
+// One verified answer: its verdict, its tokens, its round trips, its metrics, and copies of them.
+import { bar, metricBars } from "./bars.js";
+import { copy, curl, json } from "./clipboard.js";
+import { byId, make, number, plural, whole } from "./dom.js";
+import { Heatmap } from "./heatmap.js";
+import { Player } from "./player.js";
+import { isSureButDrifting, paintEach, repaint, shown } from "./tokens.js";
+
+const LEGENDS = {
+  drift: ["Lost in round trips:", ["d1", "up to 25 %"], ["d2", "50 %"], ["d3", "75 %"], ["d4", "100 %"], ["du", "never masked"]],
+  confidence: ["Probability when written:", ["c1", "below 50 %"], ["c2", "50 %"], ["c3", "80 %"], ["c4", "90 % and more"], ["du", "not known"]],
+};
+
+const tokensOf = (found) => found.tokens.map(({ text, drift, confidence, special }) => ({ text, drift, special, prob: confidence }));
+
+function tripsOf(found) {
+  return found.trips.map(({ masked, rebuilt, steps }) => ({
+    masked, rebuilt, steps, changed: masked.map((hidden, k) => hidden && rebuilt[k] !== found.tokens[k].text),
+  }));
+}
+
+function verdict(found) {
+  if (found.score === null) return `No score: ${shown(found.reason)}`;
+  return found.accepted ? "It comes back: trust it" : "It drifts: doubt it";
+}
+
+function graded(found) {
+  if (!found.graded) return null;
+  const { right, gold, process_ok: steps } = found.graded;
+  if (!right) return `wrong, it is ${shown(gold)}`;
+  return steps === false ? "right, by a wrong step" : "right";
+}
+
+export class Answer {
+  constructor() {
+    this.box = byId("answer");
+    this.text = byId("answer-text");
+    this.heatmap = new Heatmap(byId("heatmap"), (_, token) => this.#mark(token));
+    this.player = new Player();
+    this.radios = [...document.querySelectorAll("input[name=by]")];
+    for (const radio of this.radios) radio.addEventListener("change", () => this.#repaint());
+    this.text.addEventListener("pointerover", (event) => {
+      const token = Number(event.target.dataset.k ?? -1);
+      if (token >= 0 && this.found.trips.length) this.heatmap.point(this.heatmap.losing(token), token);
+    });
+    this.#copies();
+  }
+
+  // `found` is the document of a verification, `asked` the [path, body] that brought it, `command`
+  // the line that does the same in a shell, null where there is none (yet).
+  show(found, { asked, command, title }) {
+    this.found = found;
+    this.asked = asked;
+    this.command = command;
+    this.tokens = tokensOf(found);
+    this.box.hidden = false;
+    byId("answer-title").textContent = title;
+    this.#verdict();
+    this.#colours();
+    paintEach(this.text, this.tokens, this.#by());
+    this.#repaint();
+    const trips = tripsOf(found);
+    for (const part of ["trips-part", "player-part"]) byId(part).hidden = trips.length === 0;
+    this.heatmap.show(this.tokens, trips);
+    if (trips.length) this.player.show(this.tokens, trips);
+    const metrics = Object.entries(found.metrics).map(([name, { value, weight }]) => ({ name, value, weight }));
+    metricBars(byId("metrics"), metrics, found.score, found.threshold);
+    byId("copied").textContent = "";
+    byId("copy-command").disabled = !command;
+  }
+
+  #verdict() {
+    const { found } = this;
+    const score = make("p", { name: "score" }, make("strong", { text: number(found.score) }),
+      found.stderr === null ? "" : ` \u00b1 ${number(found.stderr)}`);
+    const told = make("p", { text: verdict(found), name: "told" });
+    const side = found.accepted ? "above" : "below";
+    const facts = [
+      ["result", found.extracted === null ? "none could be read" : shown(found.extracted)],
+      ["graded", graded(found)], ["threshold", String(found.threshold)],
+      ["cost", `${whole(found.cost.forwards)} forward passes, ${found.cost.seconds.toFixed(1)} s`],
+    ].filter(([, value]) => value !== null);
+    const list = make("dl", { name: "facts" }, ...facts.map(([term, value]) =>
+      make("div", {}, make("dt", { text: term }), make("dd", { text: value }))));
+    byId("verdict").replaceChildren(score, make("div", { name: `meter ${side}` }, told, bar(found.score, found.threshold)), list);
+  }
+
+  #colours() {
+    const known = this.tokens.some((token) => token.prob !== null);
+    const sure = this.radios.find((radio) => radio.value === "confidence");
+    sure.disabled = !known;
+    if (!known) this.radios.find((radio) => radio.value === "drift").checked = true;
+    const count = this.tokens.filter(isSureButDrifting).length;
+    byId("sure").replaceChildren(!known
+      ? "How sure the model was is known only of what it wrote itself."
+      : count === 0 ? "No token is confident but drifting."
+        : make("span", {}, make("span", { text: plural(count, "token"), name: "sd" }), ` of ${this.tokens.length}: confident but drifting.`));
+  }
+
+  #by() {
+    return this.radios.find((radio) => radio.checked).value;
+  }
+
+  #repaint() {
+    const by = this.#by();
+    repaint(this.text, this.tokens, by);
+    const [title, ...levels] = LEGENDS[by];
+    byId("answer-legend").replaceChildren(title, " ", ...levels.flatMap(([name, text]) => [make("span", { name, text }), " "]),
+      make("span", { name: "sd", text: "confident but drifting" }));
+  }
+
+  #mark(token) {
+    this.text.querySelector(".at")?.classList.remove("at");
+    this.text.children[token]?.classList.add("at");
+  }
+
+  #copies() {
+    const says = byId("copied");
+    byId("copy-json").addEventListener("click", () => copy(json(this.found), says));
+    byId("copy-curl").addEventListener("click", () => copy(curl(...this.asked), says));
+    byId("copy-command").addEventListener("click", () => copy(this.command, says));
+  }
+}

@@ -1,0 +1,81 @@
+// The server: its routes, its events, and its faults as sentences.
+
+const GONE = "The server does not answer. Is it still running? Start it with \u201cremask serve\u201d and try again.";
+const BROKEN = "The server stopped in the middle of its answer. What had arrived is still shown; try again when it runs.";
+
+export class ApiError extends Error {}
+
+async function told(response) {
+  try {
+    return (await response.json()).error.message;
+  } catch {
+    return `The server answered ${response.status}, and did not say why.`;
+  }
+}
+
+async function ask(path, options) {
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new ApiError(GONE);
+  }
+  if (response.ok) return response;
+  throw new ApiError(await told(response));
+}
+
+function post(path, body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return ask(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+}
+
+async function parsed(response) {
+  try {
+    return await response.json();
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new ApiError(BROKEN);
+  }
+}
+
+export const model = async () => (await parsed(await ask("/v1/models"))).data[0];
+
+export async function examples(task, level, count) {
+  const query = new URLSearchParams({ task, level, count });
+  return (await parsed(await ask(`/v1/examples?${query}`))).data;
+}
+
+export const verify = async (body, signal) => parsed(await post("/v1/verify", body, signal));
+
+// Yields [name, data] of each event of a stream.
+async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    let part;
+    try {
+      part = await reader.read();
+    } catch (error) {
+      throw error.name === "AbortError" ? error : new ApiError(BROKEN);
+    }
+    if (part.done) return;
+    const whole = (rest + part.value).replaceAll("\r\n", "\n").split("\n\n");
+    rest = whole.pop();
+    for (const event of whole) {
+      const lines = event.split("\n");
+      const of = (field) => lines.filter((line) => line.startsWith(`${field}:`)).map((line) => line.slice(field.length + 1).trimStart());
+      const data = of("data").join("\n");
+      if (data) yield [of("event")[0], JSON.parse(data)];
+    }
+  }
+}
+
+// Asks for a solution; `hear` gets every event, the decision last.
+export async function solve(body, signal, hear) {
+  const response = await post("/v1/solve", body, signal);
+  for await (const [name, data] of events(response)) {
+    if (name === "error") throw new ApiError(data.error.message);
+    hear(name, data);
+    if (name === "decision") return;
+  }
+  throw new ApiError(BROKEN);
+}

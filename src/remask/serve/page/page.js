@@ -1,0 +1,124 @@
+// The page: a problem is asked, candidates race, the chosen one is shown, a study is loaded.
+import { ApiError, model, solve, verify } from "./api.js";
+import { Answer } from "./answer.js";
+import { byId } from "./dom.js";
+import { Problem } from "./problem.js";
+import { Race } from "./race.js";
+import { Slider } from "./slider.js";
+import { StudyError, read } from "./study.js";
+import { shown } from "./tokens.js";
+
+const answer = new Answer();
+const race = new Race((count) => show(count));
+const problem = new Problem((mode, body) => run(mode, body));
+const slider = new Slider(byId("slider"));
+let found = [];
+let asked = null;
+let command = null; // of the whole race, which is known when it is over
+let running = null;
+let served = null;
+
+function show(count) {
+  if (!found[count]) return;
+  const title = asked[0] === "/v1/verify" ? "Your answer" : `Candidate ${count + 1}`;
+  answer.show(found[count], { asked, title, command: command ?? found[count].command });
+}
+
+function fault(sentence) {
+  byId("fault").hidden = sentence === "";
+  byId("fault-says").textContent = shown(sentence);
+}
+
+function hear(name, data) {
+  if (name === "verification") found[data.number] = data;
+  if (name in hearers) hearers[name](data);
+}
+
+const hearers = {
+  block: (data) => race.block(data),
+  attempt: (data) => race.attempt(data),
+  verification: (data) => race.verification(data),
+  decision: (data) => {
+    command = data.command;
+    race.decision(data);
+  },
+};
+
+async function check(body, signal) {
+  race.attempt({ number: 0, text: body.answer, extracted: null });
+  const verified = await verify(body, signal);
+  race.attempt({ number: 0, text: body.answer, extracted: verified.extracted });
+  found[0] = verified;
+  race.verification({ ...verified, number: 0 });
+}
+
+async function run(mode, body) {
+  running?.abort();
+  const own = new AbortController();
+  running = own;
+  found = [];
+  command = null;
+  asked = [`/v1/${mode}`, body];
+  fault("");
+  problem.busy(true);
+  byId("race").hidden = false;
+  answer.box.hidden = true;
+  race.begin(body.remask.threshold ?? served?.remask.preset.threshold ?? 0.75, mode === "verify" ? 1 : body.remask.budget);
+  try {
+    await (mode === "verify" ? check(body, own.signal) : solve(body, own.signal, hear));
+  } catch (error) {
+    if (own === running) failed(error);
+  } finally {
+    if (own === running) problem.busy(false);
+  }
+}
+
+function failed(error) {
+  if (error.name === "AbortError") {
+    race.stop("Stopped. What had arrived is still shown.");
+    return;
+  }
+  if (!(error instanceof ApiError)) throw error;
+  race.stop("");
+  fault(error.message);
+}
+
+async function start() {
+  fault("");
+  try {
+    served = await model();
+    byId("model").textContent = shown(served.id);
+    await problem.serve(served);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    fault(error.message);
+  }
+}
+
+async function open(files) {
+  const says = byId("study-says");
+  try {
+    const groups = [];
+    for (const file of files) groups.push(...read(await file.text(), file.name));
+    const usable = groups.filter((group) => group.scores.length);
+    if (!usable.length) throw new StudyError("No answer there has a score; score them with remask score.");
+    byId("slider").hidden = false;
+    slider.show(usable);
+    says.textContent = "";
+  } catch (error) {
+    if (!(error instanceof StudyError) && !(error instanceof SyntaxError)) throw error;
+    says.textContent = shown(error.message);
+  }
+}
+
+byId("retry").addEventListener("click", () => (asked ? run(asked[0].slice(4), asked[1]) : start()));
+byId("stop").addEventListener("click", () => running?.abort());
+byId("by-hand-close").addEventListener("click", () => byId("by-hand").close());
+byId("study-file").addEventListener("change", (event) => open(event.target.files));
+const drop = byId("study");
+drop.addEventListener("dragover", (event) => event.preventDefault());
+drop.addEventListener("drop", (event) => {
+  event.preventDefault();
+  open(event.dataTransfer.files);
+});
+start();

@@ -1,0 +1,102 @@
+// The race: one lane for each candidate, its score against the threshold, the accepted one wins.
+import { bar } from "./bars.js";
+import { byId, make, number, plural, whole } from "./dom.js";
+import { shown } from "./tokens.js";
+
+function lane(count, choose) {
+  const pick = make("button", { name: "pick", type: "button", "aria-pressed": "false", text: String(count + 1) });
+  pick.setAttribute("aria-label", `Show candidate ${count + 1}`);
+  pick.disabled = true;
+  const parts = {
+    pick,
+    text: make("p", { name: "text code said" }),
+    result: make("span", { name: "result" }),
+    track: make("div", { name: "track" }),
+    badge: make("span", { name: "badge", text: "writing" }),
+  };
+  parts.text.dir = "auto";
+  parts.row = make("li", { name: "lane" }, pick, parts.text, parts.track, make("div", { name: "state" }, parts.badge, parts.result));
+  parts.row.addEventListener("click", () => { if (!pick.disabled) choose(); });
+  return parts;
+}
+
+export class Race {
+  // `chosen` is called with the number of the candidate that is to be shown.
+  constructor(chosen) {
+    this.chosen = chosen;
+    this.list = byId("lanes");
+    this.says = byId("race-says");
+    this.lanes = [];
+  }
+
+  begin(threshold, budget) {
+    this.threshold = threshold;
+    this.follows = true; // the newest, until the person has chosen one
+    this.lanes = [];
+    this.list.replaceChildren();
+    this.says.textContent = budget === 1 ? "Verifying." : `Writing candidate 1 of at most ${budget}.`;
+  }
+
+  #lane(count) {
+    while (this.lanes.length <= count) {
+      const which = this.lanes.length;
+      const parts = lane(which, () => {
+        this.follows = false;
+        this.choose(which);
+      });
+      parts.track.append(bar(0, this.threshold));
+      this.lanes.push(parts);
+      this.list.append(parts.row);
+    }
+    return this.lanes[count];
+  }
+
+  block({ number: count, text }) {
+    this.#lane(count).text.textContent = shown(text);
+  }
+
+  attempt({ number: count, text, extracted }) {
+    const parts = this.#lane(count);
+    parts.text.textContent = shown(text) || "(empty)";
+    parts.badge.textContent = "verifying";
+    parts.result.textContent = extracted === null ? "no result" : `result ${shown(extracted)}`;
+    this.says.textContent = `Candidate ${count + 1} is written; its round trips begin.`;
+  }
+
+  verification({ number: count, score, stderr, threshold, accepted }) {
+    const parts = this.#lane(count);
+    const told = score === null ? "no score" : number(score) + (stderr === null ? "" : ` \u00b1 ${number(stderr)}`);
+    parts.track.replaceChildren(bar(score, threshold), make("span", { text: told, name: "figure" }));
+    parts.badge.textContent = accepted ? "\u2713 above" : "not above";
+    parts.row.classList.add(accepted ? "above" : "below");
+    parts.pick.disabled = false;
+    this.says.textContent = `Candidate ${count + 1} scored ${told}, ${accepted ? "above" : "not above"} the threshold ${threshold}.`;
+    if (this.follows) this.choose(count);
+  }
+
+  decision({ action, number: count, reason, num_attempts: drawn, cost }) {
+    const parts = this.#lane(count);
+    parts.row.classList.add("won");
+    parts.badge.textContent = action === "accept" ? "\u2713 accepted" : "best of all";
+    this.says.textContent = action === "accept"
+      ? `Candidate ${count + 1} wins, after ${plural(drawn, "candidate")} and ${whole(cost.forwards)} forward passes.`
+      : `None of ${plural(drawn, "candidate")} was confirmed; candidate ${count + 1} is the best of them. ${shown(reason)}`;
+    if (this.follows) this.choose(count);
+  }
+
+  choose(count) {
+    this.lanes.forEach((parts, k) => {
+      parts.pick.setAttribute("aria-pressed", String(k === count));
+      parts.row.classList.toggle("shown", k === count);
+    });
+    this.chosen(count);
+  }
+
+  // What is still being written will not be finished.
+  stop(sentence) {
+    for (const parts of this.lanes) {
+      if (parts.pick.disabled) parts.badge.textContent = "cut off";
+    }
+    this.says.textContent = sentence;
+  }
+}

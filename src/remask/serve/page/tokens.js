@@ -1,0 +1,88 @@
+// Tokens: how they read and how they are painted, here and in saved reports.
+//
+// A token is {text, drift, prob, special}: drift is the share of the round trips that masked it and
+// did not bring it back, null where none masked it; prob is its probability when it was written,
+// null where that is not known; a special one, such as the end, stands for no text.
+import { make, percent } from "./dom.js";
+
+// Controls, invisible signs, what turns the reading order around, halves of characters. Line
+// breaks and tabs stay, and so do joiners, without which some scripts cannot be written.
+const UNSEEN = new RegExp(
+  "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5"
+  + "\\u180b-\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0d\\ufeff"
+  + "\\uffa0\\ufff0-\\ufffb\\ud800-\\udfff\\u{e0000}-\\u{e0fff}]",
+  "gu",
+);
+const SURE = 0.9; // the probability from which on the model was confident of a token
+const LOST = 0.5; // the drift from which on a token drifts
+
+function escaped(sign) {
+  const code = sign.codePointAt(0);
+  if (sign === "\r") return "\\r";
+  if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
+  return code < 0x10000
+    ? `\\u${code.toString(16).padStart(4, "0")}`
+    : `\\U${code.toString(16).padStart(8, "0")}`;
+}
+
+// The text with every sign written out that would not be seen, or would move others.
+export const shown = (text) => text.replace(UNSEEN, escaped);
+
+// A token as a name: line breaks and blanks are seen too.
+export const named = (text) =>
+  `\u201c${shown(text).replace(/\n/g, "\u21b5").replace(/\t/g, "\u21e5").replace(/^ | $/g, "\u2423")}\u201d`;
+
+const isSure = (token) => token.prob !== null && token.prob !== undefined && token.prob >= SURE;
+const isDrifting = (token) => token.drift !== null && token.drift >= LOST;
+export const isSureButDrifting = (token) => isSure(token) && isDrifting(token);
+
+function driftLevel(drift) {
+  if (drift === null) return "du";
+  return drift === 0 ? "" : `d${Math.min(4, Math.ceil(4 * drift - 1e-9))}`;
+}
+
+function confidenceLevel(prob) {
+  if (prob === null || prob === undefined) return "du";
+  return `c${1 + [0.5, 0.8, SURE].filter((limit) => prob >= limit).length}`;
+}
+
+export function driftTitle(drift) {
+  return drift === null ? "no trip masked this" : `lost in ${Math.round(100 * drift)} % of the trips that masked it`;
+}
+
+// How sure the model was of a token, as a clause; nothing where that is not known.
+export function sureness(token) {
+  if (token.prob === null || token.prob === undefined) return "";
+  return `, written with a probability of ${token.prob > 0.995 ? "over 99 %" : percent(token.prob)}`;
+}
+
+const title = (token) => driftTitle(token.drift) + sureness(token);
+
+// The classes of a token: how far it drifts or how sure it was, and whether both are high.
+function look(token, by) {
+  const level = by === "confidence" ? confidenceLevel(token.prob) : driftLevel(token.drift);
+  return [level, isSureButDrifting(token) ? "sd" : "", token.special ? "special" : ""].filter(Boolean).join(" ");
+}
+
+// Appends an answer to a box, tokens that look like nothing as plain text.
+export function paint(box, tokens) {
+  for (const token of tokens) {
+    const name = look(token, "drift");
+    const text = shown(token.text);
+    box.append(name ? make("span", { text, name, title: title(token) }) : text);
+  }
+  return box;
+}
+
+// Fills a box with one element for each token, which `repaint` can paint otherwise.
+export function paintEach(box, tokens, by) {
+  box.replaceChildren(...tokens.map((token, k) => make("span", { text: shown(token.text), "data-k": k })));
+  repaint(box, tokens, by);
+}
+
+export function repaint(box, tokens, by) {
+  [...box.children].forEach((span, k) => {
+    span.className = look(tokens[k], by);
+    span.title = title(tokens[k]);
+  });
+}
