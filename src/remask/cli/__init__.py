@@ -7,6 +7,7 @@
     models     train, demo, models, doctor
     studies    study
     align      align
+    serve      serve
 
 The order of the imports is that of the commands in `remask --help`.
 """
@@ -20,7 +21,10 @@ from remask.cli.studies import study
 # isort: split
 from remask.cli.align import align
 
+# isort: split
+from remask.cli.serve import serve
+
 __all__ = [
     "align", "app", "calibrate", "certify", "collect", "demo", "examine", "fit", "main", "score",
-    "solve", "study", "train", "verify",
+    "serve", "solve", "study", "train", "verify",
 ]  # fmt: skip

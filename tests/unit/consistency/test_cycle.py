@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import ConsistencySettings, Departure, round_trips, travel
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Counted, Guided
 from remask.errors import InputError, SettingsError
@@ -297,6 +297,30 @@ def test_steps_with_nothing_left_to_rebuild_cost_nothing(
     settings = replace(ALL, mask_ratio=ratio, rebuild_steps=5)
     (trips,) = round_trips(model, [answer("a.")], settings)
     assert trips.forwards == model.forwards == cost
+
+
+def test_every_masked_token_has_the_step_that_rebuilt_it(by_place: ByPlace, answer: Answer) -> None:
+    """Four tokens in two steps, surest first: b and the end token, then a and c."""
+    sure = [{"a": 0.6, "z": 0.4}, {"b": 0.9, "z": 0.1}, {"c": 0.7, "z": 0.3}, {".": 0.8, "z": 0.2}]
+    (trips,) = round_trips(by_place(sure), [answer("abc.")], ALL)
+    assert trips.steps is not None
+    assert trips.steps.tolist() == [[1, 0, 1, 0]] * 2
+    (trips,) = round_trips(by_place(sure), [answer("abc.")], replace(ALL, mask_ratio=0.5))
+    assert trips.steps is not None
+    assert torch.equal(trips.steps >= 0, trips.masked)
+
+
+def test_rows_of_different_seeds_travel_together_as_they_would_alone(
+    llada: Denoiser, answer: Answer
+) -> None:
+    settings = replace(ALL, mask_ratio=0.5, trips=1)
+    sample = answer("abcdefgh")
+    together = travel(llada, [Departure(sample, 0, seed) for seed in range(4)], settings)
+    for seed, trip in enumerate(together):
+        (alone,) = round_trips(llada, [sample], settings, seed=seed)
+        assert torch.equal(trip.masked, alone.masked[0])
+        assert torch.equal(trip.rebuilt, alone.rebuilt[0])
+    assert len({tuple(trip.masked.tolist()) for trip in together}) > 1
 
 
 def test_an_answer_too_long_for_the_model_is_refused(llada: Denoiser, answer: Answer) -> None:

@@ -9,7 +9,7 @@ from remask.baselines.editor import EditorAgreement
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted
-from remask.sampling.batches import batches, token_budget, whole_rows
+from remask.sampling.batches import batches, company, token_budget, whole_rows
 from remask.values import Sample
 
 
@@ -33,6 +33,17 @@ def test_batches_hold_every_row_once_and_stay_within_the_budget() -> None:
     """
     lengths = [700, 30, 3000, 700, 30, 700, 5]
     assert list(batches(lengths, model("cpu"))) == [[2], [0, 3], [5, 1], [4, 6]]
+
+
+def test_the_nearest_in_length_keep_the_first_row_company() -> None:
+    """400 with 390 and 450: 3 x 450 fits; 700 would make it 4 x 700, more than 2,048.
+
+    A block-causal model counts each of these rows as 512 columns or 1,024: 8 x 1,024 is the budget.
+    """
+    lengths = [400, 700, 450, 390, 5]
+    assert company(lengths, model("cpu")) == [0, 3, 2]
+    assert company(lengths, model("cpu", 32)) == [0, 3, 2, 1, 4]
+    assert company([9_000, 5], model("cpu")) == [0]
 
 
 def test_a_gpu_takes_more_tokens_at_once() -> None:

@@ -1,0 +1,107 @@
+"""All of it together: the app, its documents, and what it does at the end."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from remask.errors import MissingExtra
+from remask.serve.about import add_page, model_routes, state_routes
+from remask.serve.batcher import Batcher
+from remask.serve.chat import chat_routes
+from remask.serve.faults import Fault, invalid, no_object
+from remask.serve.gate import Gate
+from remask.serve.meters import Meters
+from remask.serve.routes import own_routes
+from remask.serve.service import ServeSettings, Service
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from remask.denoisers.base import Denoiser
+
+
+def check_extra() -> None:
+    """Refuse to go on without the packages of the extra."""
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        try:
+            __import__(package)
+        except ImportError:
+            raise MissingExtra(package.replace("_", "-"), "serve") from None
+
+
+def build_service(denoiser: "Denoiser", settings: ServeSettings) -> Service:
+    """Return a model at work."""
+    check_extra()
+    meters = Meters()
+    batcher = Batcher(denoiser, meters, settings.max_queue)
+    meters.watch_queue(lambda: batcher.num_jobs)
+    batcher.start()
+    return Service(denoiser=denoiser, settings=settings, meters=meters, batcher=batcher)
+
+
+def build_app(service: Service) -> "FastAPI":
+    """Return the app; when it goes down it finishes what runs."""
+    from fastapi import FastAPI
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        import asyncio
+
+        yield
+        await asyncio.to_thread(service.batcher.close, service.settings.drain_seconds)
+
+    # No pages of documentation: those of the framework come from the network.
+    app = FastAPI(
+        title="remask", version=_version(), lifespan=life, docs_url=None, redoc_url=None,
+        separate_input_output_schemas=False,
+    )  # fmt: skip
+    for routes in (own_routes, chat_routes, model_routes, state_routes):
+        app.include_router(routes(service))
+    add_page(app)
+    _add_handlers(app)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.add_middleware(Gate, service=service)
+    return app
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("remask")
+
+
+def _add_handlers(app: "FastAPI") -> None:
+    """Let every error of the framework have our shape."""
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+
+    # Raised again, for the gate to tell: there is one place that does.
+    @app.exception_handler(RequestValidationError)
+    async def misfit(request: Request, error: RequestValidationError) -> None:
+        listed = list(error.errors())
+        told = dict(request.query_params) if listed[0]["loc"][0] == "query" else error.body
+        raise invalid(listed, told) from None
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> None:
+        if error.status_code == 400:  # the framework could not read the body
+            raise no_object() from None
+        told = {404: "there is no such route.", 405: "this route has other methods."}
+        message = told.get(error.status_code, str(error.detail))
+        raise Fault(error.status_code, message, headers=dict(error.headers or {})) from None
+
+
+def _openapi(app: "FastAPI") -> dict[str, Any]:
+    """Return the document, without the answer 422, which is a 400 here."""
+    if app.openapi_schema is None:
+        from fastapi.openapi.utils import get_openapi
+
+        made = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        for path in made["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
+        for name in ("HTTPValidationError", "ValidationError"):
+            made["components"]["schemas"].pop(name, None)
+        app.openapi_schema = made
+    return app.openapi_schema

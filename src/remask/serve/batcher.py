@@ -1,0 +1,227 @@
+"""Rows of many requests through one model, in one thread.
+
+The unit is a row: one block of an answer, or one round trip (see `work`). The thread takes the row
+that has waited longest and as many of its group as a batch holds (`sampling.batches`), whichever
+requests they belong to, and runs them to the end of their block or trip. A request gets its
+results when all rows that it asked for are done, and may then ask for more. So slots are refilled
+between blocks and trips, never inside one: rows of a batch step together.
+
+A batch that fails is run again in halves: what one row did to it, out of memory or NaN, ends with
+the request of that row. A request that is cancelled has no further rows. Nothing here knows HTTP.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from remask.serve.faults import Fault, out_of_memory
+
+if TYPE_CHECKING:
+    from remask.denoisers.base import Denoiser
+    from remask.serve.meters import Meters
+    from remask.serve.work import Row, Work
+
+log = logging.getLogger("remask.serve")
+_MEMORY = 0.9  # how much the mean time of a request remembers
+
+
+class Job:
+    """A request's work: how far it is, and where its outcome goes."""
+
+    def __init__(self, work: "Work[Any]", done: Callable[[Any], None]) -> None:
+        self.work, self.done = work, done
+        self.alive = True
+        self.began = time.monotonic()
+        self.results: list[Any] = []
+        self.num_missing = 0
+
+
+class _Ticket(NamedTuple):
+    """A row that waits, and whose it is."""
+
+    job: Job
+    place: int
+    row: "Row"
+
+
+class Batcher:
+    """The thread that owns a model, and the queue before it."""
+
+    def __init__(self, denoiser: "Denoiser", meters: "Meters", max_queue: int) -> None:
+        self.denoiser, self.meters, self.max_queue = denoiser, meters, max_queue
+        self._change = threading.Condition()
+        self._jobs: set[Job] = set()
+        self._arrived: list[Job] = []
+        self._waiting: list[_Ticket] = []  # longest first; only the thread touches it
+        self._closing = self._stopped = False
+        self._mean_seconds = 1.0
+        self._thread = threading.Thread(target=self._run, name="remask-model", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    @property
+    def num_jobs(self) -> int:
+        """Requests that run or wait."""
+        return len(self._jobs)
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are taken."""
+        return self._thread.is_alive() and not self._closing
+
+    def check_room(self) -> None:
+        """Raise where a request would be refused now."""
+        if not self.ready:
+            raise Fault(503, "the server is going down; try again later.", code="going_down")
+        if len(self._jobs) >= self.max_queue:
+            wait = max(1, round(self._mean_seconds))
+            raise Fault(
+                429, f"{self.max_queue} requests run or wait already; try again in {wait} s.",
+                code="queue_full", headers={"Retry-After": str(wait)},
+            )  # fmt: skip
+
+    def submit(self, work: "Work[Any]", done: Callable[[Any], None]) -> Job:
+        """Take a request, or raise; `done` is called in the thread with its result or error."""
+        with self._change:
+            self.check_room()
+            job = Job(work, done)
+            self._jobs.add(job)
+            self._arrived.append(job)
+            self._change.notify_all()
+        return job
+
+    def cancel(self, job: Job) -> None:
+        """Drop a request: what runs of it ends with its batch, and nothing is told."""
+        with self._change:
+            job.alive = False
+            self._jobs.discard(job)
+            self._change.notify_all()
+
+    def close(self, seconds: float) -> None:
+        """Take no more requests, finish what runs, and stop; what is left then is refused."""
+        with self._change:
+            self._closing = True
+            self._change.wait_for(lambda: not self._jobs, seconds)
+            left = list(self._jobs)
+            self._stopped = True
+            self._change.notify_all()
+        for job in left:
+            self._end(job, Fault(503, "the server is going down; try again later."))
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        import torch
+
+        if self.denoiser.device.type == "cuda":
+            torch.cuda.set_device(self.denoiser.device)  # every thread has its own
+        try:
+            while self._turn():
+                pass
+        except Exception:
+            log.exception("the model's thread has died")
+        self._closing = True
+        for job in list(self._jobs):
+            self._end(job, Fault(503, "the server is going down; try again later."))
+
+    def _turn(self) -> bool:
+        """Do one batch; wait for one where there is none. False: time to stop."""
+        with self._change:
+            self._change.wait_for(lambda: self._arrived or self._stopped or self._waiting)
+            if self._stopped:
+                return False
+            arrived, self._arrived = self._arrived, []
+        for job in arrived:
+            self._advance(job, None)
+        self._waiting = [ticket for ticket in self._waiting if ticket.job.alive]
+        if self._waiting:
+            self._serve(self._take())
+        return True
+
+    def _take(self) -> list[_Ticket]:
+        """Return the next batch, no longer waiting: the oldest row and others of its group."""
+        from remask.sampling.batches import company
+
+        group = self._waiting[0].row.group
+        alike = [i for i, ticket in enumerate(self._waiting) if ticket.row.group == group]
+        lengths = [self._waiting[i].row.columns for i in alike]
+        if lengths[0] > 0:  # a row without columns needs no model
+            alike = [alike[i] for i in company(lengths, self.denoiser)]
+        batch = [self._waiting[i] for i in alike]
+        taken = set(alike)
+        self._waiting = [t for i, t in enumerate(self._waiting) if i not in taken]
+        return batch
+
+    def _serve(self, batch: list[_Ticket]) -> None:
+        """Run a batch and hand out its results; in halves, where it fails."""
+        batch = [ticket for ticket in batch if ticket.job.alive]
+        if not batch:
+            return
+        rows = [ticket.row for ticket in batch]
+        try:
+            with self.meters.batch(rows[0].kind, len(rows)):
+                results = rows[0].run(self.denoiser, rows)
+        except Exception as error:
+            self._rescue(batch, error)
+            return
+        for ticket, result in zip(batch, results, strict=True):
+            self._hand(ticket, result)
+
+    def _rescue(self, batch: list[_Ticket], error: Exception) -> None:
+        """Run a batch that failed in halves; one row alone ends its request."""
+        self.meters.failed(error)
+        if out_of_memory(error):
+            _free_memory()
+        if len(batch) == 1:
+            self._end(batch[0].job, error)
+            return
+        name = type(error).__name__
+        log.warning("a batch of %d rows failed (%s); trying halves", len(batch), name)
+        middle = len(batch) // 2
+        self._serve(batch[:middle])
+        self._serve(batch[middle:])
+
+    def _hand(self, ticket: _Ticket, result: Any) -> None:
+        """Give a job one of its results; with the last one it goes on."""
+        job = ticket.job
+        job.results[ticket.place] = result
+        job.num_missing -= 1
+        if job.num_missing == 0 and job.alive:
+            self._advance(job, job.results)
+
+    def _advance(self, job: Job, results: list[Any] | None) -> None:
+        """Let a job go on until it asks for rows, or ends."""
+        if not job.alive:
+            return
+        try:
+            rows = next(job.work) if results is None else job.work.send(results)
+        except StopIteration as end:
+            self._end(job, end.value)
+        except Exception as error:
+            self._end(job, error)
+        else:
+            job.results, job.num_missing = [None] * len(rows), len(rows)
+            self._waiting += [_Ticket(job, place, row) for place, row in enumerate(rows)]
+
+    def _end(self, job: Job, outcome: Any) -> None:
+        """Tell a job's outcome, a result or an error, once."""
+        with self._change:
+            if not job.alive:
+                return
+            job.alive = False
+            self._jobs.discard(job)
+            took = time.monotonic() - job.began
+            self._mean_seconds = _MEMORY * self._mean_seconds + (1 - _MEMORY) * took
+            self._change.notify_all()
+        job.done(outcome)
+
+
+def _free_memory() -> None:
+    """Give back what the allocator keeps."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

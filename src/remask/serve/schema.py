@@ -1,0 +1,135 @@
+"""What requests may say. What is not here is refused by name.
+
+Types are strict: "4" is no number. What answers look like is in `shapes`.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from remask.options import AnswerKind, MaskDesign, MetricSet
+
+MAX_TRIPS, MAX_REBUILD_STEPS, MAX_BUDGET, MAX_EXAMPLES = 64, 256, 32, 20
+GeneratedTask = Literal["wordmath", "countdown", "choice", "pycode"]
+Seed = Annotated[int, Field(ge=0, lt=2**63, description="Of every random draw.")]
+Temperature = Annotated[float, Field(ge=0, le=2)]
+Tokens = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class Strict(BaseModel):
+    """A part of a request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class TripSettings(Strict):
+    """How to verify."""
+
+    trips: int = Field(default=4, ge=1, le=MAX_TRIPS)
+    rebuild_steps: int = Field(default=16, ge=1, le=MAX_REBUILD_STEPS)
+    mask_ratio: Annotated[float, Field(ge=0, le=1)] | Literal["uniform"] = 0.9
+    mask_design: MaskDesign = "independent"
+    rebuild_temperature: Temperature = 0.0
+    metrics: MetricSet | None = None
+    threshold: float | None = None
+    trace: bool = False
+    item: str | None = Field(default=None, min_length=1, max_length=200)
+
+
+class SolveSettings(TripSettings):
+    """How to verify, and how often to draw."""
+
+    budget: int = Field(default=10, ge=1, le=MAX_BUDGET)
+
+
+class ChatSettings(TripSettings):
+    """How to verify a chat's answers."""
+
+    budget: int = Field(default=1, ge=1, le=MAX_BUDGET)
+    kind: AnswerKind = "number"
+
+
+class TextPart(Strict):
+    """A part of a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class Message(Strict):
+    """One turn."""
+
+    role: Literal["user", "assistant"]
+    content: str | list[TextPart]
+    refusal: None = None  # clients send back what they were told
+
+    @property
+    def text(self) -> str:
+        """The content as one text."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(part.text for part in self.content)
+
+
+Messages = Annotated[list[Message], Field(min_length=1)]
+
+
+class Asked(Strict):
+    """The question: exactly one of prompt, messages and task."""
+
+    model: str | None = None
+    prompt: str | None = None
+    messages: Messages | None = None
+    task: GeneratedTask | None = None
+    level: str | None = None
+    kind: AnswerKind | None = None
+    seed: Seed = 0
+
+
+class VerifyRequest(Asked):
+    """Body of POST /v1/verify."""
+
+    answer: str
+    remask: TripSettings = TripSettings()
+
+
+class SolveRequest(Asked):
+    """Body of POST /v1/solve."""
+
+    temperature: Temperature | None = None
+    max_tokens: Tokens | None = None
+    stream: bool = False
+    remask: SolveSettings = SolveSettings()
+
+
+class StreamOptions(Strict):
+    """OpenAI's."""
+
+    include_usage: bool = False
+
+
+class TextFormat(Strict):
+    """The only format there is."""
+
+    type: Literal["text"]
+
+
+class ChatRequest(Strict):
+    """Body of POST /v1/chat/completions."""
+
+    model: str
+    messages: Messages
+    n: int | None = Field(default=None, ge=1, le=MAX_BUDGET)
+    temperature: Temperature | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    max_tokens: Tokens | None = None
+    max_completion_tokens: Tokens | None = None
+    seed: Seed | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=0)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
+    presence_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
+    response_format: TextFormat | None = None
+    remask: ChatSettings | None = None

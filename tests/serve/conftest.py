@@ -1,0 +1,104 @@
+"""A small random model, served: called in this process, or over a real socket."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from live import Faulty, live  # type: ignore[import-not-found]
+
+import remask
+from remask.denoisers.base import Denoiser
+from remask.serve.app import build_app, build_service
+from remask.serve.service import ServeSettings, Service
+from remask.testing import write_checkpoint
+
+BASE = "http://127.0.0.1:7575"
+
+
+@dataclass(frozen=True)
+class Client:
+    """Requests to an app in this process, each in an event loop of its own."""
+
+    service: Service
+    app: Any
+
+    def send(self, method: str, path: str, **content: Any) -> httpx.Response:
+        async def call() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
+                return await client.request(method, path, **content)
+
+        return asyncio.run(call())
+
+    def get(self, path: str, **content: Any) -> httpx.Response:
+        return self.send("GET", path, **content)
+
+    def post(self, path: str, body: Any, **content: Any) -> httpx.Response:
+        return self.send("POST", path, json=body, **content)
+
+    def ok(self, path: str, body: Any) -> Any:
+        answer = self.post(path, body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def refused(self, path: str, body: Any, status: int = 400) -> dict[str, Any]:
+        answer = self.post(path, body)
+        assert answer.status_code == status, answer.text
+        error: dict[str, Any] = answer.json()["error"]
+        assert error["request_id"] == answer.headers["x-request-id"]
+        return error
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random LLaDA: bytes for tokens, a canvas of 16."""
+    made = tmp_path_factory.mktemp("served") / "model"
+    write_checkpoint(
+        made, layers=1, width=16, heads=2, inner=16, length=16, max_length=512,
+        dtype=torch.float32,
+    )  # fmt: skip
+    config = made / "generation_config.json"
+    config.write_text('{"length": 16, "steps": 8, "block": 8, "temperature": 1.0}')
+    return made
+
+
+@pytest.fixture(scope="session")
+def denoiser(folder: Path) -> Denoiser:
+    return remask.load(str(folder), device="cpu")
+
+
+@pytest.fixture
+def faulty(denoiser: Denoiser) -> Any:
+    return Faulty(denoiser)
+
+
+@pytest.fixture(scope="session")
+def settings(folder: Path) -> ServeSettings:
+    return ServeSettings(model=str(folder), metrics="core", max_tokens=256, body_bytes=20_000)
+
+
+@pytest.fixture(scope="session")
+def client(denoiser: Denoiser, settings: ServeSettings) -> Iterator[Client]:
+    service = build_service(denoiser, settings)
+    yield Client(service, build_app(service))
+    service.batcher.close(10)
+
+
+@pytest.fixture(scope="session")
+def url(denoiser: Denoiser, settings: ServeSettings) -> Iterator[str]:
+    with live(denoiser, settings) as (_, address):
+        yield address

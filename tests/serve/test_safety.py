@@ -1,0 +1,224 @@
+"""Who may ask, how much, and what nobody is told."""
+
+import base64
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from remask.denoisers.base import Denoiser
+from remask.errors import SettingsError
+from remask.serve.app import build_app, build_service
+from remask.serve.service import ServeSettings
+
+Client = Any  # see conftest.py
+BODY = {"prompt": "What is 12 + 5?", "answer": "17", "remask": {"trips": 1, "rebuild_steps": 1}}
+KEY = "a key"
+ROUTES = (
+    "/", "/static/page.js", "/v1/models", "/v1/examples", "/ready", "/metrics", "/openapi.json",
+    "/nowhere",
+)  # fmt: skip
+
+
+@pytest.fixture
+def guarded(client: Client, denoiser: Denoiser, settings: ServeSettings) -> Iterator[Client]:
+    service = build_service(denoiser, replace(settings, key=KEY))
+    yield type(client)(service, build_app(service))
+    service.batcher.close(5)
+
+
+def test_a_key_guards_every_route_but_health(guarded: Client) -> None:
+    for path in ROUTES:
+        answer = guarded.get(path)
+        assert answer.status_code == 401, path
+        assert answer.json()["error"]["type"] == "authentication_error"
+        assert "www-authenticate" in answer.headers
+    assert guarded.post("/v1/verify", BODY).status_code == 401
+    assert guarded.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "given", ["", "Bearer", "Bearer wrong", "Basic !!", "Token x", "Basic eA=="]
+)
+def test_another_key_is_refused(guarded: Client, given: str) -> None:
+    assert guarded.get("/ready", headers={"authorization": given}).status_code == 401
+
+
+def test_the_key_opens_as_a_token_and_as_a_browsers_password(
+    client: Client, denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    service = build_service(denoiser, replace(settings, key="plain key"))
+    guarded = type(client)(service, build_app(service))
+    password = base64.b64encode(b"anyone:plain key").decode()
+    for given in ("Bearer plain key", "bearer plain key", f"Basic {password}"):
+        assert guarded.get("/ready", headers={"authorization": given}).status_code == 200
+    service.batcher.close(5)
+
+
+def test_a_key_is_needed_elsewhere_than_on_loopback() -> None:
+    with pytest.raises(SettingsError, match="ASCII"):
+        ServeSettings(model="m", key="schlüssel")
+    with pytest.raises(SettingsError, match="REMASK_API_KEY"):
+        ServeSettings(model="m", host="0.0.0.0")
+    assert ServeSettings(model="m", host="0.0.0.0", key="k").hosts is None
+    named = ServeSettings(model="m", host="10.0.0.5", key="k", allowed_hosts=("Lab.example",))
+    assert named.hosts == {"localhost", "127.0.0.1", "::1", "10.0.0.5", "lab.example"}
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "127.0.0.2"])
+def test_a_name_that_is_not_the_servers_is_refused(client: Client, host: str) -> None:
+    answer = client.get("/health", headers={"host": host})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "wrong_host")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "[::1]:7575", "127.0.0.1"])
+def test_loopback_names_are_taken(client: Client, host: str) -> None:
+    assert client.get("/health", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://127.0.0.1:7575", 200),
+        ("http://127.0.0.1:7576", 403),
+        ("http://localhost:7575", 403),
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://[", 403),
+        ("", 403),
+    ],
+)
+def test_pages_from_elsewhere_may_not_ask(client: Client, origin: str, status: int) -> None:
+    assert client.get("/health", headers={"origin": origin}).status_code == status
+
+
+def test_browsers_are_told_to_be_careful(client: Client) -> None:
+    for path in ("/", "/v1/models", "/nowhere"):
+        headers = client.get(path).headers
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-request-id"].startswith("req-")
+
+
+def test_a_body_beyond_the_limit_is_refused_however_it_comes(client: Client) -> None:
+    """Declared, or in parts without a length: 20,000 bytes are allowed, 160,000 are heard."""
+
+    async def parts(number: int) -> Any:
+        for _ in range(number):
+            yield b"9" * 1_000
+
+    for content in (b"9" * 20_001, b"9" * 160_001, parts(21), parts(161)):
+        answer = client.send("POST", "/v1/verify", content=content)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
+
+
+def test_a_defect_is_in_the_log_and_not_in_the_answer(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from remask.serve import routes
+
+    def broken(*arguments: Any) -> None:
+        raise RuntimeError("a secret of ours")
+
+    monkeypatch.setattr(routes, "brought", broken)
+    answer = client.post("/v1/verify", BODY)
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert "a secret of ours" in caplog.text
+    assert answer.headers["x-request-id"] in caplog.text
+
+
+@pytest.mark.parametrize("log_prompts", [False, True])
+def test_prompts_are_logged_only_where_that_is_wanted(
+    client: Client,
+    denoiser: Denoiser,
+    settings: ServeSettings,
+    caplog: pytest.LogCaptureFixture,
+    log_prompts: bool,
+) -> None:
+    caplog.set_level(logging.INFO, "remask.serve")
+    service = build_service(denoiser, replace(settings, log_prompts=log_prompts))
+    talking = type(client)(service, build_app(service))
+    answer = talking.post("/v1/verify", {**BODY, "prompt": "private\nthings"})
+    assert answer.status_code == 200
+    assert f"{answer.headers['x-request-id']} POST /v1/verify 200" in caplog.text
+    assert (r"private\nthings" in caplog.text) == log_prompts
+    service.batcher.close(5)
+
+
+def test_a_full_queue_says_when_to_come_again(
+    client: Client, denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    """The thread is not started, so that the one place stays taken."""
+    from remask.serve.batcher import Batcher
+    from remask.serve.meters import Meters
+
+    service = build_service(denoiser, settings)
+    service.batcher.close(5)
+    full = Batcher(denoiser, Meters(), max_queue=0)
+    full.start()
+    crowded = type(client)(replace(service, batcher=full), None)
+    crowded = type(client)(crowded.service, build_app(crowded.service))
+    answer = crowded.post("/v1/verify", BODY)
+    assert answer.status_code == 429
+    assert answer.json()["error"]["type"] == "rate_limit_error"
+    assert int(answer.headers["retry-after"]) >= 1
+    full.close(5)
+
+
+def test_time_that_is_up_is_told(
+    client: Client, denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    service = build_service(denoiser, replace(settings, seconds=1e-9))
+    hurried = type(client)(service, build_app(service))
+    answer = hurried.post("/v1/verify", BODY)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")
+    assert service.batcher.num_jobs == 0
+    service.batcher.close(5)
+
+
+def test_a_server_that_goes_down_is_not_ready(
+    client: Client, denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    service = build_service(denoiser, settings)
+    leaving = type(client)(service, build_app(service))
+    service.batcher.close(5)
+    assert leaving.get("/ready").status_code == 503
+    assert leaving.get("/health").status_code == 200
+    assert leaving.post("/v1/verify", BODY).json()["error"]["code"] == "going_down"
+
+
+def test_a_nan_is_an_error_of_the_model(
+    client: Client, settings: ServeSettings, faulty: Any
+) -> None:
+    """A row alone that gives NaN cannot be helped by smaller batches."""
+    always = type(
+        "Always",
+        (type(faulty),),
+        {"hidden": lambda self, canvas, past=None: self.inner.hidden(canvas, past) * float("nan")},
+    )
+    service = build_service(always(faulty.inner), settings)
+    sick = type(client)(service, build_app(service))
+    answer = sick.post("/v1/verify", BODY)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "model_error")
+    assert "NaN" in answer.json()["error"]["message"]
+    assert sick.get("/ready").status_code == 200
+    service.batcher.close(5)
+
+
+def test_the_page_is_served_and_nothing_beside_it(client: Client) -> None:
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    for path in ("/static/../service.py", "/static/%2e%2e/service.py", "/static/..%2fservice.py"):
+        assert client.get(path).status_code == 404
+
+
+def test_routes_and_methods_that_do_not_exist_are_told(client: Client) -> None:
+    assert client.get("/v1/engines").json()["error"]["message"] == "there is no such route."
+    wrong: httpx.Response = client.get("/v1/verify")
+    assert wrong.status_code == 405
+    assert wrong.headers["allow"] == "POST"

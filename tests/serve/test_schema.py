@@ -1,0 +1,103 @@
+"""What the OpenAPI document says, held against what the server does.
+
+Requests that fit the document may still be refused for what no schema can say (an empty prompt,
+another model), so that only what the server answers is held against it, and that misfits are
+refused.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis
+import pytest
+import schemathesis
+from schemathesis import GenerationMode, checks
+
+from remask.serve.service import ServeSettings
+
+EXAMPLES = 25  # for each route
+CHECKS: Any = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+    checks.response_headers_conformance,
+    checks.negative_data_rejection,
+]
+POSTED = ("/v1/verify", "/v1/solve", "/v1/chat/completions")
+GOT = ("/v1/models", "/v1/models/{model}", "/v1/examples", "/health", "/ready", "/metrics")
+SETTINGS = hypothesis.settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+    phases=[hypothesis.Phase.generate],
+)
+
+
+@pytest.fixture(scope="module")
+def document(url: str) -> Any:
+    return schemathesis.openapi.from_url(f"{url}/openapi.json")
+
+
+def each(operation: Any, mode: GenerationMode, change: Callable[[Any], None]) -> Counter[int]:
+    """Send generated requests, each changed before; return how often each status came."""
+    seen: Counter[int] = Counter()
+
+    @SETTINGS
+    @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
+    def fits(case: Any) -> None:
+        change(case)
+        seen[case.call_and_validate(checks=CHECKS).status_code] += 1
+
+    fits()
+    return seen
+
+
+def test_every_route_of_the_document_is_tried(document: Any) -> None:
+    told = {(r.ok().method.upper(), r.ok().path) for r in document.get_all_operations()}
+    assert told == {("POST", path) for path in POSTED} | {("GET", path) for path in GOT}
+
+
+@pytest.mark.parametrize("path", POSTED)
+def test_bodies_that_fit_have_answers_that_fit(
+    document: Any, settings: ServeSettings, path: str
+) -> None:
+    """Made cheap, and about the served model, so that many of them are answered."""
+
+    def change(case: Any) -> None:
+        case.body["model"] = settings.model
+        for name in ("task", "level", *(("messages",) if "chat" not in path else ())):
+            case.body.pop(name, None)
+        if "chat" in path:
+            case.body["messages"] = [{"role": "user", "content": "x"}]
+        else:
+            case.body["prompt"] = "x"
+        case.body.pop("max_tokens", None)
+        if "solve" in path:
+            case.body.setdefault("remask", {})
+        asked = case.body.get("remask")
+        if asked is not None:
+            asked |= {"trips": 1, "rebuild_steps": 2, "metrics": "core", "budget": 1}
+            if "verify" in path:
+                del asked["budget"]
+
+    seen = each(document[path]["POST"], GenerationMode.POSITIVE, change)
+    assert seen[200] > 0
+
+
+@pytest.mark.parametrize("path", POSTED)
+def test_bodies_that_do_not_fit_are_refused(document: Any, path: str) -> None:
+    seen = each(document[path]["POST"], GenerationMode.NEGATIVE, lambda case: None)
+    assert seen[200] == 0
+
+
+@pytest.mark.parametrize("path", GOT)
+def test_what_is_got_fits(document: Any, path: str) -> None:
+    each(document[path]["GET"], GenerationMode.POSITIVE, lambda case: None)
+
+
+def test_queries_that_do_not_fit_are_refused(document: Any) -> None:
+    each(document["/v1/examples"]["GET"], GenerationMode.NEGATIVE, lambda case: None)

@@ -1,0 +1,303 @@
+"""Rows of many requests through one thread, with rows that only pretend to be work."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+
+from remask.errors import DenoiserError
+from remask.serve.batcher import Batcher
+from remask.serve.faults import Fault
+from remask.serve.meters import Meters
+from remask.testing import ScriptedDenoiser
+
+MODEL = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))
+
+
+@dataclass
+class Press:
+    """What became of the batches: their values, in order; what is told to fail does."""
+
+    batches: list[list[Any]] = field(default_factory=list)
+    faults: dict[Any, Exception] = field(default_factory=dict)
+    most: int = 10**9  # values that fit into memory
+    begun: threading.Event = field(default_factory=threading.Event)
+    go_on: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.go_on.set()
+
+    def run(self, values: list[Any]) -> list[Any]:
+        self.begun.set()
+        assert self.go_on.wait(10)
+        self.batches.append(values)
+        if len(values) > self.most:
+            raise torch.OutOfMemoryError("too much")
+        for value in values:
+            if value in self.faults:
+                raise self.faults[value]
+        return [-value for value in values]
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    press: Press
+    value: Any
+    columns: int = 500
+    group: str = "a"
+    kind = "pretended"
+
+    def run(self, denoiser: Any, rows: Sequence["Row"]) -> list[Any]:
+        return self.press.run([row.value for row in rows])
+
+
+def work(*rounds: Sequence[Row]) -> Iterator[Any]:
+    """Ask for rows, round after round; return all results."""
+    out: list[Any] = []
+    for rows in rounds:
+        out += yield rows  # type: ignore[misc]
+    return out  # type: ignore[return-value]
+
+
+class Desk:
+    """A batcher, and the outcomes of what was handed in."""
+
+    def __init__(self, max_queue: int = 99) -> None:
+        self.batcher = Batcher(MODEL, Meters(), max_queue)
+        self.outcomes: dict[str, Any] = {}
+        self.changed = threading.Condition()
+
+    def submit(self, name: str, job: Any) -> Any:
+        return self.batcher.submit(job, lambda outcome: self.note(name, outcome))
+
+    def note(self, name: str, outcome: Any) -> None:
+        with self.changed:
+            assert name not in self.outcomes, "told twice"
+            self.outcomes[name] = outcome
+            self.changed.notify_all()
+
+    def wait(self, *names: str) -> list[Any]:
+        with self.changed:
+            assert self.changed.wait_for(lambda: set(names) <= set(self.outcomes), 10)
+            return [self.outcomes[name] for name in names]
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    if made.batcher._thread.is_alive():
+        made.batcher.close(5)
+
+
+def held(desk: Desk, press: Press, submit: Callable[[], None]) -> None:
+    """Submit while the thread is busy with a batch, so that all of it waits together."""
+    press.go_on.clear()
+    desk.batcher.start()
+    desk.submit("first", work([Row(press, 99)]))
+    assert press.begun.wait(10)
+    submit()
+    press.go_on.set()
+
+
+def test_rows_of_several_requests_share_a_batch_and_get_their_own_results(desk: Desk) -> None:
+    press = Press()
+
+    def submit() -> None:
+        desk.submit("x", work([Row(press, 1), Row(press, 2)]))
+        desk.submit("y", work([Row(press, 3)]))
+
+    held(desk, press, submit)
+    assert desk.wait("x", "y") == [[-1, -2], [-3]]
+    assert press.batches == [[99], [1, 2, 3]]
+
+
+def test_a_batch_holds_as_many_rows_as_the_budget(desk: Desk) -> None:
+    """2,048 tokens on a CPU hold four rows of 500."""
+    press = Press()
+    held(desk, press, lambda: desk.submit("x", work([Row(press, i) for i in range(6)])))
+    assert desk.wait("x") == [[0, -1, -2, -3, -4, -5]]
+    assert press.batches == [[99], [0, 1, 2, 3], [4, 5]]
+
+
+def test_rows_nearest_in_length_go_with_the_oldest(desk: Desk) -> None:
+    """The oldest has 400 columns; 390 and 420 fit beside it, a row of 2,000 goes alone."""
+    press = Press()
+    sizes = (400, 2_000, 390, 420, 30)
+
+    def submit() -> None:
+        for size in sizes:
+            desk.submit(str(size), work([Row(press, size, columns=size)]))
+
+    held(desk, press, submit)
+    desk.wait(*map(str, sizes))
+    assert press.batches == [[99], [400, 390, 420, 30], [2_000]]
+
+
+def test_new_rows_join_those_that_go_on(desk: Desk) -> None:
+    """The second round of one request shares its batch with the first of another."""
+    press = Press()
+
+    def submit() -> None:
+        desk.submit("x", work([Row(press, 1)], [Row(press, 2)]))
+        desk.submit("y", work([Row(press, 3, group="b")], [Row(press, 4)]))
+
+    held(desk, press, submit)
+    assert desk.wait("x", "y") == [[-1, -2], [-3, -4]]
+    assert press.batches == [[99], [1], [3], [2, 4]]
+
+
+def test_rows_of_another_group_are_not_kept_waiting_by_a_long_request(desk: Desk) -> None:
+    press = Press()
+
+    def submit() -> None:
+        desk.submit("long", work(*([Row(press, i)] for i in range(1, 6))))
+        desk.submit("other", work([Row(press, 7, group="b")]))
+
+    held(desk, press, submit)
+    desk.wait("long", "other")
+    assert press.batches[:3] == [[99], [1], [7]]
+
+
+def test_rows_without_columns_are_measured_all_at_once(desk: Desk) -> None:
+    press = Press()
+    rows = [Row(press, i, columns=0) for i in range(1, 50)]
+    held(desk, press, lambda: desk.submit("x", work(rows)))
+    desk.wait("x")
+    assert press.batches[1] == list(range(1, 50))
+
+
+def test_a_batch_that_is_too_large_is_run_in_halves(desk: Desk) -> None:
+    """Four rows where two fit: 4, then 2 and 2."""
+    press = Press(most=2)
+    held(desk, press, lambda: desk.submit("x", work([Row(press, i) for i in range(1, 5)])))
+    assert desk.wait("x") == [[-1, -2, -3, -4]]
+    assert press.batches == [[99], [1, 2, 3, 4], [1, 2], [3, 4]]
+
+
+def test_a_row_that_gives_nan_ends_its_own_request_only(desk: Desk) -> None:
+    press = Press(faults={2: DenoiserError("NaN")})
+
+    def submit() -> None:
+        desk.submit("x", work([Row(press, 1)]))
+        desk.submit("sick", work([Row(press, 2)], [Row(press, 8)]))
+        desk.submit("y", work([Row(press, 3), Row(press, 4)]))
+
+    held(desk, press, submit)
+    x, sick, y = desk.wait("x", "sick", "y")
+    assert (x, y) == ([-1], [-3, -4])
+    assert isinstance(sick, DenoiserError)
+    assert not any(8 in batch for batch in press.batches)
+    assert desk.batcher.ready
+
+
+def test_the_other_rows_of_a_failed_request_are_not_run(desk: Desk) -> None:
+    """Rows 1 and 2 are of one request: when 1 has failed alone, 2 need not be tried."""
+    press = Press(faults={1: ValueError("no")})
+    held(desk, press, lambda: desk.submit("x", work([Row(press, 1), Row(press, 2)])))
+    desk.wait("x")
+    assert press.batches == [[99], [1, 2], [1]]
+
+
+def test_work_that_fails_between_rows_ends_with_its_error(desk: Desk) -> None:
+    def failing() -> Iterator[Any]:
+        yield [Row(Press(), 1)]
+        raise KeyError("between")
+
+    desk.batcher.start()
+    desk.submit("x", failing())
+    assert isinstance(desk.wait("x")[0], KeyError)
+    assert desk.batcher.num_jobs == 0
+
+
+def test_a_cancelled_request_has_no_further_rows_and_tells_nothing(desk: Desk) -> None:
+    press = Press()
+
+    def submit() -> None:
+        desk.batcher.cancel(desk.submit("gone", work([Row(press, 1)])))
+        desk.submit("y", work([Row(press, 2)]))
+
+    held(desk, press, submit)
+    assert desk.wait("y") == [[-2]]
+    assert press.batches == [[99], [2]]
+    assert "gone" not in desk.outcomes
+
+
+def test_a_request_cancelled_while_it_runs_frees_its_place(desk: Desk) -> None:
+    press = Press()
+    press.go_on.clear()
+    desk.batcher.start()
+    job = desk.submit("x", work([Row(press, 1)], [Row(press, 2)]))
+    assert press.begun.wait(10)
+    desk.batcher.cancel(job)
+    assert desk.batcher.num_jobs == 0
+    press.go_on.set()
+    desk.submit("y", work([Row(press, 3)]))
+    desk.wait("y")
+    assert press.batches == [[1], [3]]
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
+    desk = Desk(max_queue=1)
+    press = Press()
+    press.go_on.clear()
+    desk.batcher.start()
+    desk.submit("x", work([Row(press, 1)]))
+    with pytest.raises(Fault) as refused:
+        desk.submit("y", work([Row(press, 2)]))
+    assert refused.value.status == 429
+    assert refused.value.headers == {"Retry-After": "1"}
+    press.go_on.set()
+    desk.wait("x")
+    desk.submit("y", work([Row(press, 2)]))
+    assert desk.wait("y") == [[-2]]
+    desk.batcher.close(5)
+
+
+def test_closing_finishes_what_runs_and_refuses_the_rest(desk: Desk) -> None:
+    press = Press()
+    press.go_on.clear()
+    desk.batcher.start()
+    desk.submit("x", work([Row(press, 1)], [Row(press, 2)]))
+    assert press.begun.wait(10)
+    closing = threading.Thread(target=desk.batcher.close, args=(10,))
+    closing.start()
+    while desk.batcher.ready:
+        time.sleep(0.001)
+    with pytest.raises(Fault, match="going down"):
+        desk.submit("late", work([Row(press, 3)]))
+    press.go_on.set()
+    closing.join(10)
+    assert desk.wait("x") == [[-1, -2]]
+
+
+def test_what_is_not_finished_when_time_is_up_is_told_so(desk: Desk) -> None:
+    press = Press()
+    press.go_on.clear()
+    desk.batcher.start()
+    desk.submit("x", work([Row(press, 1)]))
+    assert press.begun.wait(10)
+    desk.batcher.close(0.05)
+    (outcome,) = desk.wait("x")
+    assert isinstance(outcome, Fault)
+    assert outcome.status == 503
+    press.go_on.set()
+
+
+def test_a_thread_that_dies_leaves_nobody_waiting(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(desk.batcher, "_take", broken)
+    desk.batcher.start()
+    desk.submit("x", work([Row(Press(), 1)]))
+    (outcome,) = desk.wait("x")
+    assert isinstance(outcome, Fault)
+    assert not desk.batcher.ready
+    assert "a defect" in caplog.text

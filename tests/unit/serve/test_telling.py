@@ -1,0 +1,115 @@
+"""Tokens as texts, and errors as sentences."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remask.errors import DenoiserError, InputError, MissingExtra, SettingsError, TaskError
+from remask.serve.faults import Fault, defect, fault_of, invalid
+from remask.serve.question import turns_of
+from remask.serve.schema import ChatRequest, Message, SolveRequest, VerifyRequest
+from remask.serve.telling import metrics, texts_of
+from remask.testing import tiny_tokenizer
+from remask.values import Score
+
+TOKENIZER = tiny_tokenizer()
+
+
+@given(st.text())
+def test_the_texts_of_the_tokens_are_the_text(text: str) -> None:
+    """One token per byte: a character of several bytes stands with its first one."""
+    ids = TOKENIZER.encode(text) if "<|" not in text else []
+    texts = texts_of(TOKENIZER, ids)
+    assert len(texts) == len(ids)
+    assert "".join(texts) == (text if ids else "")
+
+
+def test_a_character_stands_with_the_first_of_its_bytes() -> None:
+    """é has two bytes and the sign for euro three; an end token is told by its name."""
+    ids = [*TOKENIZER.encode("aé€"), TOKENIZER.eos_id]
+    assert texts_of(TOKENIZER, ids) == ["a", "é", "", "€", "", "", "<|endoftext|>"]
+
+
+def test_bytes_that_make_no_character_stay_unreadable() -> None:
+    """The first byte of é, then an a: nothing is joined."""
+    broken = [TOKENIZER.encode("é")[0], *TOKENIZER.encode("a")]
+    assert texts_of(TOKENIZER, broken) == ["\ufffd", "a"]
+
+
+def test_weights_are_those_of_the_metrics_that_have_a_value() -> None:
+    """Three metrics of which one is absent: a half each."""
+    score = Score(
+        value=0.5,
+        by_metric={"a": 0.25, "b": 0.75},
+        by_trip={"a": (0.25,), "b": (0.75,), "c": (None,)},
+    )
+    told = metrics(score)
+    assert {name: part["weight"] for name, part in told.items()} == {"a": 0.5, "b": 0.5, "c": 0}
+    assert told["c"] == {"value": None, "weight": 0.0, "by_trip": [None]}
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InputError("x"), 400),
+        (SettingsError("x"), 400),
+        (TaskError("x"), 400),
+        (MissingExtra("p", "e"), 400),
+        (MemoryError(), 503),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 503),
+        (DenoiserError("x"), 500),
+        (Fault(429, "x"), 429),
+    ],
+)
+def test_errors_have_the_status_they_deserve(error: Exception, status: int) -> None:
+    fault = fault_of(error)
+    assert fault is not None
+    assert fault.status == status
+
+
+def test_a_defect_tells_nothing_of_itself() -> None:
+    assert fault_of(RuntimeError("secret")) is None
+    assert defect().document("req-1")["error"] == {
+        "message": "the server failed; its log tells why under this request id.",
+        "type": "server_error", "param": None, "code": "defect", "request_id": "req-1",
+    }  # fmt: skip
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=12,
+)
+FIELDS = st.sampled_from(sorted({*ChatRequest.model_fields, *VerifyRequest.model_fields}))
+
+
+@pytest.mark.parametrize("model", [ChatRequest, VerifyRequest, SolveRequest])
+@given(body=st.dictionaries(FIELDS | st.text(max_size=4), JSON, max_size=5))
+def test_any_misfit_is_one_sentence(model: Any, body: dict[str, Any]) -> None:
+    from pydantic import ValidationError
+
+    try:
+        model.model_validate(body)
+    except ValidationError as error:
+        errors: list[Any] = [{**e, "loc": ("body", *e["loc"])} for e in error.errors()]
+        fault = invalid(errors, body)
+        assert fault.status == 400
+        assert fault.message.endswith(".")
+        assert len(fault.message) < 400
+        assert fault.param is None or fault.param.startswith((*body, *model.model_fields))
+
+
+def test_a_field_with_an_endless_name_is_named_by_its_beginning() -> None:
+    name = "x" * 100_000
+    errors: list[Any] = [{"type": "extra_forbidden", "loc": ("body", name), "msg": "", "input": 1}]
+    assert invalid(errors, {name: 1}).message == "x" * 60 + " is not supported here; remove it."
+
+
+def test_turns_are_paired_before_the_last_question() -> None:
+    texts = ["a", "b", "c", "d", "e"]
+    messages = [
+        Message(role="assistant" if i % 2 else "user", content=text) for i, text in enumerate(texts)
+    ]
+    assert turns_of(messages) == ("e", (("a", "b"), ("c", "d")))
