@@ -2,17 +2,22 @@
 
 import base64
 import logging
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+import torch
 
 from remask.denoisers.base import Denoiser
+from remask.denoisers.past import Past
+from remask.denoisers.wrap import Wrapped
 from remask.errors import SettingsError
 from remask.serve.app import build_app, build_service
 from remask.serve.service import ServeSettings
+from remask.values import Canvas
 
 Client = Any  # see conftest.py
 BODY = {"prompt": "What is 12 + 5?", "answer": "17", "remask": {"trips": 1, "rebuild_steps": 1}}
@@ -21,6 +26,14 @@ ROUTES = (
     "/", "/static/page.js", "/v1/models", "/v1/examples", "/ready", "/metrics", "/openapi.json",
     "/nowhere",
 )  # fmt: skip
+
+
+class Slow(Wrapped):
+    """A model that takes a second for every pass."""
+
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
+        time.sleep(1)
+        return super().hidden(canvas, past)
 
 
 @pytest.fixture
@@ -173,7 +186,7 @@ def test_a_full_queue_says_when_to_come_again(
 def test_time_that_is_up_is_told(
     client: Client, denoiser: Denoiser, settings: ServeSettings
 ) -> None:
-    service = build_service(denoiser, replace(settings, seconds=1e-9))
+    service = build_service(Slow(denoiser), replace(settings, seconds=0.01))
     hurried = type(client)(service, build_app(service))
     answer = hurried.post("/v1/verify", BODY)
     assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")

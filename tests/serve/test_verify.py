@@ -164,6 +164,7 @@ def test_the_command_gives_the_same_score(
         ({"prompt": "\ud800"}, None, "invalid_value"),
         ({"\ud800": 1}, None, "invalid_value"),
         ({"answer": "9" * 300}, None, "too_many_tokens"),
+        ({"answer": "9" * (16 * 256 + 1)}, None, "too_many_tokens"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(

@@ -1,10 +1,13 @@
 """Rows of many requests through one model, in one thread.
 
-The unit is a row: one block of an answer, or one round trip (see `work`). The thread takes the row
-that has waited longest and as many of its group as a batch holds (`sampling.batches`), whichever
-requests they belong to, and runs them to the end of their block or trip. A request gets its
-results when all rows that it asked for are done, and may then ask for more. So slots are refilled
-between blocks and trips, never inside one: rows of a batch step together.
+The unit is a row: one block of an answer, or one round trip (see `work`). The thread takes a row of
+the request that is first in line and as many of its group as a batch holds (`sampling.batches`),
+whichever requests they belong to, and runs them to the end of their block or trip. A request gets
+its results when all rows that it asked for are done, and may then ask for more. So slots are
+refilled between blocks and trips, never inside one: rows of a batch step together.
+
+Who came first is first in line: served by turns, all would have to wait for the last. But whoever
+has asked for rows some times goes to its end, so that a long request cannot keep out short ones.
 
 A batch that fails is run again in halves: what one row did to it, out of memory or NaN, ends with
 the request of that row. A request that is cancelled has no further rows. Nothing here knows HTTP.
@@ -14,6 +17,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remask.serve.faults import Fault, out_of_memory
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("remask.serve")
 _MEMORY = 0.9  # how much the mean time of a request remembers
+_ROUNDS = 8  # times that a request may ask for rows before it is last in line again
 
 
 class Job:
@@ -36,6 +41,8 @@ class Job:
         self.began = time.monotonic()
         self.results: list[Any] = []
         self.num_missing = 0
+        self.rank = 0  # place in the line
+        self.rounds = 0  # times that it has asked for rows
 
 
 class _Ticket(NamedTuple):
@@ -54,7 +61,8 @@ class Batcher:
         self._change = threading.Condition()
         self._jobs: set[Job] = set()
         self._arrived: list[Job] = []
-        self._waiting: list[_Ticket] = []  # longest first; only the thread touches it
+        self._waiting: list[_Ticket] = []  # only the thread touches it
+        self._ranks = count()
         self._closing = self._stopped = False
         self._mean_seconds = 1.0
         self._thread = threading.Thread(target=self._run, name="remask-model", daemon=True)
@@ -142,9 +150,10 @@ class Batcher:
         return True
 
     def _take(self) -> list[_Ticket]:
-        """Return the next batch, no longer waiting: the oldest row and others of its group."""
+        """Return the next batch, no longer waiting: the first in line and others of its group."""
         from remask.sampling.batches import company
 
+        self._waiting.sort(key=lambda ticket: ticket.job.rank)
         group = self._waiting[0].row.group
         alike = [i for i, ticket in enumerate(self._waiting) if ticket.row.group == group]
         lengths = [self._waiting[i].row.columns for i in alike]
@@ -203,6 +212,9 @@ class Batcher:
         except Exception as error:
             self._end(job, error)
         else:
+            if job.rounds % _ROUNDS == 0:
+                job.rank = next(self._ranks)
+            job.rounds += 1
             job.results, job.num_missing = [None] * len(rows), len(rows)
             self._waiting += [_Ticket(job, place, row) for place, row in enumerate(rows)]
 

@@ -92,7 +92,7 @@ class Errand:
 
     async def prepare(self, make: Callable[[], Any]) -> Any:
         """Return what `make` does, made in another thread: long texts take their time."""
-        return await asyncio.to_thread(make)
+        return await self._loop.run_in_executor(self.service.helpers, make)
 
     async def _watch(self) -> None:
         """Notice that the client leaves."""

@@ -6,6 +6,7 @@ their counterparts there.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from remask import api
@@ -148,6 +149,7 @@ def turns_of(messages: Sequence[Message]) -> tuple[str, tuple[tuple[str, str], .
 
 def brought(service: Service, question: Question, answer: str) -> Sample:
     """Return an answer from outside, or raise where it cannot be verified."""
+    service.check_text(question.prompt, answer, *chain(*question.examples))
     sample = api.bring(
         service.denoiser, question.prompt, answer, item=question.item, examples=question.examples
     )
@@ -161,6 +163,7 @@ def drafted(
     service: Service, question: Question, settings: SamplerSettings, number: int = 0
 ) -> Draft:
     """Return an empty answer, or raise where the model cannot write it."""
+    service.check_text(question.prompt, *chain(*question.examples))
     ids = service.denoiser.tokenizer.render(question.prompt, question.examples)
     service.check_tokens(len(ids), settings.length)
     return begin(

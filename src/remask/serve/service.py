@@ -1,6 +1,7 @@
 """The model, its limits, and who may ask: what all routes share."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from remask.serve.meters import Meters
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_LONGEST = 16  # characters that a token may have on average
 ANYWHERE = frozenset({"0.0.0.0", "::"})
 
 
@@ -65,6 +67,8 @@ class Service:
     settings: ServeSettings
     meters: "Meters"
     batcher: Batcher
+    # Few: what is done here (tokens, documents) is short, and each thread keeps memory for itself.
+    helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
     started: int = field(default_factory=lambda: int(time.time()))
 
     def check_model(self, name: str | None) -> None:
@@ -73,6 +77,15 @@ class Service:
             raise Fault(
                 404, f"model {name!r} is not served here; use {self.settings.model!r}.",
                 param="model", code="model_not_found",
+            )  # fmt: skip
+
+    def check_text(self, *texts: str) -> None:
+        """Refuse what is too long beyond doubt, before it is cut into tokens."""
+        most = _LONGEST * self.settings.max_tokens
+        if any(len(text) > most for text in texts):
+            raise Fault(
+                400, f"a text is longer than {most} characters; shorten it.",
+                code="too_many_tokens",
             )  # fmt: skip
 
     def check_tokens(self, num_prompt: int, num_canvas: int) -> None:

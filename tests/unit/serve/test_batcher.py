@@ -143,24 +143,37 @@ def test_new_rows_join_those_that_go_on(desk: Desk) -> None:
     press = Press()
 
     def submit() -> None:
-        desk.submit("x", work([Row(press, 1)], [Row(press, 2)]))
-        desk.submit("y", work([Row(press, 3, group="b")], [Row(press, 4)]))
+        desk.submit("x", work([Row(press, 1, group="b")], [Row(press, 2)]))
+        desk.submit("y", work([Row(press, 3)]))
 
     held(desk, press, submit)
-    assert desk.wait("x", "y") == [[-1, -2], [-3, -4]]
-    assert press.batches == [[99], [1], [3], [2, 4]]
+    assert desk.wait("x", "y") == [[-1, -2], [-3]]
+    assert press.batches == [[99], [1], [2, 3]]
 
 
-def test_rows_of_another_group_are_not_kept_waiting_by_a_long_request(desk: Desk) -> None:
+def test_who_came_first_is_finished_first(desk: Desk) -> None:
+    """By turns it would be 1, 3, 2, 4, and both would wait for the last batch but one."""
     press = Press()
 
     def submit() -> None:
-        desk.submit("long", work(*([Row(press, i)] for i in range(1, 6))))
-        desk.submit("other", work([Row(press, 7, group="b")]))
+        desk.submit("x", work([Row(press, 1)], [Row(press, 2)]))
+        desk.submit("y", work([Row(press, 3, group="b")], [Row(press, 4, group="b")]))
+
+    held(desk, press, submit)
+    desk.wait("x", "y")
+    assert press.batches == [[99], [1], [2], [3], [4]]
+
+
+def test_a_long_request_lets_others_pass_after_eight_rounds(desk: Desk) -> None:
+    press = Press()
+
+    def submit() -> None:
+        desk.submit("long", work(*([Row(press, i)] for i in range(1, 21))))
+        desk.submit("other", work([Row(press, 70, group="b")]))
 
     held(desk, press, submit)
     desk.wait("long", "other")
-    assert press.batches[:3] == [[99], [1], [7]]
+    assert press.batches[:11] == [[99], *([i] for i in range(1, 9)), [70], [9]]
 
 
 def test_rows_without_columns_are_measured_all_at_once(desk: Desk) -> None:
