@@ -29,6 +29,7 @@ from remask.denoisers.load import choose_device, choose_dtype, load
 from remask.denoisers.native import NativeDenoiser, Network
 from remask.denoisers.past import Past
 from remask.errors import SettingsError
+from remask.sampling.likelihood import log_likelihood
 from remask.values import Canvas
 
 LOGITS = 2**28  # held at once: 1 GB of float32
@@ -164,39 +165,8 @@ def learning(policy: Policy, *identity: int | str, seed: int) -> Iterator[None]:
 
 
 def log_probs(denoiser: Denoiser, canvas: Canvas, masked: Tensor, asked: Tensor) -> Tensor:
-    """Return log p of the asked tokens of finished rows, (B, L) float32; 0 elsewhere.
-
-    The mask token has no chance, as when an answer is written.
-
-    Args:
-        denoiser: predicts.
-        canvas: rows without mask tokens.
-        masked: (B, L) bool, what the model is not shown.
-        asked: (B, L) bool, those of them whose probabilities are wanted.
-    """
-    tokenizer = denoiser.tokenizer
-    noisy = replace(canvas, tokens=canvas.tokens.masked_fill(masked, tokenizer.mask_id))
-    if denoiser.block_size is None:
-        hidden = denoiser.hidden(noisy)
-    else:
-        hidden = denoiser.doubled(noisy, canvas.tokens)
-    rows, truth = hidden[asked], canvas.tokens[asked]  # (M, H), (M,)
-    size = max(1, LOGITS // denoiser.vocab_size)
-    part = partial(_log_probs, denoiser)
-    if len(rows) > size and torch.is_grad_enabled():
-        part = partial(checkpoint, part, use_reentrant=False)
-    parts = [
-        part(rows[start : start + size], truth[start : start + size])
-        for start in range(0, len(rows), size)
-    ]
-    out = torch.zeros(asked.shape, device=asked.device)
-    return out.masked_scatter(asked, torch.cat(parts)) if parts else out
-
-
-def _log_probs(denoiser: Denoiser, rows: Tensor, truth: Tensor) -> Tensor:
-    logits = denoiser.head(rows)  # (m, V)
-    logits[:, denoiser.tokenizer.mask_id] = -torch.inf
-    return logits.gather(1, truth[:, None])[:, 0] - logits.logsumexp(1)
+    """Return log p of the asked tokens of finished rows, (B, L) float32; 0 elsewhere."""
+    return log_likelihood(denoiser, canvas, masked, asked, elements=LOGITS)
 
 
 def _exact_routers(network: Network) -> None:

@@ -108,22 +108,46 @@ class Annealed:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ConsistencyReward(Annealed):
+class ScoredReward(Annealed):
+    """What rewards by the score of the round trips have in common."""
+
+    scorer: Scorer
+    bring: Bring | None = None
+    name: str = "score"
+
+    @property
+    def __name__(self) -> str:
+        """The name that TRL logs."""
+        return self.name
+
+    def paid(
+        self,
+        prompts: Sequence[Turn],
+        completions: Sequence[Turn],
+        samples: Sequence[Sample] | None,
+        earned: Sequence[bool],
+        state: TrainerState | None,
+        log_metric: LogMetric | None,
+    ) -> Values:
+        """Return 1.5 + alpha * score where it was earned and 0 elsewhere, which is not scored."""
+        alpha = self.alpha(state)
+        scores = _scored(self, prompts, completions, samples, earned)
+        _log(log_metric, alpha, scores)
+        return [
+            e * (self.base_reward + alpha * (s or 0.0)) for e, s in zip(earned, scores, strict=True)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConsistencyReward(ScoredReward):
     """1[right] * (1.5 + alpha * score): the paper's gated reward.
 
     A wrong answer is worth 0 however stable it is, and is not scored, which saves its round trips.
     A right one whose score has no value gets the base reward.
     """
 
-    scorer: Scorer
     grade: Grade
-    bring: Bring | None = None
     name: str = "consistency"
-
-    @property
-    def __name__(self) -> str:
-        """The name that TRL logs."""
-        return self.name
 
     def __call__(
         self,
@@ -138,17 +162,12 @@ class ConsistencyReward(Annealed):
         **columns: Any,
     ) -> Values:
         """Return one reward per completion."""
-        alpha = self.alpha(trainer_state)
         right = _graded(self.name, self.grade, problem, completions)
-        scores = _scored(self, prompts, completions, sample, right)
-        _log(log_metric, alpha, scores)
-        return [
-            r * (self.base_reward + alpha * (s or 0.0)) for r, s in zip(right, scores, strict=True)
-        ]
+        return self.paid(prompts, completions, sample, right, trainer_state, log_metric)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class UngatedReward(Annealed):
+class UngatedReward(ScoredReward):
     """1.5 + alpha * score, with no label: for problems whose answers nobody knows.
 
     The risk: nothing here asks whether an answer is right. A model that learns to write what it
@@ -157,14 +176,7 @@ class UngatedReward(Annealed):
     problems. An empty answer is worth 0, which closes only the shortest of these ways.
     """
 
-    scorer: Scorer
-    bring: Bring | None = None
     name: str = "ungated"
-
-    @property
-    def __name__(self) -> str:
-        """The name that TRL logs."""
-        return self.name
 
     def __call__(
         self,
@@ -178,14 +190,8 @@ class UngatedReward(Annealed):
         **columns: Any,
     ) -> Values:
         """Return one reward per completion."""
-        alpha = self.alpha(trainer_state)
         written = [bool(text_of(completion).strip()) for completion in completions]
-        scores = _scored(self, prompts, completions, sample, written)
-        _log(log_metric, alpha, scores)
-        return [
-            w * (self.base_reward + alpha * (s or 0.0))
-            for w, s in zip(written, scores, strict=True)
-        ]
+        return self.paid(prompts, completions, sample, written, trainer_state, log_metric)
 
 
 def text_of(turn: Turn) -> str:
@@ -218,7 +224,7 @@ def _graded(
 
 
 def _scored(
-    reward: ConsistencyReward | UngatedReward,
+    reward: ScoredReward,
     prompts: Sequence[Turn],
     completions: Sequence[Turn],
     samples: Sequence[Sample] | None,

@@ -4,43 +4,59 @@ A block-causal model, shown a row with masks in several blocks, would read the l
 noisy past, which it never does when it writes. It is shown the noisy row and the clean one together
 instead, each noisy block behind clean ones (`Denoiser.doubled`).
 
-Nothing here stops gradients: where the denoiser lets them through, they flow.
+Nothing here stops gradients: where the denoiser lets them through, they flow. Logits that do not
+fit at once are then computed again on the way back instead of being kept.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from remask.denoisers.base import Denoiser
 from remask.sampling.loop import HEAD_ELEMENTS
 from remask.values import Canvas
 
 
-def log_likelihood(denoiser: Denoiser, canvas: Canvas, masked: Tensor) -> Tensor:
+def log_likelihood(
+    denoiser: Denoiser,
+    canvas: Canvas,
+    masked: Tensor,
+    asked: Tensor | None = None,
+    *,
+    elements: int = HEAD_ELEMENTS,
+) -> Tensor:
     """Return log p of the masked tokens of a finished canvas given the others, (B, L) float32.
 
-    It is 0 where nothing is masked. The mask token has no chance, as in the denoising loop.
+    It is 0 where nothing is asked. The mask token has no chance, as in the denoising loop.
 
     Args:
         denoiser: predicts.
         canvas: rows without mask tokens.
         masked: (B, L) bool, positions that the model is not shown; no padding.
+        asked: (B, L) bool, those of them whose probabilities are wanted; None: all.
+        elements: logits held at once.
     """
+    asked = masked if asked is None else asked
     tokenizer = denoiser.tokenizer
     noisy = replace(canvas, tokens=canvas.tokens.masked_fill(masked, tokenizer.mask_id))
     if denoiser.block_size is None:
         hidden = denoiser.hidden(noisy)
     else:
         hidden = denoiser.doubled(noisy, canvas.tokens)
-    rows, truth = hidden[masked], canvas.tokens[masked]  # (M, H), (M,)
-    size = max(1, HEAD_ELEMENTS // denoiser.vocab_size)
+    rows, truth = hidden[asked], canvas.tokens[asked]  # (M, H), (M,)
+    size = max(1, elements // denoiser.vocab_size)
+    part = partial(_log_probs, denoiser)
+    if len(rows) > size and rows.requires_grad:
+        part = partial(checkpoint, part, use_reentrant=False)
     parts = [
-        _log_probs(denoiser, rows[start : start + size], truth[start : start + size])
+        part(rows[start : start + size], truth[start : start + size])
         for start in range(0, len(rows), size)
     ]
-    out = torch.zeros(masked.shape, device=masked.device)
-    return out.masked_scatter(masked, torch.cat(parts)) if parts else out
+    out = torch.zeros(asked.shape, device=asked.device)
+    return out.masked_scatter(asked, torch.cat(parts)) if parts else out
 
 
 def _log_probs(denoiser: Denoiser, rows: Tensor, truth: Tensor) -> Tensor:
