@@ -1,6 +1,7 @@
 """What a person does on the server's page, for the tests that watch it."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,18 @@ def visit(browser: Any, stage: Playback) -> None:
     """Open the page and wait until it is ready."""
     browser.open(f"{stage.url}/")
     browser.wait("document.querySelectorAll('.example').length === 4")
+
+
+def check_outline(page: Any) -> None:
+    """Make sure that heads, pictures, ids and headings are such that a screen reader can follow."""
+    assert page.run("document.querySelectorAll('th:not([scope])').length") == 0
+    assert page.run("document.querySelectorAll('svg:not([aria-label])').length") == 0
+    ids = "[...document.querySelectorAll('[id]')].map((e) => e.id)"
+    assert page.run(f"{ids}.length") == page.run(f"new Set({ids}).size")
+    tags = page.run("[...document.querySelectorAll('h1,h2,h3,h4')].map((e) => e.tagName[1])")
+    levels = [int(tag) for tag in tags]
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
 
 
 def texts(page: Any, selector: str) -> list[str]:

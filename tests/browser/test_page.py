@@ -168,6 +168,7 @@ def test_the_mouse_finds_the_same_cells(page: Any) -> None:
     width = min(24, (box[2] - 62) / tokens)
     page.hover(box[0] + 62 + 4.5 * width, box[1] - 34 - 11)
     page.wait("document.querySelector('.says').textContent.startsWith('Trip 4, token 5 ')")
+    assert page.run("document.querySelector('#answer-text .at').dataset.k") == "4"
 
 
 def test_metric_bars_have_their_weights(page: Any, stage: Playback) -> None:

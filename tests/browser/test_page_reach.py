@@ -2,12 +2,11 @@
 
 import json
 import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from person import FAULTS, click, copied, put, reach, solve, text, texts, write_study
+from person import FAULTS, check_outline, click, copied, put, reach, solve, text, texts, write_study
 
 pytestmark = pytest.mark.browser
 
@@ -84,16 +83,7 @@ def test_everything_has_a_name_for_those_who_do_not_see_it(page: Any, tmp_path: 
     assert page.run(unnamed) == []
     bare = "[...document.querySelectorAll('button')].filter((e) => !e.textContent.trim()).length"
     assert page.run(bare) == 0
-    assert page.run("document.querySelectorAll('th:not([scope])').length") == 0
-    assert page.run("document.querySelectorAll('svg:not([aria-label])').length") == 0
-    ids = "[...document.querySelectorAll('[id]')].map((e) => e.id)"
-    assert page.run(f"{ids}.length") == page.run(f"new Set({ids}).size")
-    levels = [
-        int(x)
-        for x in page.run("[...document.querySelectorAll('h1,h2,h3')].map((e) => e.tagName[1])")
-    ]
-    assert levels[0] == 1
-    assert all(b - a <= 1 for a, b in pairwise(levels))
+    check_outline(page)
     assert page.run("document.getElementById('race-says').getAttribute('aria-live')") == "polite"
     assert page.run("document.getElementById('fault').getAttribute('role')") == "alert"
 

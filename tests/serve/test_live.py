@@ -193,3 +193,4 @@ def test_a_port_is_free_again_after_the_server_has_gone(
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", port))
+        assert other.getsockname()[1] == port

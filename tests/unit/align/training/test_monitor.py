@@ -30,7 +30,9 @@ def test_a_reward_below_a_quarter_of_its_best_average_is_a_collapse(settings: Se
 
 
 def test_rewards_that_were_never_good_are_no_collapse(settings: Settings) -> None:
-    watch(Monitor(settings(collapse_window=2)), [0.0, -1.0, 0.0, 0.0, -5.0])
+    monitor = Monitor(settings(collapse_window=2))
+    watch(monitor, [0.0, -1.0, 0.0, 0.0, -5.0])
+    assert monitor.state()["best_reward"] == 0
 
 
 @pytest.mark.parametrize("length", [41.0, 2.4])
@@ -54,8 +56,12 @@ def test_an_entropy_far_from_its_start_is_a_collapse(
 
 
 def test_nothing_is_judged_before_the_window_is_full_or_without_one(settings: Settings) -> None:
-    watch(Monitor(settings(collapse_window=5)), [2.0, 0.0, 0.0, 0.0])
-    watch(Monitor(settings(collapse_window=0)), [2.0] * 20 + [0.0] * 20)
+    waiting = Monitor(settings(collapse_window=5))
+    watch(waiting, [2.0, 0.0, 0.0, 0.0])
+    assert waiting.state()["first"] == {}
+    idle = Monitor(settings(collapse_window=0))
+    watch(idle, [2.0] * 20 + [0.0] * 20)
+    assert idle.state()["first"] == {}
 
 
 def test_steps_that_are_no_numbers_are_counted(settings: Settings) -> None:
