@@ -41,8 +41,8 @@ PHASES = ("rollout", "score", "update")
 ASKING = ("problems", "which", "tokens_per_step")  # no settings of a training
 SHARED = (
     "task", "level", "updates", "prompts_per_update", "num_generations", "inner_updates",
-    "copies", "micro_batch", "learning_rate", "max_grad_norm", "temperature", "metrics",
-    "eval_every", "eval_problems", "device", *ASKING,
+    "copies", "prompt_mask_ratio", "micro_batch", "learning_rate", "max_grad_norm", "temperature",
+    "metrics", "eval_every", "eval_problems", "device", *ASKING,
 )  # fmt: skip
 Row = dict[str, Any]
 
@@ -57,10 +57,15 @@ def settings_of(arguments: argparse.Namespace) -> Any:
     return check_settings({
         **told, **METHODS[arguments.method], "model": arguments.model, "seed": arguments.seed,
         "out": folder_of(arguments) / "run", "tuning": "full", "weight_decay": 0.0,
-        "steps": length // arguments.tokens_per_step,
+        "steps": steps_of(length, arguments.tokens_per_step),
         "checkpoint_every": max(1, arguments.updates // 4), "show_every": 0,
         "collapse_window": 0,  # all have the same updates: what collapses is to be seen
     })  # fmt: skip
+
+
+def steps_of(length: int, tokens_per_step: int) -> int:
+    """Return the steps of a canvas, the same number for each block."""
+    return length // BLOCK * max(1, BLOCK // tokens_per_step)
 
 
 def folder_of(arguments: argparse.Namespace) -> Path:
@@ -124,7 +129,7 @@ def asked(model: str, settings: Any, arguments: argparse.Namespace) -> Iterator[
     for name, times in CANVASES.items():
         length = -(-round(usual.length * times) // BLOCK) * BLOCK
         block = length if usual.block == usual.length else usual.block
-        steps = length // arguments.tokens_per_step
+        steps = steps_of(length, arguments.tokens_per_step)
         sampler = replace(usual, length=length, steps=steps, block=block, temperature=0.0)
         drawn = draw_groups(denoiser, problems, 1, sampler, seed=0)
         scores = scorer.score(drawn)
@@ -404,6 +409,7 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-generations", type=int, default=8)
     parser.add_argument("--inner-updates", type=int, default=2)
     parser.add_argument("--copies", type=int, default=2)
+    parser.add_argument("--prompt-mask-ratio", type=float, default=0.0, help="SPG's own is 0.15")
     parser.add_argument("--micro-batch", type=int, default=256)
     parser.add_argument("--learning-rate", type=float, default=1e-5)
     parser.add_argument("--max-grad-norm", type=float, default=1.0)
