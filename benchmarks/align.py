@@ -34,6 +34,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "geometric": {"reward": "consistency"},
     "ungated": {"reward": "ungated"},
 }
+PAIRS = (("outcome", "start"), ("outcome", "sft"), ("geometric", "outcome"), ("ungated", "start"))
 CANVASES = {"short": 1.0, "medium": 1.5, "long": 2.0}  # times the canvas of the level
 BLOCK = 16
 ANSWERS, LOG = "answers.jsonl", "log.jsonl"
@@ -150,7 +151,8 @@ def study(arguments: argparse.Namespace) -> int:
     if "start" in arguments.methods and 0 not in arguments.seeds:
         jobs.append(("start", 0))
     done = [(m, s) for m, s in jobs if (Path(arguments.out) / f"{m}-{s}" / ANSWERS).exists()]
-    waiting, running, failed = [job for job in jobs if job not in done], {}, []
+    waiting, failed = [job for job in jobs if job not in done], []
+    running: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
     while waiting or running:
         while waiting and len(running) < arguments.parallel:
             job = waiting.pop(0)
@@ -200,21 +202,36 @@ def write_figures(arguments: argparse.Namespace) -> int:
         print(f"{path} holds no answers; run the study first.", file=sys.stderr)
         return 1
     about = {
-        "command": "python benchmarks/align.py study MODEL OUT", "hardware": arguments.hardware,
-        "commit": arguments.commit,
+        "command": f"python benchmarks/align.py study tiny OUT{told(arguments.out)}",
+        "hardware": arguments.hardware, "commit": arguments.commit,
     }  # fmt: skip
     found = {
         name: {**asdict(value), "unit": unit, **about}
         for name, (value, unit) in figures_of(rows).items()
     }
-    merge(arguments.figures, found, owned=("align/",))
+    cost = {
+        name: {"value": value, "low": None, "high": None, "n": None, "unit": unit, **about}
+        for name, value, unit in costs(arguments.out / LOG)
+    }
+    merge(arguments.figures, found | cost, owned=("align/",))
     print_table(rows)
-    print_cost(arguments.out / LOG)
-    for name in ("accuracy", "process_ok"):
-        gap = found.get(f"align/geometric_minus_outcome/{name}")
-        if gap:
-            print(f"geometric minus outcome, {name}: {span(gap)}")
+    for name, figure in cost.items():
+        print(f"{name}: {figure['value']:.2f} {figure['unit']}")
+    for name, gap in found.items():
+        if "_minus_" in name:
+            print(f"{name}: {span(gap)}")
     return 0
+
+
+def told(out: Path) -> str:
+    """Return the flags that the study was told, of those that have another default."""
+    usual = vars(read_arguments(["study", "tiny", "OUT"]))
+    given: Row = json.loads((out / "study.json").read_text("utf-8"))
+    return "".join(
+        f" --{name.replace('_', '-')} {given[name]}"
+        for name in SHARED
+        if given[name] != usual[name]
+    )
 
 
 def figures_of(rows: Sequence[Row]) -> dict[str, tuple[Any, str]]:
@@ -230,11 +247,12 @@ def figures_of(rows: Sequence[Row]) -> dict[str, tuple[Any, str]]:
                 out[f"align/{method}/{name}/{canvas}"] = (
                     over_seeds(statistic, picked) if picked else None, unit
                 )  # fmt: skip
-    for name, statistic in (("accuracy", share_gap), ("process_ok", process_gap)):
-        unit = "share, geometric minus outcome, on the same problems, canvases and seeds"
-        pairs = paired(rows)
-        value = over_seeds(statistic, pairs) if pairs else None
-        out[f"align/geometric_minus_outcome/{name}"] = (value, unit)
+    for ours, theirs in PAIRS:
+        unit = f"share above, {ours} against {theirs}, same problems, canvases and seeds"
+        pairs = paired(rows, ours, theirs)
+        for name, statistic in (("accuracy", share_gap), ("process_ok", process_gap)):
+            value = over_seeds(statistic, pairs) if pairs else None
+            out[f"align/{ours}_minus_{theirs}/{name}"] = (value, unit)
     return {name: found for name, found in out.items() if found[0] is not None}
 
 
@@ -249,23 +267,20 @@ def runs_of(rows: Sequence[Row], method: str, canvas: str) -> list[dict[str, lis
     ]
 
 
-def paired(rows: Sequence[Row]) -> list[list[list[Any]]]:
-    """Return item, right and process_ok of both methods, for each seed that both have."""
+def paired(rows: Sequence[Row], ours: str, theirs: str) -> list[list[list[Any]]]:
+    """Return item, right and process_ok of both, seed by seed; the start has one for all."""
     by = {(r["method"], r["seed"], r["canvas"], r["item"]): r for r in rows}
-    seeds = sorted({s for m, s, *_ in by if m == "geometric"} & {
-        s for m, s, *_ in by if m == "outcome"})  # fmt: skip
     out = []
-    for seed in seeds:
-        keys = [
-            k[2:] for k in by if k[:2] == ("geometric", seed) and ("outcome", seed, *k[2:]) in by
-        ]
-        ours = [by["geometric", seed, *k] for k in keys]
-        theirs = [by["outcome", seed, *k] for k in keys]
-        out.append([
-            [item for _, item in keys],
-            [r["right"] for r in ours], [bool(r["process_ok"]) for r in ours],
-            [r["right"] for r in theirs], [bool(r["process_ok"]) for r in theirs],
-        ])  # fmt: skip
+    for seed in sorted({s for m, s, *_ in by if m == ours}):
+        other = (theirs, 0 if theirs == "start" else seed)
+        keys = [k[2:] for k in by if k[:2] == (ours, seed) and (*other, *k[2:]) in by]
+        if keys:
+            mine, others = ([by[*who, *k] for k in keys] for who in ((ours, seed), other))
+            out.append([
+                [item for _, item in keys],
+                [r["right"] for r in mine], [bool(r["process_ok"]) for r in mine],
+                [r["right"] for r in others], [bool(r["process_ok"]) for r in others],
+            ])  # fmt: skip
     return out
 
 
@@ -288,7 +303,7 @@ def mean_score(score: Any) -> float | None:
 
 def detection(score: Any, right: Any) -> float | None:
     """Return the AUROC of the score, of answers that have one."""
-    from remask.studies.measures import auroc
+    from remask.decide.auroc import auroc
 
     known = [i for i, value in enumerate(score) if value is not None]
     return auroc([float(score[i]) for i in known], [bool(right[i]) for i in known])
@@ -308,7 +323,7 @@ def process_gap(ours: Any, ours_ok: Any, theirs: Any, theirs_ok: Any) -> float |
 MEASURES: dict[str, tuple[Any, tuple[str, ...], str]] = {
     "accuracy": (share, ("right",), "share of right answers, greedy"),
     "process_ok": (process, ("right", "process_ok"), "share of right answers with right steps"),
-    "score": (mean_score, ("score",), "mean score"),
+    "score": (mean_score, ("score",), "score, mean"),
     "auroc": (detection, ("score", "right"), "AUROC of the score"),
 }
 
@@ -326,20 +341,20 @@ def print_table(rows: Sequence[Row]) -> None:
                 print(f"| {method} | {canvas} | {shown} |")
 
 
-def print_cost(path: Path) -> None:
-    """Print what the trainings took: seconds of all in all, and of an update by phase."""
+def costs(path: Path) -> Iterator[tuple[str, float, str]]:
+    """Yield what the trainings took: seconds of all of it, and of an update by phase."""
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    print("| method | training, s | rollout | score | update, s per update |")
-    print("|---|---|---|---|---|")
     for method in METHODS:
         mine = [row for row in rows if row["method"] == method]
         whole = [row["train_seconds"] for row in mine if "train_seconds" in row]
         updates = sum("time/update" in row for row in mine)
         if not updates:
             continue
-        phases = [sum(row.get(f"time/{p}", 0.0) for row in mine) / updates for p in PHASES]
-        shown = " | ".join(f"{seconds:.3f}" for seconds in phases)
-        print(f"| {method} | {sum(whole) / len(whole):.1f} | {shown} |")
+        shared = "trainings sharing one GPU"
+        yield f"align/{method}/cost/training", sum(whole) / len(whole), f"s, {shared}"
+        for phase in PHASES:
+            spent = sum(row.get(f"time/{phase}", 0.0) for row in mine)
+            yield f"align/{method}/cost/{phase}", spent / updates, f"s per update, {shared}"
 
 
 def span(figure: Mapping[str, Any]) -> str:

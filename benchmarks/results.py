@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from alignment import OWNED as ALIGNED
+from alignment import alignment_section, alignment_verdicts
 from figures import FIGURES, merge
 
 from remask.denoisers.load import EMBEDDED
@@ -84,7 +86,7 @@ TITLES = {
 WORDS = {HOLDS: "Holds here.", FAILS: "Does not hold here."}
 HEAD = """# Results
 
-Made by `make results` from collected records; nothing here is typed by hand. All studies on the
+Made by `make results` from collected records; no number here is typed by hand. All studies on the
 embedded model and its four families of problems: names without an ending are of the medium level,
 those that end in `-hard` of the hard one. Intervals are 95 %, resampled by question; differences
 are paired on the same answers. What each study measures and how to read it is in
@@ -132,8 +134,14 @@ def measure(folder: Path, extra: Mapping[str, Figure]) -> tuple[Figures, list[To
     return found, listed
 
 
-def page(found: Figures, studies: Sequence[Told], origin: Origin) -> str:
-    """Return the results page."""
+def page(
+    found: Figures,
+    studies: Sequence[Told],
+    origin: Origin,
+    apart: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """Return the results page; the figures of the alignment were measured apart."""
+    aligned = as_figures(apart)
     documented = {name: figure for name, figure in found.items() if is_documented(name)}
 
     def write(name: str) -> str:
@@ -143,10 +151,12 @@ def page(found: Figures, studies: Sequence[Told], origin: Origin) -> str:
 
     claims = verdicts(found, write)
     said = f"Collected on {origin.hardware} at commit {origin.commit}."
-    parts = [HEAD.format(origin=said, paper=published.PAPER), _summary(claims), _accuracy(found)]
+    listed = [*claims, *alignment_verdicts(aligned)]
+    parts = [HEAD.format(origin=said, paper=published.PAPER), _summary(listed), _accuracy(found)]
     for told in studies:
         parts.append(_section(told, [claim for claim in claims if claim.study == told.name]))
     parts.append(_rest(found))
+    parts.append(alignment_section(aligned, WORDS, next(iter(apart.values()), {})))
     return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
 
 
@@ -332,7 +342,9 @@ def main(command: Sequence[str]) -> int:
         for name, figure in found.items()
         if is_documented(name)
     }
-    write_text(asked.page, page(found, studies, origin))
+    known = read_extra(asked.figures) if asked.figures.exists() else {}
+    apart = {name: figure for name, figure in known.items() if name.startswith(ALIGNED)}
+    write_text(asked.page, page(found, studies, origin, apart))
     merge(asked.figures, documented, OWNED)
     copied = {name: f for name, f in documented.items() if name.startswith(DEMO)}
     merge(asked.demo, copied, OWNED)

@@ -41,7 +41,7 @@ class Step:
         })  # fmt: skip
         s, on_cuda = self.settings, self.device.type == "cuda"
         denoiser = build(self.shape, self.device)
-        block = denoiser.block_size or s.block
+        block = denoiser.block_size or s.block or length
         self.policy = make_policy(denoiser, s, in_bfloat16=on_cuda)
         self.sampler = SamplerSettings(
             length=length, steps=s.steps or length, block=block, temperature=s.temperature

@@ -202,7 +202,7 @@ def _shape(unit: str) -> tuple[str, int, str]:
     if unit.startswith("points"):
         return "+.2f", 1, ""
     known = {"samples": ".2f", "forwards": ".0f", "density": ".3f", "right / wrong": ".2f"}
-    known |= {"counted": ".3f", "chi-square": ".1f"}
+    known |= {"counted": ".3f", "chi-square": ".1f", "s, ": ".0f", "s per update": ".2f"}
     return next((form for start, form in known.items() if unit.startswith(start)), "g"), 1, ""
 
 

@@ -45,6 +45,9 @@ def test_a_study_trains_asks_gathers_and_goes_on(words: list[str], tmp_path: Pat
     named = json.loads(figures.read_text())["figures"]
     assert named["align/start/accuracy/short"]["value"] == 0.0
     assert named["align/outcome/score/long"]["commit"] == "0123abc"
+    assert "--tokens-per-step 8" in named["align/outcome/score/long"]["command"]
+    assert named["align/outcome/cost/training"]["value"] > 0
+    assert named["align/outcome_minus_start/accuracy"]["value"] == 0.0
 
 
 def answer(
