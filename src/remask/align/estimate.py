@@ -16,14 +16,21 @@ from remask.align.lora import find_targets
 from remask.align.policy import LOGITS
 from remask.align.rollout import SCORED, Prompts
 from remask.align.settings import AlignSettings, whole_blocks
-from remask.denoisers.base import Preset
 from remask.denoisers.experts import Experts
-from remask.denoisers.load import FAMILIES, choose_device, choose_dtype, find_config, outline
+from remask.denoisers.load import (
+    FAMILIES,
+    choose_device,
+    choose_dtype,
+    find_config,
+    find_preset,
+    outline,
+)
 from remask.denoisers.native import Network
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.transformer import Attention
 from remask.errors import RemaskError
 from remask.tasks import TASKS
+from remask.tasks import task as find_task
 
 PROMPT = 200  # tokens, where neither the tokenizer nor the problems are at hand
 NUM_ASKED = 16  # problems whose prompts are measured
@@ -123,16 +130,25 @@ def shape_of(network: Network, settings: AlignSettings) -> Shape:
 
 def canvas_of(settings: AlignSettings, folder: Path, block_size: int | None) -> Canvas:
     """Return the rows that a training would have."""
-    path = folder / "generation_config.json"
-    preset = Preset.read(read_json(path) if path.exists() else {}).for_task(settings.task)
+    preset = find_preset(settings.model, folder).for_task(settings.task)
     prompts = Prompts(settings) if settings.task in TASKS else None
-    usual = prompts.task.canvas_length(prompts.level) if prompts else preset.length
-    length = settings.length or whole_blocks(usual, block_size)
+    length = settings.length or whole_blocks(_usual_length(settings, prompts), block_size)
     block = block_size or settings.usual_block(preset, length)
     return Canvas(
         num_prompt=_prompt_tokens(prompts, folder), length=length, block=block,
         steps=settings.steps or length,
     )  # fmt: skip
+
+
+def _usual_length(settings: AlignSettings, prompts: Prompts | None) -> int:
+    """Return the canvas that the task asks for; of a benchmark no row is read for that."""
+    if prompts is not None:
+        return prompts.task.canvas_length(prompts.level)
+    benchmark = find_task(
+        settings.task, path=settings.data, wording=settings.wording,
+        allow_execution=settings.allow_execution,
+    )  # fmt: skip
+    return benchmark.canvas_length(settings.level)
 
 
 def _prompt_tokens(prompts: Prompts | None, folder: Path) -> int:

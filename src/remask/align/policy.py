@@ -141,14 +141,18 @@ def reference_of(policy: Policy, settings: AlignSettings) -> Denoiser | None:
     return replace(policy, model=network)
 
 
+def drops(policy: Policy) -> bool:
+    """Return whether learning draws dropout."""
+    return any(isinstance(m, nn.Dropout) and m.p > 0 for m in policy.model.modules())
+
+
 @contextmanager
 def learning(policy: Policy, *identity: int | str, seed: int) -> Iterator[None]:
     """Open a region in which dropout is on, its draws a function of the seed and the identity.
 
     Dropout knows only torch's own generator: it is set for the region and put back after it.
     """
-    dropped = any(isinstance(m, nn.Dropout) and m.p > 0 for m in policy.model.modules())
-    if not dropped:
+    if not drops(policy):
         yield
         return
     on_cuda = policy.device.type == "cuda"

@@ -28,8 +28,9 @@ Portion = Annotated[float, Limits(least=0, below=1)]
 NotNegative = Annotated[float, Limits(least=0)]
 Positive = Annotated[float, Limits(above=0)]
 
-# What may change between a run and its continuation: what decides no number, or its last bit alone,
-# and what a guard that has stopped the run may ask to be changed.
+# What may change between a run and its continuation: what decides no number, or its last bit alone
+# (micro_batch: and what dropout draws), and what a guard that has stopped the run may ask to be
+# changed.
 FREE = frozenset({
     "out", "device", "data", "checkpoint_every", "show_every", "micro_batch",
     "gradient_checkpointing", "learning_rate", "max_grad_norm", "max_skipped", "collapse_window",

@@ -72,6 +72,8 @@ class Trainer:
         self.monitor = Monitor(s)
         self.place = Place()
         self._resume()
+        if self.team.leads:  # not before: a refused continuation must leave the run's own
+            write_text(s.out / "settings.yaml", as_yaml(s))
         self.started, self.start = time.perf_counter(), self.place.update
 
     def _open(self, resume: bool) -> None:
@@ -88,8 +90,6 @@ class Trainer:
                 "another folder."
             )
         self.team.wait()
-        if self.team.leads:
-            write_text(out / "settings.yaml", as_yaml(self.settings))
 
     def run(self) -> Path:
         """Train to the last update and return the folder of the best model."""

@@ -4,7 +4,8 @@ Memory does not grow with the completions of a batch, nor with their masked copi
 micro-batch goes through the network and back alone. What the loss divides by is that of the whole
 batch, of all processes, so the gradients of the parts add up to that of the whole.
 
-Rows of advantage 0 teach nothing and are left out, as `remask.align.spg` says they may be.
+Rows of advantage 0 teach SPG nothing and are left out, as `remask.align.spg` says they may be. d1's
+penalty holds them to the reference all the same.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ from remask.align.bounds import mask_ratios
 from remask.align.diffu_grpo import diffu_grpo_loss
 from remask.align.lora import without_adapters
 from remask.align.masks import Masks, MaskSettings, completion_rows, draw_masks, mask_keys
-from remask.align.policy import Policy, learning, log_probs
+from remask.align.policy import Policy, drops, learning, log_probs
 from remask.align.settings import AlignSettings
 from remask.align.sft import draw_sft_masks, sft_loss
 from remask.align.spg import needs_preview, spg_loss, spg_weights
@@ -27,7 +28,7 @@ from remask.denoisers.base import Denoiser
 from remask.values import Canvas, Sample
 
 SPG_TOLD = ("loss", "elbo_pos", "num_pos", "eubo_neg", "num_neg", "gap", "mask_ratio", "num_rows")
-GRPO_TOLD = ("loss", "kl", "clip_ratio", "parts")
+GRPO_TOLD = ("loss", "kl", "clip_ratio")
 SFT_TOLD = ("loss",)
 Sums = dict[str, float]  # of this process; those of all are added up
 
@@ -71,10 +72,16 @@ class Updater:
         }  # fmt: skip
         self.backward = methods[settings.method]
 
+    @property
+    def _needs_all(self) -> bool:
+        """Whether rows of advantage 0 have a gradient too."""
+        s = self.settings
+        return s.method == "sft" or (s.method == "diffu_grpo" and s.kl_weight > 0)
+
     def _parts(self, batch: Batch, *, update: int | None = None) -> Iterator[_Part]:
         """Yield the micro-batches, rows of similar length together."""
         taken = list(range(len(batch.samples)))
-        if self.settings.method != "sft":
+        if not self._needs_all:
             taken = [i for i in taken if batch.advantages[i] != 0]
         taken.sort(key=lambda i: -len(batch.samples[i].prompt) - len(batch.samples[i].canvas))
         size, device = self.settings.micro_batch, self.policy.device
@@ -95,7 +102,7 @@ class Updater:
         told = dict.fromkeys(SPG_TOLD, 0.0)
         for part in self._parts(batch):
             masks = self._draw(part)
-            logp = self._preview(part, masks)
+            logp = self._preview(part, masks, batch.update)
             about = (masks.counted, part.response, part.advantages, self.settings.spg)
             weights = spg_weights(logp, *about, num_tokens=batch.num_tokens)
             for m, weight in enumerate(weights):
@@ -116,17 +123,20 @@ class Updater:
         return told
 
     @torch.no_grad()
-    def _preview(self, part: _Part, masks: Masks) -> Tensor:
+    def _preview(self, part: _Part, masks: Masks, update: int) -> Tensor:
         """Return the log-probabilities that weights depend on, (M, b, L); 0 of other rows."""
         logp = torch.zeros(masks.counted.shape, device=part.response.device)
         rows = needs_preview(part.advantages, self.settings.spg)
         if not rows.any():
             return logp
+        if drops(self.policy):  # drawn for all rows at once: some alone would draw other ones
+            rows = torch.ones_like(rows)
         canvas = _only(part.canvas, rows)
         for m in range(len(logp)):
-            logp[m, rows] = log_probs(
-                self.policy, canvas, masks.masked[m, rows], masks.counted[m, rows]
-            )
+            with learning(self.policy, update, part.number, m, seed=self.settings.seed):
+                logp[m, rows] = log_probs(
+                    self.policy, canvas, masks.masked[m, rows], masks.counted[m, rows]
+                )
         return logp
 
     def _grpo(self, batch: Batch) -> Sums:
@@ -142,8 +152,7 @@ class Updater:
                     num_tokens=batch.num_tokens,
                 )  # fmt: skip
                 found.loss.backward()  # type: ignore[no-untyped-call]
-            _add(told, {"loss": found.loss, "kl": found.kl, "clip_ratio": found.clip_ratio,
-                        "parts": torch.tensor(1.0)})  # fmt: skip
+            _add(told, {"loss": found.loss, "kl": found.kl, "clip_ratio": found.clip_ratio})
         return told
 
     @torch.no_grad()
@@ -157,10 +166,12 @@ class Updater:
     @torch.no_grad()
     def old_log_probs(self, batch: Batch, update: int) -> list[Tensor]:
         """Return what the policy says now, under the masks of a later update, by micro-batch."""
-        return [
-            log_probs(self.policy, part.canvas, self._draw(part).masked[0], part.response)
-            for part in self._parts(batch, update=update)
-        ]
+        found = []
+        for part in self._parts(batch, update=update):
+            masked = self._draw(part).masked[0]
+            with learning(self.policy, update, part.number, seed=self.settings.seed):
+                found.append(log_probs(self.policy, part.canvas, masked, part.response))
+        return found
 
     def _sft(self, batch: Batch) -> Sums:
         told = dict.fromkeys(SFT_TOLD, 0.0)

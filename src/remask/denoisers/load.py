@@ -73,7 +73,7 @@ def load(
     family = _family(config, folder)
     tokenizer = _tokenizer(folder, config, family)
     networks = [outline(config, folder).to(precision) for _ in targets]
-    how = _preset(str(model), folder, wanted)
+    how = find_preset(str(model), folder, wanted)
     if networks[0].block_size is not None:  # no other blocks can be written
         how = replace(how, block=networks[0].block_size)
     _place(networks, targets, family, Shards(folder), name=str(model))
@@ -99,7 +99,7 @@ def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenize
     return tokenizer
 
 
-def _preset(model: str, folder: Path, wanted: Preset | None) -> Preset:
+def find_preset(model: str, folder: Path, wanted: Preset | None = None) -> Preset:
     """Return how to sample: as asked, as the files say, as published, or the default."""
     path = folder / "generation_config.json"
     own = Preset.read(read_json(path)) if path.exists() else Preset()

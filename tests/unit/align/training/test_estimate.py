@@ -12,6 +12,7 @@ from remask.align.masks import completion_rows
 from remask.align.policy import load_policy, log_probs, trained
 from remask.align.rollout import Prompts, draw_groups
 from remask.align.settings import AlignSettings
+from remask.tasks import task as find_task
 from remask.testing import write_checkpoint
 
 Settings = Callable[..., AlignSettings]
@@ -84,6 +85,12 @@ def test_the_canvas_is_that_of_the_training(settings: Settings) -> None:
         found = estimate(s)
         assert found["row_tokens"]["canvas"] == sampler.length
         assert found["sampler"] == {"steps": sampler.steps, "block": sampler.block}
+
+
+def test_a_benchmark_has_the_canvas_of_its_official_evaluation(settings: Settings) -> None:
+    found = estimate(settings(task="math", length=None, steps=None))
+    assert found["row_tokens"]["canvas"] == find_task("math").canvas_length("")
+    assert found["row_tokens"]["canvas"] > 16, "which is the length of the model's preset"
 
 
 @pytest.mark.parametrize("tuning", ["full", "lora"])

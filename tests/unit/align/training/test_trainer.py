@@ -17,7 +17,7 @@ import torch
 import remask
 from remask.align import checkpoint, lora, trainer, update
 from remask.align.monitor import Collapse
-from remask.align.policy import load_policy, trained
+from remask.align.policy import Policy, learning, load_policy, trained
 from remask.align.rollout import Prompts, draw_groups
 from remask.align.settings import AlignSettings, as_yaml, check_settings
 from remask.align.spg import spg_loss
@@ -332,6 +332,44 @@ def test_a_copy_at_a_time_leaves_the_gradient_of_all_at_once(settings: Settings)
         torch.testing.assert_close(found[name], value, atol=1e-6, rtol=1e-4)
 
 
+@torch.no_grad()
+def shaken(policy: Policy) -> Policy:
+    """Return a policy whose trained weights are all random: adapters begin with zeros."""
+    generator = torch.Generator().manual_seed(0)
+    for parameter in trained(policy).values():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) / 4)
+    return policy
+
+
+@torch.no_grad()
+def test_what_a_gradient_is_weighed_by_has_the_dropout_of_its_own_pass(settings: Settings) -> None:
+    s = settings(copies=2, tuning="lora")
+    policy, batch = batch_of(s)
+    updater = Updater(shaken(policy), s, s.masks(4))
+    (part,) = updater._parts(batch)
+    masks = updater._draw(part)
+    passes = [(part.canvas, masks.masked[m], masks.counted[m]) for m in range(2)]
+    dry = torch.stack([update.log_probs(policy, *seen) for seen in passes])
+    wanted = torch.zeros_like(dry)
+    for m, seen in enumerate(passes):
+        with learning(policy, 0, part.number, m, seed=s.seed):
+            wanted[m] = update.log_probs(policy, *seen)
+    assert torch.equal(updater._preview(part, masks, 0), wanted)
+    assert not torch.equal(dry, wanted)
+
+
+@pytest.mark.parametrize(("kl_weight", "learns"), [(0.04, True), (0.0, False)])
+def test_the_penalty_of_d1_holds_rows_without_advantage_too(
+    kl_weight: float, learns: bool, settings: Settings
+) -> None:
+    s = settings(method="diffu_grpo", kl_weight=kl_weight)
+    policy, batch = batch_of(s)
+    reference, _ = batch_of(s)
+    still = replace(batch, advantages=torch.zeros(3))
+    Updater(shaken(policy), s, s.masks(4), reference).backward(still)
+    assert any(p.grad is not None for p in trained(policy).values()) is learns
+
+
 @pytest.mark.parametrize("changes", [{"micro_batch": 1}, {"gradient_checkpointing": True}])
 def test_what_saves_memory_changes_no_gradient(
     changes: dict[str, Any], settings: Settings, tmp_path: Path
@@ -359,6 +397,7 @@ def test_a_folder_with_a_run_is_not_overwritten(settings: Settings, train: Train
     other = replace(s, seed=5)
     with pytest.raises(SettingsError, match=r"seed is 5 and was 0 in .*; resume with the settings"):
         train(other, resume=True)
+    assert "seed: 0" in (s.out / "settings.yaml").read_text(), "a refused one leaves the run's own"
     train(replace(s, learning_rate=1e-4), resume=True)
 
 
