@@ -34,6 +34,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "geometric": {"reward": "consistency"},
     "ungated": {"reward": "ungated"},
 }
+ONCE = ("start", "ungated")  # one seed: nothing is trained, or only its risk is shown
 PAIRS = (("outcome", "start"), ("outcome", "sft"), ("geometric", "outcome"), ("ungated", "start"))
 CANVASES = {"short": 1.0, "medium": 1.5, "long": 2.0}  # times the canvas of the level
 BLOCK = 16
@@ -147,9 +148,12 @@ def asked(model: str, settings: Any, arguments: argparse.Namespace) -> Iterator[
 
 def study(arguments: argparse.Namespace) -> int:
     """Work all methods and seeds, some at once, then gather what they left."""
-    jobs = [(m, s) for s in arguments.seeds for m in arguments.methods if m != "start" or s == 0]
-    if "start" in arguments.methods and 0 not in arguments.seeds:
-        jobs.append(("start", 0))
+    jobs = [
+        (m, s)
+        for s in arguments.seeds
+        for m in arguments.methods
+        if m not in ONCE or s == arguments.seeds[0]
+    ]
     done = [(m, s) for m, s in jobs if (Path(arguments.out) / f"{m}-{s}" / ANSWERS).exists()]
     waiting, failed = [job for job in jobs if job not in done], []
     running: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
@@ -190,8 +194,8 @@ def gather(arguments: argparse.Namespace, jobs: Sequence[tuple[str, int]]) -> No
                 logs.append(json.dumps({"method": method, "seed": seed, **json.loads(line)}))
     for name, lines in ((ANSWERS, answers), (LOG, logs)):
         write_text(out / name, "".join(f"{line}\n" for line in lines))
-    shared = {name: getattr(arguments, name) for name in SHARED}
-    write_text(out / "study.json", json.dumps({**shared, "seeds": list(arguments.seeds)}) + "\n")
+    kept = {name: getattr(arguments, name) for name in ("model", *SHARED, "methods", "seeds")}
+    write_text(out / "study.json", json.dumps(kept) + "\n")
 
 
 def write_figures(arguments: argparse.Namespace) -> int:
@@ -202,7 +206,7 @@ def write_figures(arguments: argparse.Namespace) -> int:
         print(f"{path} holds no answers; run the study first.", file=sys.stderr)
         return 1
     about = {
-        "command": f"python benchmarks/align.py study tiny OUT{told(arguments.out)}",
+        "command": told(arguments.out),
         "hardware": arguments.hardware, "commit": arguments.commit,
     }  # fmt: skip
     found = {
@@ -214,7 +218,7 @@ def write_figures(arguments: argparse.Namespace) -> int:
         for name, value, unit in costs(arguments.out / LOG)
     }
     merge(arguments.figures, found | cost, owned=("align/",))
-    print_table(rows)
+    print_table(found)
     for name, figure in cost.items():
         print(f"{name}: {figure['value']:.2f} {figure['unit']}")
     for name, gap in found.items():
@@ -224,14 +228,16 @@ def write_figures(arguments: argparse.Namespace) -> int:
 
 
 def told(out: Path) -> str:
-    """Return the flags that the study was told, of those that have another default."""
-    usual = vars(read_arguments(["study", "tiny", "OUT"]))
+    """Return the command of a study: the flags that it was told, where they are not the usual."""
     given: Row = json.loads((out / "study.json").read_text("utf-8"))
-    return "".join(
-        f" --{name.replace('_', '-')} {given[name]}"
-        for name in SHARED
-        if given[name] != usual[name]
-    )
+    usual = vars(read_arguments(["study", given["model"], "OUT"]))
+    words = ["python benchmarks/align.py study", given["model"], "OUT"]
+    for name in (*SHARED, "methods", "seeds"):
+        if given[name] != usual[name]:
+            value = given[name]
+            shown = " ".join(map(str, value)) if isinstance(value, list) else value
+            words += [f"--{name.replace('_', '-')}", str(shown)]
+    return " ".join(words)
 
 
 def figures_of(rows: Sequence[Row]) -> dict[str, tuple[Any, str]]:
@@ -248,11 +254,13 @@ def figures_of(rows: Sequence[Row]) -> dict[str, tuple[Any, str]]:
                     over_seeds(statistic, picked) if picked else None, unit
                 )  # fmt: skip
     for ours, theirs in PAIRS:
-        unit = f"share above, {ours} against {theirs}, same problems, canvases and seeds"
-        pairs = paired(rows, ours, theirs)
-        for name, statistic in (("accuracy", share_gap), ("process_ok", process_gap)):
+        above, pairs = f"share above, {ours} against {theirs}", paired(rows, ours, theirs)
+        for name, statistic, of in (
+            ("accuracy", share_gap, "same problems, canvases and seeds"),
+            ("process_ok", process_gap, "each of its own right answers, same canvases and seeds"),
+        ):
             value = over_seeds(statistic, pairs) if pairs else None
-            out[f"align/{ours}_minus_{theirs}/{name}"] = (value, unit)
+            out[f"align/{ours}_minus_{theirs}/{name}"] = (value, f"{above}, {of}")
     return {name: found for name, found in out.items() if found[0] is not None}
 
 
@@ -270,16 +278,16 @@ def runs_of(rows: Sequence[Row], method: str, canvas: str) -> list[dict[str, lis
 def paired(rows: Sequence[Row], ours: str, theirs: str) -> list[list[list[Any]]]:
     """Return item, right and process_ok of both, seed by seed; the start has one for all."""
     by = {(r["method"], r["seed"], r["canvas"], r["item"]): r for r in rows}
-    out = []
+    out, starts = [], {m: s for m, s, *_ in by if m == "start"}
     for seed in sorted({s for m, s, *_ in by if m == ours}):
-        other = (theirs, 0 if theirs == "start" else seed)
+        other = (theirs, starts.get(theirs, seed))
         keys = [k[2:] for k in by if k[:2] == (ours, seed) and (*other, *k[2:]) in by]
         if keys:
             mine, others = ([by[*who, *k] for k in keys] for who in ((ours, seed), other))
             out.append([
                 [item for _, item in keys],
-                [r["right"] for r in mine], [bool(r["process_ok"]) for r in mine],
-                [r["right"] for r in others], [bool(r["process_ok"]) for r in others],
+                [r["right"] for r in mine], [r["process_ok"] for r in mine],
+                [r["right"] for r in others], [r["process_ok"] for r in others],
             ])  # fmt: skip
     return out
 
@@ -290,7 +298,9 @@ def share(right: Any) -> float | None:
 
 
 def process(right: Any, ok: Any) -> float | None:
-    """Return the share of right answers all of whose steps are right."""
+    """Return the share of right answers with right steps; None where steps are not told."""
+    if None in ok.tolist():
+        return None
     among = ok.astype(bool)[right.astype(bool)]
     return float(among.mean()) if len(among) else None
 
@@ -328,16 +338,15 @@ MEASURES: dict[str, tuple[Any, tuple[str, ...], str]] = {
 }
 
 
-def print_table(rows: Sequence[Row]) -> None:
+def print_table(found: Mapping[str, Row]) -> None:
     """Print one line per method and canvas, in Markdown."""
-    found = figures_of(rows)
     print("| method | canvas | " + " | ".join(MEASURES) + " |")
     print("|---|---|" + "---|" * len(MEASURES))
     for method in METHODS:
         for canvas in CANVASES:
             cells = [found.get(f"align/{method}/{name}/{canvas}") for name in MEASURES]
             if any(cells):
-                shown = " | ".join(span(asdict(cell[0])) if cell else "–" for cell in cells)
+                shown = " | ".join(span(cell) if cell else "–" for cell in cells)
                 print(f"| {method} | {canvas} | {shown} |")
 
 

@@ -30,11 +30,14 @@ NOTE = """\
 
 On {hardware} at commit {commit}. The embedded weights write easy word problems hurriedly, several
 tokens a step, which leaves room above the start. Every method has the same updates, prompts and
-learning rate, which was chosen by validation with the outcome's reward; the best weights by
-validation answer problems that none of them has seen, greedily, on three canvases. Intervals are
-over seeds and problems. The ungated reward has one seed, and its last weights answer: hacking is
-what it is asked about. Seconds are of trainings that shared one GPU; compare them with each other
-only.
+learning rate, which was chosen by validation with the outcome's reward on more hurried problems;
+fine-tuning repeats each solution as often as the others write completions. Full fine-tuning,
+temperature 1, no part of a prompt masked, clip 1, no weight decay; the score has the five metrics
+that need no encoder. The best weights by validation answer problems that none of them has seen,
+greedily, on three canvases (1, 1.5 and 2 times that of the level). Intervals are over seeds and
+problems; three seeds are few. The ungated reward has one seed, and its last weights answer: hacking
+is what it is asked about. Seconds are of trainings that shared one GPU; compare them with each
+other only.
 """
 
 

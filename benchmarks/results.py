@@ -89,8 +89,8 @@ HEAD = """# Results
 Made by `make results` from collected records; no number here is typed by hand. All studies on the
 embedded model and its four families of problems: names without an ending are of the medium level,
 those that end in `-hard` of the hard one. Intervals are 95 %, resampled by question; differences
-are paired on the same answers. What each study measures and how to read it is in
-[studies.md](studies.md).
+are paired on the same answers; differences of shares are in points, written with %. What each
+study measures and how to read it is in [studies.md](studies.md).
 
 {origin}
 
@@ -167,8 +167,8 @@ def _summary(claims: Sequence[Verdict]) -> str:
     table = Table(name="claims", title="", heads=heads, rows=rows)
     held, failed = (sum(claim.word == word for claim in claims) for word in (HOLDS, FAILS))
     told = (
-        f"{len(claims)} claims. True of everything that they speak of: {held}. Failing somewhere: "
-        f"{failed}. Of the others the intervals do not tell."
+        f"Of {len(claims)} claims {held} hold wherever they were tested, {failed} fail on at least "
+        f"one study, and for the other {len(claims) - held - failed} the intervals do not decide."
     )
     return f"## The claims in short\n\n{told}\n\n{markdown(table)}"
 
@@ -180,12 +180,18 @@ def _accuracy(found: Figures) -> str:
     table = Table(
         name="accuracy", title="", heads=["study", "greedy accuracy"], rows=rows, figures=named
     )
-    return f"## How often the model is right\n\n{markdown(table, is_documented)}" if rows else ""
+    told = (
+        "Greedy, one token a step. Names without an ending count easy and medium problems together "
+        "here."
+    )
+    heading = f"## How often the model is right\n\n{told}\n\n"
+    return heading + markdown(table, is_documented) if rows else ""
 
 
 def _section(told: Told, claims: Sequence[Verdict]) -> str:
     """Return a study: its claims, its tables beside the paper's, the long ones folded."""
-    lines = [f"## {TITLES[told.name]}", "", f"`remask study {told.name} records`", ""]
+    model = " -m tiny" if told.name == "geometry" else ""  # of the contraction
+    lines = [f"## {TITLES[told.name]}", "", f"`remask study {told.name} records{model}`", ""]
     for claim in claims:
         word = WORDS.get(claim.word, "Cannot be told.")
         lines += [f"**{claim.claim}** ({claim.source}) *{word}* {claim.details}", ""]
@@ -204,15 +210,21 @@ def _section(told: Told, claims: Sequence[Verdict]) -> str:
 
 
 def _rest(found: Figures) -> str:
-    names = [n for n in found if n.startswith(("process/", "rebatched/")) and is_documented(n)]
+    ends = ("weakest_token/auroc", "text_disagreement", "score_disagreement")
+    names = [n for n in found if n.startswith(("process/", "rebatched/")) and n.endswith(ends)]
     rows = [[name, name, found[name].unit] for name in names]
     if not rows:
         return ""
     shown = {name: found[name] for name in names}
     rows = [[name.replace("/", " / "), *rest] for name, *rest in rows]
     table = Table(name="rest", title="", heads=["figure", "value", "of"], rows=rows, figures=shown)
-    title = "## Wrong steps in right answers, and other batches"
-    return f"{title}\n\n{markdown(table, is_documented)}"
+    title = "## The weakest token of a right answer, and other batches"
+    told = (
+        "`weakest_token`: how well the token that drifts most tells right answers with a wrong "
+        "step, of the first seed alone. `rebatched`: the share of answers whose text or score "
+        "changed when they were computed in batches of other sizes."
+    )
+    return f"{title}\n\n{told}\n\n{markdown(table, is_documented)}"
 
 
 def _beside(table: Table) -> Table:

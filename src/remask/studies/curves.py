@@ -51,9 +51,11 @@ class Claim:
 
 
 CLAIMS = {
-    "mask_ratio": Claim(text="best at 0.9", below=("0", "0.3", "0.5", "0.7", "1")),
+    "mask_ratio": Claim(
+        text="best at 0.9 among the paper's values", below=("0", "0.3", "0.5", "0.7", "1")
+    ),
     "rebuild_steps": Claim(
-        text="better up to 16 steps, hardly beyond", below=("4",), level=("64", "128")
+        text="better up to 16 steps, beyond by less than 0.01", below=("4",), level=("64", "128")
     ),
     "trips": Claim(text="better with every doubling", below=("1", "2"), above=("8",)),
 }
