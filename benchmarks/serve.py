@@ -24,12 +24,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any, Literal
 
 import torch
+from figures import merge, origin, parse
 from live import Faulty, live
 from mixed import Tally, expected, storm
 
@@ -44,6 +44,7 @@ HERE = Path(__file__).resolve().parent
 CLIENTS = (1, 8, 32)
 WARM_UP = 500  # requests before memory is first looked at
 TOLERANCE = 1e-5
+ASIDE = ("--figures", "--commit", "--hardware")  # flags that change nothing of what is measured
 Pairs = list[tuple[str, str]]
 Figures = dict[str, dict[str, Any]]
 
@@ -191,7 +192,7 @@ def _show(tally: Tally) -> None:
     print(
         f"mixed: {tally.sent} sent, {tally.answered} answered, {tally.left} left by their clients, "
         f"{tally.refused} times sent again, {len(tally.wrong)} wrong, {len(tally.lost)} lost",
-        *islice(cycle(tally.wrong + tally.lost), min(5, len(tally.wrong + tally.lost))),
+        *(tally.wrong + tally.lost)[:5],
         sep="\n", flush=True,
     )  # fmt: skip
 
@@ -206,13 +207,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--clients", type=int, nargs="+", default=CLIENTS)
     parser.add_argument("--memory", type=int, default=5_000, help="requests; 0 leaves it out")
     parser.add_argument("--mixed", type=int, default=2_000, help="requests; 0 leaves it out")
-    parser.add_argument("--figures", type=Path, help="figures.json to merge the results into")
-    parser.add_argument("--commit", help="commit that measured them")
-    parser.add_argument("--hardware", help="what it was measured on")
-    found = parser.parse_args(words)
-    if found.figures and not (found.commit and found.hardware):
-        parser.error("--figures needs --commit and --hardware.")
-    return found
+    return parse(parser, words)
 
 
 def main(words: Sequence[str]) -> None:
@@ -225,21 +220,15 @@ def main(words: Sequence[str]) -> None:
         if arguments.mixed:
             found |= mixed(Path(folder), arguments.mixed)
     if arguments.figures:
-        from figures import merge
-
-        said = [w for w in words if w not in ("--figures", str(arguments.figures))]
-        about = {
-            "command": " ".join(["python benchmarks/serve.py", *_without(said)]),
-            "hardware": arguments.hardware,
-            "commit": arguments.commit,
-        }
+        about = origin(arguments, " ".join(["python benchmarks/serve.py", *_without(words)]))
         merge(arguments.figures, {name: {**figure, **about} for name, figure in found.items()})
 
 
-def _without(words: list[str]) -> list[str]:
-    """Return the words without those that say where, and on what, it was measured."""
-    drop = {i + d for i, w in enumerate(words) if w in ("--commit", "--hardware") for d in (0, 1)}
-    return [word for i, word in enumerate(words) if i not in drop]
+def _without(words: Sequence[str]) -> list[str]:
+    """Return the words without those that say where figures go, and what was measured on what."""
+    drop = {i + d for i, word in enumerate(words) if word in ASIDE for d in (0, 1)}
+    kept = [word for i, word in enumerate(words) if i not in drop]
+    return [word for word in kept if word.partition("=")[0] not in ASIDE]
 
 
 if __name__ == "__main__":

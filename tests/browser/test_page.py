@@ -62,6 +62,26 @@ def test_settings_travel_with_the_question(page: Any, stage: Playback) -> None:
     assert len(stage.bodies) == 1, "the form itself refuses what is beyond the limits"
 
 
+def test_a_threshold_that_nobody_chose_is_left_to_the_server(page: Any, stage: Playback) -> None:
+    """Which one the preset has depends on the kind of the question."""
+    solve(page)
+    assert "threshold" not in stage.bodies[-1]["remask"]
+    assert page.run("document.querySelector('input[name=threshold]').placeholder") == "preset"
+
+
+@pytest.mark.parametrize(("budget", "most"), [("", 10), (1, 1), (3, 3)])
+def test_a_race_begins_with_how_many_candidates_there_may_be(
+    page: Any, stage: Playback, budget: object, most: int
+) -> None:
+    stage.pause = 0.5
+    put(page, "input[name=budget]", budget)
+    put(page, "#prompt", "How many has Zoe?")
+    click(page, "#go")
+    assert text(page, "#race-says") == f"Writing candidate 1 of at most {most}."
+    page.wait("document.querySelectorAll('.lane').length === 1")
+    assert page.run("document.querySelectorAll('.lane .bar b').length") == 0, "no threshold yet"
+
+
 def test_candidates_race_and_the_accepted_one_wins(page: Any, stage: Playback) -> None:
     stage.pause = 0.05
     put(page, "#prompt", "How many has Zoe?")

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from person import FAULTS, TEXT, click, put, solve, text, texts, visit
+from person import FAULTS, TEXT, click, copied, put, solve, text, texts, visit
 from playback import Playback, pieces, verification
 
 pytestmark = pytest.mark.browser
@@ -100,6 +100,14 @@ def test_a_server_that_is_gone_is_told(browser: Any) -> None:
     assert text(browser, "#fault-says").startswith("The server does not answer.")
 
 
+def test_examples_that_cannot_be_had_are_told(browser: Any) -> None:
+    with Playback() as own:
+        visit(browser, own)
+    put(browser, "#level", "hard", "change")
+    browser.wait("!document.getElementById('fault').hidden")
+    assert text(browser, "#fault-says").startswith("The server does not answer.")
+
+
 def test_a_refusal_is_shown_in_the_server_s_words(page: Any, stage: Playback) -> None:
     stage.refusal = (400, "remask.trips is 65; give a whole number from 1 to 64. <b>")
     put(page, "#prompt", "How many?")
@@ -125,6 +133,7 @@ def test_the_candidate_that_a_person_chose_stays_in_sight(page: Any, stage: Play
     click(page, ".lane .pick")
     page.wait("!!document.querySelector('.lane.won')")
     assert text(page, "#answer-title") == "Candidate 1"
+    assert copied(page, "#copy-command") == "remask solve --model tiny 'a prompt'"
 
 
 def test_a_race_can_be_stopped(page: Any, stage: Playback) -> None:

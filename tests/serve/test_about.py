@@ -55,7 +55,14 @@ def test_examples_can_be_chosen(client: Client) -> None:
 
 @pytest.mark.parametrize(
     ("query", "param"),
-    [("task=poetry", "task"), ("count=21", "count"), ("seed=-1", "seed"), ("level=no", None)],
+    [
+        ("task=poetry", "task"),
+        ("count=21", "count"),
+        ("seed=-1", "seed"),
+        ("level=no", None),
+        ("nonsense=1", "nonsense"),
+        ("=null", ""),
+    ],
 )
 def test_examples_that_do_not_exist_are_refused(
     client: Client, query: str, param: str | None

@@ -2,13 +2,16 @@
 
 import json
 import math
+import threading
 from typing import Any
 
 import pytest
 
 import remask
 from remask import api
+from remask.consistency import estimator
 from remask.denoisers.base import Denoiser
+from remask.errors import MissingExtra
 from remask.serve import shapes
 from remask.serve.service import ServeSettings
 
@@ -168,6 +171,34 @@ def test_what_is_not_supported_is_refused_by_name(
     error = client.refused("/v1/chat/completions", {**body, **change})
     assert error["param"] == param
     assert error["message"].endswith(".")
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_canvas_beyond_the_limit_is_refused_under_the_name_it_was_given(
+    client: Client, body: dict[str, Any], name: str
+) -> None:
+    error = client.refused("/v1/chat/completions", {**body, name: 300})
+    assert error["param"] == name
+    assert error["message"] == f"{name} is 300; this server allows 256."
+
+
+def test_a_missing_encoder_is_found_before_any_work(
+    client: Client, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the model's thread nor the event loop, which is in this one, has to wait for it."""
+    places: list[threading.Thread] = []
+
+    def absent(device: str) -> None:
+        places.append(threading.current_thread())
+        raise MissingExtra("sentence-transformers", "semantic", "choose the metric set 'core'")
+
+    monkeypatch.setattr(estimator, "sentence_encoder", absent)
+    for budget in (1, 2):
+        asked = {**TRIPS, "metrics": "paper", "budget": budget}
+        error = client.refused("/v1/chat/completions", {**body, "remask": asked})
+        assert error["param"] == "remask.metrics"
+    assert len(places) == 2
+    assert not {client.service.batcher._thread, threading.current_thread()} & set(places)
 
 
 def test_a_model_must_be_named(client: Client, body: dict[str, Any]) -> None:

@@ -74,6 +74,22 @@ def test_a_server_that_is_stopped_finishes_what_runs(
     assert not service.batcher.ready
 
 
+def test_what_is_not_finished_when_the_server_has_gone_down_is_told_so(
+    denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    """The whole would take minutes; half a second is given to it, and the last word is ours."""
+    answers: list[httpx.Response] = []
+    with live(denoiser, replace(settings, drain_seconds=0.5)) as (service, url):
+        asking = threading.Thread(
+            target=lambda: answers.append(httpx.post(f"{url}/v1/solve", json=LONG, timeout=60))
+        )
+        asking.start()
+        assert soon(lambda: service.batcher.num_jobs == 1)
+    asking.join(60)
+    assert answers[0].status_code == 503
+    assert answers[0].json()["error"]["message"].startswith("the server is going down")
+
+
 def test_what_does_not_finish_in_time_is_told_so(
     denoiser: Denoiser, settings: ServeSettings
 ) -> None:

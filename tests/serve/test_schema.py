@@ -109,7 +109,11 @@ def test_what_is_got_fits(document: Any, settings: ServeSettings, path: str) -> 
 
 
 def test_queries_that_do_not_fit_are_refused(document: Any, settings: ServeSettings) -> None:
+    def change(case: Any) -> None:
+        sent = {name for name, value in case.query.items() if value != []}  # which sends nothing
+        hypothesis.assume(sent - {"level"})  # any text might be one
+
     examples = document["/v1/examples"]["GET"]
-    seen = each(examples, GenerationMode.NEGATIVE, lambda case: None, settings.body_bytes)
+    seen = each(examples, GenerationMode.NEGATIVE, change, settings.body_bytes)
     assert seen
     assert seen[200] == 0

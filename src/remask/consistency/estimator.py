@@ -63,6 +63,16 @@ class Consistency:
         """Names of the metrics in the composite."""
         return metric_names(self.metric_set, self.task_metrics)
 
+    @property
+    def encodes(self) -> bool:
+        """Whether a metric needs the sentence encoder."""
+        return any(METRICS[m].needs_encoder for m in (*self.metrics, *self.extra_metrics))
+
+    def warm(self) -> None:
+        """Load the sentence encoder where it will be needed: a missing one is told at once."""
+        if self.encodes:
+            sentence_encoder(self.denoiser.device.type)
+
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
         trips = round_trips(self.denoiser, samples, self.settings, seed=self.seed)
@@ -75,7 +85,7 @@ class Consistency:
 
     def _similarities(self, trips: Sequence[RoundTrips]) -> list[tuple[float, ...] | None]:
         """Return the cosine of every rebuild with its original; each text is encoded once."""
-        if not any(METRICS[m].needs_encoder for m in (*self.metrics, *self.extra_metrics)):
+        if not self.encodes:
             return [None] * len(trips)
         encoder = sentence_encoder(self.denoiser.device.type)
         texts = [text for t in trips for text in (t.sample.text, *t.texts)]

@@ -1,14 +1,13 @@
-"""All of it together: the app, its documents, and what it does at the end."""
+"""All of it together: the model at work, the app and its documents."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from remask.errors import MissingExtra
 from remask.serve.about import add_page, model_routes, state_routes
 from remask.serve.batcher import Batcher
 from remask.serve.chat import chat_routes
-from remask.serve.faults import Fault, invalid, no_object
+from remask.serve.faults import Fault, invalid, no_object, unsupported
 from remask.serve.gate import Gate
 from remask.serve.meters import Meters
 from remask.serve.routes import own_routes
@@ -40,28 +39,35 @@ def build_service(denoiser: "Denoiser", settings: ServeSettings) -> Service:
 
 
 def build_app(service: Service) -> "FastAPI":
-    """Return the app; when it goes down it finishes what runs."""
-    from fastapi import FastAPI
-
-    @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
-        import asyncio
-
-        yield
-        await asyncio.to_thread(service.batcher.close, service.settings.drain_seconds)
+    """Return the app; whoever runs it closes the batcher at the end."""
+    from fastapi import Depends, FastAPI
 
     # No pages of documentation: those of the framework come from the network.
     app = FastAPI(
-        title="remask", version=_version(), lifespan=life, docs_url=None, redoc_url=None,
+        title="remask", version=_version(), docs_url=None, redoc_url=None,
         separate_input_output_schemas=False,
     )  # fmt: skip
-    for routes in (own_routes, chat_routes, model_routes, state_routes):
-        app.include_router(routes(service))
+    for routes in (own_routes, chat_routes, model_routes):
+        app.include_router(routes(service), dependencies=[Depends(_known_query())])
+    app.include_router(state_routes(service))  # probes add what they like
     add_page(app)
     _add_handlers(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     app.add_middleware(Gate, service=service)
     return app
+
+
+def _known_query() -> Callable[..., None]:
+    """Return what refuses a parameter of the query that its route does not have."""
+    from starlette.requests import Request
+
+    def check(request: Request) -> None:
+        known = {field.alias for field in request.scope["route"].dependant.query_params}
+        for name in request.query_params:
+            if name not in known:
+                raise unsupported(name)
+
+    return check
 
 
 def _version() -> str:

@@ -181,6 +181,8 @@ class Batcher:
 
     def _rescue(self, batch: list[_Ticket], error: Exception) -> None:
         """Run a batch that failed in halves; one row alone ends its request."""
+        if len(batch) > 1 or out_of_memory(error):
+            error.__traceback__ = None  # its frames hold the tensors of the batch
         self.meters.failed(error)
         if out_of_memory(error):
             _free_memory()

@@ -22,7 +22,7 @@ from remask.serve.routes import (
     told_error,
 )
 from remask.serve.service import Service
-from remask.serve.work import Verified, Work, answering
+from remask.serve.work import Check, Verified, Work, answering
 from remask.values import Sample
 
 if TYPE_CHECKING:
@@ -94,13 +94,15 @@ def _prepared(service: Service, errand: Errand, body: schema.ChatRequest) -> "Ch
         temperature=body.temperature,
         max_tokens=body.max_completion_tokens or body.max_tokens,
         top_p=body.top_p,
+        param="max_tokens" if body.max_completion_tokens is None else "max_completion_tokens",
     )
     budget = 1 if body.remask is None else body.remask.budget
-    solving, drafts = None, []
+    solving, check, drafts = None, None, []
     if budget > 1:
         solving = solving_of(service, errand, question, sampler, budget)
     else:
         drafts = [drafted(service, question, sampler, number) for number in range(body.n or 1)]
+        check = None if body.remask is None else question.check(service)
     return Chat(
         service=service,
         errand=errand,
@@ -109,6 +111,7 @@ def _prepared(service: Service, errand: Errand, body: schema.ChatRequest) -> "Ch
         sampler=sampler,
         solving=solving,
         drafts=drafts,
+        check=check,
     )
 
 
@@ -123,14 +126,14 @@ class Chat:
     sampler: SamplerSettings
     solving: Solving | None  # where answers are drawn until one is accepted
     drafts: list[Draft]  # otherwise
+    check: Check | None  # of these
 
     @property
     def work(self) -> Work[Any]:
         """All of it, for the batcher."""
         if self.solving is not None:
             return self.solving.work
-        check = None if self.body.remask is None else self.question.check(self.service)
-        return answering(self.service.denoiser, self.drafts, check, self.errand.tell)
+        return answering(self.service.denoiser, self.drafts, self.check, self.errand.tell)
 
     def answers(self, result: Any) -> list[tuple[Sample, Verified | None]]:
         """Return what was drawn, and verified."""
@@ -161,7 +164,8 @@ class Chat:
                     if name == "block" and self.solving is None:
                         for choice in self._delta(value, written):
                             yield event(frame | {"choices": [choice]})
-            for chunk in self._last(self.errand.result, written):
+            result = self.errand.result
+            for chunk in await self.errand.prepare(lambda: list(self._last(result, written))):
                 yield event(frame | chunk)
             yield END_OF_STREAM
         except Exception as error:
@@ -171,9 +175,7 @@ class Chat:
 
     def _delta(self, draft: Draft, written: dict[int, str]) -> Iterator[Document]:
         """Yield what a finished block adds to a choice."""
-        text = self.service.denoiser.tokenizer.decode(draft.written)
-        if not draft.ended:
-            text = text.rstrip("\ufffd")  # the rest of a character may be in the next block
+        text = telling.written(self.service, draft)
         if draft.number not in written:
             yield _chunk(draft.number, {"role": "assistant", "content": ""})
         before = written.get(draft.number, "")

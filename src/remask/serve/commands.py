@@ -1,14 +1,14 @@
 """The line for a shell that gives the same score or the same answer.
 
 Only what departs from the command line's own defaults is said. Where it has no words for what was
-asked (several turns, an identity of its own, a NUL byte) there is no line.
+asked (several turns, an identity of its own, a nucleus, a NUL byte) there is no line.
 """
 
 import shlex
 from typing import Any
 
 from remask.sampling.sampler import SamplerSettings
-from remask.serve.question import Question
+from remask.serve.question import Question, sampler_of
 from remask.serve.schema import SolveSettings, TripSettings
 from remask.serve.service import Service
 
@@ -25,7 +25,8 @@ def solve_command(
     service: Service, question: Question, sampler: SamplerSettings, budget: int
 ) -> str | None:
     """Return the `remask solve` that comes to the same decision."""
-    if sampler.top_p is not None:
+    usual = sampler_of(service, question, temperature=None, max_tokens=None)
+    if sampler.top_p != usual.top_p:
         return None
     told: dict[str, Any] = {
         "temperature": sampler.temperature,

@@ -67,7 +67,7 @@ class Errand:
 
     async def _listen(self) -> AsyncGenerator[tuple[str, Any], None]:
         left = max(0.0, self.service.settings.seconds - self.seconds)
-        timer = self._loop.call_later(left, self._news.put_nowait, (_LATE, None))
+        timer = self._loop.call_later(left, self._stop, _LATE)
         watch = self._loop.create_task(self._watch())
         try:
             while True:
@@ -98,7 +98,12 @@ class Errand:
         """Notice that the client leaves."""
         while (await self.request.receive())["type"] != "http.disconnect":
             pass
-        self._news.put_nowait((_LEFT, None))
+        self._stop(_LEFT)
+
+    def _stop(self, why: str) -> None:
+        """End the work at once: whoever listens may be stuck with a client that does not read."""
+        self.service.batcher.cancel(self._job)
+        self._news.put_nowait((why, None))
 
     def _ended(self, name: str) -> Exception:
         if name == _LEFT:

@@ -76,6 +76,15 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "allocate memory" in str(error)
 
 
+def unsupported(param: str | None) -> Fault:
+    """Return what a client is told of a parameter that does not exist here."""
+    shown = param[:_MOST] if param else "a parameter without a name"
+    return Fault(
+        400, f"{shown} is not supported here; remove it.", param=param,
+        code="unsupported_parameter",
+    )  # fmt: skip
+
+
 def no_object() -> Fault:
     """Return what a client is told whose body cannot be read at all."""
     return Fault(
@@ -91,10 +100,7 @@ def invalid(errors: list[Any], body: Any) -> Fault:
         return no_object()
     param = _path(first["loc"][1:], body)
     if first["type"] == "extra_forbidden":
-        return Fault(
-            400, f"{param} is not supported here; remove it.", param=param,
-            code="unsupported_parameter",
-        )  # fmt: skip
+        return unsupported(param)
     if first["type"] == "missing":
         name = param or "the body"
         return Fault(400, f"{name} is missing; give it.", param=param, code="missing")

@@ -65,13 +65,14 @@ class Question:
         return self.trips.metrics or service.settings.metrics
 
     def check(self, service: Service) -> Check:
-        """Return the scorer of its answers."""
+        """Return the scorer of its answers, ready: the model's thread loads no encoder."""
         scorer = api.consistency(
             service.denoiser,
             kind=self.kind,
             settings=self.settings,
             metrics=self.metrics(service),
         )
+        scorer.warm()
         return Check(scorer=scorer, reads=self.kind, seed=self.seed)
 
     def grade(self, text: str) -> dict[str, Any] | None:
@@ -178,34 +179,38 @@ def sampler_of(
     temperature: float | None,
     max_tokens: int | None,
     top_p: float | None = None,
+    param: str = "max_tokens",
 ) -> SamplerSettings:
-    """Return the preset for what is asked, with what the request changes."""
+    """Return the preset for what is asked, with what the request changes.
+
+    `param` is what the request calls `max_tokens`.
+    """
     base = SamplerSettings.of(service.denoiser.preset.for_task(question.kind))
     if question.problem is not None and not service.settings.preset:
         task = TASKS[question.problem.task]
         base = sampler_settings(service.denoiser, task, question.problem.level)
     if max_tokens is not None:
-        base = _shortened(service, base, max_tokens)
+        base = _shortened(service, base, max_tokens, param)
     if temperature is not None:
         base = replace(base, temperature=temperature)
     return base if top_p is None else replace(base, top_p=top_p)
 
 
-def _shortened(service: Service, base: SamplerSettings, most: int) -> SamplerSettings:
+def _shortened(service: Service, base: SamplerSettings, most: int, param: str) -> SamplerSettings:
     """Return a sampler with a canvas of at most so many tokens, in whole blocks.
 
     A canvas that is one block stays one; the steps per token stay what they are.
     """
     if most > service.settings.max_tokens:
         raise Fault(
-            400, f"max_tokens is {most}; this server allows {service.settings.max_tokens}.",
-            param="max_tokens", code="too_many_tokens",
+            400, f"{param} is {most}; this server allows {service.settings.max_tokens}.",
+            param=param, code="too_many_tokens",
         )  # fmt: skip
     fixed = service.denoiser.block_size
     if fixed is not None and most < fixed:
         raise Fault(
-            400, f"max_tokens is {most}; this model writes blocks of {fixed}, so give at least "
-            "that.", param="max_tokens", code="invalid_value",
+            400, f"{param} is {most}; this model writes blocks of {fixed}, so give at least "
+            "that.", param=param, code="invalid_value",
         )  # fmt: skip
     whole = base.block == base.length and fixed is None
     block = most if whole or most < base.block else base.block

@@ -115,7 +115,7 @@ class Solving:
         return {"number": value.sample.number, **self.verification(value)}
 
     def _block(self, draft: Draft) -> telling.Document:
-        text = self.service.denoiser.tokenizer.decode(draft.written)
+        text = telling.written(self.service, draft)
         return {"number": draft.number, "text": text, "finished": draft.ended}
 
     def verification(self, verified: Verified) -> telling.Document:

@@ -1,5 +1,6 @@
 """The app on a socket, until it is told to stop."""
 
+import asyncio
 import errno
 import logging
 import socket
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE = "REMASK_API_KEY"
 _BACKLOG = 2048
+_LAST_WORDS = 5  # seconds to tell those who are not finished when the time to drain is up
 
 
 def read_key(file: Path | None, variable: str | None) -> str | None:
@@ -66,11 +68,23 @@ def server(service: Service) -> "uvicorn.Server":
     """Return the server, not yet running."""
     import uvicorn
 
+    seconds = service.settings.drain_seconds
+
+    class Server(uvicorn.Server):
+        """One that closes the batcher while requests are still there to hear of it."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            closing = threading.Thread(target=service.batcher.close, args=(seconds,), daemon=True)
+            closing.start()
+            await super().shutdown(sockets)
+            if not self.force_exit:  # a second Ctrl-C waits for nothing
+                await asyncio.to_thread(closing.join)
+
     config = uvicorn.Config(
         build_app(service), log_config=None, access_log=False, server_header=False,
-        timeout_graceful_shutdown=round(service.settings.drain_seconds),
+        timeout_graceful_shutdown=round(seconds) + _LAST_WORDS,
     )  # fmt: skip
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def serve(service: Service, made: socket.socket, say: Callable[[str], None], show: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from remask.consistency.metrics import uniform_weights
 from remask.denoisers.tokenizer import Tokenizer
+from remask.sampling.drafts import Draft
 from remask.sampling.sampler import SamplerSettings
 from remask.serve.commands import solve_command, verify_command
 from remask.serve.question import Question
@@ -41,6 +42,13 @@ def texts_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
         else:
             start += 1
     return pieces
+
+
+def written(service: Service, draft: Draft) -> str:
+    """Return what can be read of an answer in the making: none of it will change."""
+    text = service.denoiser.tokenizer.decode(draft.written)
+    # The rest of a character may be in the next block.
+    return text if draft.ended else text.rstrip("\ufffd")
 
 
 def verification(

@@ -71,9 +71,16 @@ def test_percentiles_are_told_in_milliseconds() -> None:
     assert found["serve/throughput_ratio/8"]["value"] == 0.9
 
 
-def test_the_command_of_a_figure_is_what_was_measured() -> None:
-    words = ["--answers", "5", "--commit", "abc", "--hardware", "2 cores", "--mixed", "7"]
-    assert serve._without(words) == ["--answers", "5", "--mixed", "7"]
+@pytest.mark.parametrize(
+    "aside",
+    [
+        ["--figures", "f.json", "--commit", "abc", "--hardware", "2 cores"],
+        ["--figures=f.json", "--commit=abc", "--hardware=2 cores"],
+    ],
+)
+def test_the_command_of_a_figure_is_what_was_measured(aside: list[str]) -> None:
+    words = ["--answers", "5", *aside, "--mixed=7"]
+    assert serve._without(words) == ["--answers", "5", "--mixed=7"]
 
 
 def test_figures_need_a_commit_and_hardware(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -190,6 +191,25 @@ def test_a_batch_that_is_too_large_is_run_in_halves(desk: Desk) -> None:
     held(desk, press, lambda: desk.submit("x", work([Row(press, i) for i in range(1, 5)])))
     assert desk.wait("x") == [[-1, -2, -3, -4]]
     assert press.batches == [[99], [1, 2, 3, 4], [1, 2], [3, 4]]
+
+
+def test_a_failed_batch_is_let_go_before_its_halves_run(desk: Desk) -> None:
+    """Rows 1 and 2 fail together; what that pass held, tensors as a rule, is gone when 1 begins."""
+    kept: list[weakref.ref[Any]] = []
+    alone: list[bool] = []
+
+    class Heavy(Press):
+        def run(self, values: list[Any]) -> list[Any]:
+            alone.append(all(ref() is None for ref in kept))
+            load = threading.Event()
+            kept.append(weakref.ref(load))
+            return super().run(values)
+
+    press = Heavy(most=1)
+    held(desk, press, lambda: desk.submit("x", work([Row(press, 1), Row(press, 2)])))
+    assert desk.wait("x") == [[-1, -2]]
+    assert press.batches == [[99], [1, 2], [1], [2]]
+    assert alone == [True] * 4
 
 
 def test_a_row_that_gives_nan_ends_its_own_request_only(desk: Desk) -> None:

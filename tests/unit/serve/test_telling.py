@@ -1,5 +1,6 @@
 """Tokens as texts, and errors as sentences."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.errors import DenoiserError, InputError, MissingExtra, SettingsError, TaskError
+from remask.sampling.drafts import Draft
+from remask.sampling.sampler import SamplerSettings
 from remask.serve.faults import Fault, defect, fault_of, invalid
 from remask.serve.question import turns_of
+from remask.serve.routes import Solving
 from remask.serve.schema import ChatRequest, Message, SolveRequest, VerifyRequest
-from remask.serve.telling import metrics, texts_of
+from remask.serve.telling import metrics, texts_of, written
 from remask.testing import tiny_tokenizer
 from remask.values import Score
 
@@ -36,6 +40,22 @@ def test_bytes_that_make_no_character_stay_unreadable() -> None:
     """The first byte of é, then an a: nothing is joined."""
     broken = [TOKENIZER.encode("é")[0], *TOKENIZER.encode("a")]
     assert texts_of(TOKENIZER, broken) == ["\ufffd", "a"]
+
+
+@pytest.mark.parametrize(("ended", "text"), [(False, "a"), (True, "a\ufffd")])
+def test_half_a_character_is_told_only_where_no_more_can_come(ended: bool, text: str) -> None:
+    """An a and the first byte of é in a block of two: the second may begin the next block."""
+    how = SamplerSettings(length=4, steps=4, block=2)
+    begun = (*TOKENIZER.encode("aé")[:2], TOKENIZER.mask_id, TOKENIZER.mask_id)
+    draft = Draft(
+        item="i", number=3, seed=0, prompt=(), settings=how, block_size=None, canvas=begun,
+        probs=(1.0,) * 4, steps=(0,) * 4, block=1, ended=ended,
+    )  # fmt: skip
+    service: Any = SimpleNamespace(denoiser=SimpleNamespace(tokenizer=TOKENIZER))
+    assert written(service, draft) == text
+    unused: Any = dict.fromkeys(("errand", "question", "sampler", "budget", "check", "draft"))
+    told = Solving(service=service, **unused).told("block", draft)
+    assert told == {"number": 3, "text": text, "finished": ended}
 
 
 def test_weights_are_those_of_the_metrics_that_have_a_value() -> None:

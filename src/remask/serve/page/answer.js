@@ -51,7 +51,6 @@ export class Answer {
   show(found, { asked, command, title }) {
     this.found = found;
     this.asked = asked;
-    this.command = command;
     this.tokens = tokensOf(found);
     this.box.hidden = false;
     byId("answer-title").textContent = title;
@@ -66,6 +65,12 @@ export class Answer {
     const metrics = Object.entries(found.metrics).map(([name, { value, weight }]) => ({ name, value, weight }));
     metricBars(byId("metrics"), metrics, found.score, found.threshold);
     byId("copied").textContent = "";
+    this.offer(command);
+  }
+
+  // The command may come when an answer is shown already: that of a race is known at its end.
+  offer(command) {
+    this.command = command;
     byId("copy-command").disabled = !command;
   }
 

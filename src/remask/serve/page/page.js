@@ -10,7 +10,7 @@ import { shown } from "./tokens.js";
 
 const answer = new Answer();
 const race = new Race((count) => show(count));
-const problem = new Problem((mode, body) => run(mode, body));
+const problem = new Problem((mode, body) => run(mode, body), (error) => told(error));
 const slider = new Slider(byId("slider"));
 let found = [];
 let asked = null;
@@ -41,6 +41,7 @@ const hearers = {
   decision: (data) => {
     command = data.command;
     race.decision(data);
+    answer.offer(command); // to the candidate that a person chose, too
   },
 };
 
@@ -63,7 +64,8 @@ async function run(mode, body) {
   problem.busy(true);
   byId("race").hidden = false;
   answer.box.hidden = true;
-  race.begin(body.remask.threshold ?? served?.remask.preset.threshold ?? 0.75, mode === "verify" ? 1 : body.remask.budget);
+  const budget = mode === "verify" ? null : body.remask.budget ?? served?.remask.defaults.budget;
+  race.begin(body.remask.threshold ?? null, budget);
   try {
     await (mode === "verify" ? check(body, own.signal) : solve(body, own.signal, hear));
   } catch (error) {
@@ -73,14 +75,19 @@ async function run(mode, body) {
   }
 }
 
+// What the server said, or that it is gone; anything else is a defect.
+function told(error) {
+  if (!(error instanceof ApiError)) throw error;
+  fault(error.message);
+}
+
 function failed(error) {
   if (error.name === "AbortError") {
     race.stop("Stopped. What had arrived is still shown.");
     return;
   }
-  if (!(error instanceof ApiError)) throw error;
   race.stop("");
-  fault(error.message);
+  told(error);
 }
 
 async function start() {
@@ -90,8 +97,7 @@ async function start() {
     byId("model").textContent = shown(served.id);
     await problem.serve(served);
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    fault(error.message);
+    told(error);
   }
 }
 

@@ -11,8 +11,9 @@ function short(prompt) {
 }
 
 export class Problem {
-  // `ask` is called with ("solve" or "verify", body) when the person asks.
-  constructor(ask) {
+  // `ask` is called with ("solve" or "verify", body) when the person asks, `fail` with the error
+  // where examples cannot be had.
+  constructor(ask, fail) {
     this.form = byId("ask");
     this.prompt = byId("prompt");
     this.answer = byId("own");
@@ -27,19 +28,19 @@ export class Problem {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.form.requestSubmit();
     });
     for (const radio of this.form.elements.mode) radio.addEventListener("change", () => this.#mode());
-    this.task.addEventListener("change", () => this.#levels());
-    this.level.addEventListener("change", () => this.#examples());
+    this.task.addEventListener("change", () => this.#levels().catch(fail));
+    this.level.addEventListener("change", () => this.#examples().catch(fail));
     this.#mode();
   }
 
-  // Fills in what the served model knows: its tasks, its defaults, its limits.
+  // Fills in what the served model knows: its tasks, its defaults, its limits. The threshold stays
+  // blank: which one the preset has depends on the kind of the question.
   async serve(model) {
-    const { tasks, preset, defaults, limits, kinds } = model.remask;
+    const { tasks, defaults, limits, kinds } = model.remask;
     this.tasks = tasks;
     this.task.replaceChildren(...Object.keys(tasks).map((name) => option(name, name)));
     byId("kind").replaceChildren(...kinds.map((name) => option(name, name)));
-    const start = { ...defaults, threshold: preset.threshold };
-    for (const [name, value] of Object.entries(start)) {
+    for (const [name, value] of Object.entries(defaults)) {
       const input = this.form.elements[name];
       if (input && value !== null) input.defaultValue = String(value);
       if (input && limits[name]) input.max = String(limits[name]);

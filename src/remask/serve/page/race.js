@@ -29,12 +29,14 @@ export class Race {
     this.lanes = [];
   }
 
+  // A threshold of null is not known yet, a budget of null means that an answer is brought; one
+  // that nobody has told is undefined.
   begin(threshold, budget) {
     this.threshold = threshold;
     this.follows = true; // the newest, until the person has chosen one
     this.lanes = [];
     this.list.replaceChildren();
-    this.says.textContent = budget === 1 ? "Verifying." : `Writing candidate 1 of at most ${budget}.`;
+    this.says.textContent = budget === null ? "Verifying." : `Writing candidate 1${budget ? ` of at most ${budget}` : ""}.`;
   }
 
   #lane(count) {
