@@ -13,7 +13,7 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[3] / "benchmarks"
 sys.path.insert(0, str(SCRIPTS))
 
-# The machine with the GPU has few packages: None makes the import of the others fail.
+# Where a GPU is there may be few packages: None makes the import of the others fail.
 CHILD = f"""
 import runpy, sys
 absent = "rapidfuzz sentence_transformers typer sklearn scipy pyarrow rich pydantic".split()
@@ -27,7 +27,7 @@ Run = Callable[[str, Sequence[str]], dict[str, Any]]
 
 @pytest.fixture(scope="session")
 def run_script(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Return a function that runs a script as the machine with the GPU would, without the GPU."""
+    """Return a function that runs a script as it would run beside a GPU, without one."""
 
     def run(script: str, words: Sequence[str]) -> dict[str, Any]:
         out = tmp_path_factory.mktemp("bench") / "new" / "toy.json"

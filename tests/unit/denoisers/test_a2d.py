@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import tokenizers
 import torch
+from plain import norm, turn
 from safetensors.torch import save_file
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from torch import Tensor
@@ -98,45 +99,28 @@ def load(folder: Path) -> NativeDenoiser:
     return denoiser
 
 
-def norm(x: Tensor, weight: Tensor) -> Tensor:
-    return weight * x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
-
-
-def turn(x: Tensor) -> Tensor:
-    """Rotate the pairs (x[k], x[k + D/2]) of every position p by the angle p theta^(-2k/D)."""
-    out = x.clone()
-    length, width = x.shape
-    for p in range(length):
-        for k in range(width // 2):
-            angle = p * THETA ** (-2 * k / width)
-            a, b = x[p, k], x[p, k + width // 2]
-            out[p, k] = a * math.cos(angle) - b * math.sin(angle)
-            out[p, k + width // 2] = b * math.cos(angle) + a * math.sin(angle)
-    return out
-
-
 def plain_forward(tokens: list[int], *, tied: bool = True) -> Tensor:
     """Return the logits (L, V) of one row in float64, head by head, from the hub's tensors."""
     w = {name: tensor.double() for name, tensor in weights(tied=tied).items()}
     x = w["model.embed_tokens.weight"][tokens]  # (L, width)
     for i in range(LAYERS):
         layer = {n: w[f"model.layers.{i}.{n}"] for n in LAYER}
-        y = norm(x, layer["input_layernorm.weight"])
+        y = norm(x, layer["input_layernorm.weight"], 1e-6)
         mixed = []
         for head in range(HEADS):
             q, k, v = (
                 y @ layer[f"self_attn.{n}_proj.weight"][at * HEAD_DIM : (at + 1) * HEAD_DIM].T
                 for n, at in (("q", head), ("k", head // 2), ("v", head // 2))
             )
-            q = turn(norm(q, layer["self_attn.q_norm.weight"]))
-            k = turn(norm(k, layer["self_attn.k_norm.weight"]))
+            q = turn(norm(q, layer["self_attn.q_norm.weight"], 1e-6), THETA)
+            k = turn(norm(k, layer["self_attn.k_norm.weight"], 1e-6), THETA)
             mixed.append((q @ k.T / math.sqrt(HEAD_DIM)).softmax(-1) @ v)
         x = x + torch.cat(mixed, -1) @ layer["self_attn.o_proj.weight"].T
-        y = norm(x, layer["post_attention_layernorm.weight"])
+        y = norm(x, layer["post_attention_layernorm.weight"], 1e-6)
         gate, up = y @ layer["mlp.gate_proj.weight"].T, y @ layer["mlp.up_proj.weight"].T
         x = x + (gate * gate.sigmoid() * up) @ layer["mlp.down_proj.weight"].T
     head_weight = w["model.embed_tokens.weight"] if tied else w["lm_head.weight"]
-    return norm(x, w["model.norm.weight"]) @ head_weight.T
+    return norm(x, w["model.norm.weight"], 1e-6) @ head_weight.T
 
 
 def logits(denoiser: NativeDenoiser, tokens: Tensor, attend: Tensor | None = None) -> Tensor:

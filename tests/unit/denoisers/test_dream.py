@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from plain import norm, turn
 from safetensors.torch import save_file
 from tokenizers import pre_tokenizers
 from torch import Tensor
@@ -96,30 +97,13 @@ def denoiser(tmp_path: Path) -> NativeDenoiser:
     return loaded
 
 
-def norm(x: Tensor, weight: Tensor) -> Tensor:
-    return weight * x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
-
-
-def turn(x: Tensor, theta: float) -> Tensor:
-    """Rotate the pairs (x[k], x[k + D/2]) of every position p by the angle p theta^(-2k/D)."""
-    out = x.clone()
-    length, width = x.shape
-    for p in range(length):
-        for k in range(width // 2):
-            angle = p * theta ** (-2 * k / width)
-            a, b = x[p, k], x[p, k + width // 2]
-            out[p, k] = a * math.cos(angle) - b * math.sin(angle)
-            out[p, k + width // 2] = b * math.cos(angle) + a * math.sin(angle)
-    return out
-
-
 def plain_forward(tokens: list[int]) -> Tensor:
     """Return the checkpoint's own logits (L, V), row i - 1 for token i, head by head in float64."""
     w = {name: tensor.double() for name, tensor in weights().items()}
     x = w["model.embed_tokens.weight"][tokens]  # (L, width)
     for i in range(LAYERS):
         layer = {n: w[f"model.layers.{i}.{n}"] for n in LAYER}
-        y = norm(x, layer["input_layernorm.weight"])
+        y = norm(x, layer["input_layernorm.weight"], 1e-6)
         mixed = []
         for head in range(HEADS):
             rows = {}
@@ -130,10 +114,10 @@ def plain_forward(tokens: list[int]) -> Tensor:
             q, k = turn(rows["q"], 100.0), turn(rows["k"], 100.0)
             mixed.append((q @ k.T / math.sqrt(HEAD_DIM)).softmax(-1) @ rows["v"])
         x = x + torch.cat(mixed, -1) @ layer["self_attn.o_proj.weight"].T
-        y = norm(x, layer["post_attention_layernorm.weight"])
+        y = norm(x, layer["post_attention_layernorm.weight"], 1e-6)
         gate, up = y @ layer["mlp.gate_proj.weight"].T, y @ layer["mlp.up_proj.weight"].T
         x = x + (gate * gate.sigmoid() * up) @ layer["mlp.down_proj.weight"].T
-    return norm(x, w["model.norm.weight"]) @ w["lm_head.weight"].T
+    return norm(x, w["model.norm.weight"], 1e-6) @ w["lm_head.weight"].T
 
 
 def logits(denoiser: NativeDenoiser, tokens: Tensor, attend: Tensor | None = None) -> Tensor:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from plain import norm, turn
 from torch import Tensor
 
 from remask.denoisers.llada import LLaDA, LLaDAConfig, hub_tensors, tensor_map
@@ -44,23 +45,6 @@ def network(seed: int = 0, **changes: Any) -> LLaDA:
     return model
 
 
-def norm(x: Tensor, weight: Tensor) -> Tensor:
-    return weight * x / (x.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
-
-
-def turn(x: Tensor, theta: float) -> Tensor:
-    """Rotate the pairs (x[k], x[k + D/2]) of every position p by the angle p theta^(-2k/D)."""
-    out = x.clone()
-    length, width = x.shape
-    for p in range(length):
-        for k in range(width // 2):
-            angle = p * theta ** (-2 * k / width)
-            a, b = x[p, k], x[p, k + width // 2]
-            out[p, k] = a * math.cos(angle) - b * math.sin(angle)
-            out[p, k + width // 2] = b * math.cos(angle) + a * math.sin(angle)
-    return out
-
-
 def plain_forward(tensors: dict[str, Tensor], tokens: list[int], config: LLaDAConfig) -> Tensor:
     """Return the logits (L, V) of one row in float64, head by head, from the hub's tensors."""
     w = {name.removeprefix("model.transformer."): t.double() for name, t in tensors.items()}
@@ -68,7 +52,7 @@ def plain_forward(tensors: dict[str, Tensor], tokens: list[int], config: LLaDACo
     x = w["wte.weight"][tokens]  # (L, d_model)
     for i in range(config.n_layers):
         b = {n.removeprefix(f"blocks.{i}."): t for n, t in w.items() if f"blocks.{i}." in n}
-        y = norm(x, b["attn_norm.weight"])
+        y = norm(x, b["attn_norm.weight"], 1e-5)
         mixed = []
         for head in range(config.n_heads):
             shared = head * config.n_kv_heads // config.n_heads
@@ -79,11 +63,11 @@ def plain_forward(tensors: dict[str, Tensor], tokens: list[int], config: LLaDACo
             q, k = turn(q, config.rope_theta), turn(k, config.rope_theta)
             mixed.append((q @ k.T / math.sqrt(width)).softmax(-1) @ v)
         x = x + torch.cat(mixed, -1) @ b["attn_out.weight"].T
-        y = norm(x, b["ff_norm.weight"])
+        y = norm(x, b["ff_norm.weight"], 1e-5)
         gate, up = y @ b["ff_proj.weight"].T, y @ b["up_proj.weight"].T
         x = x + (gate * gate.sigmoid() * up) @ b["ff_out.weight"].T
     head_weight = w["wte.weight"] if config.weight_tying else w["ff_out.weight"]
-    return norm(x, w["ln_f.weight"]) @ head_weight.T
+    return norm(x, w["ln_f.weight"], 1e-5) @ head_weight.T
 
 
 @pytest.mark.parametrize(("kv_heads", "tied"), SHAPES)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from plain import norm, turn
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -110,35 +111,19 @@ def load(
     return network.eval().requires_grad_(False)
 
 
-def norm(x: Tensor, weight: Tensor) -> Tensor:
-    return weight * x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt()
-
-
-def turn(x: Tensor, theta: float, rotated: int) -> Tensor:
-    """Rotate the pairs (x[k], x[k + R/2]), k < R/2, of position p by p theta^(-2k/R)."""
-    half = rotated // 2
-    angles = torch.tensor(
-        [[p * theta ** (-k / half) for k in range(half)] for p in range(len(x))],
-        dtype=torch.float64,
-    )
-    a, b, rest = x[:, :half], x[:, half:rotated], x[:, rotated:]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.cat((a * cos - b * sin, b * cos + a * sin, rest), -1)
-
-
 def attend(y: Tensor, w: dict[str, Tensor], config: dict[str, Any]) -> Tensor:
     """Return the mixed values of one row, position by position: each sees to its block's end."""
     heads, kv_heads, width = (
         config[name] for name in ("num_attention_heads", "num_key_value_heads", "head_dim")
     )
-    rotated = int(width * config.get("partial_rotary_factor", 0.5))
+    theta, rotated = config["rope_theta"], int(width * config.get("partial_rotary_factor", 0.5))
     parts = (y @ w["attention.query_key_value.weight"].T).split(width, dim=-1)
     mixed = []
     for head in range(heads):
         shared = head * kv_heads // heads
         q, k, v = parts[head], parts[heads + shared], parts[heads + kv_heads + shared]
-        q = turn(norm(q, w["attention.query_layernorm.weight"]), config["rope_theta"], rotated)
-        k = turn(norm(k, w["attention.key_layernorm.weight"]), config["rope_theta"], rotated)
+        q = turn(norm(q, w["attention.query_layernorm.weight"], 1e-6), theta, rotated)
+        k = turn(norm(k, w["attention.key_layernorm.weight"], 1e-6), theta, rotated)
         rows = []
         for p in range(len(y)):
             end = (p // config["block_size"] + 1) * config["block_size"]
@@ -185,10 +170,10 @@ def plain_forward(tensors: dict[str, Tensor], tokens: list[int], config: dict[st
     for i in range(config["num_hidden_layers"]):
         root = f"model.layers.{i}."
         w = {n.removeprefix(root): t for n, t in every.items() if n.startswith(root)}
-        x = x + attend(norm(x, w["input_layernorm.weight"]), w, config)
-        y = norm(x, w["post_attention_layernorm.weight"])
+        x = x + attend(norm(x, w["input_layernorm.weight"], 1e-6), w, config)
+        y = norm(x, w["post_attention_layernorm.weight"], 1e-6)
         x = x + torch.stack([consult(row, w, config) for row in y])
-    return norm(x, every["model.norm.weight"]) @ every["lm_head.weight"].T
+    return norm(x, every["model.norm.weight"], 1e-6) @ every["lm_head.weight"].T
 
 
 def distance(ours: Tensor, expected: Tensor) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from plain import norm, turn
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -97,22 +98,6 @@ def load(config: dict[str, Any], tensors: dict[str, Tensor], folder: Path) -> LL
     return network.eval().requires_grad_(False)
 
 
-def norm(x: Tensor, weight: Tensor) -> Tensor:
-    return weight * x / (x.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
-
-
-def turn(x: Tensor, theta: float) -> Tensor:
-    """Rotate the pairs (x[k], x[k + D/2]) of every position p by the angle p theta^(-2k/D)."""
-    half = x.shape[-1] // 2
-    angles = torch.tensor(
-        [[p * theta ** (-k / half) for k in range(half)] for p in range(len(x))],
-        dtype=torch.float64,
-    )
-    a, b = x[:, :half], x[:, half:]
-    cos, sin = angles.cos(), angles.sin()
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
-
-
 def attend(y: Tensor, w: dict[str, Tensor], config: dict[str, Any]) -> Tensor:
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     width, theta = config["hidden_size"] // heads, config["rope_theta"]
@@ -123,8 +108,8 @@ def attend(y: Tensor, w: dict[str, Tensor], config: dict[str, Any]) -> Tensor:
             (y @ w[f"self_attn.{name}_proj.weight"].T)[:, at * width : (at + 1) * width]
             for name, at in (("q", head), ("k", shared), ("v", shared))
         )
-        q = turn(norm(q, w["self_attn.q_norm.weight"]), theta)
-        k = turn(norm(k, w["self_attn.k_norm.weight"]), theta)
+        q = turn(norm(q, w["self_attn.q_norm.weight"], 1e-5), theta)
+        k = turn(norm(k, w["self_attn.k_norm.weight"], 1e-5), theta)
         mixed.append((q @ k.T / math.sqrt(width)).softmax(-1) @ v)
     return torch.cat(mixed, -1) @ w["self_attn.o_proj.weight"].T
 
@@ -153,10 +138,10 @@ def plain_forward(tensors: dict[str, Tensor], tokens: list[int], config: dict[st
     for i in range(config["num_hidden_layers"]):
         root = f"model.layers.{i}."
         w = {n.removeprefix(root): t for n, t in every.items() if n.startswith(root)}
-        x = x + attend(norm(x, w["input_layernorm.weight"]), w, config)
-        y = norm(x, w["post_attention_layernorm.weight"])
+        x = x + attend(norm(x, w["input_layernorm.weight"], 1e-5), w, config)
+        y = norm(x, w["post_attention_layernorm.weight"], 1e-5)
         x = x + torch.stack([consult(row, w, config["num_experts_per_tok"]) for row in y])
-    return norm(x, every["model.norm.weight"]) @ every["lm_head.weight"].T
+    return norm(x, every["model.norm.weight"], 1e-5) @ every["lm_head.weight"].T
 
 
 def distance(ours: Tensor, expected: Tensor) -> float:
