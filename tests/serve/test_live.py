@@ -20,7 +20,7 @@ from live import live  # type: ignore[import-not-found]
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
 from remask.serve.run import bound, read_key
-from remask.serve.service import ServeSettings
+from remask.serve.service import ServeSettings, Service
 
 LONG = {
     "prompt": "What is 12 + 5?",
@@ -58,19 +58,27 @@ def test_work_of_a_client_that_leaves_is_dropped(
         assert httpx.post(f"{url}/v1/verify", json=short, timeout=60).status_code == 200
 
 
-def test_a_server_that_is_stopped_finishes_what_runs(
-    denoiser: Denoiser, settings: ServeSettings
-) -> None:
+def asked_before_the_stop(
+    denoiser: Denoiser, settings: ServeSettings, path: str, body: dict[str, Any]
+) -> tuple[httpx.Response, Service]:
+    """Return what a client is answered whose request runs when the server is stopped."""
     answers: list[httpx.Response] = []
-    body = {"prompt": "p", "answer": "a" * 60, "remask": {"trips": 64, "rebuild_steps": 32}}
     with live(denoiser, settings) as (service, url):
         asking = threading.Thread(
-            target=lambda: answers.append(httpx.post(f"{url}/v1/verify", json=body, timeout=60))
+            target=lambda: answers.append(httpx.post(f"{url}{path}", json=body, timeout=60))
         )
         asking.start()
         assert soon(lambda: service.batcher.num_jobs == 1)
     asking.join(60)
-    assert answers[0].status_code == 200
+    return answers[0], service
+
+
+def test_a_server_that_is_stopped_finishes_what_runs(
+    denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    body = {"prompt": "p", "answer": "a" * 60, "remask": {"trips": 64, "rebuild_steps": 32}}
+    answer, service = asked_before_the_stop(denoiser, settings, "/v1/verify", body)
+    assert answer.status_code == 200
     assert not service.batcher.ready
 
 
@@ -78,16 +86,10 @@ def test_what_is_not_finished_when_the_server_has_gone_down_is_told_so(
     denoiser: Denoiser, settings: ServeSettings
 ) -> None:
     """The whole would take minutes; half a second is given to it, and the last word is ours."""
-    answers: list[httpx.Response] = []
-    with live(denoiser, replace(settings, drain_seconds=0.5)) as (service, url):
-        asking = threading.Thread(
-            target=lambda: answers.append(httpx.post(f"{url}/v1/solve", json=LONG, timeout=60))
-        )
-        asking.start()
-        assert soon(lambda: service.batcher.num_jobs == 1)
-    asking.join(60)
-    assert answers[0].status_code == 503
-    assert answers[0].json()["error"]["message"].startswith("the server is going down")
+    hurried = replace(settings, drain_seconds=0.5)
+    answer, _ = asked_before_the_stop(denoiser, hurried, "/v1/solve", LONG)
+    assert answer.status_code == 503
+    assert answer.json()["error"]["message"].startswith("the server is going down")
 
 
 def test_what_does_not_finish_in_time_is_told_so(

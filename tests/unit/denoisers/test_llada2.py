@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from llada2_config import CONFIG
 from plain import norm, turn
 from safetensors.torch import save_file
 from torch import Tensor
@@ -20,26 +21,6 @@ from remask.denoisers.native import NativeDenoiser, Network, stacked
 from remask.sampling.sampler import SamplerSettings
 from remask.testing import check_denoiser, tiny_tokenizer
 
-CONFIG: dict[str, Any] = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "intermediate_size": 64,
-    "first_k_dense_replace": 1,
-    "num_experts": 16,
-    "num_experts_per_tok": 4,
-    "num_shared_experts": 1,
-    "moe_intermediate_size": 16,
-    "n_group": 4,
-    "topk_group": 2,
-    "vocab_size": 262,
-    "rope_theta": 100.0,
-    "max_position_embeddings": 64,
-    "use_bias": False,
-    "block_size": 4,
-}
 ROW = [5, 126, 7, 126, 9, 99, 0, 1, 126, 3, 2, 64, 11, 12]  # three blocks of 4, and half of one
 
 

@@ -1,10 +1,10 @@
 """What LLaDA2 keeps of earlier columns: blocks behind a past equal those of the whole row."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from llada2_config import CONFIG
 
 import remask
 from remask.consistency.cycle import ConsistencySettings, round_trips
@@ -16,13 +16,6 @@ from remask.errors import DenoiserError
 from remask.testing import tiny_tokenizer, write_checkpoint
 from remask.values import Canvas
 
-CONFIG: dict[str, Any] = {
-    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "head_dim": 16, "intermediate_size": 64, "first_k_dense_replace": 1, "num_experts": 16,
-    "num_experts_per_tok": 4, "num_shared_experts": 1, "moe_intermediate_size": 16, "n_group": 4,
-    "topk_group": 2, "vocab_size": 262, "rope_theta": 100.0, "max_position_embeddings": 64,
-    "use_bias": False, "block_size": 4,
-}  # fmt: skip
 RAGGED = torch.tensor(
     [
         [5, 126, 7, 126, 9, 99, 0, 1, 126, 3, 2, 64, 11, 12],

@@ -28,6 +28,7 @@ from remask.errors import CheckpointError, InputError, SettingsError
 Settings = Callable[..., AlignSettings]
 Train = Callable[..., list[dict[str, Any]]]
 Same = Callable[[Path, Path], None]
+GoesOn = Callable[[AlignSettings], None]
 METHODS = {
     "spg": {"reward": "ungated,toy_rewards:low_ids=0.5"},
     "spg-lora": {"tuning": "lora"},
@@ -42,6 +43,19 @@ def rows_of(out: Path) -> list[dict[str, Any]]:
     """Return the log without what no two runs share."""
     lines = (out / "log.jsonl").read_text("utf-8").splitlines()
     return [{k: v for k, v in json.loads(line).items() if k not in PASSING} for line in lines]
+
+
+@pytest.fixture
+def goes_on(train: Train, same_state: Same, tmp_path: Path) -> GoesOn:
+    """Resume a run; assert that it ends as one that was never interrupted."""
+
+    def check(s: AlignSettings) -> None:
+        train(s, resume=True)
+        whole = replace(s, out=tmp_path / "whole")
+        train(whole)
+        same_state(s.out, whole.out)
+
+    return check
 
 
 class Stop(Exception):
@@ -136,19 +150,15 @@ def test_a_batch_with_nan_is_skipped_and_counted(
 
 
 def test_many_such_batches_in_a_row_end_the_run_and_leave_a_good_checkpoint(
-    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-    same_state: Same,
-) -> None:  # fmt: skip
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch, goes_on: GoesOn
+) -> None:
     s = settings(max_skipped=2)
     with monkeypatch.context() as patched:
         poisoned(patched, range(8, 10**6))
         with pytest.raises(Collapse, match=r"2 updates in a row, up to 4, .*lower learning_rate"):
             train(s)
     assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000002"
-    train(s, resume=True)
-    whole = replace(s, out=tmp_path / "whole")
-    train(whole)
-    same_state(s.out, whole.out)
+    goes_on(s)
 
 
 def test_a_collapsed_reward_ends_the_run(
@@ -163,22 +173,18 @@ def test_a_collapsed_reward_ends_the_run(
 
 
 def test_a_reward_that_raises_is_named_and_the_run_can_go_on(
-    settings: Settings, train: Train, tmp_path: Path, same_state: Same
+    settings: Settings, train: Train, goes_on: GoesOn
 ) -> None:
     s = settings(reward="toy_rewards:failing")
     with pytest.raises(InputError, match="reward 'failing' failed with ZeroDivisionError: no rea"):
         train(s)
     assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
-    train(s, resume=True)
-    whole = replace(s, out=tmp_path / "whole")
-    train(whole)  # the third call is past
-    same_state(s.out, whole.out)
+    goes_on(s)  # the third call of the reward is past
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_as_it_was(
-    settings: Settings, train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    same_state: Same,
-) -> None:  # fmt: skip
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch, goes_on: GoesOn
+) -> None:
     s, times = settings(), iter(range(10))
 
     def save(state: Any, path: Path, plain: Any = torch.save) -> None:
@@ -193,10 +199,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_as_it_was(
         with pytest.raises(CheckpointError, match=wanted):
             train(s)
     assert [p.name for p in s.out.glob("checkpoint*")] == ["checkpoint-000002"]
-    train(s, resume=True)
-    whole = replace(s, out=tmp_path / "whole")
-    train(whole)
-    same_state(s.out, whole.out)
+    goes_on(s)
 
 
 def test_a_full_disk_leaves_the_best_model_as_it_was(
@@ -228,7 +231,7 @@ def environment(toy: Path, **more: str) -> dict[str, str]:
 
 
 def test_a_killed_process_leaves_a_run_that_goes_on(
-    settings: Settings, train: Train, toy: Path, tmp_path: Path, same_state: Same
+    settings: Settings, toy: Path, tmp_path: Path, goes_on: GoesOn
 ) -> None:
     s = settings(reward="toy_rewards:deadly")
     words = command(s, tmp_path / "run.yaml")
@@ -237,11 +240,8 @@ def test_a_killed_process_leaves_a_run_that_goes_on(
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
-    train(s, resume=True)
-    whole = replace(s, out=tmp_path / "whole")
-    train(whole)
-    same_state(s.out, whole.out)
-    assert rows_of(s.out) == rows_of(whole.out)
+    goes_on(s)
+    assert rows_of(s.out) == rows_of(tmp_path / "whole")
 
 
 def start_two(words: list[str], toy: Path, **of_second: str) -> list["subprocess.Popen[bytes]"]:
