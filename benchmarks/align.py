@@ -261,6 +261,9 @@ def figures_of(rows: Sequence[Row]) -> dict[str, tuple[Any, str]]:
         ):
             value = over_seeds(statistic, pairs) if pairs else None
             out[f"align/{ours}_minus_{theirs}/{name}"] = (value, f"{above}, {of}")
+        for k, pair in enumerate(pairs if len(pairs) > 1 else []):
+            one = f"{above}, run {k + 1} of {len(pairs)}"
+            out[f"align/{ours}_minus_{theirs}/accuracy/{k}"] = (over_seeds(share_gap, [pair]), one)
     return {name: found for name, found in out.items() if found[0] is not None}
 
 

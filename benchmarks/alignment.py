@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from align import CANVASES, MEASURES, METHODS, PHASES
 
 from remask.studies import published
-from remask.studies.claims import FAILS, HOLDS, OPEN, Verdict
+from remask.studies.claims import Verdict, side, together
 from remask.studies.figures import Figures
 from remask.studies.report import quote
 from remask.studies.tables import Table, markdown
@@ -48,7 +48,7 @@ def alignment_verdicts(found: Figures) -> list[Verdict]:
         figure = found.get(f"{OWNED}{end}")
         if figure is None or figure.low is None or figure.high is None:
             continue
-        word = HOLDS if figure.low > 0 else FAILS if figure.high < 0 else OPEN
+        word = together([side(figure.low, figure.high, 0.0, is_above=True)])
         details = f"The difference is {quote(found, f'{OWNED}{end}')}."
         out.append(
             Verdict(study="alignment", claim=claim, source=source, word=word, details=details)
@@ -86,9 +86,9 @@ def _known(found: Figures, method: str, ends: Sequence[str]) -> list[str]:
 
 
 def _paper() -> Table:
-    heads = ["benchmark", "length", *published.ALIGNMENT]
+    heads, columns = ["benchmark", "length", *published.ALIGNMENT], published.ALIGNMENT.values()
     rows: list[Sequence[str]] = [
-        [benchmark, str(length), *(f"{told[benchmark][k]:.1f} %" for told in _columns())]
+        [benchmark, str(length), *(f"{told[benchmark][k]:.1f} %" for told in columns)]
         for benchmark in published.BENCHMARKS
         for k, length in enumerate(published.LENGTHS)
     ]
@@ -97,18 +97,13 @@ def _paper() -> Table:
     )
 
 
-def _columns() -> list[Mapping[str, Sequence[float]]]:
-    return list(published.ALIGNMENT.values())
-
-
-def alignment_section(found: Figures, words: Mapping[str, str], origin: Mapping[str, str]) -> str:
+def alignment_section(found: Figures, origin: Mapping[str, str]) -> str:
     """Return the section; empty where nothing was measured."""
     if not found:
         return ""
     lines = ["## Alignment: the score as a reward", "", NOTE.format(**origin)]
     for claim in alignment_verdicts(found):
-        word = words.get(claim.word, "Cannot be told.")
-        lines += [f"**{claim.claim}** ({claim.source}) *{word}* {claim.details}", ""]
+        lines += [claim.paragraph, ""]
     for table in alignment_tables(found):
         lines += [f"### {table.title}", "", markdown(table, lambda name: name in found)]
     return "\n".join(lines)

@@ -83,7 +83,6 @@ TITLES = {
     "spurious": "Spurious success: right answers by wrong steps",
     "cost": "Cost: formulas against counted forwards",
 }
-WORDS = {HOLDS: "Holds here.", FAILS: "Does not hold here."}
 HEAD = """# Results
 
 Made by `make results` from collected records; no number here is typed by hand. All studies on the
@@ -156,7 +155,7 @@ def page(
     for told in studies:
         parts.append(_section(told, [claim for claim in claims if claim.study == told.name]))
     parts.append(_rest(found))
-    parts.append(alignment_section(aligned, WORDS, next(iter(apart.values()), {})))
+    parts.append(alignment_section(aligned, next(iter(apart.values()), {})))
     return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
 
 
@@ -193,8 +192,7 @@ def _section(told: Told, claims: Sequence[Verdict]) -> str:
     model = " -m tiny" if told.name == "geometry" else ""  # of the contraction
     lines = [f"## {TITLES[told.name]}", "", f"`remask study {told.name} records{model}`", ""]
     for claim in claims:
-        word = WORDS.get(claim.word, "Cannot be told.")
-        lines += [f"**{claim.claim}** ({claim.source}) *{word}* {claim.details}", ""]
+        lines += [claim.paragraph, ""]
     for table in [t for t in told.tables if not t.is_long]:
         lines += [f"### {table.title}", "", markdown(_beside(table), is_documented)]
     for table in _quoted(told.name):

@@ -17,6 +17,7 @@ from remask.studies.published import SPEARMAN
 from remask.studies.report import names_under
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told"
+WORDS = {HOLDS: "Holds here.", FAILS: "Does not hold here.", OPEN: "Cannot be told."}
 LOW = max(SPEARMAN)  # the paper calls its correlations with confidence uniformly low
 FIFTH = 0.2 + 1e-9  # of the forwards of ten samples; a fifth itself is at most a fifth
 
@@ -34,6 +35,11 @@ class Verdict:
     word: str  # HOLDS, FAILS or OPEN
     details: str
     tally: str = ""  # on how many studies it holds, fails and is open
+
+    @property
+    def paragraph(self) -> str:
+        """What a page says of it."""
+        return f"**{self.claim}** ({self.source}) *{WORDS[self.word]}* {self.details}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ def test_a_section_shows_what_was_measured_beside_the_paper() -> None:
         ),
         "align/geometric_minus_outcome/accuracy": figure(-0.056, -0.106, -0.004),
     }
-    text = alignment_section(found, {FAILS: "Does not hold here."}, ORIGIN)
+    text = alignment_section(found, ORIGIN)
     assert (
         "| start | short | 50.0 %<!--fig:align/start/accuracy/short--> [40.0, 60.0] |  |  |  |"
         in text
@@ -41,4 +41,4 @@ def test_a_section_shows_what_was_measured_beside_the_paper() -> None:
 
 
 def test_nothing_measured_is_no_section() -> None:
-    assert alignment_section({}, {}, {}) == ""
+    assert alignment_section({}, {}) == ""
