@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -23,14 +23,21 @@ def live(denoiser: Denoiser, settings: ServeSettings) -> Iterator[tuple[Service,
     running = server(service)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [made]})
     thread.start()
-    while not running.started:
-        time.sleep(0.01)
+    assert soon(lambda: running.started or not thread.is_alive()) and running.started
     try:
         yield service, url_of(settings.host, made).rstrip("/")
     finally:
         running.should_exit = True
-        thread.join(60)
+        thread.join()
         made.close()
+
+
+def soon(holds: Callable[[], bool], seconds: float = 300.0) -> bool:
+    """Wait until something holds; say whether it does. Only what never holds takes all the time."""
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.005)
+    return holds()
 
 
 class Faulty:

@@ -2,8 +2,9 @@
 
 import asyncio
 import sys
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,15 @@ from live import Faulty, live  # type: ignore[import-not-found]
 
 import remask
 from remask.denoisers.base import Denoiser
+from remask.denoisers.past import Past
+from remask.denoisers.wrap import Wrapped
 from remask.serve.app import build_app, build_service
 from remask.serve.service import ServeSettings, Service
 from remask.testing import write_checkpoint
+from remask.values import Canvas
 
 BASE = "http://127.0.0.1:7575"
+LIMIT = 300.0  # seconds that only a defect takes
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,19 @@ class Client:
         return error
 
 
+@dataclass(frozen=True, eq=False)
+class Held(Wrapped):
+    """A model that says when it is asked, and waits until it may go on."""
+
+    begun: threading.Event = field(default_factory=threading.Event)
+    go_on: threading.Event = field(default_factory=threading.Event)
+
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
+        self.begun.set()
+        assert self.go_on.wait(LIMIT)
+        return super().hidden(canvas, past)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
@@ -86,16 +104,26 @@ def faulty(denoiser: Denoiser) -> Any:
     return Faulty(denoiser)
 
 
+@pytest.fixture
+def held(denoiser: Denoiser) -> Iterator[Held]:
+    model = Held(denoiser)
+    yield model
+    model.go_on.set()
+
+
 @pytest.fixture(scope="session")
 def settings(folder: Path) -> ServeSettings:
-    return ServeSettings(model=str(folder), metrics="core", max_tokens=256, body_bytes=20_000)
+    return ServeSettings(
+        model=str(folder), metrics="core", max_tokens=256, body_bytes=20_000, seconds=LIMIT,
+        body_seconds=LIMIT, drain_seconds=LIMIT,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def client(denoiser: Denoiser, settings: ServeSettings) -> Iterator[Client]:
     service = build_service(denoiser, settings)
     yield Client(service, build_app(service))
-    service.batcher.close(10)
+    service.batcher.close(LIMIT)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Over a real socket: clients that leave, a server that goes down, and the command line."""
 
+import json
 import os
 import re
 import signal
@@ -7,87 +8,95 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from live import live  # type: ignore[import-not-found]
+from live import live, soon  # type: ignore[import-not-found]
 
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
 from remask.serve.run import bound, read_key
 from remask.serve.service import ServeSettings, Service
 
+Held = Any  # see conftest.py
+LIMIT = 300.0  # seconds that only a defect takes
+SHORT = {"prompt": "p", "answer": "a", "remask": {"trips": 1, "rebuild_steps": 1}}
 LONG = {
     "prompt": "What is 12 + 5?",
     "remask": {"budget": 32, "trips": 32, "rebuild_steps": 64, "threshold": 2.0},
 }
 
 
-def soon(holds: Callable[[], bool], seconds: float = 20) -> bool:
-    """Wait until something holds; say whether it does."""
-    end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.02)
-    return holds()
+def leave_waiting(service: Service, url: str) -> None:
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    client = HTTPConnection(host, int(port), timeout=LIMIT)
+    headers = {"content-type": "application/json"}
+    client.request("POST", "/v1/solve", json.dumps(LONG), headers)
+    assert soon(lambda: service.batcher.num_jobs == 1)
+    client.close()
 
 
-def leave_waiting(url: str) -> None:
-    with pytest.raises(httpx.TimeoutException):
-        httpx.post(f"{url}/v1/solve", json=LONG, timeout=0.5)
-
-
-def leave_streaming(url: str) -> None:
-    with httpx.stream("POST", f"{url}/v1/solve", json={**LONG, "stream": True}) as answer:
+def leave_streaming(service: Service, url: str) -> None:
+    body = {**LONG, "stream": True}
+    with httpx.stream("POST", f"{url}/v1/solve", json=body, timeout=LIMIT) as answer:
         assert next(answer.iter_lines()) == "event: block"
 
 
 @pytest.mark.parametrize("leave", [leave_waiting, leave_streaming])
 def test_work_of_a_client_that_leaves_is_dropped(
-    denoiser: Denoiser, settings: ServeSettings, leave: Callable[[str], None]
+    denoiser: Denoiser, settings: ServeSettings, leave: Callable[[Service, str], None]
 ) -> None:
-    """The whole would take minutes; the place in the queue is free at once."""
+    """The whole would take minutes; the place in the queue is free long before."""
     with live(denoiser, settings) as (service, url):
-        leave(url)
+        leave(service, url)
         assert soon(lambda: service.batcher.num_jobs == 0)
-        short = {"prompt": "p", "answer": "a", "remask": {"trips": 1, "rebuild_steps": 1}}
-        assert httpx.post(f"{url}/v1/verify", json=short, timeout=60).status_code == 200
+        assert httpx.post(f"{url}/v1/verify", json=SHORT, timeout=LIMIT).status_code == 200
 
 
 def asked_before_the_stop(
-    denoiser: Denoiser, settings: ServeSettings, path: str, body: dict[str, Any]
+    held: Held, settings: ServeSettings, *, finish: bool
 ) -> tuple[httpx.Response, Service]:
-    """Return what a client is answered whose request runs when the server is stopped."""
+    """Return what a client is answered whose request runs when the server is stopped.
+
+    To finish, the model goes on once the server takes no more requests.
+    """
     answers: list[httpx.Response] = []
-    with live(denoiser, settings) as (service, url):
-        asking = threading.Thread(
-            target=lambda: answers.append(httpx.post(f"{url}{path}", json=body, timeout=60))
-        )
-        asking.start()
-        assert soon(lambda: service.batcher.num_jobs == 1)
-    asking.join(60)
+    with live(held, settings) as (service, url):
+
+        def ask() -> None:
+            answers.append(httpx.post(f"{url}/v1/verify", json=SHORT, timeout=LIMIT))
+
+        def go_on() -> None:
+            assert soon(lambda: not service.batcher.ready)
+            held.go_on.set()
+
+        threads = [threading.Thread(target=work) for work in ((ask, go_on) if finish else (ask,))]
+        for thread in threads:
+            thread.start()
+        assert held.begun.wait(LIMIT)
+    for thread in threads:
+        thread.join(LIMIT)
     return answers[0], service
 
 
-def test_a_server_that_is_stopped_finishes_what_runs(
-    denoiser: Denoiser, settings: ServeSettings
-) -> None:
-    body = {"prompt": "p", "answer": "a" * 60, "remask": {"trips": 64, "rebuild_steps": 32}}
-    answer, service = asked_before_the_stop(denoiser, settings, "/v1/verify", body)
+def test_a_server_that_is_stopped_finishes_what_runs(held: Held, settings: ServeSettings) -> None:
+    answer, service = asked_before_the_stop(held, settings, finish=True)
     assert answer.status_code == 200
     assert not service.batcher.ready
 
 
 def test_what_is_not_finished_when_the_server_has_gone_down_is_told_so(
-    denoiser: Denoiser, settings: ServeSettings
+    held: Held, settings: ServeSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole would take minutes; half a second is given to it, and the last word is ours."""
+    """It never ends; half a second is given to it, and the last word is ours."""
+    monkeypatch.setattr("remask.serve.run._LAST_WORDS", 120)
     hurried = replace(settings, drain_seconds=0.5)
-    answer, _ = asked_before_the_stop(denoiser, hurried, "/v1/solve", LONG)
+    answer, _ = asked_before_the_stop(held, hurried, finish=False)
     assert answer.status_code == 503
     assert answer.json()["error"]["message"].startswith("the server is going down")
 
@@ -95,12 +104,12 @@ def test_what_is_not_finished_when_the_server_has_gone_down_is_told_so(
 def test_what_does_not_finish_in_time_is_told_so(
     denoiser: Denoiser, settings: ServeSettings
 ) -> None:
-    answers: list[httpx.Response] = []
+    """The whole would take minutes."""
     hurried = replace(settings, seconds=1.0)
     with live(denoiser, hurried) as (_, url):
-        answers.append(httpx.post(f"{url}/v1/solve", json=LONG, timeout=60))
-        stream = httpx.post(f"{url}/v1/solve", json={**LONG, "stream": True}, timeout=60)
-    assert answers[0].status_code == 504
+        answer = httpx.post(f"{url}/v1/solve", json=LONG, timeout=LIMIT)
+        stream = httpx.post(f"{url}/v1/solve", json={**LONG, "stream": True}, timeout=LIMIT)
+    assert answer.status_code == 504
     assert stream.status_code == 200
     assert '"type": "timeout_error"' in stream.text.strip().split("\n")[-1]
 
@@ -152,11 +161,11 @@ def test_the_command_serves_until_it_is_interrupted(
     command: tuple[subprocess.Popen[str], str],
 ) -> None:
     child, url = command
-    assert httpx.get(f"{url}/v1/models").status_code == 401
+    assert httpx.get(f"{url}/v1/models", timeout=LIMIT).status_code == 401
     key = {"authorization": "Bearer sesame"}
-    assert httpx.get(f"{url}/v1/models", headers=key).status_code == 200
+    assert httpx.get(f"{url}/v1/models", headers=key, timeout=LIMIT).status_code == 200
     child.send_signal(signal.SIGINT)
-    assert child.wait(30) == 0
+    assert child.wait(LIMIT) == 0
     assert child.stderr is not None
     log = child.stderr.read()
     assert "GET /v1/models 401" in log

@@ -3,45 +3,33 @@
 import base64
 import logging
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
-import torch
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.past import Past
-from remask.denoisers.wrap import Wrapped
 from remask.errors import SettingsError
 from remask.serve.app import build_app, build_service
 from remask.serve.service import ServeSettings
-from remask.values import Canvas
 
 Client = Any  # see conftest.py
 BODY = {"prompt": "What is 12 + 5?", "answer": "17", "remask": {"trips": 1, "rebuild_steps": 1}}
 KEY = "a key"
+LIMIT = 300.0  # seconds that only a defect takes
 ROUTES = (
     "/", "/static/page.js", "/v1/models", "/v1/examples", "/ready", "/metrics", "/openapi.json",
     "/nowhere",
 )  # fmt: skip
 
 
-class Slow(Wrapped):
-    """A model that takes a second for every pass."""
-
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
-        time.sleep(1)
-        return super().hidden(canvas, past)
-
-
 @pytest.fixture
 def guarded(client: Client, denoiser: Denoiser, settings: ServeSettings) -> Iterator[Client]:
     service = build_service(denoiser, replace(settings, key=KEY))
     yield type(client)(service, build_app(service))
-    service.batcher.close(5)
+    service.batcher.close(LIMIT)
 
 
 def test_a_key_guards_every_route_but_health(guarded: Client) -> None:
@@ -69,7 +57,7 @@ def test_the_key_opens_as_a_token_and_as_a_browsers_password(
     password = base64.b64encode(b"anyone:plain key").decode()
     for given in ("Bearer plain key", "bearer plain key", f"Basic {password}"):
         assert guarded.get("/ready", headers={"authorization": given}).status_code == 200
-    service.batcher.close(5)
+    service.batcher.close(LIMIT)
 
 
 def test_a_key_is_needed_elsewhere_than_on_loopback() -> None:
@@ -161,7 +149,7 @@ def test_prompts_are_logged_only_where_that_is_wanted(
     assert answer.status_code == 200
     assert f"{answer.headers['x-request-id']} POST /v1/verify 200" in caplog.text
     assert (r"private\nthings" in caplog.text) == log_prompts
-    service.batcher.close(5)
+    service.batcher.close(LIMIT)
 
 
 def test_a_full_queue_says_when_to_come_again(
@@ -172,7 +160,7 @@ def test_a_full_queue_says_when_to_come_again(
     from remask.serve.meters import Meters
 
     service = build_service(denoiser, settings)
-    service.batcher.close(5)
+    service.batcher.close(LIMIT)
     full = Batcher(denoiser, Meters(), max_queue=0)
     full.start()
     crowded = type(client)(replace(service, batcher=full), None)
@@ -181,18 +169,18 @@ def test_a_full_queue_says_when_to_come_again(
     assert answer.status_code == 429
     assert answer.json()["error"]["type"] == "rate_limit_error"
     assert int(answer.headers["retry-after"]) >= 1
-    full.close(5)
+    full.close(LIMIT)
 
 
-def test_time_that_is_up_is_told(
-    client: Client, denoiser: Denoiser, settings: ServeSettings
-) -> None:
-    service = build_service(Slow(denoiser), replace(settings, seconds=0.01))
+def test_time_that_is_up_is_told(client: Client, held: Any, settings: ServeSettings) -> None:
+    """The model never answers."""
+    service = build_service(held, replace(settings, seconds=0.01))
     hurried = type(client)(service, build_app(service))
     answer = hurried.post("/v1/verify", BODY)
     assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")
     assert service.batcher.num_jobs == 0
-    service.batcher.close(5)
+    held.go_on.set()
+    service.batcher.close(LIMIT)
 
 
 def test_a_server_that_goes_down_is_not_ready(
@@ -200,7 +188,7 @@ def test_a_server_that_goes_down_is_not_ready(
 ) -> None:
     service = build_service(denoiser, settings)
     leaving = type(client)(service, build_app(service))
-    service.batcher.close(5)
+    service.batcher.close(LIMIT)
     assert leaving.get("/ready").status_code == 503
     assert leaving.get("/health").status_code == 200
     assert leaving.post("/v1/verify", BODY).json()["error"]["code"] == "going_down"
@@ -221,7 +209,7 @@ def test_a_nan_is_an_error_of_the_model(
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "model_error")
     assert "NaN" in answer.json()["error"]["message"]
     assert sick.get("/ready").status_code == 200
-    service.batcher.close(5)
+    service.batcher.close(LIMIT)
 
 
 def test_the_page_is_served_and_nothing_beside_it(client: Client) -> None:

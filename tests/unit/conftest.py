@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import hypothesis
 import pytest
 import tokenizers
 import torch
@@ -18,10 +17,6 @@ from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas, Sample
-
-# A busy machine is slow at times; that is no defect of the code under test.
-hypothesis.settings.register_profile("unit", deadline=None)
-hypothesis.settings.load_profile("unit")
 
 SPECIAL = ("<eos>", "<mask>", "<eot>")
 EOS_ID, MASK_ID, EOT_ID = range(3)

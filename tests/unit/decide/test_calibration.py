@@ -73,7 +73,7 @@ def test_probabilities_come_near_the_truth(made_of: Made, method: Method) -> Non
     assert np.abs(np.array(found.probabilities(asked.tolist())) - truth).max() < 0.05
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(ANSWERS, st.sampled_from(METHODS))
 def test_every_curve_rises_within_0_and_1_and_makes_the_round_trip(
     made_of: Made,

@@ -138,7 +138,7 @@ def test_where_all_metrics_tell_alike_little_is_lost_by_fitting(made_of: Made) -
     assert float(np.mean(gains)) > -0.01
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TABLES)
 def test_weights_lie_on_the_simplex_and_lose_nothing_where_they_were_fitted(
     made_of: Made, rows: list[tuple[float | None, float | None, float | None, bool]]

@@ -1,7 +1,6 @@
 """A request seen from the event loop: it ends in time, whoever listens."""
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -17,16 +16,16 @@ from remask.serve.service import ServeSettings
 from remask.testing import ScriptedDenoiser
 
 MODEL = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))
+LIMIT = 300.0  # seconds that only a defect takes
 
 
 class Row:
-    """A hundredth of a second."""
+    """No work at all."""
 
     kind = group = "pretended"
     columns = 0
 
     def run(self, denoiser: Any, rows: Sequence["Row"]) -> list[None]:
-        time.sleep(0.01)
         return [None] * len(rows)
 
 
@@ -42,11 +41,11 @@ async def silence() -> Any:
 
 
 def test_time_that_is_up_ends_the_work_even_of_a_client_that_does_not_read() -> None:
-    """One piece of news is read, then none for longer than the limit: the place is free by then."""
+    """One piece of news is read, then none: the place is free once the time is up."""
     batcher = Batcher(MODEL, Meters(), max_queue=1)
     batcher.start()
     service: Any = SimpleNamespace(
-        batcher=batcher, settings=ServeSettings(model="m", seconds=0.2)
+        batcher=batcher, settings=ServeSettings(model="m", seconds=2.0)
     )  # fmt: skip
     request: Any = SimpleNamespace(receive=silence)
 
@@ -56,11 +55,12 @@ def test_time_that_is_up_ends_the_work_even_of_a_client_that_does_not_read() -> 
         errand.start(work)
         async with errand.news() as news:
             assert await anext(news) == ("block", None)
-            await asyncio.sleep(0.5)
-            assert batcher.num_jobs == 0
-            with pytest.raises(Fault, match=r"not finished within 0\.2 s"):
+            async with asyncio.timeout(LIMIT):
+                while batcher.num_jobs:
+                    await asyncio.sleep(0.01)
+            with pytest.raises(Fault, match="not finished within 2 s"):
                 async for _ in news:
                     pass
 
     asyncio.run(ask())
-    batcher.close(5)
+    batcher.close(LIMIT)
