@@ -23,7 +23,8 @@ def live(denoiser: Denoiser, settings: ServeSettings) -> Iterator[tuple[Service,
     running = server(service)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [made]})
     thread.start()
-    assert soon(lambda: running.started or not thread.is_alive()) and running.started
+    assert soon(lambda: running.started or not thread.is_alive())
+    assert running.started
     try:
         yield service, url_of(settings.host, made).rstrip("/")
     finally:

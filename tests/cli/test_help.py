@@ -29,14 +29,16 @@ def default(function: Callable[..., object], name: str) -> object:
     return inspect.signature(function).parameters[name].default
 
 
-def test_help_answers_within_half_a_second_and_without_torch() -> None:
+def test_help_imports_little_and_neither_torch_nor_pydantic() -> None:
+    """Its time is that of its imports: about 200 modules; torch alone has 2,000."""
     code = (
-        "import sys, time\nfrom remask.cli import main\nsys.argv = ['remask', '--help']\n"
+        "import sys\nfrom remask.cli import main\nsys.argv = ['remask', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print('torch' in sys.modules, 'rich' in sys.modules, time.process_time() < 0.5)"
+        "heavy = {'torch', 'rich', 'pydantic', 'numpy'} & set(sys.modules)\n"
+        "print(sorted(heavy), len(sys.modules) < 350)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines()[-1] == "False False True", done.stderr
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert done.stdout.splitlines()[-1] == "[] True", done.stderr
 
 
 def test_help_lists_every_command(run: Run) -> None:

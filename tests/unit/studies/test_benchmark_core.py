@@ -343,6 +343,6 @@ runpy.run_path({str(SCRIPT)!r}, run_name="__main__")
 
 def test_collecting_needs_few_packages() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=600, check=True
     )
     assert "--scale" in done.stdout

@@ -236,7 +236,7 @@ def test_a_killed_process_leaves_a_run_that_goes_on(
     s = settings(reward="toy_rewards:deadly")
     words = command(s, tmp_path / "run.yaml")
     done = subprocess.run(
-        words, env=environment(toy, DEADLY="1"), capture_output=True, timeout=120, check=False
+        words, env=environment(toy, DEADLY="1"), capture_output=True, timeout=600, check=False
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
@@ -263,7 +263,7 @@ def test_two_processes_learn_what_one_does(
 ) -> None:
     s = settings(reward="ungated,toy_rewards:low_ids", out=tmp_path / "two", eval_problems=3)
     running = start_two(command(s, tmp_path / "run.yaml"), toy)
-    told = [process.communicate(timeout=120) for process in running]
+    told = [process.communicate(timeout=600) for process in running]
     assert [process.returncode for process in running] == [0, 0], told
     assert not told[1][0].strip(), "only the first process speaks"
     one = replace(s, out=tmp_path / "one")
@@ -283,7 +283,7 @@ def test_a_killed_worker_is_missed_in_one_sentence_and_the_run_goes_on(
 ) -> None:
     s = settings(reward="toy_rewards:deadly")
     running = start_two(command(s, tmp_path / "run.yaml"), toy, DEADLY="1")
-    told = [process.communicate(timeout=120) for process in running]
+    told = [process.communicate(timeout=600) for process in running]
     assert running[1].returncode == -signal.SIGKILL
     assert running[0].returncode == 1
     last = told[0][1].decode().strip().splitlines()[-1]
