@@ -27,6 +27,7 @@ DENOISERS = {
     "denoisers.llada", "denoisers.dream", "denoisers.a2d", "denoisers.llada_moe",
     "denoisers.llada2", "denoisers.illada", "denoisers.wrap", "denoisers.replicas",
     "denoisers.load", "denoisers.save", "denoisers.catalog", "denoisers.presets",
+    "denoisers.resampling",
 }  # fmt: skip
 SCORER = {
     "sampling", "denoisers.base", "denoisers.tokenizer", "values", "answers", "errors", "rng",
@@ -46,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"denoisers.base", "denoisers.native", "denoisers.tokenizer", "denoisers.wrap"}
     | {"denoisers.replicas", "denoisers.load", "records", "tables", "errors"},
     "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"},
-    "doctor": {"denoisers.catalog", "denoisers.presets", "denoisers.load"}
+    "doctor": {"denoisers.catalog", "denoisers.presets", "denoisers.resampling", "denoisers.load"}
     | {"denoisers.tokenizer", "sampling", "errors"},
     "documents": {"paint", "values"},
     "paint": {"denoisers.tokenizer", "values"},
@@ -61,10 +62,12 @@ ALLOWED: dict[str, set[str]] = {
     "baselines": SCORER,
     "sampling": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.replicas"}
     | {"denoisers.wrap", "values", "rng", "errors"},
-    "denoisers.load": (DENOISERS - {"denoisers.load", "denoisers.save", "denoisers.catalog"})
+    "denoisers.load": DENOISERS
+    - {"denoisers.load", "denoisers.save", "denoisers.catalog", "denoisers.resampling"}
     | {"values", "errors"},
     "denoisers.catalog": {"errors"},
-    "denoisers.presets": {"denoisers.base", "denoisers.catalog", "errors"},
+    "denoisers.presets": {"denoisers.base", "denoisers.catalog", "denoisers.resampling", "errors"},
+    "denoisers.resampling": set(),
     "denoisers.replicas": {"denoisers.base", "denoisers.wrap"},
     "denoisers.config": {"errors"},
     "denoisers.save": {"records"},
@@ -79,7 +82,8 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.llada2": FAMILY | {"denoisers.experts"},
     "denoisers.experts": {"values", "errors"},
     "denoisers.transformer": {"values", "errors"},
-    "denoisers.base": {"denoisers.past", "denoisers.tokenizer", "values", "errors"},
+    "denoisers.base": {"denoisers.past", "denoisers.resampling", "denoisers.tokenizer"}
+    | {"values", "errors"},
     "denoisers.past": {"values", "errors"},
     "denoisers.tokenizer": {"errors"},
     "testing": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.llada"}
@@ -91,6 +95,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
 }
 WITHOUT_TORCH = {"tasks", "tables", "answers", "records", "errors", "denoisers.catalog"}
+WITHOUT_TORCH |= {"denoisers.resampling"}
 HEAVY = {
     "sentence_transformers", "matplotlib", "ray", "fastapi", "peft", "accelerate", "datasets",
     "pyarrow", "sklearn", "transformers",

@@ -244,11 +244,8 @@ def solve_many(
 
     `examples` are turns before each prompt; `watch` is told of every attempt as it comes.
     """
-    sampler = sampler or SamplerSettings.of(model.preset.for_task(kind))
-    if sampler.temperature == 0 and budget > 1:
-        raise SettingsError(
-            "temperature 0 draws the same answer every time; set one above 0, or budget 1."
-        )
+    usual = sampler or SamplerSettings.of(model.preset.for_task(kind))
+    writer = usual.for_pool(budget)
     scorer = consistency(
         model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
     )
@@ -256,7 +253,7 @@ def solve_many(
 
     def draw(items: Sequence[str], number: int) -> list[Sample]:
         ids = [asked[item] for item in items]
-        return sample_ids(model, ids, sampler, items=items, number=number, seed=seed)
+        return sample_ids(model, ids, writer, items=items, number=number, seed=seed)
 
     limit = model.preset.for_task(kind).threshold if threshold is None else threshold
     decided = reject(draw, scorer, list(asked), threshold=limit, budget=budget, watch=watch)

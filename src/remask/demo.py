@@ -53,7 +53,6 @@ HARD_SHARE = 0.625  # the others are of the level below: right and wrong answers
 METRIC_SET: Literal["paper", "core"] = "paper"
 CONSISTENCY = ConsistencySettings()
 TOKENS_PER_STEP = 2
-TEMPERATURE = 0.7  # where the model's preset names none: at 0 every sample would be the same
 SHOWN_IN_ROC = ("roundtrips", "confidence", "vote", "agreement")
 
 Row = dict[str, Any]
@@ -155,11 +154,7 @@ def make_plan(model: Denoiser, problems: int, samples: int, seed: int) -> Plan:
     samplers = {}
     for level in levels:
         usual = sampler_settings(model, task, level)
-        samplers[level] = replace(
-            usual,
-            steps=max(1, usual.length // TOKENS_PER_STEP),
-            temperature=usual.temperature or TEMPERATURE,
-        )
+        samplers[level] = replace(usual, steps=max(1, usual.length // TOKENS_PER_STEP))
     threshold = model.preset.for_task(TASK).threshold
     return Plan(levels=levels, samplers=samplers, samples=samples, threshold=threshold, seed=seed)
 

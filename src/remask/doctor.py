@@ -27,6 +27,7 @@ from remask.denoisers.load import (
     outline,
     smaller,
 )
+from remask.denoisers.resampling import resampling
 from remask.denoisers.tokenizer import read_json
 from remask.errors import SettingsError
 from remask.sampling.batches import column_budget, token_budget
@@ -87,7 +88,8 @@ def model(name: str) -> dict[str, Any]:
             f"model {name!r} is not in the catalogue; remask models lists the ids that are."
         )
     shown = [_both_ways(checkpoint, published) for published in checkpoint.presets]
-    return {**_listed(checkpoint), "presets": shown}
+    further = asdict(resampling(checkpoint.architecture))
+    return {**_listed(checkpoint), "resampling": further, "presets": shown}
 
 
 def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
@@ -96,6 +98,8 @@ def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
     ours = asdict(found.preset)
     # The threshold of the score and departures by task are no part of how others sample.
     idle = {"threshold", "tasks"}
+    if ours["temperature"] > 0:
+        idle.add("resample_temperature")  # every sample is drawn at the temperature
     if ours["edit_threshold"] is None:
         idle.add("post_steps")  # nothing is edited
     kept = {name: value for name, value in ours.items() if name not in idle}

@@ -224,6 +224,19 @@ def require_model(model: str) -> None:
         )
 
 
+def require_pool(model: str, temperature: float | None, size: int, flag: str) -> None:
+    """Refuse a command without a model, or whose samples would all be the same.
+
+    That is known before a model is loaded. `flag` asks for so many samples.
+    """
+    require_model(model)
+    if temperature == 0 and size > 1:
+        raise UsageError(
+            f"--temperature 0 draws the same answer every time, and {flag} is {size}: leave "
+            f"--temperature out, give one above 0, or {flag} 1"
+        )
+
+
 def consistency(
     mask_ratio: str,
     mask_design: MaskDesign,
@@ -350,8 +363,9 @@ def sampler(
     else:
         base = SamplerSettings.of(denoiser.preset.for_task(asked.kind))
     size = length or base.length
+    base = base if temperature is None else base.at(temperature)
     told = {
-        "temperature": temperature, "order": order, "reveal_threshold": reveal_threshold,
+        "order": order, "reveal_threshold": reveal_threshold,
         "edit_threshold": edit_threshold,
     }  # fmt: skip
     given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}

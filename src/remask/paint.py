@@ -252,6 +252,9 @@ def show_model(found: Mapping[str, Any]) -> None:
     terms = f"context {found['context']:,}, licence {found['licence'] or 'not checked'}"
     show(console, f"{found['model']}: {found['family']} ({found['architecture']})")
     show(console, f"  {num:,.1f} M parameters, {memory} in bfloat16, {terms}")
+    further = found["resampling"]
+    show(console, f"  greedy presets: samples after the first at {further['temperature']:g}")
+    show(console, f"    source: {further['source']}")
     if not found["presets"]:
         show(console, "its authors publish no settings that we know of")
     source = None

@@ -97,8 +97,21 @@ def test_a_full_disk_is_told_without_a_file_name(
     assert fails(1, "verify", "How many?", "12", *fast) == "No space left on device."
 
 
-def test_temperature_0_with_several_attempts_is_refused(fails: Fails, fast: Fast) -> None:
-    assert "temperature 0 draws the same answer" in fails(1, "solve", "How many?", *fast)
+@pytest.mark.parametrize("value", ["0", "0.0", "-0.0"])
+def test_temperature_0_with_several_samples_is_refused_before_loading(
+    fails: Fails, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("it looked for a model")
+    )
+    told = "--temperature 0 draws the same answer every time, and"
+    words = ("-m", "no/such", "--temperature", value)
+    said = fails(2, "solve", "How many?", *words)
+    assert said.startswith(f"{told} --budget is 10: ")
+    assert "leave --temperature out, give one above 0, or --budget 1; see " in said
+    assert f"{told} --budget is 2: " in fails(2, "solve", "How many?", *words, "--budget", "2")
+    collected = ("collect", "--task", "wordmath", "--out", "x.jsonl", "--samples", "4")
+    assert f"{told} --samples is 4: " in fails(2, *collected, *words)
 
 
 def test_an_unknown_model_is_named(fails: Fails) -> None:

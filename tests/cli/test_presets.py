@@ -37,7 +37,7 @@ def test_solve_with_a_preset_is_the_api_with_it(run: Run, fast: Fast, model: str
     assert (found["answer"], found["score"]) == (decision.sample.text, decision.score.value)
     assert found["preset"] == MMLU
     settings = SamplerSettings.of(preset("GSAI-ML/LLaDA-8B-Instruct", "MMLU"))
-    assert found["sampler"] == asdict(settings)
+    assert found["sampler"] == asdict(settings.for_pool(1))
     direct = api.solve(
         load(model), PROMPT, sampler=settings, settings=SHORT, metrics="core", budget=1
     )
@@ -150,7 +150,7 @@ def test_models_shows_every_preset_in_both_languages(run: Run) -> None:
     assert found[0]["unmet"] == {}
     shown = run("models", "GSAI-ML/LLaDA-8B-Instruct").out
     assert "    theirs: gen_length=512 steps=512 block_length=64 temperature=0.0" in shown
-    assert "    ours:   length=512 steps=512 block=64 temperature=0.0 order=low_conf" in shown
+    assert "    ours:   length=512 steps=512 block=64 temperature=0.0 resample" in shown
     assert "suppress_eos=True" in shown
     coder = run("models", "Dream-org/Dream-Coder-v0-Instruct-7B").out
     assert "    unmet:  eos_penalty=3.0\n" in coder

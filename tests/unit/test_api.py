@@ -124,10 +124,26 @@ def test_the_threshold_of_the_preset_is_the_default(model: NativeDenoiser) -> No
     assert (decision.action, len(decision.attempts)) == ("accept", 1)
 
 
-def test_resampling_at_temperature_0_is_refused(model: NativeDenoiser) -> None:
-    with pytest.raises(SettingsError, match="temperature 0 draws the same answer"):
-        api.solve(model, "x", settings=SHORT, metrics="core")
-    assert api.solve(model, "x", settings=SHORT, metrics="core", budget=1).attempts
+def test_a_greedy_preset_is_solved_with_default_arguments(model: NativeDenoiser) -> None:
+    """Nothing scores above 2: all of the budget is spent, and only sample 0 is the greedy one."""
+    decision = api.solve(model, "x", settings=SHORT, metrics="core", threshold=2.0)
+    assert model.preset.temperature == 0
+    assert len(decision.attempts) == 10
+    canvases = [sample.canvas for sample, _ in decision.attempts]
+    plain = SamplerSettings(length=32, steps=32, block=32)
+    assert canvases[0] == api.sample(model, "x", settings=plain).canvas
+    warm = replace(plain, temperature=model.preset.resample_temperature)
+    for number in range(1, 10):
+        assert canvases[number] == api.sample(model, "x", settings=warm, number=number).canvas
+    assert len(set(canvases)) == 10
+
+
+def test_resampling_at_a_temperature_of_0_of_the_users_is_refused(model: NativeDenoiser) -> None:
+    greedy = SamplerSettings(length=8, steps=8, block=8)
+    with pytest.raises(SettingsError, match=r"draws the same answer every time, and budget is 10; "):
+        api.solve(model, "x", sampler=greedy, settings=SHORT, metrics="core")
+    decision = api.solve(model, "x", sampler=greedy, settings=SHORT, metrics="core", budget=1)
+    assert len(decision.attempts) == 1
 
 
 def test_every_task_and_kind_has_a_reader() -> None:

@@ -53,7 +53,7 @@ def solve(
     as_json: opt.Json = False,
 ) -> None:
     """Answer a prompt, resampling until an answer is stable."""
-    opt.require_model(model)
+    opt.require_pool(model, temperature, budget, "--budget")
     rows = opt.Rows(data, wording, allow_execution, shots)
     asked = opt.question(prompt, task, level, certified_kind(certificate, kind), seed, rows)
     from remask import api
@@ -65,7 +65,7 @@ def solve(
     sampler = opt.sampler(
         denoiser, asked, preset=preset, temperature=temperature, steps=steps, length=length,
         block=block, order=order, reveal_threshold=reveal_threshold, edit_threshold=edit_threshold,
-    )  # fmt: skip
+    ).for_pool(budget)  # fmt: skip
     trip = asdict(settings)
     same = asked_settings(model, denoiser, rows)
     promise.check(budget, asked, sampler=asdict(sampler), consistency=trip, **same)

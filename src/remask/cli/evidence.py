@@ -56,7 +56,7 @@ def collect(
     One JSON line per sample, and beside it a manifest; the same command again continues an
     interrupted run. A public benchmark is read from --data, or from the hub.
     """
-    opt.require_model(model)
+    opt.require_pool(model, temperature, samples, "--samples")
     from remask.studies import collect as study
 
     trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature, tail)

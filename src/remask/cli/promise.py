@@ -65,6 +65,9 @@ class Promise(NamedTuple):
         known = {**_UNSAID, **about.settings}
         known |= {"model": about.model, "budget": self.certificate.budget}
         told = {**settings, "budget": budget}
+        known["sampler"] = _drawn(known.get("sampler"), budget)
+        if "sampler" in told:
+            told["sampler"] = _drawn(told["sampler"], budget)
         told = {k: v for k, v in told.items() if k not in _OF_MODEL or known.get(k) is not None}
         if asked.problem is not None:
             known["task"], told["task"] = about.task, asked.problem.task
@@ -79,6 +82,12 @@ class Promise(NamedTuple):
                 f"({_named(known, other)}), so its promise is void here; ask as it did, or certify "
                 "again."
             )
+
+
+def _drawn(sampler: Mapping[str, Any] | None, budget: int) -> dict[str, Any]:
+    """Return the settings of a sampler that decide about so many samples."""
+    told = {"resample_temperature": None, **(sampler or {})}
+    return told if budget > 1 else {**told, "resample_temperature": None}
 
 
 def model_settings(model: str, dtype: str | None) -> dict[str, Any]:

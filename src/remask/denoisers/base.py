@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from remask.denoisers import resampling
 from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import SettingsError
@@ -30,6 +31,8 @@ class Preset:
     steps: int = 128
     block: int = 128  # the canvas is written block by block; equal to the length: all at once
     temperature: float = 0.0
+    # Of samples 1 and up where the temperature is 0, which would only copy sample 0.
+    resample_temperature: float = resampling.USUAL.temperature
     threshold: float = 0.75  # of the score; that of the sampler is reveal_threshold
     # Which tokens may be drawn and which places are revealed: see `sampling.reveal.Rule`.
     order: str = "low_confidence"
@@ -55,8 +58,10 @@ class Preset:
         return replace(self, **changes)
 
     @staticmethod
-    def read(config: Mapping[str, Any]) -> "Preset":
+    def read(config: Mapping[str, Any], usual: "Preset | None" = None) -> "Preset":
         """Return the preset in a generation_config.json; keys of other tools are left alone.
+
+        What the file does not say is as in `usual`.
 
         Dream's own file is such a preset too: `alg` and `alg_temp` are its words for the order, an
         option that is null or 0 is one not set, and steps without a length mean a token a step, in
@@ -67,7 +72,7 @@ class Preset:
         told = {k: v for k, v in told.items() if k in Preset.__dataclass_fields__.keys() - unset}
         if "steps" in told and "length" not in told:
             told = {"block": told["steps"], **told, "length": told["steps"]}
-        preset = Preset(**told)
+        preset = replace(usual or Preset(), **told)
         if not isinstance(preset.tasks, Mapping):
             raise SettingsError(
                 f"tasks in generation_config.json is {preset.tasks!r}; give an object by task."
@@ -79,6 +84,7 @@ class Preset:
     def _check(self) -> "Preset":
         self._require(_is_count, "a whole number above 0", "steps", "length", "block", "top_k")
         self._require(_is_number, "a number", "temperature", "threshold", "order_temperature")
+        self._require(_is_positive, "a number above 0", "resample_temperature")
         self._require(_is_number, "a number", "top_p", "reveal_threshold", "edit_threshold")
         self._require(lambda v: v == 0 or _is_count(v), "a whole number from 0 up", "post_steps")
         self._require(
@@ -101,6 +107,10 @@ def _is_count(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_number(value) and 0 < value < float("inf")
 
 
 class Denoiser(Protocol):

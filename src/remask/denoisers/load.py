@@ -102,10 +102,11 @@ def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenize
 def find_preset(model: str, folder: Path, wanted: Preset | None = None) -> Preset:
     """Return how to sample: as asked, as the files say, as published, or the default."""
     path = folder / "generation_config.json"
-    own = Preset.read(read_json(path)) if path.exists() else Preset()
+    usual = presets.usual(_family(read_json(folder / "config.json"), folder).architecture)
+    own = Preset.read(read_json(path), usual) if path.exists() else usual
     if wanted is not None:
         return presets.merged(own, wanted)
-    return own if own != Preset() else presets.start(model) or own
+    return own if own != usual else presets.start(model) or own
 
 
 def _place(

@@ -14,6 +14,7 @@ from typing import Any
 from remask.denoisers import catalog
 from remask.denoisers.base import Preset
 from remask.denoisers.catalog import Checkpoint, Published, Setting
+from remask.denoisers.resampling import resampling
 from remask.errors import SettingsError
 
 _NAMES = {
@@ -130,14 +131,18 @@ def translate(checkpoint: Checkpoint, published: Published) -> Official:
     met = {"block": met["length"], "steps": met["length"], **met}
     if _steps_are_per_block(checkpoint, published):
         met["steps"] *= met["length"] // met["block"]
-    return Official(
-        checkpoint=checkpoint.id, published=published, preset=Preset(**met), unmet=unmet
-    )
+    preset = replace(usual(checkpoint.architecture), **met)
+    return Official(checkpoint=checkpoint.id, published=published, preset=preset, unmet=unmet)
 
 
 def _steps_are_per_block(checkpoint: Checkpoint, published: Published) -> bool:
     grows = bool(published.settings.get("var", False))
     return "steps" in published.settings and (checkpoint.family == "LLaDA2" or grows)
+
+
+def usual(architecture: str) -> Preset:
+    """Return how an architecture is sampled where nothing else is said."""
+    return Preset(resample_temperature=resampling(architecture).temperature)
 
 
 def start(model: str) -> Preset | None:

@@ -43,7 +43,7 @@ class Draft:
     @cached_property
     def manner(self) -> SamplerSettings:
         """How one block is written: drafts with the same manner go together."""
-        s = self.settings
+        s = self.settings.for_sample(self.number)
         return replace(s, length=s.block, steps=s.steps // (s.length // s.block))
 
     @property

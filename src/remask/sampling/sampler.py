@@ -10,7 +10,7 @@ its past (see `blocks`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import cast
 
@@ -47,6 +47,8 @@ class SamplerSettings(Rule):
     steps: int  # forward passes; with a reveal_threshold the most there may be
     block: int
     temperature: float = 0.0
+    # Of samples 1 and up where the temperature is 0, as a greedy preset has it; None: as sample 0.
+    resample_temperature: float | None = None
     edit_threshold: float | None = None  # overwrite tokens where another is more probable
     post_steps: int = 16  # most passes over a block in which nothing is masked, when editing
     suppress_eos: bool = False  # the answer may end a turn, not the text: LLaDA's logits_eos_inf
@@ -66,6 +68,11 @@ class SamplerSettings(Rule):
             )
         if not 0 <= self.temperature < float("inf"):
             raise SettingsError(f"temperature {self.temperature} is not a number from 0 up.")
+        warmer = self.resample_temperature
+        if warmer is not None and not 0 < warmer < float("inf"):
+            raise SettingsError(f"resample_temperature {warmer} is not a number above 0.")
+        if self.temperature > 0:  # every sample is drawn at it, and equal settings must be equal
+            object.__setattr__(self, "resample_temperature", None)
 
     @property
     def editing(self) -> EditSettings | None:
@@ -73,6 +80,29 @@ class SamplerSettings(Rule):
         if self.edit_threshold is None:
             return None
         return EditSettings(**{f.name: getattr(self, f.name) for f in fields(EditSettings)})
+
+    def at(self, temperature: float) -> "SamplerSettings":
+        """Return the settings with every sample drawn at one temperature."""
+        return replace(self, temperature=temperature, resample_temperature=None)
+
+    def for_sample(self, number: int) -> "SamplerSettings":
+        """Return how this sample of a pool is drawn."""
+        warmer = self.resample_temperature
+        return self.at(self.temperature if number == 0 or warmer is None else warmer)
+
+    def for_pool(self, size: int, what: str = "budget") -> "SamplerSettings":
+        """Return how a pool of this size is drawn, or refuse to draw copies.
+
+        `what` is the name of the setting that asks for so many.
+        """
+        if size <= 1:
+            return self.at(self.temperature)
+        if self.temperature == 0 and self.resample_temperature is None:
+            raise SettingsError(
+                f"temperature 0 draws the same answer every time, and {what} is {size}; set a "
+                f"temperature above 0, a resample_temperature, or {what} 1."
+            )
+        return self
 
     @staticmethod
     def of(preset: Preset) -> "SamplerSettings":
@@ -82,6 +112,7 @@ class SamplerSettings(Rule):
             steps=preset.steps,
             block=preset.block,
             temperature=preset.temperature,
+            resample_temperature=preset.resample_temperature,
             order=cast(Order, preset.order),  # checked above, like every name from a file
             order_temperature=preset.order_temperature,
             ends_last=preset.ends_last,
@@ -107,6 +138,7 @@ def sample(
     for prompt in prompts:
         check_length(denoiser, len(prompt), whole_length(denoiser, len(prompt), settings.length))
     check_block(denoiser, settings)
+    settings = settings.for_sample(number)
 
     def write(replica: Denoiser, batch: list[int]) -> list[_Written]:
         keys = rng.keys(seed, [items[i] for i in batch], "sample", number, replica.device)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter, FastAPI
 
 PAGE = Path(__file__).parent / "page"
-_PRESET = ("length", "steps", "block", "temperature", "threshold")
+_PRESET = ("length", "steps", "block", "temperature", "resample_temperature", "threshold")
 _DEFAULTS = ("trips", "rebuild_steps", "mask_ratio", "mask_design", "rebuild_temperature", "budget")
 
 

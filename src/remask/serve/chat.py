@@ -10,7 +10,13 @@ from remask.sampling.sampler import SamplerSettings
 from remask.serve import schema, shapes, telling
 from remask.serve.errand import Errand
 from remask.serve.faults import Fault
-from remask.serve.question import Question, chat_question, drafted, sampler_of
+from remask.serve.question import (
+    Question,
+    chat_question,
+    drafted,
+    require_variety,
+    sampler_of,
+)
 from remask.serve.routes import (
     FAULTS,
     Solving,
@@ -83,6 +89,9 @@ def _check(body: schema.ChatRequest) -> None:
             400, "n must be 1 where remask.budget is above 1: one answer is decided on.",
             param="n", code="invalid_value",
         )  # fmt: skip
+    require_variety(body.temperature, body.n or 1, "n")
+    if body.remask is not None:
+        require_variety(body.temperature, body.remask.budget, "remask.budget")
 
 
 def _prepared(service: Service, errand: Errand, body: schema.ChatRequest) -> "Chat":
@@ -101,6 +110,7 @@ def _prepared(service: Service, errand: Errand, body: schema.ChatRequest) -> "Ch
     if budget > 1:
         solving = solving_of(service, errand, question, sampler, budget)
     else:
+        sampler = sampler.for_pool(body.n or 1, "n")
         drafts = [drafted(service, question, sampler, number) for number in range(body.n or 1)]
         check = None if body.remask is None else question.check(service)
     return Chat(

@@ -29,11 +29,12 @@ def solve_command(
     if sampler.top_p != usual.top_p:
         return None
     told: dict[str, Any] = {
-        "temperature": sampler.temperature,
         "length": sampler.length,
         "steps": sampler.steps,
         "block": sampler.block,
     }
+    if sampler.resample_temperature is None:
+        told = {"temperature": sampler.temperature, **told}  # else the preset's, which has two
     if budget != SolveSettings().budget:
         told["budget"] = budget
     return _line(service, question, "solve", told)

@@ -192,8 +192,18 @@ def sampler_of(
     if max_tokens is not None:
         base = _shortened(service, base, max_tokens, param)
     if temperature is not None:
-        base = replace(base, temperature=temperature)
+        base = base.at(temperature)
     return base if top_p is None else replace(base, top_p=top_p)
+
+
+def require_variety(temperature: float | None, size: int, param: str) -> None:
+    """Refuse several samples at a temperature that draws one answer; `param` asks for so many."""
+    if temperature == 0 and size > 1:
+        raise Fault(
+            400, f"temperature 0 draws the same answer every time, and {param} is {size}; leave "
+            f"temperature out, give one above 0, or {param} 1.", param="temperature",
+            code="invalid_value",
+        )  # fmt: skip
 
 
 def _shortened(service: Service, base: SamplerSettings, most: int, param: str) -> SamplerSettings:

@@ -12,7 +12,14 @@ from remask.sampling.sampler import SamplerSettings
 from remask.serve import schema, shapes, telling
 from remask.serve.errand import Errand, Left
 from remask.serve.faults import defect, fault_of
-from remask.serve.question import Question, brought, drafted, question_of, sampler_of
+from remask.serve.question import (
+    Question,
+    brought,
+    drafted,
+    question_of,
+    require_variety,
+    sampler_of,
+)
 from remask.serve.service import Service
 from remask.serve.work import Check, Verified, Work, solving, verifying
 from remask.values import Decision, Sample
@@ -144,12 +151,7 @@ def solving_of(
     service: Service, errand: Errand, question: Question, sampler: SamplerSettings, budget: int
 ) -> Solving:
     """Return a question ready to be solved, or raise where it cannot be."""
-    from remask.errors import SettingsError
-
-    if sampler.temperature == 0 and budget > 1:
-        raise SettingsError(
-            "temperature 0 draws the same answer every time; set one above 0, or budget 1."
-        )
+    sampler = sampler.for_pool(budget)
     return Solving(
         service=service,
         errand=errand,
@@ -164,6 +166,7 @@ def solving_of(
 async def _solve(service: Service, body: schema.SolveRequest, request: "Request") -> "Response":
     errand = Errand(service, request)
     service.check_model(body.model)
+    require_variety(body.temperature, body.remask.budget, "remask.budget")
 
     def prepare() -> Solving:
         question = question_of(body, body.remask)

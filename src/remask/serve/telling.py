@@ -18,6 +18,7 @@ from remask.serve.work import Verified
 from remask.values import Decision, RoundTrips, Sample, Score
 
 Document = dict[str, Any]
+_DRAWN = ("temperature", "resample_temperature", "length", "steps", "block")
 _MOST_BYTES = 4  # of one character
 
 
@@ -180,7 +181,7 @@ def decision(
 ) -> Document:
     """Return the event `decision`."""
     sample = decided.sample
-    drawn = {name: getattr(sampler, name) for name in ("temperature", "length", "steps", "block")}
+    drawn = {name: getattr(sampler, name) for name in _DRAWN}
     return {
         "id": new_id("sol"),
         "object": "remask.solution",

@@ -65,6 +65,12 @@ def sampler_settings(denoiser: Denoiser, task: Task, level: str) -> SamplerSetti
     return replace(SamplerSettings.of(preset), length=length, steps=length, block=block)
 
 
+def pool_sampler(denoiser: Denoiser, task: Task, settings: CollectSettings) -> SamplerSettings:
+    """Return how the pool of each problem is drawn, or refuse to draw copies."""
+    sampler = settings.sampler or sampler_settings(denoiser, task, settings.level)
+    return sampler.for_pool(settings.samples, "samples")
+
+
 def collect(
     denoiser: Denoiser,
     settings: CollectSettings,
@@ -82,7 +88,7 @@ def collect(
     settings = replace(
         settings,
         level=level,
-        sampler=settings.sampler or sampler_settings(denoiser, task, level),
+        sampler=pool_sampler(denoiser, task, replace(settings, level=level)),
     )
     dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
     with records.alone(out):
@@ -112,7 +118,7 @@ def portions_of(
     start, stop, most, tokens = run["from"], run["problems"], run["chunk"], run.get("tokens")
     if tokens is None:
         return cut(start, stop, most)
-    sampler = settings.sampler or sampler_settings(denoiser, task, settings.level)
+    sampler = pool_sampler(denoiser, task, settings)
     render = denoiser.tokenizer.render
     rows = [render(p.prompt, p.examples) for p in draw(task, settings, start, stop)]
     lengths = [len(row) + sampler.length for row in rows]
@@ -142,6 +148,8 @@ def prepare(settings: CollectSettings) -> Task:
         shots=settings.shots,
     )
     level = check_level(task, settings.level, settings.split)
+    if settings.sampler is not None:
+        settings.sampler.for_pool(settings.samples, "samples")
     if isinstance(task, Benchmark):
         task.check()
         size = task.size(settings.split, level)
@@ -194,7 +202,7 @@ def draw_pools(
     denoiser: Denoiser, task: Task, problems: Sequence[Problem], settings: CollectSettings
 ) -> list[list[Sample]]:
     """Return a pool of samples per problem."""
-    sampler = settings.sampler or sampler_settings(denoiser, task, settings.level)
+    sampler = pool_sampler(denoiser, task, settings)
     prompts = [denoiser.tokenizer.render(p.prompt, p.examples) for p in problems]
     items = [p.id for p in problems]
     rounds = [

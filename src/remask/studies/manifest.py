@@ -32,6 +32,7 @@ from remask.errors import RecordError
 FREE = ("problems", "chunk", "tokens", "data", "allow_execution")
 # What a manifest written before these settings existed stands for.
 UNSAID = {"wording": "llada", "shots": 0}
+UNSAID_OF_SAMPLER = {"resample_temperature": None}
 Document = dict[str, Any]
 
 
@@ -52,6 +53,33 @@ def read(out: Path) -> Document:
     except (ValueError, KeyError, TypeError):
         pass
     raise RecordError(f"{path} is damaged; collect the records again.")
+
+
+def sampler_in(asked: Mapping[str, Any]) -> Document:
+    """Return the settings of the sampler, with what an older manifest does not say."""
+    return {**UNSAID_OF_SAMPLER, **(asked.get("sampler") or {})}
+
+
+def drawn_as(asked: Mapping[str, Any]) -> str:
+    """Return how each pool was drawn: "10 at 1.6", "greedy + 9 at 0.7"; empty where unsaid."""
+    sampler, size = sampler_in(asked), asked.get("samples", 1)
+    temperature, warmer = sampler.get("temperature"), sampler["resample_temperature"]
+    if temperature is None:
+        return ""
+    if temperature > 0:
+        return f"{size} at {temperature:g}"
+    if size == 1:
+        return "greedy"
+    # Before there was a temperature for them, further samples of a greedy pool were copies.
+    return f"{size} greedy copies" if warmer is None else f"greedy + {size - 1} at {warmer:g}"
+
+
+def drawn_in(text: str) -> str:
+    """Return the same of a manifest as it stands on disk; a damaged one tells nothing."""
+    try:
+        return drawn_as(json.loads(text)["asked"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ""
 
 
 @dataclass(kw_only=True)
@@ -194,7 +222,7 @@ def _check(
     out: Path,
 ) -> None:
     """Raise where the records that are there are of another kind."""
-    old = {**UNSAID, **found["asked"]}
+    old = {**UNSAID, **found["asked"], "sampler": sampler_in(found["asked"])}
     other = [name for name in asked if name not in FREE and old.get(name) != asked[name]]
     if other:
         raise RecordError(

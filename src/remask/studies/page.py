@@ -35,6 +35,7 @@ from remask.studies.entries import (
     list_entries,
 )
 from remask.studies.figures import LEVELS, Figures, figures, study_figures
+from remask.studies.manifest import drawn_in
 from remask.studies.painting import shown
 from remask.studies.plots import Plot, plots
 from remask.studies.pool import Row, pools
@@ -340,12 +341,15 @@ def _files_table(files: Sequence[File], listed: Sequence[Entry], kept: Sequence[
     here = Counter(entry.file for entry in kept)
     right = Counter(entry.file for entry in listed if entry.row["right"])
     kinds = Counter((entry.file, kind) for entry in listed for kind in entry.kinds)
+    drawn = [drawn_in(file.manifest) for file in files]
     rows = []
     for number, file in enumerate(files):
         counts = [len(file.rows), here[number], right[number]]
         counts += [kinds[number, kind] for kind in KINDS]
-        rows.append([file.name, *(f"{count:,}" for count in counts)])
-    heads = ["file", "answers", "listed here", "right", *KINDS]
+        rows.append([file.name, drawn[number], *(f"{count:,}" for count in counts)])
+    heads = ["file", "samples", "answers", "listed here", "right", *KINDS]
+    if not any(drawn):
+        heads, rows = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in rows]
     return Table(title="Answers by file", heads=heads, rows=rows)
 
 

@@ -22,6 +22,7 @@ from remask.errors import RecordError
 from remask.studies.curves import USUAL_TRIPS, Settings, settings_in
 from remask.studies.diagnosis import THRESHOLD
 from remask.studies.figures import DEFAULTS, LEVELS, MAIN, TRIPS, read
+from remask.studies.manifest import drawn_as, sampler_in
 from remask.studies.pool import Row
 from remask.studies.spurious import flawed_files
 from remask.tasks import TASKS
@@ -40,6 +41,7 @@ class Study:
     path: Path
     rows: Rows
     threshold: float  # of the round trips: chosen on validation, or the paper's
+    drawn: str = ""  # how the pool of each problem was: "greedy + 9 at 0.7"; empty where unknown
     further: Sequence[Rows] = ()  # the same of other seeds
     validation: Rows = ()  # answers that weights are fitted on
     validation_pools: Rows = ()  # and baselines, which look at several samples
@@ -110,6 +112,7 @@ def _whole(path: Path) -> Source:
             path=path / f"{file}.jsonl",
             rows=rows,
             threshold=limits[task],
+            drawn=drawn_as(_asked(path / f"{file}.jsonl")),
             further=[more for folder in folders[1:] if (more := read(folder, file))],
             validation=chosen[task],
             validation_pools=_validation_pool(path, task) or chosen[task],
@@ -197,8 +200,9 @@ class _File:
     @property
     def group(self) -> str:
         """What files share that differ in nothing but the round trips."""
-        kept = ("model", "task", "level", "split", "seed", "sampler")
-        return json.dumps([self.asked.get(name) for name in kept], sort_keys=True)
+        kept = ("model", "task", "level", "split", "seed")
+        told = [sampler_in(self.asked), *(self.asked.get(name) for name in kept)]
+        return json.dumps(told, sort_keys=True)
 
 
 def _collected(path: Path, files: Sequence[_File]) -> Source:
@@ -237,6 +241,7 @@ def _study(
         path=file.path,
         rows=file.rows,
         threshold=limits.get(file.task, THRESHOLD),
+        drawn=drawn_as(file.asked),
         further=[rows for folder in seeds if (rows := read(folder, file.name))],
         validation=own[0].rows if own else (),
         validation_pools=own[0].rows if own else (),

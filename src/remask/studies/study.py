@@ -90,6 +90,8 @@ def study_source(name: str, source: Source, extra: Mapping[str, Figure] | None =
     tables = arrange(found)
     if name == "spurious":
         tables += _examples(source)
+    if name in ("diagnosis", "correction"):  # which look at several samples
+        tables += _pools_drawn(source)
     return Told(
         name=name,
         figures=found,
@@ -142,6 +144,15 @@ def _examples(source: Source) -> list[Table]:
     heads = ["records", "question", "answer", "round trips", "confidence"]
     title = "Right answers with a wrong step, scored below the threshold"
     return [Table(name="examples", title=title, heads=heads, rows=rows, is_long=True)]
+
+
+def _pools_drawn(source: Source) -> list[Table]:
+    """Return how the pools were drawn, as far as the manifests tell."""
+    rows = [[each.name, each.drawn] for each in source.studies if each.drawn]
+    if not rows:
+        return []
+    title, heads = "How the answers to a problem were drawn", ["records", "samples"]
+    return [Table(name="drawn", title=title, heads=heads, rows=rows, is_long=True)]
 
 
 def _plots(name: str, source: Source, found: Figures) -> list[tuple[str, Plot]]:

@@ -4,6 +4,7 @@ import json
 import re
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from remask.testing import write_checkpoint
 
 INSTRUCT = "GSAI-ML/LLaDA-8B-Instruct"
 DREAM = "Dream-org/Dream-v0-Instruct-7B"
+LLADA = Preset(resample_temperature=0.9)  # d1's rollouts
 ALL = [(c, p) for c in catalog.CHECKPOINTS for p in c.presets]
 
 
@@ -69,19 +71,21 @@ def test_no_parameter_is_dropped_in_silence(owner: Checkpoint, published: Publis
 def test_lladas_blocks_and_rules_keep_their_meaning() -> None:
     """LLaDA-1.5 writes GSM8K in 16 blocks of 16, a token a step, end tokens last."""
     assert official("GSAI-ML/LLaDA-1.5", "GSM8K").preset == Preset(
-        length=256, steps=256, block=16, ends_last=True
+        length=256, steps=256, block=16, ends_last=True, resample_temperature=0.9
     )
-    assert official(INSTRUCT, "MATH").preset == Preset(length=512, steps=512, block=64)
+    assert official(INSTRUCT, "MATH").preset == replace(LLADA, length=512, steps=512, block=64)
 
 
 def test_dreams_orders_and_filters_keep_their_meaning() -> None:
     assert official(DREAM, "chat").preset == Preset(
-        length=512, steps=512, block=512, temperature=0.2, order="entropy", top_p=0.95
-    )
+        length=512, steps=512, block=512, temperature=0.2, order="entropy", top_p=0.95,
+        resample_temperature=0.8,
+    )  # fmt: skip
     found = translated({"max_new_tokens": 8, "alg": "topk_margin", "alg_temp": 0.5, "top_k": 3})
     assert found.preset == Preset(
-        length=8, steps=8, block=8, order="topk_margin", order_temperature=0.5, top_k=3
-    )
+        length=8, steps=8, block=8, order="topk_margin", order_temperature=0.5, top_k=3,
+        resample_temperature=0.9,
+    )  # fmt: skip
 
 
 def test_lladamoe_without_steps_may_take_one_per_token() -> None:
@@ -176,7 +180,7 @@ def test_any_text_is_a_preset_or_one_sentence(text: str) -> None:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (INSTRUCT, Preset(length=256, steps=256, block=8)),
+        (INSTRUCT, replace(LLADA, length=256, steps=256, block=8)),
         (DREAM, official(DREAM, "chat").preset),  # and not GSM8K
         # 2,048 tokens and steps are cut to 1,024 each.
         (
@@ -216,9 +220,10 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_load_starts_with_the_published_preset_of_a_hub_id(hub: Path) -> None:
-    assert load(INSTRUCT, device="cpu").preset == Preset(length=256, steps=256, block=8)
-    assert load("someone/else", device="cpu").preset == Preset()
-    assert load(hub, device="cpu").preset == Preset()
+    expected = replace(LLADA, length=256, steps=256, block=8)
+    assert load(INSTRUCT, device="cpu").preset == expected
+    assert load("someone/else", device="cpu").preset == LLADA
+    assert load(hub, device="cpu").preset == LLADA
 
 
 def test_a_checkpoint_that_says_how_it_is_sampled_is_believed(hub: Path) -> None:
@@ -232,7 +237,7 @@ def test_load_takes_the_preset_that_is_asked_for(hub: Path) -> None:
     assert load(INSTRUCT, device="cpu", preset="math").preset == preset(INSTRUCT, "MATH")
     (hub / "generation_config.json").write_text(json.dumps({"length": 16, "threshold": 0.5}))
     found = load(hub, device="cpu", preset="GSAI-ML/LLaDA-1.5:GSM8K").preset
-    assert found == Preset(length=256, steps=256, block=16, ends_last=True, threshold=0.5)
+    assert found == replace(LLADA, length=256, steps=256, block=16, ends_last=True, threshold=0.5)
 
 
 def test_load_refuses_an_unknown_preset_before_it_downloads(
@@ -259,6 +264,6 @@ def test_llada_writes_code_without_the_token_that_ends_a_text(hub: Path) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("error", Unmet)
         found = load(INSTRUCT, device="cpu", preset="HumanEval").preset
-    assert found == Preset(length=512, steps=512, block=512, suppress_eos=True)
+    assert found == replace(LLADA, length=512, steps=512, block=512, suppress_eos=True)
     assert SamplerSettings.of(found).suppress_eos
     assert not SamplerSettings.of(preset(INSTRUCT, "GSM8K")).suppress_eos

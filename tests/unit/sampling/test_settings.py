@@ -56,7 +56,7 @@ def test_a_threshold_goes_with_orders_that_compare_probabilities(order: str) -> 
 def test_without_a_word_about_it_nothing_changes() -> None:
     """The settings of a bare preset are LLaDA's, as before there were others."""
     plain = SamplerSettings(length=128, steps=128, block=128)
-    assert SamplerSettings.of(Preset()) == plain
+    assert SamplerSettings.of(Preset()).for_pool(1) == plain
     assert (plain.draws, plain.filters, plain.looks) == (False, False, False)
     assert (plain.order, plain.reveal_threshold) == ("low_confidence", None)
 
@@ -64,7 +64,7 @@ def test_without_a_word_about_it_nothing_changes() -> None:
 def test_dreams_own_file_is_read() -> None:
     """512 steps and no length: 512 tokens in one block, one a step."""
     expected = SamplerSettings(length=512, steps=512, block=512, order="origin")
-    assert SamplerSettings.of(Preset.read(DREAM_FILE)) == expected
+    assert SamplerSettings.of(Preset.read(DREAM_FILE)).for_pool(1) == expected
 
 
 def test_options_in_dreams_words_and_in_ours_are_read() -> None:
@@ -114,7 +114,8 @@ def test_a_task_may_depart_from_the_rule() -> None:
 
 def test_a_task_may_not_change_what_is_no_setting() -> None:
     named = "block, edit_threshold, ends_last, length, order, order_temperature, post_steps, "
-    with pytest.raises(SettingsError, match=f"it may set {named}reveal_threshold, steps, "):
+    named += "resample_temperature, reveal_threshold, steps, "
+    with pytest.raises(SettingsError, match=f"it may set {named}"):
         Preset(tasks={"pycode": {"tasks": {}}}).for_task("pycode")
 
 
@@ -132,4 +133,5 @@ def test_a_task_may_not_change_what_is_no_setting() -> None:
 )
 def test_published_settings_can_be_written_down(published: dict[str, object]) -> None:
     given = {"block": published["length"], **published}
-    assert SamplerSettings.of(Preset.read(given)) == SamplerSettings(**given)  # type: ignore[arg-type]
+    found = SamplerSettings.of(Preset.read(given)).for_pool(1)
+    assert found == SamplerSettings(**given)  # type: ignore[arg-type]
