@@ -88,6 +88,32 @@ def test_a_certificate_for_another_way_of_asking_is_void(
     assert sentence in fails(1, *words)
 
 
+@pytest.mark.parametrize(
+    ("collected", "forgotten", "budget", "void"),
+    [("2", False, 2, False), ("2", False, 1, False), ("2", True, 2, True), ("1", True, 1, False)],
+)
+def test_a_second_temperature_is_part_of_a_promise_about_several_samples(
+    run: Run, fast: tuple[str, ...], tmp_path: Path,
+    collected: str, forgotten: bool, budget: int, void: bool,
+) -> None:  # fmt: skip
+    """A file of before there was one (`forgotten`) is about copies, or about single answers."""
+    words = (*fast, "--task", "wordmath", "--level", "easy", "--length", "16", "--steps", "2")
+    out, file = tmp_path / "records.jsonl", tmp_path / "certificate.json"
+    assert run("collect", "-o", out, *words, "--problems", "1", "--samples", collected).code == 0
+    about = replace(read_evidence(out).provenance("core", CORE), weights=ALONE)
+    if forgotten:
+        settings = json.loads(json.dumps(dict(about.settings)))
+        del settings["sampler"]["resample_temperature"]
+        about = replace(about, settings=settings)
+    Certificate(
+        threshold=0.25, risk=0.1, confidence=0.95, n=50, accepted=44, wrong=0, budget=budget,
+        provenance=about,
+    ).save(file)  # fmt: skip
+    shown = run("solve", *words, "--budget", budget, "--certificate", file, "--json")
+    assert shown.code == int(void)
+    assert ("certified with another sampler" in shown.err) == void
+
+
 def test_files_for_other_metrics_and_doubled_wishes_are_refused(fails: Fails, files: Files) -> None:
     words = ("solve", *files.words, "--budget", "1")
     said = fails(2, *words, "--certificate", files.certificate, "--threshold", "0.5")

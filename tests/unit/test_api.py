@@ -140,7 +140,9 @@ def test_a_greedy_preset_is_solved_with_default_arguments(model: NativeDenoiser)
 
 def test_resampling_at_a_temperature_of_0_of_the_users_is_refused(model: NativeDenoiser) -> None:
     greedy = SamplerSettings(length=8, steps=8, block=8)
-    with pytest.raises(SettingsError, match=r"draws the same answer every time, and budget is 10; "):
+    with pytest.raises(
+        SettingsError, match=r"draws the same answer every time, and budget is 10; "
+    ):
         api.solve(model, "x", sampler=greedy, settings=SHORT, metrics="core")
     decision = api.solve(model, "x", sampler=greedy, settings=SHORT, metrics="core", budget=1)
     assert len(decision.attempts) == 1

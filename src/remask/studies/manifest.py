@@ -62,9 +62,9 @@ def sampler_in(asked: Mapping[str, Any]) -> Document:
 
 def drawn_as(asked: Mapping[str, Any]) -> str:
     """Return how each pool was drawn: "10 at 1.6", "greedy + 9 at 0.7"; empty where unsaid."""
-    sampler, size = sampler_in(asked), asked.get("samples", 1)
+    sampler, size = sampler_in(asked), asked.get("samples")
     temperature, warmer = sampler.get("temperature"), sampler["resample_temperature"]
-    if temperature is None:
+    if temperature is None or size is None:
         return ""
     if temperature > 0:
         return f"{size} at {temperature:g}"
