@@ -86,8 +86,8 @@ class Promise(NamedTuple):
 
 def _drawn(sampler: Mapping[str, Any] | None, budget: int) -> dict[str, Any]:
     """Return the settings of a sampler that decide about so many samples."""
-    told = {"resample_temperature": None, **(sampler or {})}
-    return told if budget > 1 else {**told, "resample_temperature": None}
+    whole = {"resample_temperature": None, **(sampler or {})}
+    return whole if budget > 1 else {**whole, "resample_temperature": None}
 
 
 def model_settings(model: str, dtype: str | None) -> dict[str, Any]:

@@ -200,9 +200,9 @@ class _File:
     @property
     def group(self) -> str:
         """What files share that differ in nothing but the round trips."""
-        kept = ("model", "task", "level", "split", "seed")
-        told = [sampler_in(self.asked), *(self.asked.get(name) for name in kept)]
-        return json.dumps(told, sort_keys=True)
+        names = ("model", "task", "level", "split", "seed")
+        shared = [sampler_in(self.asked), *(self.asked.get(name) for name in names)]
+        return json.dumps(shared, sort_keys=True)
 
 
 def _collected(path: Path, files: Sequence[_File]) -> Source:
