@@ -27,7 +27,7 @@ DENOISERS = {
     "denoisers.llada", "denoisers.dream", "denoisers.a2d", "denoisers.llada_moe",
     "denoisers.llada2", "denoisers.illada", "denoisers.wrap", "denoisers.replicas",
     "denoisers.load", "denoisers.save", "denoisers.catalog", "denoisers.presets",
-    "denoisers.resampling",
+    "denoisers.resampling", "denoisers.special_ids", "denoisers.weights",
 }  # fmt: skip
 SCORER = {
     "sampling", "denoisers.base", "denoisers.tokenizer", "values", "answers", "errors", "rng",
@@ -48,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"denoisers.replicas", "denoisers.load", "records", "tables", "errors"},
     "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"},
     "doctor": {"denoisers.catalog", "denoisers.presets", "denoisers.resampling", "denoisers.load"}
+    | {"denoisers.weights"}
     | {"denoisers.tokenizer", "sampling", "errors"},
     "documents": {"paint", "values"},
     "paint": {"denoisers.tokenizer", "values"},
@@ -72,7 +73,7 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.config": {"errors"},
     "denoisers.save": {"records"},
     "denoisers.wrap": ADAPTER,
-    "denoisers.native": ADAPTER,
+    "denoisers.native": ADAPTER | {"denoisers.special_ids"},
     "denoisers.llada": FAMILY,
     "denoisers.qwen": FAMILY,
     "denoisers.dream": FAMILY | {"denoisers.qwen"},
@@ -85,7 +86,9 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.base": {"denoisers.past", "denoisers.resampling", "denoisers.tokenizer"}
     | {"values", "errors"},
     "denoisers.past": {"values", "errors"},
-    "denoisers.tokenizer": {"errors"},
+    "denoisers.weights": {"denoisers.tokenizer", "errors"},
+    "denoisers.tokenizer": {"denoisers.special_ids", "errors"},
+    "denoisers.special_ids": {"errors"},
     "testing": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.llada"}
     | {"denoisers.save", "sampling", "values", "rng", "errors"},
     "records": {"errors"},

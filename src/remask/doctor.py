@@ -18,7 +18,6 @@ from remask.denoisers import catalog, presets
 from remask.denoisers.catalog import Checkpoint, Published
 from remask.denoisers.load import (
     EMBEDDED,
-    Shards,
     choose_device,
     choose_dtype,
     find_config,
@@ -29,6 +28,7 @@ from remask.denoisers.load import (
 )
 from remask.denoisers.resampling import resampling
 from remask.denoisers.tokenizer import read_json
+from remask.denoisers.weights import Shards
 from remask.errors import SettingsError
 from remask.sampling.batches import column_budget, token_budget
 from remask.sampling.loop import HEAD_ELEMENTS
@@ -97,7 +97,7 @@ def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
     found = presets.translate(checkpoint, published)
     ours = asdict(found.preset)
     # The threshold of the score and departures by task are no part of how others sample.
-    idle = {"threshold", "tasks"}
+    idle = {"threshold", "tasks", "schedule"}
     if ours["temperature"] > 0:
         idle.add("resample_temperature")  # every sample is drawn at the temperature
     if ours["edit_threshold"] is None:

@@ -20,8 +20,8 @@ import torch
 
 from remask.align import lora
 from remask.align.policy import Policy
-from remask.denoisers.base import Preset
-from remask.denoisers.load import FAMILIES, find_folder, outline
+from remask.denoisers.base import Preset, chosen
+from remask.denoisers.load import find_family, find_folder, outline
 from remask.denoisers.native import Network, stacked
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import read_json
@@ -85,7 +85,7 @@ def save_model(policy: Policy, settings: "AlignSettings", folder: Path) -> Path:
             if path.name != "model.safetensors.index.json":
                 shutil.copyfile(path, part / path.name)
         network = plain_network(policy, source)
-        family = FAMILIES[str(read_json(source / "config.json")["architectures"][0])]
+        family = find_family(read_json(source / "config.json"), source)
         save(
             part, read_json(source / "config.json"), _generation(source, policy.preset),
             policy.tokenizer.backend, stacked(network, family.tensor_map(network)),
@@ -112,7 +112,7 @@ def _generation(source: Path, preset: Preset) -> dict[str, Any]:
     """
     path = source / "generation_config.json"
     told = read_json(path) if path.exists() else {}
-    if Preset.read(told) != Preset():
+    if chosen(told):
         return told
     return {**told, **{k: v for k, v in asdict(preset).items() if v is not None}}
 

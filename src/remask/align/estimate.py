@@ -18,10 +18,10 @@ from remask.align.rollout import SCORED, Prompts
 from remask.align.settings import AlignSettings, whole_blocks
 from remask.denoisers.experts import Experts
 from remask.denoisers.load import (
-    FAMILIES,
     choose_device,
     choose_dtype,
     find_config,
+    find_family,
     find_preset,
     outline,
 )
@@ -156,9 +156,8 @@ def _prompt_tokens(prompts: Prompts | None, folder: Path) -> int:
     if prompts is None:
         return PROMPT
     config = read_json(folder / "config.json")
-    family = FAMILIES[str(config["architectures"][0])]
     try:
-        tokenizer = Tokenizer.read(folder, config, family.template, ends=family.ends)
+        tokenizer = Tokenizer.read(folder, config, find_family(config, folder))
     except RemaskError:
         return PROMPT
     asked = [prompts.training(number).prompt for number in range(NUM_ASKED)]

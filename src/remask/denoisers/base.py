@@ -21,6 +21,14 @@ from remask.errors import SettingsError
 from remask.values import Canvas
 
 _ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's file calls them
+# Keys that only diffusion has. Those of `_SHARED` are also how an autoregressive ancestor was
+# sampled, and speak of diffusion in their company alone.
+_DIFFUSION = (
+    "length", "steps", "block", "order", "order_temperature", "alg", "alg_temp", "ends_last",
+    "reveal_threshold", "edit_threshold", "post_steps", "suppress_eos",
+)  # fmt: skip
+_SHARED = ("temperature", "top_p", "top_k")
+SCHEDULES = ("even", "rounded")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +52,7 @@ class Preset:
     edit_threshold: float | None = None  # LLaDA2.1: see `sampling.editing.EditSettings`
     post_steps: int = 16
     suppress_eos: bool = False
+    schedule: str = "even"  # how the model's authors round, see `sampling.reveal`
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # departures by task
 
     def for_task(self, task: str) -> "Preset":
@@ -61,7 +70,8 @@ class Preset:
     def read(config: Mapping[str, Any], usual: "Preset | None" = None) -> "Preset":
         """Return the preset in a generation_config.json; keys of other tools are left alone.
 
-        What the file does not say is as in `usual`.
+        What the file does not say is as in `usual`. A file that says nothing of diffusion is
+        an autoregressive ancestor's, and so are its temperature and its filters.
 
         Dream's own file is such a preset too: `alg` and `alg_temp` are its words for the order, an
         option that is null or 0 is one not set, and steps without a length mean a token a step, in
@@ -69,6 +79,7 @@ class Preset:
         """
         told = {_ALIASES.get(k, k): v for k, v in config.items()}
         unset = {k for k in ("order_temperature", "top_p", "top_k") if not told.get(k)}
+        unset |= set() if speaks(config) else set(_SHARED)
         told = {k: v for k, v in told.items() if k in Preset.__dataclass_fields__.keys() - unset}
         if "steps" in told and "length" not in told:
             told = {"block": told["steps"], **told, "length": told["steps"]}
@@ -91,6 +102,7 @@ class Preset:
             lambda value: isinstance(value, bool), "true or false", "ends_last", "suppress_eos"
         )
         self._require(lambda value: isinstance(value, str), "the name of an order", "order")
+        self._require(lambda value: value in SCHEDULES, " or ".join(SCHEDULES), "schedule")
         return self
 
     def _require(self, fits: Callable[[Any], bool], what: str, *names: str) -> None:
@@ -99,6 +111,16 @@ class Preset:
             unset = value is None and Preset.__dataclass_fields__[name].default is None
             if not unset and not fits(value):
                 raise SettingsError(f"{name} in generation_config.json is {value!r}; give {what}.")
+
+
+def speaks(config: Mapping[str, Any]) -> bool:
+    """Return whether a generation_config.json says anything of diffusion sampling."""
+    return any(config.get(key) is not None for key in _DIFFUSION)
+
+
+def chosen(config: Mapping[str, Any]) -> bool:
+    """Return whether what it says was chosen: not what a library filled in from its defaults."""
+    return speaks(config) and not config.get("_from_model_config")
 
 
 def _is_count(value: Any) -> bool:

@@ -112,8 +112,13 @@ def _dream(
     accuracy: float | None,
     source: str,
     prompt: str = "",
+    *,
+    top_k: int | None = None,
 ) -> Published:
-    """Return a preset of Dream's diffusion_generate(), in the order of least entropy."""
+    """Return a preset of Dream's diffusion_generate(), in the order of least entropy.
+
+    `top_k` is `_HIDDEN_TOP_K` where the authors' call gives none, and None where it gives None.
+    """
     settings: dict[str, Setting] = {
         "max_new_tokens": length,
         "steps": length,
@@ -122,9 +127,15 @@ def _dream(
         "alg": "entropy",
         "alg_temp": 0.0,
     }
+    if top_k is not None:
+        settings["top_k"] = top_k
     return Published(task=task, settings=settings, accuracy=accuracy, source=source, prompt=prompt)
 
 
+# diffusion_generate() begins with what the model's configuration says of sampling. The library that
+# the authors ask for (transformers 4.46.2) fills that in for every model, with a top_k of 50.
+_HIDDEN_TOP_K = 50
+_IMPLIED = "; top_k: what transformers 4.46.2 adds to a call without one"
 _QUOTED = "accuracy: the authors' figures as quoted by ZHZisZZ/dllm, examples/dream/README.md"
 _DREAM_EVAL = f"DreamLM/Dream, eval/eval_dream_gen.sh and eval/eval.py; {_QUOTED}"
 _DREAM_EVAL_INSTRUCT = f"DreamLM/Dream, eval_instruct/eval.sh; {_QUOTED}"
@@ -151,9 +162,20 @@ _DREAM_INSTRUCT = (
             ("MMLU-Pro", 4, 128, 43.3),
         )
     ),
-    _dream("chat", 512, 0.2, 0.95, None, "DreamLM/Dream, README.md"),
+    _dream(
+        "chat", 512, 0.2, 0.95, None, f"DreamLM/Dream, README.md{_IMPLIED}", top_k=_HIDDEN_TOP_K
+    ),
 )
 _DREAM_CODER = (
+    _dream(
+        "chat",
+        768,
+        0.1,
+        0.95,
+        None,
+        f"DreamLM/Dream-Coder, README.md{_IMPLIED}",
+        top_k=_HIDDEN_TOP_K,
+    ),
     Published(
         task="code",
         settings={
@@ -170,7 +192,15 @@ _DREAM_CODER = (
     ),
 )
 _DIFFUCODER = (
-    _dream("code", 256, 0.3, 0.95, None, "apple/ml-diffucoder, inference_demo.py, read in a fork"),
+    _dream(
+        "code",
+        256,
+        0.3,
+        0.95,
+        None,
+        f"apple/ml-diffucoder, inference_demo.py{_IMPLIED}",
+        top_k=_HIDDEN_TOP_K,
+    ),
 )
 
 

@@ -43,4 +43,6 @@ FAMILY = Family(
     tensor_map=tensor_map,
     template=TEMPLATE,
     ends=("<|im_end|>",),
+    filler="<|dlm_pad|>",  # DiffuCoder's
+    model_types=("Dream",),
 )

@@ -40,5 +40,9 @@ FAMILY = Family(
     build=build,
     tensor_map=qwen.tensor_map,
     template=TEMPLATE,
+    trims=True,  # as LLaDA's; like the rest of the template, not seen
     ends=(),  # EOS ends the turn
+    mask_token="<[MASK]>",
+    mask_id=MASK_ID,
+    model_types=("illada",),
 )

@@ -33,6 +33,7 @@ _REFUSED = {
     "block_type": "llama",
     "activation_type": "silu",
     "rope": True,
+    "partial_rotary_factor": 1,
 }
 
 
@@ -150,5 +151,9 @@ FAMILY = Family(
     build=lambda config: LLaDA(LLaDAConfig.read(config)),
     tensor_map=lambda network: tensor_map(network.config),
     template=LLADA_TEMPLATE,
+    trims=True,
     ends=("<|eot_id|>",),
+    mask_token="<|mdm_mask|>",
+    head="model.transformer.ff_out.weight",
+    model_types=("llada",),
 )

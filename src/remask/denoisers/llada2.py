@@ -28,7 +28,6 @@ _REFUSED = {
     "moe_router_enable_expert_bias": True,
     "norm_head": False,
     "norm_topk_prob": True,
-    "rope_scaling": None,
     "score_function": "sigmoid",
     "tie_word_embeddings": False,
     "use_qk_norm": True,
@@ -239,4 +238,6 @@ FAMILY = Family(
     tensor_map=lambda network: tensor_map(network.config),
     template=ROLE_TEMPLATE,
     ends=("<|role_end|>",),
+    model_types=("llada2_moe",),
+    settled={"use_bias": ".attention.dense.bias"},
 )

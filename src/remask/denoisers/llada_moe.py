@@ -27,7 +27,6 @@ _REFUSED = {
     "hidden_act": "silu",
     "partial_rotary_factor": 1,
     "qk_layernorm": True,
-    "rope_scaling": None,
     "shared_expert_intermediate_size": None,
     "tie_word_embeddings": False,
 }
@@ -177,4 +176,6 @@ FAMILY = Family(
     tensor_map=lambda network: tensor_map(network.config),
     template=ROLE_TEMPLATE,
     ends=("<|role_end|>",),
+    model_types=("llada", "lladamoe"),
+    spare={".mlp.expert_bias": "the released code adds it where config.json switches it on alone"},
 )

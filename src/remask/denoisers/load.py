@@ -6,23 +6,30 @@ memory they need are checked from the headers alone. Then weights are copied ten
 device, or to each of several, so the host never holds more than the shard that is open.
 """
 
-import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from remask.denoisers import a2d, dream, illada, llada, llada2, llada_moe, presets
-from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.base import Denoiser, Preset, chosen
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.replicas import Replicas
 from remask.denoisers.tokenizer import Tokenizer, read_json
+from remask.denoisers.weights import (
+    SPARE,
+    Shards,
+    check_folder,
+    check_head,
+    check_tensors,
+    fill,
+    refuse_quantised,
+)
 from remask.errors import CheckpointError, SettingsError
 
 EMBEDDED = Path(__file__).parent / "embedded"
@@ -37,12 +44,11 @@ FAMILIES = {
         illada.FAMILY,
     )
 }
-# By architecture: keys that config.json lacks and nothing else of the checkpoint says, and tokens
-# of a template that was inferred, without which it would be wrong.
-UNSAID = {illada.ARCHITECTURE: {"mask_token_id": illada.MASK_ID}}
+# By architecture: tokens of a template that was inferred, without which it would be wrong.
 INFERRED = {illada.ARCHITECTURE: (illada.BEGIN, illada.END)}
 # Diffusion models that this package cannot serve, by how their architecture begins, and why.
 UNFIT = {"DiffusionGemma": "it has no mask token, its noise is random tokens"}
+_CAUSAL = ("ForCausalLM", "LMHeadModel")  # how libraries call what writes from left to right
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -69,14 +75,17 @@ def load(
     targets = choose_devices(device)
     precision = choose_dtype(dtype, targets[0])
     folder = find_folder(str(model))
+    check_folder(folder)
     config = read_json(folder / "config.json")
-    family = _family(config, folder)
-    tokenizer = _tokenizer(folder, config, family)
+    refuse_quantised(config)
+    family, shards = find_family(config, folder), Shards(folder)
+    config = _settled(config, family, shards)
     networks = [outline(config, folder).to(precision) for _ in targets]
-    how = find_preset(str(model), folder, wanted)
+    tokenizer = _tokenizer(folder, config, family)
+    how = replace(find_preset(str(model), folder, wanted), schedule=family.schedule)
     if networks[0].block_size is not None:  # no other blocks can be written
         how = replace(how, block=networks[0].block_size)
-    _place(networks, targets, family, Shards(folder), name=str(model))
+    _place(networks, targets, family, shards, name=str(model))
     if compiled:
         for network in networks:
             network.compile_blocks()
@@ -87,9 +96,16 @@ def load(
     return loaded[0] if len(loaded) == 1 else Replicas(loaded[0], others=tuple(loaded[1:]))
 
 
+def _settled(config: dict[str, Any], family: Family, shards: Shards) -> dict[str, Any]:
+    """Return config.json with the flags that it leaves to the tensors."""
+    open_keys = {key: end for key, end in family.settled.items() if config.get(key) is None}
+    names = list(shards.entries()) if open_keys else []
+    flags = {key: any(name.endswith(end) for name in names) for key, end in open_keys.items()}
+    return {**config, **flags}
+
+
 def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenizer:
-    told = {**UNSAID.get(family.architecture, {}), **config}
-    tokenizer = Tokenizer.read(folder, told, family.template, ends=family.ends)
+    tokenizer = Tokenizer.read(folder, config, family)
     for token in INFERRED.get(family.architecture, ()):
         if tokenizer.backend.token_to_id(token) is None:
             raise CheckpointError(
@@ -102,11 +118,11 @@ def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenize
 def find_preset(model: str, folder: Path, wanted: Preset | None = None) -> Preset:
     """Return how to sample: as asked, as the files say, as published, or the default."""
     path = folder / "generation_config.json"
-    usual = presets.usual(_family(read_json(folder / "config.json"), folder).architecture)
-    own = Preset.read(read_json(path), usual) if path.exists() else usual
-    if wanted is not None:
-        return presets.merged(own, wanted)
-    return own if own != usual else presets.start(model) or own
+    usual = presets.usual(find_family(read_json(folder / "config.json"), folder).architecture)
+    said = read_json(path) if path.exists() else {}
+    own = Preset.read(said, usual)
+    published = wanted or (None if chosen(said) else presets.start(model))
+    return own if published is None else presets.merged(own, published)
 
 
 def _place(
@@ -118,7 +134,7 @@ def _place(
     name: str,
 ) -> None:
     """Move outlined networks to their devices and fill them, once everything has been checked."""
-    check_tensors(stacked(networks[0], family.tensor_map(networks[0])), shards)
+    _check(networks[0], family, shards)
     for target, num in Counter(targets).items():
         check_memory(name, networks[0], target, num)
     for network, target in zip(networks, targets, strict=True):
@@ -126,6 +142,18 @@ def _place(
     fill([stacked(network, family.tensor_map(network)) for network in networks], shards)
     for network in networks:
         network.eval().requires_grad_(False)
+
+
+def _check(network: Network, family: Family, shards: Shards) -> None:
+    """Raise unless the files hold what the network takes, and nothing else of consequence."""
+    places = stacked(network, family.tensor_map(network))
+    spare = {**SPARE, **family.spare}
+    if network.unembedding is not None:
+        check_tensors(places, shards, spare)
+        return
+    check_tensors(places, shards, {**spare, family.head: "the head is the embedding"})
+    ((embedding, _),) = dict(family.tensor_map(network))["embedding.weight"]
+    check_head(shards, family.head, embedding)
 
 
 def choose_devices(devices: str) -> list[torch.device]:
@@ -183,6 +211,8 @@ def _find(model: str, patterns: list[str]) -> Path:
         return EMBEDDED
     if model and Path(model).is_dir():
         return Path(model)
+    if model and Path(model).is_file():
+        raise CheckpointError(f"model {model!r} is a file; name the folder of the checkpoint.")
     if model.count("/") != 1 or model.startswith((".", "/", "~")):
         raise CheckpointError(
             f"model {model!r} is neither 'tiny', nor a folder, nor a hub id such as "
@@ -197,8 +227,9 @@ def _find(model: str, patterns: list[str]) -> Path:
         raise CheckpointError(f"{model} could not be fetched from the hub: {reason}") from None
 
 
-def _family(config: dict[str, Any], folder: Path) -> Family:
-    architecture = str((config.get("architectures") or ["missing"])[0])
+def find_family(config: dict[str, Any], folder: Path) -> Family:
+    """Return the family that config.json declares, or raise saying why there is none."""
+    architecture = _architecture(config, folder)
     for start, reason in UNFIT.items():
         if architecture.startswith(start):
             raise CheckpointError(
@@ -206,17 +237,57 @@ def _family(config: dict[str, Any], folder: Path) -> Family:
                 "so nothing can be masked again; choose a masked diffusion model."
             )
     if architecture not in FAMILIES:
+        causal = architecture.endswith(_CAUSAL)
+        why = (
+            "; by its name this one is autoregressive, and nothing can be masked" if causal else ""
+        )
         raise CheckpointError(
             f"{folder / 'config.json'} declares the architecture {architecture!r}; "
-            f"known are {', '.join(FAMILIES)}."
+            f"known are {', '.join(FAMILIES)}{why}."
         )
     return FAMILIES[architecture]
 
 
+def _architecture(config: dict[str, Any], folder: Path) -> str:
+    """Return the first architecture; where none is given, the only one of that model_type."""
+    declared = config.get("architectures")
+    listed = [declared] if isinstance(declared, str) else declared or []
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise CheckpointError(
+            f"{folder / 'config.json'} gives architectures as {declared!r}; "
+            "it must be a list of names."
+        )
+    if listed:
+        return str(listed[0])
+    kind = config.get("model_type")
+    fitting = [name for name, family in FAMILIES.items() if kind in family.model_types]
+    if len(fitting) != 1:
+        which = f"model_type {kind!r} could be {' or '.join(fitting) or 'anything'}"
+        raise CheckpointError(
+            f"{folder / 'config.json'} declares no architecture ('missing'), and {which}; "
+            "name one in architectures."
+        )
+    return fitting[0]
+
+
 def outline(config: dict[str, Any], folder: Path) -> Network:
     """Return the network that config.json describes, without weights, on the meta device."""
-    with torch.device("meta"):
-        return _family(config, folder).build(config)
+    family = find_family(config, folder)
+    known = {key: value for key, value in config.items() if value is not None}
+    try:
+        with torch.device("meta"):
+            return family.build({**family.named(checkpoint_name(folder)), **known})
+    except (RuntimeError, OverflowError):  # of torch: more elements than can be counted
+        raise CheckpointError(
+            f"{folder / 'config.json'} describes a network of a size that cannot be; "
+            "download it again."
+        ) from None
+
+
+def checkpoint_name(folder: Path) -> str:
+    """Return what a checkpoint is called: its folder, or its repository in the hub's cache."""
+    whole = folder.resolve()
+    return whole.parent.parent.name if whole.parent.name == "snapshots" else whole.name
 
 
 def num_bytes(network: Network) -> int:
@@ -258,96 +329,3 @@ def smaller(needed: int, free: int, dtype: torch.dtype) -> str:
     if dtype == torch.float32 and needed / 2 <= free:
         return f"choose dtype bfloat16, which needs {needed / 2e9:.1f} GB"
     return "choose another device or a smaller model (remask models lists sizes)"
-
-
-@dataclass(frozen=True)
-class Shards:
-    """The safetensors files of a checkpoint folder: one, or several with an index."""
-
-    folder: Path
-
-    def files(self) -> list[Path]:
-        """Return the files, or raise naming the first that is missing."""
-        index = self.folder / "model.safetensors.index.json"
-        if index.exists():
-            listed = read_json(index).get("weight_map")
-            if not isinstance(listed, dict) or not all(isinstance(n, str) for n in listed.values()):
-                raise CheckpointError(
-                    f"{index} has no weight_map of file names; download it again."
-                )
-            names = sorted(set(listed.values()))
-        else:
-            names = ["model.safetensors"]
-        for name in names:
-            if not (self.folder / name).exists():
-                raise CheckpointError(f"{self.folder} lacks the weights {name}; download it again.")
-        return [self.folder / name for name in names]
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of every tensor; only the headers of the files are read."""
-        return {name: shape for path in self.files() for name, shape in read_shapes(path).items()}
-
-    def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield every tensor once, one file open at a time."""
-        import safetensors
-
-        for path in self.files():
-            try:
-                with safetensors.safe_open(path, framework="pt") as shard:
-                    for name in shard.keys():  # noqa: SIM118 -- safe_open is not a mapping
-                        yield name, shard.get_tensor(name)
-            except safetensors.SafetensorError as error:
-                raise CheckpointError(f"{path} is corrupt ({error}); download it again.") from None
-
-
-def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes in a safetensors header, or raise where the file is not as long as it says.
-
-    The file begins with the length of the header in 8 bytes; the header is JSON that gives each
-    tensor's shape and its place among the bytes that follow.
-    """
-    size = path.stat().st_size
-    try:
-        with open(path, "rb") as file:
-            start = 8 + int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(start - 8) if start <= size else b"")
-        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        shapes = {name: tuple(map(int, entry["shape"])) for name, entry in entries.items()}
-        ends = [int(entry["data_offsets"][1]) for entry in entries.values()]
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise CheckpointError(
-            f"{path} is corrupt: its {size:,} bytes do not begin with a safetensors header; "
-            "download it again."
-        ) from None
-    wanted = start + max(ends, default=0)
-    if size != wanted:
-        raise CheckpointError(
-            f"{path} is corrupt: it has {size:,} bytes, its header asks for {wanted:,}; "
-            "download it again."
-        )
-    return shapes
-
-
-def check_tensors(places: Mapping[str, Tensor], shards: Shards) -> None:
-    """Raise where a checkpoint lacks a tensor or has it in another shape than its place."""
-    shapes = shards.shapes()
-    missing = sorted(places.keys() - shapes.keys())
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise CheckpointError(
-            f"{shards.folder} lacks the tensor {missing[0]}{more}; download the checkpoint again."
-        )
-    for hub, place in places.items():
-        if shapes[hub] != tuple(place.shape):
-            raise CheckpointError(
-                f"tensor {hub} has shape {shapes[hub]}, config.json asks for "
-                f"{tuple(place.shape)}; the two files do not belong together."
-            )
-
-
-def fill(networks: Sequence[Mapping[str, Tensor]], shards: Shards) -> None:
-    """Copy every tensor of a checkpoint that has been checked to its place in each network."""
-    for hub, tensor in shards.tensors():
-        for places in networks:
-            if hub in places:
-                places[hub].copy_(tensor)

@@ -6,7 +6,7 @@ blocks, and a `Family` that names its architecture, its tensors and its chat tem
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from remask.denoisers.base import Preset
 from remask.denoisers.past import Past
+from remask.denoisers.special_ids import Wording
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.transformer import Attention, Block, Kept, RMSNorm
 from remask.errors import DenoiserError
@@ -169,14 +170,21 @@ class Network(nn.Module, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family:
-    """What `load` must know about an architecture."""
+class Family(Wording):
+    """What `load` must know about an architecture, beside how it is spoken to."""
 
     architecture: str  # architectures[0] of config.json
     build: Callable[[Mapping[str, Any]], Network]  # config.json -> the empty network
     tensor_map: Callable[[Any], TensorMap]  # of such a network
-    template: str  # of the chat, with one field, {prompt}
-    ends: tuple[str, ...]  # tokens that end a turn, beside EOS
+    model_types: tuple[str, ...] = ()  # what config.json may call it that names no architecture
+    # A checkpoint's name -> the keys that only it tells; config.json is asked first.
+    named: Callable[[str], Mapping[str, Any]] = lambda name: {}
+    head: str = "lm_head.weight"  # the tensor that a tied network does without
+    schedule: str = "even"  # how its authors round, see `sampling.reveal`
+    # Flags of config.json that it may leave to the tensors: true where one ends like this.
+    settled: Mapping[str, str] = field(default_factory=dict)
+    # Tensors that the authors' own code leaves aside too: how they end, and why.
+    spare: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

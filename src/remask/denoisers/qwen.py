@@ -18,9 +18,9 @@ from remask.errors import CheckpointError
 
 REFUSED: Mapping[str, Any] = {
     "hidden_act": "silu",
-    "rope_scaling": None,
     "use_sliding_window": False,
     "attention_bias": False,
+    "partial_rotary_factor": 1,
 }
 
 
@@ -45,11 +45,8 @@ class QwenConfig:
         config: Mapping[str, Any], *, refused: Mapping[str, Any] = REFUSED, family: str = "Qwen"
     ) -> "QwenConfig":
         """Return the configuration, or raise naming the key that does not fit."""
-        rotary = config.get("rope_parameters") or {}  # where newer files keep theta
         heads = config.get("num_attention_heads")
         changed = {
-            "rope_theta": config.get("rope_theta") or rotary.get("rope_theta"),
-            "rope_scaling": config.get("rope_scaling") or _scaling(rotary),
             "num_key_value_heads": config.get("num_key_value_heads") or heads,
             "head_dim": config.get("head_dim") or _head_dim(config.get("hidden_size"), heads),
         }
@@ -71,11 +68,6 @@ def _head_dim(width: Any, heads: Any) -> int | None:
     """Return the even share of a head; None where there is none, which is then refused."""
     known = isinstance(width, int) and isinstance(heads, int) and heads > 0
     return width // heads if known else None
-
-
-def _scaling(rotary: Mapping[str, Any]) -> str | None:
-    kind = rotary.get("rope_type", "default")
-    return None if kind == "default" else str(kind)
 
 
 class Qwen(Network):

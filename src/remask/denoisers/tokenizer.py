@@ -20,6 +20,7 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
+from remask.denoisers.special_ids import Sources, Wording, find_special_ids
 from remask.errors import CheckpointError, InputError
 
 LLADA_TEMPLATE = (
@@ -31,8 +32,8 @@ ROLE_TEMPLATE = (
     "<role>SYSTEM</role>detailed thinking off<|role_end|>"
     "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
 )
+_POINTER = b"version https://git-lfs."
 _OPENING = re.compile(r"<[^<>]+>(?=assistant)", re.IGNORECASE)  # of the model's turn
-MASK_TOKEN = "<|mask|>"  # what the families call it whose config.json has no id for it
 # How Qwen's tokenizers cut text before merging: contractions, words, single digits, runs of
 # punctuation, line ends, spaces.
 _QWEN_PIECES = (
@@ -50,6 +51,8 @@ class Tokenizer:
     eos_ids: tuple[int, ...]  # first the one that fills the tail
     pad_id: int
     template: str  # with one field, {prompt}
+    primer: str = ""  # how it begins the reply that it asks for, and no earlier one
+    trims: bool = False  # whether it takes blanks off both ends of what is said
 
     @property
     def eos_id(self) -> int:
@@ -84,7 +87,7 @@ class Tokenizer:
             if not text.strip():
                 raise InputError("the prompt is empty; give the question as text.")
             self.encode(text, "prompt")  # a special token in it would end the turn
-        whole = self.template.replace("{prompt}", self._earlier(examples) + prompt.strip())
+        whole = self.template.replace("{prompt}", self._earlier(examples) + self._said(prompt))
         ids: list[int] = self.backend.encode(whole, add_special_tokens=False).ids
         return ids
 
@@ -92,7 +95,8 @@ class Tokenizer:
         """Return what stands between the head of the template and a prompt that follows these.
 
         What a template says of one turn tells how another is opened and closed: the model's begins
-        with the token before its role, and the user's with the same token.
+        with the token before its role, and the user's with the same token. What primes the reply
+        that is asked for, like an empty thought, stands in no earlier one.
         """
         if not examples:
             return ""
@@ -101,8 +105,15 @@ class Tokenizer:
         if opening is None or opening.group() not in head:
             raise InputError("this model's template has no turns; leave worked examples out.")
         between = tail[: opening.start()] + head[head.rindex(opening.group()) :]
-        turns = (f"{asked.strip()}{tail}{reply.strip()}{between}" for asked, reply in examples)
+        unprimed = tail.removesuffix(self.primer)
+        turns = (
+            f"{self._said(question)}{unprimed}{self._said(reply)}{between}"
+            for question, reply in examples
+        )
         return "".join(turns)
+
+    def _said(self, text: str) -> str:
+        return text.strip() if self.trims else text
 
     def num_response(self, canvas: Sequence[int]) -> int:
         """Return the length of the response: up to and including its first end token."""
@@ -123,27 +134,32 @@ class Tokenizer:
         ]
 
     @staticmethod
-    def read(
-        folder: Path, config: dict[str, Any], template: str, ends: Sequence[str]
-    ) -> "Tokenizer":
-        """Return the tokenizer of a checkpoint folder; `ends` names further end tokens."""
-        path = folder / "tokenizer_config.json"
-        declared = read_json(path) if path.exists() else {}
+    def read(folder: Path, config: dict[str, Any], wording: Wording) -> "Tokenizer":
+        """Return the tokenizer of a checkpoint folder, its special ids as `special_ids` says."""
+        declared = _optional(folder / "tokenizer_config.json")
         backend = _backend(folder, declared)
-        mask_id, eos_id = _mask_id(config, declared, backend), _id(config, "eos_token_id")
-        if mask_id == eos_id:
-            raise CheckpointError(f"config.json gives {mask_id} as both mask_token_id and EOS.")
-        pad_id = _pad_id(config, declared, backend, eos_id)
-        turn_ends = [backend.token_to_id(end) for end in ends]
-        # An EOS that ends turns comes once: after it such models learned to write padding.
-        filler = pad_id if eos_id in turn_ends else eos_id
-        found = dict.fromkeys((filler, eos_id, *turn_ends))
+        sources = Sources(
+            config=config,
+            generation=_optional(folder / "generation_config.json"),
+            tokenizer=declared,
+            tokens=_optional(folder / "special_tokens_map.json"),
+            token_id=backend.token_to_id,
+        )
+        largest = max(backend.get_vocab(with_added_tokens=True).values(), default=0)
+        if largest >= sources.num_ids:
+            raise CheckpointError(
+                f"the tokenizer of {folder} has ids up to {largest}, config.json gives the model "
+                f"{sources.num_ids}; the two do not belong together."
+            )
+        ids = find_special_ids(sources, wording)
         return Tokenizer(
             backend=backend,
-            mask_id=mask_id,
-            eos_ids=tuple(i for i in found if i is not None),
-            pad_id=pad_id,
-            template=template,
+            mask_id=ids.mask,
+            eos_ids=ids.ends,
+            pad_id=ids.pad,
+            template=wording.template,
+            primer=wording.primer,
+            trims=wording.trims,
         )
 
 
@@ -160,6 +176,8 @@ def _backend(folder: Path, declared: dict[str, Any]) -> tokenizers.Tokenizer:
     try:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises plain Exception
+        if is_pointer(path):
+            raise CheckpointError(pointer_sentence(path)) from None
         raise CheckpointError(f"{path} cannot be read ({error}); download it again.") from None
 
 
@@ -234,57 +252,38 @@ def _added(entry: dict[str, Any]) -> AddedToken:
     )
 
 
-def _mask_id(
-    config: dict[str, Any], declared: dict[str, Any], backend: tokenizers.Tokenizer
-) -> int:
-    """Return the id that config.json gives, else that of the tokenizer's mask token."""
-    if config.get("mask_token_id") is not None:
-        return _id(config, "mask_token_id")
-    token = _name(declared.get("mask_token")) or MASK_TOKEN
-    found = backend.token_to_id(token)
-    if found is None:
-        raise CheckpointError(
-            f"config.json gives mask_token_id as None and the tokenizer has no {token}; "
-            "remask needs a model with a mask token, so name its id in config.json."
-        )
-    return _id({**config, "mask_token_id": found}, "mask_token_id")
-
-
-def _pad_id(
-    config: dict[str, Any], declared: dict[str, Any], backend: tokenizers.Tokenizer, eos_id: int
-) -> int:
-    """Return the id that config.json gives, else the tokenizer's, else EOS."""
-    if config.get("pad_token_id") is not None:
-        return _id(config, "pad_token_id")
-    token = _name(declared.get("pad_token"))
-    found = None if token is None else backend.token_to_id(token)
-    return eos_id if found is None else found
-
-
-def _name(token: Any) -> str | None:
-    """Return the text of a token that tokenizer_config.json names, bare or with its flags."""
-    return token.get("content") if isinstance(token, dict) else token
-
-
-def _id(config: dict[str, Any], name: str) -> int:
-    """Return a token id of config.json, or raise naming it."""
-    value = config.get(name)
-    size = config.get("embedding_size") or config.get("vocab_size") or 0
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < size:
-        raise CheckpointError(
-            f"config.json gives {name} as {value!r}; it must be an id below {size}."
-        )
-    return value
+def _optional(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.exists() else {}
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON object from a checkpoint folder, or raise naming the file."""
+    """Return a JSON object from a checkpoint folder, or raise naming the file.
+
+    A byte order mark before it, which some editors write, changes nothing.
+    """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise CheckpointError(f"{path} does not exist; is this a checkpoint folder?") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError) as error:
+        if is_pointer(path):
+            raise CheckpointError(pointer_sentence(path)) from None
         raise CheckpointError(f"{path} is not valid JSON ({error}); download it again.") from None
     if not isinstance(value, dict):
-        raise CheckpointError(f"{path} holds {type(value).__name__}, not an object.")
+        raise CheckpointError(
+            f"{path} holds {type(value).__name__}, not an object; download it again."
+        )
     return value
+
+
+def is_pointer(path: Path) -> bool:
+    """Return whether a file is what Git LFS leaves behind where its contents were not fetched."""
+    with path.open("rb") as file:
+        return file.read(len(_POINTER)) == _POINTER
+
+
+def pointer_sentence(path: Path) -> str:
+    """Return what to do about such a file."""
+    return f"{path} is a pointer of Git LFS, not the file itself; fetch it with git lfs pull."

@@ -256,7 +256,7 @@ class Trainer:
             tokenizer=Tokenizer(
                 backend=self.tokenizer, mask_id=MASK_ID,
                 eos_ids=(EOS_ID, END_OF_TURN_ID),
-                pad_id=EOS_ID, template=LLADA_TEMPLATE,
+                pad_id=EOS_ID, template=LLADA_TEMPLATE, trims=True,
             ),
             preset=Preset(),
         )  # fmt: skip

@@ -5,6 +5,9 @@ The rules are those the models were published with: LLaDA's (arXiv:2502.09992), 
 LLaDA2.0 (arXiv:2512.15745) too. Departures: a schedule counts each row for itself, where Dream's
 counts the mean of the batch (alone the two are equal), and ties go to the earlier position.
 
+A schedule is `even` (LLaDA's, which gives the first steps what is left over) or `rounded` (A2D's);
+Dream's orders have one of their own. They differ where the steps do not divide the block.
+
 LLaDA2.0, published with as many steps as a block has positions, writes the same tokens here. Given
 fewer steps it would differ: its steps each reveal their share of a whole block, however far ahead
 of the schedule they are, and ours only what the schedule is behind. It also asks for more than the
@@ -104,6 +107,24 @@ def even_counts(num_masked: Tensor, steps: int) -> Tensor:
     """Return reveals per step, (S, B): LLaDA's, n // S each and one more in the first n % S."""
     k = torch.arange(steps, device=num_masked.device)[:, None]
     return num_masked // steps + (k < num_masked % steps).long()
+
+
+def rounded_counts(num_masked: Tensor, steps: int) -> Tensor:
+    """Return reveals per step, (S, B): A2D's, n (1 - s / t) to the nearest, halves to the even one.
+
+    Shares are computed in float32 and counts in float64, as its authors do: that decides halves. A
+    step that would reveal nothing is not taken, so it comes last.
+    """
+    times = (torch.arange(steps, -1, -1, dtype=torch.float64) / steps).float()
+    masked = 1 - (1 - times)  # one minus the linear alpha, in its rounding
+    shares = 1 - (masked[1:] / masked[:-1]).double()  # (S,)
+    left, counts = num_masked, []
+    for share in shares.to(num_masked.device):
+        counts.append((left * share).round().long().minimum(left))
+        left = left - counts[-1]
+    taken = torch.stack(counts)
+    order = (taken == 0).int().argsort(dim=0, stable=True)
+    return taken.gather(0, order)
 
 
 def dream_counts(num_masked: Tensor, steps: int) -> Tensor:

@@ -33,6 +33,7 @@ from remask.sampling.reveal import (
     dream_counts,
     even_counts,
     origin_counts,
+    rounded_counts,
 )
 from remask.values import Canvas, Sample
 
@@ -197,18 +198,23 @@ def write_part(
             within=part.within, past=part.past, temperature=s.temperature, keys=keys,
         )  # fmt: skip
     return denoise(
-        denoiser, part.canvas, _schedule(s, keys), steps,
+        denoiser, part.canvas, _schedule(denoiser, s, keys), steps,
         within=part.within, past=part.past, rule=s, temperature=s.temperature, keys=keys,
     )  # fmt: skip
 
 
-def _schedule(settings: SamplerSettings, keys: Tensor) -> Counts:
-    """Return how many tokens of a block each step reveals, as the authors of the order count."""
+def _schedule(denoiser: Denoiser, settings: SamplerSettings, keys: Tensor) -> Counts:
+    """Return how many tokens of a block each step reveals.
+
+    As the authors of the order count where it is Dream's, else as those of the model do.
+    """
     if settings.order == "origin":
         places = torch.arange(settings.block, device=keys.device)
         draws = rng.uniform(rng.mix(keys, PLACE)[:, None], places)  # (B, C)
         return partial(origin_counts, draws=draws)
-    return dream_counts if settings.order in DREAM_ORDERS else even_counts
+    if settings.order in DREAM_ORDERS:
+        return dream_counts
+    return rounded_counts if denoiser.preset.schedule == "rounded" else even_counts
 
 
 def finish(

@@ -33,6 +33,7 @@ def tiny_tokenizer() -> Tokenizer:
         eos_ids=(0, _SPECIAL_TOKENS.index("<|eot_id|>")),
         pad_id=0,
         template=LLADA_TEMPLATE,
+        trims=True,
     )
 
 

@@ -154,7 +154,7 @@ def test_a_loaded_checkpoint_keeps_the_contract(tmp_path: Path) -> None:
 def test_a_rendered_prompt_is_chatml_with_an_empty_thought(tmp_path: Path) -> None:
     tokenizer = load(write(tmp_path / "a2d")).tokenizer
     assert tokenizer.render(" 2+2?\n") == [
-        *(START, *tokenizer.encode("user\n2+2?"), END, *tokenizer.encode("\n")),
+        *(START, *tokenizer.encode("user\n 2+2?\n"), END, *tokenizer.encode("\n")),
         *(START, *tokenizer.encode("assistant\n")),
         *(THINK, *tokenizer.encode("\n\n"), DONE, *tokenizer.encode("\n\n")),
     ]
@@ -175,6 +175,9 @@ def test_a_checkpoint_without_any_mask_token_is_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "a2d")
     text = (folder / "tokenizer.json").read_text().replace("<|mask|>", "<|other|>")
     (folder / "tokenizer.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"gives mask_token as '<\|mask\|>', which the token"):
+        load(folder)
+    (folder / "tokenizer_config.json").unlink()
     with pytest.raises(CheckpointError, match=r"as None and the tokenizer has no <\|mask\|>"):
         load(folder)
 
@@ -187,7 +190,7 @@ def test_theta_is_read_from_newer_configurations_too(tmp_path: Path) -> None:
 
 def test_scaled_rotary_embeddings_are_refused_wherever_they_are_declared() -> None:
     rotary = {"rope_theta": THETA, "rope_type": "yarn"}
-    with pytest.raises(CheckpointError, match="sets rope_scaling to 'yarn'"):
+    with pytest.raises(CheckpointError, match="sets rope_parameters to 'yarn'"):
         QwenConfig.read({**CONFIG, "rope_parameters": rotary})
 
 

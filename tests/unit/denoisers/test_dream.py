@@ -166,7 +166,7 @@ def test_a_rendered_prompt_is_chatml_with_the_default_system_turn(denoiser: Nati
     """Two bytes are merged: "he"; "help" begins with it, and so does the end of "the"."""
     tokenizer = denoiser.tokenizer
     system = tokenizer.encode("system\nYou are a helpful assistant.")
-    user = tokenizer.encode("user\nIs the sky blue?")
+    user = tokenizer.encode("user\n Is the sky blue?\n")
     assert tokenizer.render(" Is the sky blue?\n") == [
         *(START, *system, END, *tokenizer.encode("\n")),
         *(START, *user, END, *tokenizer.encode("\n")),
@@ -174,7 +174,7 @@ def test_a_rendered_prompt_is_chatml_with_the_default_system_turn(denoiser: Nati
     ]
     he = tokenizer.backend.token_to_id("he")
     assert (system.count(he), user.count(he)) == (1, 1)
-    assert len(user) == len("user\nIs the sky blue?") - 1
+    assert len(user) == len("user\n Is the sky blue?\n") - 1
 
 
 def test_turns_end_with_im_end_and_canvases_with_endoftext(denoiser: NativeDenoiser) -> None:

@@ -135,8 +135,8 @@ def test_a_rendered_prompt_is_a_turn_between_begin_and_end(tmp_path: Path) -> No
 def test_the_mask_token_is_the_fifth_where_the_configuration_is_silent(tmp_path: Path) -> None:
     tokenizer = load(write(tmp_path / "illada")).tokenizer
     assert (tokenizer.mask_id, tokenizer.eos_ids, tokenizer.pad_id) == (MASK, (END,), PAD)
-    told = load(write(tmp_path / "told", mask_token_id=4)).tokenizer
-    assert told.mask_id == 4
+    with pytest.raises(CheckpointError, match=r"is 4 by config\.json and 5 by the tokenizer"):
+        load(write(tmp_path / "told", mask_token_id=4))
 
 
 def test_a_tokenizer_without_the_tokens_of_the_template_is_refused(tmp_path: Path) -> None:

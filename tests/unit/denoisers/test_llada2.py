@@ -16,8 +16,8 @@ import remask
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Preset
 from remask.denoisers.llada2 import FAMILY, LLaDA2, LLaDA2Config, Router
-from remask.denoisers.load import Shards, check_tensors, fill
 from remask.denoisers.native import NativeDenoiser, Network, stacked
+from remask.denoisers.weights import Shards, check_tensors, fill
 from remask.sampling.sampler import SamplerSettings
 from remask.testing import check_denoiser, tiny_tokenizer
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from remask.denoisers.base import Preset
 from remask.denoisers.llada_moe import FAMILY, LLaDAMoE, LLaDAMoEConfig, Router
-from remask.denoisers.load import Shards, check_tensors, fill
 from remask.denoisers.native import NativeDenoiser, stacked
+from remask.denoisers.weights import Shards, check_tensors, fill
 from remask.errors import CheckpointError
 from remask.testing import check_denoiser, tiny_tokenizer
 

@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from remask.denoisers import load as loading
-from remask.denoisers.load import Shards, choose_device, choose_dtype, load, read_shapes
+from remask.denoisers.load import choose_device, choose_dtype, load
 from remask.denoisers.native import NativeDenoiser
+from remask.denoisers.weights import Entry, Shards, read_header
 from remask.errors import CheckpointError, SettingsError
 from remask.testing import write_checkpoint
 from remask.values import Canvas
@@ -92,9 +93,10 @@ def test_a_checkpoint_without_preset_gets_the_default_one(folder: Path) -> None:
     assert load(folder, device="cpu").preset.length == 128
 
 
-def test_tensors_of_no_use_are_left_alone(folder: Path) -> None:
+def test_rotary_frequencies_of_older_libraries_are_left_alone(folder: Path) -> None:
     before = logits(folder)
-    edit_tensors(folder / "model.safetensors", lambda t: t.update(rotary=torch.ones(3)))
+    name = "model.transformer.blocks.0.rotary_emb.inv_freq"
+    edit_tensors(folder / "model.safetensors", lambda t: t.update({name: torch.ones(3)}))
     assert torch.equal(logits(folder), before)
 
 
@@ -220,10 +222,10 @@ def test_any_bytes_are_a_header_or_one_sentence(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.safetensors"
     path.write_bytes(max(0, len(header) + extra).to_bytes(8, "little") + header + body)
-    shapes: dict[str, tuple[int, ...]] = {}
+    entries: dict[str, Entry] = {}
     with suppress(CheckpointError):
-        shapes = read_shapes(path)
-    assert all(isinstance(n, int) for shape in shapes.values() for n in shape)
+        entries = read_header(path)
+    assert all(isinstance(n, int) for entry in entries.values() for n in entry.shape)
 
 
 BF16 = "choose dtype bfloat16, which needs 0.0 GB."
@@ -321,7 +323,7 @@ def test_a_missing_or_broken_tokenizer_is_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["mask_token_id", "eos_token_id"])
-@pytest.mark.parametrize("value", [None, "1", [1], 1.5])
+@pytest.mark.parametrize("value", ["1", [1.5], [], [None], {}, 1.5])
 def test_a_special_id_that_is_no_id_is_named(folder: Path, name: str, value: object) -> None:
     edit_json(folder / "config.json", lambda c: c.update({name: value}))
     told = re.escape(f"{name} as {value!r}")
@@ -338,7 +340,7 @@ def test_a_special_id_that_is_no_id_is_named(folder: Path, name: str, value: obj
         ("mask_token_id", 9999, "mask_token_id as 9999; it must be an id below 262."),
         ("mask_token_id", -1, "mask_token_id as -1; it must be an id below 262."),
         ("mask_token_id", True, "mask_token_id as True; it must be an id below 262."),
-        ("mask_token_id", 0, "0 as both mask_token_id and EOS."),
+        ("mask_token_id", 0, "0 as mask_token_id, which is EOS too; correct one of them."),
     ],
 )
 def test_a_configuration_that_cannot_work_is_told_in_one_sentence(

@@ -34,4 +34,4 @@ def test_a_count_that_is_no_count_is_named(name: str, value: object) -> None:
 def test_what_is_neither_a_number_nor_departures_by_task_is_named(name: str, value: object) -> None:
     told = re.escape(f"{name} in generation_config.json is {value!r}; give ")
     with pytest.raises(SettingsError, match=told):
-        Preset.read({name: value})
+        Preset.read({"steps": 8, name: value})

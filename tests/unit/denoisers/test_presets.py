@@ -78,9 +78,10 @@ def test_lladas_blocks_and_rules_keep_their_meaning() -> None:
 
 def test_dreams_orders_and_filters_keep_their_meaning() -> None:
     assert official(DREAM, "chat").preset == Preset(
-        length=512, steps=512, block=512, temperature=0.2, order="entropy", top_p=0.95,
+        length=512, steps=512, block=512, temperature=0.2, order="entropy", top_p=0.95, top_k=50,
         resample_temperature=0.8,
     )  # fmt: skip
+    assert official(DREAM, "GSM8K").preset.top_k is None  # the benchmark script passes None
     found = translated({"max_new_tokens": 8, "alg": "topk_margin", "alg_temp": 0.5, "top_k": 3})
     assert found.preset == Preset(
         length=8, steps=8, block=8, order="topk_margin", order_temperature=0.5, top_k=3,
@@ -187,7 +188,14 @@ def test_any_text_is_a_preset_or_one_sentence(text: str) -> None:
             "inclusionAI/LLaDA2.0-mini",
             Preset(length=1024, steps=1024, block=32, reveal_threshold=0.95),
         ),
-        ("Dream-org/Dream-Coder-v0-Instruct-7B", None),  # its only one is unmet
+        (
+            "Dream-org/Dream-Coder-v0-Instruct-7B",
+            Preset(
+                length=768, steps=768, block=768, temperature=0.1, order="entropy", top_p=0.95,
+                top_k=50,
+            ),
+        ),
+        ("GSAI-ML/iLLaDA-8B-Base", None),  # the first is unmet
         ("inclusionAI/LLaDA-MoE-7B-A1B-Base", None),
         ("someone/else", None),
     ],

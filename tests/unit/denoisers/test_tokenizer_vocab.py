@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
+from remask.denoisers.special_ids import Wording
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import CheckpointError
 
@@ -42,7 +43,8 @@ def write(folder: Path, **files: Any) -> Path:
 
 
 def read(folder: Path, **changes: Any) -> Tokenizer:
-    return Tokenizer.read(folder, {**CONFIG, **changes}, "{prompt}", ends=["<|im_end|>"])
+    wording = Wording(template="{prompt}", ends=("<|im_end|>",))
+    return Tokenizer.read(folder, {**CONFIG, **changes}, wording)
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +118,11 @@ def test_special_ids_come_from_the_tokenizer_where_config_lacks_them(tokenizer: 
 
 
 def test_the_configuration_is_heard_before_the_tokenizer(tmp_path: Path) -> None:
-    found = read(write(tmp_path), mask_token_id=7, pad_token_id=8)
-    assert (found.mask_id, found.pad_id) == (7, 8)
+    """The end and padding may be other tokens than the tokenizer's; two mask tokens may not be."""
+    found = read(write(tmp_path), mask_token_id=NUM + 5, pad_token_id=8, eos_token_id=9)
+    assert (found.mask_id, found.pad_id, found.eos_ids) == (NUM + 5, 8, (9, NUM + 1))
+    with pytest.raises(CheckpointError, match=rf"is 7 by config\.json and {NUM + 5} by the token"):
+        read(tmp_path, mask_token_id=7)
 
 
 @pytest.mark.parametrize("pad", ["<|im_end|>", {"content": "<|im_end|>", "special": True}])
@@ -146,7 +151,8 @@ def test_a_missing_mask_token_is_told(tmp_path: Path) -> None:
 
 
 def test_a_mask_token_without_a_logit_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=f"mask_token_id as {NUM + 5}; it must be an id"):
+    told = f"has ids up to {NUM + 5}, config.json gives the model {NUM + 5}; the two do not"
+    with pytest.raises(CheckpointError, match=told):
         read(write(tmp_path), vocab_size=NUM + 5)
 
 

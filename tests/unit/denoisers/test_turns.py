@@ -1,4 +1,9 @@
-"""Earlier turns in front of a prompt, in the chat templates of all families."""
+"""Earlier turns in front of a prompt, in the chat templates of all families.
+
+What is expected is written down from the families' own templates. LLaDA's trims what is said, those
+of Qwen and inclusionAI do not; Qwen3's writes an empty thought into the reply it asks for, and into
+no earlier one.
+"""
 
 from dataclasses import replace
 
@@ -6,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.denoisers import a2d, dream
-from remask.denoisers.tokenizer import LLADA_TEMPLATE, ROLE_TEMPLATE
+from remask.denoisers import a2d, dream, llada, llada2, llada_moe
+from remask.denoisers.special_ids import Wording
 from remask.errors import InputError
 from remask.testing import tiny_tokenizer
 
@@ -16,16 +21,18 @@ EXAMPLES = (("One?", "1"), (" Two?\n", " 2 \n"))
 PLAIN = st.text(min_size=1).filter(lambda text: "<|" not in text and text.strip() != "")
 
 
-def rendered(template: str) -> str:
-    tokenizer = replace(TOKENIZER, template=template)
+def rendered(wording: Wording) -> str:
+    tokenizer = replace(
+        TOKENIZER, template=wording.template, primer=wording.primer, trims=wording.trims
+    )
     return tokenizer.backend.decode(tokenizer.render("Three?", EXAMPLES), skip_special_tokens=False)
 
 
 @pytest.mark.parametrize(
-    ("template", "expected"),
+    ("wording", "expected"),
     [
         (
-            LLADA_TEMPLATE,
+            llada.FAMILY,
             "<|startoftext|>"
             "<|start_header_id|>user<|end_header_id|>\n\nOne?<|eot_id|>"
             "<|start_header_id|>assistant<|end_header_id|>\n\n1<|eot_id|>"
@@ -35,29 +42,33 @@ def rendered(template: str) -> str:
             "<|start_header_id|>assistant<|end_header_id|>\n\n",
         ),
         (
-            dream.TEMPLATE,
+            dream.FAMILY,
             "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
             "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n1<|im_end|>\n"
-            "<|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n2<|im_end|>\n"
+            "<|im_start|>user\n Two?\n<|im_end|>\n<|im_start|>assistant\n 2 \n<|im_end|>\n"
             "<|im_start|>user\nThree?<|im_end|>\n<|im_start|>assistant\n",
         ),
+        *(
+            (
+                family,
+                "<role>SYSTEM</role>detailed thinking off<|role_end|>"
+                "<role>HUMAN</role>One?<|role_end|><role>ASSISTANT</role>1<|role_end|>"
+                "<role>HUMAN</role> Two?\n<|role_end|><role>ASSISTANT</role> 2 \n<|role_end|>"
+                "<role>HUMAN</role>Three?<|role_end|><role>ASSISTANT</role>",
+            )
+            for family in (llada_moe.FAMILY, llada2.FAMILY)
+        ),
         (
-            ROLE_TEMPLATE,
-            "<role>SYSTEM</role>detailed thinking off<|role_end|>"
-            "<role>HUMAN</role>One?<|role_end|><role>ASSISTANT</role>1<|role_end|>"
-            "<role>HUMAN</role>Two?<|role_end|><role>ASSISTANT</role>2<|role_end|>"
-            "<role>HUMAN</role>Three?<|role_end|><role>ASSISTANT</role>",
+            a2d.FAMILY,
+            "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n1<|im_end|>\n"
+            "<|im_start|>user\n Two?\n<|im_end|>\n<|im_start|>assistant\n 2 \n<|im_end|>\n"
+            "<|im_start|>user\nThree?<|im_end|>\n"
+            "<|im_start|>assistant\n<think>\n\n</think>\n\n",
         ),
     ],
 )
-def test_the_head_stands_once_and_every_turn_is_closed(template: str, expected: str) -> None:
-    assert rendered(template) == expected
-
-
-def test_a_template_that_begins_the_reply_begins_every_reply() -> None:
-    """A2D's empty thought."""
-    thought = "<|im_start|>assistant\n<think>\n\n</think>\n\n"
-    assert rendered(a2d.TEMPLATE).count(thought) == 3
+def test_the_head_stands_once_and_every_turn_is_closed(wording: Wording, expected: str) -> None:
+    assert rendered(wording) == expected
 
 
 @given(asked=PLAIN, reply=PLAIN, prompt=PLAIN)
@@ -75,7 +86,7 @@ def test_what_is_said_in_a_turn_is_text(asked: str, reply: str, prompt: str) -> 
 @pytest.mark.parametrize("template", ["{prompt}", "Q: {prompt}\nA: "])
 def test_a_template_without_turns_refuses_examples(template: str) -> None:
     with pytest.raises(InputError, match="this model's template has no turns"):
-        rendered(template)
+        rendered(Wording(template=template, ends=()))
     assert replace(TOKENIZER, template=template).render("Three?")
 
 
