@@ -21,14 +21,13 @@ from remask.errors import SettingsError
 from remask.values import Canvas
 
 _ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's file calls them
-# Keys that only diffusion has. Those of `_SHARED` are also how an autoregressive ancestor was
+# Keys that only diffusion has, and those of the score. Those of `_SHARED` are also how an autoregressive ancestor was
 # sampled, and speak of diffusion in their company alone.
 _DIFFUSION = (
     "length", "steps", "block", "order", "order_temperature", "alg", "alg_temp", "ends_last",
-    "reveal_threshold", "edit_threshold", "post_steps", "suppress_eos",
+    "reveal_threshold", "edit_threshold", "post_steps", "suppress_eos", "threshold", "tasks",
 )  # fmt: skip
 _SHARED = ("temperature", "top_p", "top_k")
-SCHEDULES = ("even", "rounded")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +51,14 @@ class Preset:
     edit_threshold: float | None = None  # LLaDA2.1: see `sampling.editing.EditSettings`
     post_steps: int = 16
     suppress_eos: bool = False
-    schedule: str = "even"  # how the model's authors round, see `sampling.reveal`
+    # How the model's authors round, see `sampling.reveal`: known by its family, in no file.
+    schedule: str = "even"
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # departures by task
 
     def for_task(self, task: str) -> "Preset":
         """Return the preset with the departures for `task` applied."""
         changes: Any = self.tasks.get(task, {})
-        adjustable = Preset.__dataclass_fields__.keys() - {"tasks"}
+        adjustable = Preset.__dataclass_fields__.keys() - {"tasks", "schedule"}
         if not isinstance(changes, Mapping) or not set(changes) <= adjustable:
             raise SettingsError(
                 f"tasks.{task} in generation_config.json is {changes!r}; "
@@ -79,7 +79,7 @@ class Preset:
         """
         told = {_ALIASES.get(k, k): v for k, v in config.items()}
         unset = {k for k in ("order_temperature", "top_p", "top_k") if not told.get(k)}
-        unset |= set() if speaks(config) else set(_SHARED)
+        unset |= {"schedule"} if speaks(config) else {"schedule", *_SHARED}
         told = {k: v for k, v in told.items() if k in Preset.__dataclass_fields__.keys() - unset}
         if "steps" in told and "length" not in told:
             told = {"block": told["steps"], **told, "length": told["steps"]}
@@ -102,7 +102,6 @@ class Preset:
             lambda value: isinstance(value, bool), "true or false", "ends_last", "suppress_eos"
         )
         self._require(lambda value: isinstance(value, str), "the name of an order", "order")
-        self._require(lambda value: value in SCHEDULES, " or ".join(SCHEDULES), "schedule")
         return self
 
     def _require(self, fits: Callable[[Any], bool], what: str, *names: str) -> None:

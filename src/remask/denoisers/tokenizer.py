@@ -264,7 +264,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise CheckpointError(f"{path} does not exist; is this a checkpoint folder?") from None
+        raise CheckpointError(f"{path} does not exist; name the folder of a checkpoint.") from None
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError) as error:

@@ -100,7 +100,7 @@ def test_a_preset_with_the_wrong_kind_of_value_is_refused(
 ) -> None:
     told = f"{name} in generation_config.json is {value!r}; {remedy}"
     with pytest.raises(SettingsError, match=told):
-        Preset.read({name: value})
+        Preset.read({"steps": 8, name: value})
     with pytest.raises(SettingsError, match=told):
         Preset.read({"tasks": {"pycode": {name: value}}})
 
