@@ -14,6 +14,7 @@ from remask.sampling.reveal import (
     num_due,
     origin_counts,
     pick,
+    rounded_counts,
 )
 
 SIZES = st.lists(st.integers(0, 300), min_size=1, max_size=4)
@@ -53,7 +54,13 @@ def test_even_counts_give_the_remainder_to_the_first_steps() -> None:
     assert even_counts(torch.tensor([2]), 5)[:, 0].tolist() == [1, 1, 0, 0, 0]
 
 
-@pytest.mark.parametrize("schedule", [linear_counts, even_counts])
+def test_rounded_counts_go_to_the_nearest_and_halves_to_the_even_one() -> None:
+    """10 / 4 = 2.5, 8 / 3 = 2.7, 5 / 2 = 2.5, then 3; 0.4, 0.5, 0.7, 0.5, 1, zeros last."""
+    assert rounded_counts(torch.tensor([10]), 4)[:, 0].tolist() == [2, 3, 2, 3]
+    assert rounded_counts(torch.tensor([2]), 5)[:, 0].tolist() == [1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("schedule", [linear_counts, even_counts, rounded_counts])
 @given(sizes=SIZES, steps=STEPS)
 def test_schedules_reveal_everything_and_rows_do_not_touch(
     schedule: object, sizes: list[int], steps: int
