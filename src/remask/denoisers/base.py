@@ -21,8 +21,8 @@ from remask.errors import SettingsError
 from remask.values import Canvas
 
 _ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's file calls them
-# Keys that only diffusion has, and those of the score. Those of `_SHARED` are also how an autoregressive ancestor was
-# sampled, and speak of diffusion in their company alone.
+# Keys that only diffusion has, and those of the score. Those of `_SHARED` are also how an
+# autoregressive ancestor was sampled, and speak of diffusion in their company alone.
 _DIFFUSION = (
     "length", "steps", "block", "order", "order_temperature", "alg", "alg_temp", "ends_last",
     "reveal_threshold", "edit_threshold", "post_steps", "suppress_eos", "threshold", "tasks",

@@ -284,10 +284,11 @@ def fill(networks: Sequence[Mapping[str, Tensor]], shards: Shards) -> None:
             finite.append(networks[0][hub].isfinite().all())
     for hub, fine in zip(names, finite, strict=True):
         if not fine:
-            dtype = str(networks[0][hub].dtype).removeprefix("torch.")
+            short = networks[0][hub].dtype == torch.float16  # which ends at 65,504
+            where, remedy = (" in float16", ", or choose dtype bfloat16") if short else ("", "")
             raise CheckpointError(
-                f"tensor {hub} holds NaN or infinity in {dtype}; download the checkpoint again, "
-                "or choose dtype float32."
+                f"tensor {hub} holds NaN or infinity{where}; "
+                f"download the checkpoint again{remedy}."
             )
 
 
