@@ -26,6 +26,7 @@ _ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's fil
 _DIFFUSION = (
     "length", "steps", "block", "order", "order_temperature", "alg", "alg_temp", "ends_last",
     "reveal_threshold", "edit_threshold", "post_steps", "suppress_eos", "threshold", "tasks",
+    "resample_temperature",
 )  # fmt: skip
 _SHARED = ("temperature", "top_p", "top_k")
 

@@ -287,8 +287,7 @@ def fill(networks: Sequence[Mapping[str, Tensor]], shards: Shards) -> None:
             short = networks[0][hub].dtype == torch.float16  # which ends at 65,504
             where, remedy = (" in float16", ", or choose dtype bfloat16") if short else ("", "")
             raise CheckpointError(
-                f"tensor {hub} holds NaN or infinity{where}; "
-                f"download the checkpoint again{remedy}."
+                f"tensor {hub} holds NaN or infinity{where}; download the checkpoint again{remedy}."
             )
 
 

@@ -192,7 +192,7 @@ def test_any_text_is_a_preset_or_one_sentence(text: str) -> None:
             "Dream-org/Dream-Coder-v0-Instruct-7B",
             Preset(
                 length=768, steps=768, block=768, temperature=0.1, order="entropy", top_p=0.95,
-                top_k=50,
+                top_k=50, resample_temperature=0.8,
             ),
         ),
         ("GSAI-ML/iLLaDA-8B-Base", None),  # the first is unmet

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from test_llada2 import checkpoint
 from torch import Tensor
 
 import remask
+from remask.denoisers import presets
 from remask.denoisers.a2d import FAMILY as A2D
-from remask.denoisers.base import Preset, chosen, speaks
+from remask.denoisers.base import chosen, speaks
 from remask.denoisers.load import find_family, find_preset, outline
 from remask.denoisers.tokenizer import read_json
 from remask.denoisers.weights import Shards
@@ -230,17 +232,21 @@ def test_a_file_speaks_of_diffusion_by_keys_that_nothing_else_has(
 
 
 def test_an_ancestors_temperature_and_filters_are_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": [A2D.architecture]}))
     (tmp_path / "generation_config.json").write_text(json.dumps(QWEN3))
-    assert find_preset(MDLM, tmp_path) == Preset(length=256, steps=256, block=256)
-    assert find_preset("my/copy", tmp_path) == Preset()
+    usual = presets.usual(A2D.architecture)
+    published = replace(usual, length=256, steps=256, block=256)
+    assert find_preset(MDLM, tmp_path) == published
+    assert find_preset("my/copy", tmp_path) == usual
     (tmp_path / "generation_config.json").write_text(json.dumps({**QWEN3, "steps": 64}))
-    ours = Preset(length=64, steps=64, block=64, temperature=0.6, top_k=20, top_p=0.95)
+    ours = replace(usual, length=64, steps=64, block=64, temperature=0.6, top_k=20, top_p=0.95)
     assert find_preset(MDLM, tmp_path) == ours
 
 
 def test_defaults_that_a_library_filled_in_do_not_displace_a_published_preset(
     tmp_path: Path,
 ) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["DreamModel"]}))
     (tmp_path / "generation_config.json").write_text(json.dumps(DREAM))
     assert find_preset(INSTRUCT, tmp_path).order == "entropy"
     assert find_preset("my/copy", tmp_path).order == "origin"  # where nothing else is known
