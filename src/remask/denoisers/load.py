@@ -77,7 +77,6 @@ def load(
     folder = find_folder(str(model))
     check_folder(folder)
     config = read_json(folder / "config.json")
-    refuse_quantised(config)
     family, shards = find_family(config, folder), Shards(folder)
     config = _settled(config, family, shards)
     networks = [outline(config, folder).to(precision) for _ in targets]
@@ -209,10 +208,13 @@ def _find(model: str, patterns: list[str]) -> Path:
         if not (EMBEDDED / "config.json").exists():
             raise CheckpointError("this copy of remask has no embedded model; install a release.")
         return EMBEDDED
-    if model and Path(model).is_dir():
-        return Path(model)
-    if model and Path(model).is_file():
-        raise CheckpointError(f"model {model!r} is a file; name the folder of the checkpoint.")
+    try:
+        if model and Path(model).is_dir():
+            return Path(model)
+        if model and Path(model).is_file():
+            raise CheckpointError(f"model {model!r} is a file; name the folder of the checkpoint.")
+    except OSError as error:
+        raise CheckpointError(f"model {model!r} cannot be read ({error.strerror}).") from None
     if model.count("/") != 1 or model.startswith((".", "/", "~")):
         raise CheckpointError(
             f"model {model!r} is neither 'tiny', nor a folder, nor a hub id such as "
@@ -273,6 +275,7 @@ def _architecture(config: dict[str, Any], folder: Path) -> str:
 def outline(config: dict[str, Any], folder: Path) -> Network:
     """Return the network that config.json describes, without weights, on the meta device."""
     family = find_family(config, folder)
+    refuse_quantised(config)
     known = {key: value for key, value in config.items() if value is not None}
     try:
         with torch.device("meta"):

@@ -7,6 +7,7 @@ exceptions that every family shares; those of one family stand in its file.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ _LAYER = re.compile(r"\.(?:layers|blocks)\.(\d+)\.")
 # Weights of other kinds, by what their files are called.
 _FOREIGN = {
     "*.gguf": "only safetensors are read, not GGUF",
-    "pytorch_model*.bin": "only safetensors are read, pickles could run code",
+    "pytorch_model*.bin*": "only safetensors are read, pickles could run code",
     "*.bin": "only safetensors are read, pickles could run code",
     "*.pt": "only safetensors are read, pickles could run code",
     "*.pth": "only safetensors are read, pickles could run code",
@@ -107,13 +108,10 @@ class Shards:
         if not index.exists():
             return {}
         listed = read_json(index).get("weight_map")
-        if (
-            not isinstance(listed, dict)
-            or not listed
-            or not all(isinstance(n, str) for n in listed.values())
-        ):
+        named = isinstance(listed, dict) and all(map(_is_name, listed.values()))
+        if not named or not listed:
             raise CheckpointError(f"{index} has no weight_map of file names; download it again.")
-        return listed
+        return dict(listed)
 
     def _check_place(self, name: str) -> None:
         path = self.folder / name
@@ -122,7 +120,7 @@ class Shards:
                 f"{self.folder / INDEX} names the file {name!r}, which lies outside the folder; "
                 "weights are read from the folder alone."
             )
-        if not path.exists():
+        if not os.path.exists(path):  # which asks a name that cannot be too
             raise CheckpointError(self._absence(name))
         if not path.is_file():
             raise CheckpointError(f"{path} is no file; download the checkpoint again.")
@@ -153,6 +151,10 @@ class Shards:
                 "download it again."
             )
         return f"{self.folder} lacks the weights {name}; download it again."
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and "\0" not in value
 
 
 def read_header(path: Path) -> dict[str, Entry]:

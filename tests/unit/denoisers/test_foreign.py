@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import remask
+from remask.denoisers.load import outline
 from remask.errors import CheckpointError, RemaskError
 from remask.testing import tiny_tokenizer, write_checkpoint
 
@@ -146,6 +149,12 @@ CASES: dict[str, tuple[Damage, str]] = {
     "an index that names an absent tensor": (
         sharded(lambda m: m.update(ghost=next(iter(m.values())))),
         "lacks the tensor ghost; by model.safetensors.index.json it is in model-00001",
+    ),
+    "an index of a name that cannot be": (
+        sharded(lambda m: m.update({Q: "n" * 5000})), "lacks the weights nnn",
+    ),
+    "an index of half a name": (
+        sharded(lambda m: m.update({Q: "a\0b"})), "has no weight_map of file names",
     ),
     "an index of nothing": (sharded(lambda m: m.clear()), "has no weight_map of file names"),
     "another shape": (
@@ -366,3 +375,51 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "model", dtype=torch.float32)
     with pytest.raises(CheckpointError, match=r"is a file; name the folder of the checkpoint\.$"):
         remask.load(folder / WEIGHTS)
+
+
+LLADA = {
+    "architectures": ["LLaDAModelLM"], "d_model": 8, "n_layers": 1, "n_heads": 2, "n_kv_heads": 1,
+    "mlp_hidden_size": 8, "vocab_size": 20, "embedding_size": 20, "max_sequence_length": 16,
+    "rope_theta": 100.0, "rms_norm_eps": 1e-5, "weight_tying": False, "include_bias": False,
+}  # fmt: skip
+QWEN = {
+    "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
+    "head_dim": 4, "intermediate_size": 8, "vocab_size": 20, "max_position_embeddings": 16,
+    "rope_theta": 100.0, "rope_scaling": None, "rope_parameters": None, "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False, "hidden_act": "silu", "attention_bias": False,
+}  # fmt: skip
+EXPERTS = {
+    "num_experts": 4, "num_experts_per_tok": 2, "expert_intermediate_size": 4,
+    "moe_intermediate_size": 4, "first_k_dense_replace": 1, "num_shared_experts": 1, "n_group": 2,
+    "topk_group": 1, "use_bias": False, "moe_layer_freq": [1], "partial_rotary_factor": 1.0,
+}  # fmt: skip
+NAMES = ("DreamModel", "A2DQwen3LMHeadModel", "ILLaDAForCausalLM")
+CONFIGS: list[dict[str, Any]] = [
+    LLADA,
+    *({"architectures": [name], **QWEN} for name in NAMES),
+    *({"architectures": [n], **QWEN, **EXPERTS} for n in ("LLaDAMoEModelLM", "LLaDA2MoeModelLM")),
+]
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-2, 40) | st.floats() | st.text(max_size=8)
+    | st.sampled_from([10**9, 10**12, 2**70, "default", "yarn"])
+)  # fmt: skip
+ROTARY = st.dictionaries(st.sampled_from(["rope_type", "type", "rope_theta", "factor"]), SCALARS)
+VALUES = SCALARS | st.lists(SCALARS, max_size=2) | ROTARY
+
+
+@given(
+    config=st.sampled_from(CONFIGS).flatmap(
+        lambda c: st.tuples(st.just(c), st.dictionaries(st.sampled_from(sorted(c)), VALUES))
+    )
+)
+def test_whatever_config_json_holds_is_a_network_or_one_sentence(
+    config: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
+    assert outline(config[0], Path("model")).vocab_size == 20
+    sentence = "."
+    try:
+        outline({**config[0], **config[1]}, Path("model"))
+    except CheckpointError as error:
+        sentence = str(error)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
