@@ -1,7 +1,8 @@
 """Self-consistency: do other samples of the same prompt say the same?
 
 `vote` is the paper's score, the share of the majority answer; `agreement` is the share that agrees
-with the scored answer. The first can be high while the scored answer is in the minority.
+with the scored answer. The first can be high while the scored answer is in the minority. What
+makes two answers one is the caller's to say: a task's own key (`remask.tasks.base.answer_key`).
 """
 
 from collections import Counter
@@ -17,7 +18,7 @@ class SelfConsistency:
     """Share of a pool that carries the majority's, or the scored, answer."""
 
     pools: Mapping[str, Sequence[Sample]]  # item -> its samples, the scored one among them
-    extract: Callable[[str], str | None]
+    key: Callable[[Sample], str | None]  # what two answers are compared by; None: unreadable
     kind: Literal["vote", "agreement"] = "vote"
 
     @property
@@ -31,12 +32,12 @@ class SelfConsistency:
 
     def _score(self, sample: Sample) -> Score:
         pool = self.pools[sample.item]
-        answers = [self.extract(other.text) for other in pool]
+        answers = [self.key(other) for other in pool]
         cost = sum(other.forwards for other in pool if other.number != sample.number)
         counts = Counter(answer for answer in answers if answer is not None)
         if self.kind == "vote":
             agreeing = max(counts.values(), default=0)
         else:
-            own = self.extract(sample.text)
+            own = self.key(sample)
             agreeing = 0 if own is None else counts[own]
         return Score(value=agreeing / len(pool), forwards=cost)

@@ -53,14 +53,17 @@ def best_of(draw: Draw, scorer: Scorer, items: Sequence[str], n: int) -> list[De
 
 
 def majority_vote(
-    draw: Draw, extract: Callable[[str], str | None], items: Sequence[str], n: int
+    draw: Draw, key: Callable[[Sample], str | None], items: Sequence[str], n: int
 ) -> list[Decision]:
-    """Return a sample with the most frequent answer of `n`; ties go to the answer seen first."""
+    """Return a sample with the most frequent answer of `n`; ties go to the answer seen first.
+
+    `key` says what two answers are compared by, such as `answer_key` of a task and a problem.
+    """
     _check_budget(n)
     pools = list(zip(*(draw(items, number) for number in range(n)), strict=True))
     out = []
     for item, pool in zip(items, pools, strict=True):
-        answers = [extract(sample.text) for sample in pool]
+        answers = [key(sample) for sample in pool]
         # None never wins: an answer nobody can read is no vote.
         shares = [0.0 if a is None else answers.count(a) / n for a in answers]
         attempts = [(s, Score(value=share)) for s, share in zip(pool, shares, strict=True)]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from remask.errors import RecordError
 from remask.studies.measures import Interval, bootstrap, mean, proportion
-from remask.studies.pool import Pool, Row, counts, pool_size, pools, verify_forwards
+from remask.studies.pool import Pool, Row, counts, key_of, pool_size, pools, verify_forwards
 
 SIZES = (3, 10)  # of best-of-N and of the vote, as far as the pool reaches
 
@@ -80,7 +80,7 @@ def standard(pool: Pool) -> Settled:
 def majority(pool: Pool) -> Settled:
     """Return the first sample with the most frequent answer."""
     votes = counts(pool)
-    chosen = max(pool, key=lambda row: votes[row["answer"]])  # None counts 0
+    chosen = max(pool, key=lambda row: votes.get(key_of(row) or "", 0))  # None has no vote
     return Settled(right=chosen["right"], samples=len(pool), forwards=_generation(pool))
 
 

@@ -75,9 +75,18 @@ def verify_forwards(row: Row, trips: int | None = None) -> float:
     return spent if trips is None or made == 0 else spent * min(trips, made) / made
 
 
+def key_of(row: Row) -> str | None:
+    """Return what a row's answer is compared by: its key, or the answer where it has none.
+
+    Tasks that compare by spelling record no key, nor did any before keys were.
+    """
+    found: str | None = row["key"] if "key" in row else row["answer"]
+    return found
+
+
 def counts(pool: Pool) -> Counter[str]:
     """Return how often each answer occurs; one that cannot be read is no vote."""
-    return Counter(row["answer"] for row in pool if row["answer"] is not None)
+    return Counter(key for row in pool if (key := key_of(row)) is not None)
 
 
 def others_right(pool: Pool) -> float:
@@ -92,7 +101,7 @@ def vote(pool: Pool) -> float:
 
 def agreement(pool: Pool) -> float:
     """Return the share of the pool that says what sample 0 says; 0 where that says nothing."""
-    own = pool[0]["answer"]
+    own = key_of(pool[0])
     return 0.0 if own is None else counts(pool)[own] / len(pool)
 
 

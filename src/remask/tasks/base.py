@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from remask.answers import Extraction
 from remask.errors import TaskError
@@ -100,6 +100,41 @@ class Task(Protocol):
     def canvas_length(self, level: str) -> int:
         """Return a canvas, in tokens of the embedded tokenizer, that holds any solution."""
         ...
+
+
+SPELLING = "spelling"  # of what `extract` returns: how answers are compared unless a task says else
+
+
+@runtime_checkable
+class Compared(Protocol):
+    """A task that knows better than by spelling whether two answers say the same."""
+
+    @property
+    def compared_by(self) -> str:
+        """What is compared: "value" or "behaviour"; SPELLING where it may not know better."""
+        ...
+
+    def key(self, problem: Problem, text: str) -> str | None:
+        """Return what an answer is compared by; equal keys are one answer, None is no answer."""
+        ...
+
+
+class Reader(Protocol):
+    """Anything that reads answers."""
+
+    def extract(self, text: str) -> str | None:
+        """Return the canonical answer stated in `text`."""
+        ...
+
+
+def compared_by(reader: Reader) -> str:
+    """Return what answers are compared by."""
+    return reader.compared_by if isinstance(reader, Compared) else SPELLING
+
+
+def answer_key(reader: Reader, problem: Problem, text: str) -> str | None:
+    """Return what an answer is compared by in every vote: the task's own key, else `extract`."""
+    return reader.key(problem, text) if isinstance(reader, Compared) else reader.extract(text)
 
 
 def count_pieces(text: str) -> int:

@@ -1,8 +1,9 @@
 """Countdown: reach a target from given numbers, each used once. Search, so accuracy is low.
 
 The role of MATH in the paper. Every intermediate result is a positive integer of at most three
-digits. Any right expression is accepted; the answer is compared in a canonical form, in which sums
-and products are flat and sorted, so that `3+(7-5)` and `7+3-5` are one answer.
+digits. Any right expression is accepted. It is read in a canonical form, in which sums and products
+are flat and sorted, so that `3+(7-5)` and `7+3-5` are spelled alike. Votes compare values: every
+expression that makes the same number of the given ones is one answer.
 """
 
 import random
@@ -111,6 +112,25 @@ class Countdown:
             source = next((e for e in _expressions(text) if re.search(r"[-+*/]", e)), "")
         tree = parse(source)
         return None if tree is None else _canonical(tree)
+
+    @property
+    def compared_by(self) -> str:
+        """What two answers are compared by."""
+        return "value"
+
+    def key(self, problem: Problem, text: str) -> str | None:
+        """Return what the expression makes, and whether of other numbers than those given.
+
+        None where nothing can be read, or it divides by zero. The target has no part in it: a vote
+        that knew it would be a grader.
+        """
+        answer = self.extract(text)
+        tree = None if answer is None else parse(answer)
+        value = None if tree is None else _value(tree)
+        if tree is None or value is None:
+            return None
+        allowed = Counter(_leaves(tree)) == Counter(problem.facts["numbers"])
+        return str(value) if allowed else f"{value} of other numbers"
 
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the expression uses exactly the given numbers and makes the target."""

@@ -32,13 +32,13 @@ OUTPUT_LIMIT = 65_536  # bytes on the standard output
 _HARNESS = """
 import marshal, resource, sys
 def main():
-    word, seconds, memory, source, tests = marshal.loads(sys.stdin.buffer.read())
+    word, seconds, memory, source, tests, calls = marshal.loads(sys.stdin.buffer.read())
     sys.stdin.close()
     for name, value in (("CPU", seconds), ("AS", memory), ("FSIZE", 1 << 20), ("NPROC", 0),
                         ("CORE", 0)):
         resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
     del sys.modules["marshal"], sys.modules["resource"]
-    verdict = run(source, tests)
+    verdict = watch(source, calls) if calls else run(source, tests)
     sys.stdout = sys.__stdout__
     print("\\n" + word, verdict, flush=True)
 def run(source, tests):
@@ -54,6 +54,40 @@ def run(source, tests):
     except BaseException as error:
         return "crashed: " + type(error).__name__
     return "passed"
+def watch(source, calls):
+    import hashlib
+    space, outputs, crash = {"__name__": "candidate"}, [], None
+    try:
+        exec(compile(source, "candidate", "exec"), space)
+    except BaseException as error:
+        return "crashed: " + type(error).__name__
+    for call in calls:
+        try:
+            outputs.append(show(eval(compile(call, "call", "eval"), space)))
+        except BaseException as error:
+            crash = "crashed: " + type(error).__name__
+            outputs.append(crash)
+    if crash and all(output.startswith("crashed: ") for output in outputs):
+        return crash
+    return "outputs " + hashlib.sha256("\\0".join(outputs).encode("utf-8", "replace")).hexdigest()
+def show(value, depth=0):
+    if depth > 20:
+        return "..."
+    if isinstance(value, (list, tuple)):
+        inner = [show(item, depth + 1) for item in value]
+    elif isinstance(value, (set, frozenset)):
+        inner = sorted(show(item, depth + 1) for item in value)
+    elif isinstance(value, dict):
+        inner = sorted(show(pair, depth + 1) for pair in value.items())
+    elif isinstance(value, float):
+        whole = value == value and abs(value) < 1e15 and value == int(value)
+        return repr(int(value)) if whole else "%.12g" % value
+    elif value is None or isinstance(value, (bool, int, str, bytes, complex)):
+        return repr(value)
+    else:
+        return type(value).__name__
+    kind = "set" if isinstance(value, frozenset) else type(value).__name__
+    return kind + "(" + ", ".join(inner) + ")"
 main()
 """
 _COMMAND = (sys.executable, "-I", "-S", "-B", "-c", _HARNESS)
@@ -64,7 +98,8 @@ class Job:
     """One candidate and the statements that test it, run in its namespace."""
 
     source: str
-    tests: tuple[str, ...]  # such as "assert f(2) == 4"; an AssertionError is a wrong answer
+    tests: tuple[str, ...] = ()  # such as "assert f(2) == 4"; an AssertionError is a wrong answer
+    calls: tuple[str, ...] = ()  # such as "f(2)": what is to be watched in place of tests
     seconds: float = 2.0
     memory_mb: int = 512
 
@@ -84,6 +119,19 @@ def run_tests(
 ) -> Outcome:
     """Return whether `source` survives every statement of `tests` within the limits."""
     return _run(Job(source=source, tests=tuple(tests), seconds=seconds, memory_mb=memory_mb))
+
+
+def watch_calls(
+    source: str, calls: Sequence[str], *, seconds: float = 2.0, memory_mb: int = 512
+) -> str | None:
+    """Return a digest of what the calls return; None where no call returns anything in time.
+
+    Numbers count by value, sets and dictionaries in any order, objects of other types by the type
+    alone: their addresses would be others in every run.
+    """
+    outcome = _run(Job(source=source, calls=tuple(calls), seconds=seconds, memory_mb=memory_mb))
+    kind, _, digest = outcome.reason.partition(" ")
+    return digest[:32] if kind == "outputs" else None
 
 
 def run_many(jobs: Sequence[Job], *, workers: int | None = None) -> list[Outcome]:
@@ -118,7 +166,7 @@ def _hand_over(child: subprocess.Popen[bytes], job: Job, word: str) -> None:
     limits = (int(job.seconds) + 1, job.memory_mb << 20)
     assert child.stdin is not None
     with suppress(BrokenPipeError), child.stdin:
-        child.stdin.write(marshal.dumps((word, *limits, source, job.tests)))
+        child.stdin.write(marshal.dumps((word, *limits, source, job.tests, job.calls)))
 
 
 def _listen(child: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, str]:

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from remask.tasks.base import TIERS, Grade, Problem, Split, check_level, draw
-from remask.tasks.execution import Job, Outcome, run_many
+from remask.tasks.execution import Job, Outcome, run_many, watch_calls
 from remask.tasks.program import LETTERS, OPS, Op, Program, draw_program, key_of
 
-_NUM_TESTS, _NUM_CHECKS = 40, 160
+_NUM_TESTS, _NUM_CHECKS, _NUM_SAMPLES = 40, 160, 8
 _LONGEST = 2_000  # characters of a candidate whose syntax tree is still built
 
 _PLACES = {"list": "in {}", "range": "from 1 to n", "span": "from a to b"}
@@ -81,13 +81,25 @@ class PyCode:
     def extract(self, text: str) -> str | None:
         """Return the syntax tree with its variables renamed in order; None where it does not parse.
 
-        Code has no answer to compare, and `answer_match` does not exist for it. This form is for
-        votes over samples: two functions that differ in names and layout only are one.
+        Code has no answer to compare, and `answer_match` does not exist for it. Two functions that
+        differ in names and layout only are one here; votes compare behaviour, see `key`.
         """
         try:
             return _normalised(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
+
+    @property
+    def compared_by(self) -> str:
+        """What two answers are compared by."""
+        return "behaviour"
+
+    def key(self, problem: Problem, text: str) -> str | None:
+        """Return what the code does on sample inputs, which are none of the hidden tests' draws.
+
+        None where it does nothing there: it is no function, or fails on each, or takes too long.
+        """
+        return watch_calls(text, sample_calls(problem))
 
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the code passes the hidden tests, and where not."""
@@ -119,14 +131,24 @@ class PyCode:
 
 def reference_tests(problem: Problem, num_tests: int) -> list[str]:
     """Return assertions with what the reference returns; `repr` also tells 1 from True."""
-    program = Program(source=problem.facts["source"], ops=tuple(map(tuple, problem.facts["ops"])))
-    rng = random.Random(problem.id)
+    program, rng = _program(problem), random.Random(problem.id)
     tests: list[str] = []
     for _ in range(num_tests):
         arguments = _inputs(program, rng, len(tests))
         call = ", ".join(map(repr, arguments))
         tests.append(f"assert repr(f({call})) == {repr(program.run(arguments))!r}")
     return tests
+
+
+def sample_calls(problem: Problem) -> list[str]:
+    """Return calls on inputs of the kind that the description names."""
+    program, rng = _program(problem), random.Random(f"{problem.id}/samples")
+    inputs = (_inputs(program, rng, number) for number in range(_NUM_SAMPLES))
+    return [f"f({', '.join(map(repr, arguments))})" for arguments in inputs]
+
+
+def _program(problem: Problem) -> Program:
+    return Program(source=problem.facts["source"], ops=tuple(map(tuple, problem.facts["ops"])))
 
 
 def _outcomes(problems: Sequence[Problem], texts: Sequence[str], num_tests: int) -> list[Outcome]:

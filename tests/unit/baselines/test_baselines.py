@@ -57,6 +57,10 @@ def test_confidence_of_a_sample_is_what_the_sampler_saw(
     assert score.value == pytest.approx(0.7)
 
 
+def number_of(sample: Sample) -> str | None:
+    return extract_number(sample.text)
+
+
 def pool_of(answer: Answer, texts: list[str]) -> list[Sample]:
     """Return the samples of one item; number n cost 10 + n forwards."""
     return [
@@ -68,8 +72,8 @@ def shares(answer: Answer, texts: list[str]) -> tuple[float | None, float | None
     """Return vote and agreement of sample 0."""
     pool = pool_of(answer, texts)
     kinds = (
-        SelfConsistency(pools={"item": pool}, extract=extract_number, kind="vote"),
-        SelfConsistency(pools={"item": pool}, extract=extract_number, kind="agreement"),
+        SelfConsistency(pools={"item": pool}, key=number_of, kind="vote"),
+        SelfConsistency(pools={"item": pool}, key=number_of, kind="agreement"),
     )
     vote, agreement = (scorer.score(pool[:1])[0].value for scorer in kinds)
     return vote, agreement
@@ -96,7 +100,7 @@ def test_self_consistency_by_hand(
 def test_self_consistency_costs_the_other_samples(answer: Answer) -> None:
     """Sample 1 of three was paid for already: 10 + 12."""
     pool = pool_of(answer, ["9", "9", "8"])
-    (score,) = SelfConsistency(pools={"item": pool}, extract=extract_number).score([pool[1]])
+    (score,) = SelfConsistency(pools={"item": pool}, key=number_of).score([pool[1]])
     assert score.forwards == 22
 
 
@@ -203,7 +207,7 @@ def test_the_baselines_keep_the_contract_of_a_scorer(
     check_scorer(ModelConfidence(), samples)
     check_scorer(ModelConfidence(scope="canvas"), samples)
     for kind in ("vote", "agreement"):
-        check_scorer(SelfConsistency(pools=pools, extract=extract_number, kind=kind), samples)  # type: ignore[arg-type]
+        check_scorer(SelfConsistency(pools=pools, key=number_of, kind=kind), samples)  # type: ignore[arg-type]
     check_scorer(judge(llada), samples)
 
 
@@ -211,8 +215,8 @@ def test_the_names_tell_the_baselines_apart(llada: Denoiser) -> None:
     scorers = [
         ModelConfidence(),
         ModelConfidence(scope="canvas"),
-        SelfConsistency(pools={}, extract=extract_number),
-        SelfConsistency(pools={}, extract=extract_number, kind="agreement"),
+        SelfConsistency(pools={}, key=number_of),
+        SelfConsistency(pools={}, key=number_of, kind="agreement"),
         judge(llada),
     ]
     names = ["confidence", "confidence_canvas", "vote", "agreement", "self_evaluation"]

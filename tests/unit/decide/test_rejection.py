@@ -34,6 +34,10 @@ class Pool:
         ]
 
 
+def number_of(sample: Sample) -> str | None:
+    return extract_number(sample.text)
+
+
 @dataclass
 class Table:
     """Scores by item and sample number; each costs 7."""
@@ -151,13 +155,13 @@ def test_best_of_takes_the_highest_score_and_the_first_of_equals() -> None:
     ],
 )
 def test_the_majority_wins(texts: list[str], number: int, share: float) -> None:
-    (got,) = majority_vote(Pool({"x": texts}).draw, extract_number, ["x"], len(texts))
+    (got,) = majority_vote(Pool({"x": texts}).draw, number_of, ["x"], len(texts))
     assert got.sample.number == number
     assert got.score.value == pytest.approx(share)
 
 
 def test_a_vote_costs_its_samples_and_nothing_else() -> None:
-    (got,) = majority_vote(Pool({"x": ["1", "2", "3"]}).draw, extract_number, ["x"], 3)
+    (got,) = majority_vote(Pool({"x": ["1", "2", "3"]}).draw, number_of, ["x"], 3)
     assert got.forwards == 303
     assert got.reason == "majority of 3"
 
@@ -168,12 +172,12 @@ def test_a_budget_below_one_is_refused() -> None:
     with pytest.raises(SettingsError, match="budget 0"):
         best_of(Pool().draw, Table({}), [], 0)
     with pytest.raises(SettingsError, match="budget -1"):
-        majority_vote(Pool().draw, extract_number, [], -1)
+        majority_vote(Pool().draw, number_of, [], -1)
 
 
 def test_no_items_give_no_decisions() -> None:
     assert reject(Pool().draw, Table({}), []) == []
-    assert majority_vote(Pool().draw, extract_number, [], 2) == []
+    assert majority_vote(Pool().draw, number_of, [], 2) == []
 
 
 def test_every_attempt_is_shown_as_it_comes() -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from remask.errors import TaskError
-from remask.tasks.base import Grade, Problem, Split, check_level
+from remask.tasks.base import Grade, Problem, Split, answer_key, check_level, compared_by
 from remask.tasks.public.source import Row, Source
 from remask.tasks.public.wording import Wording, mark
 
@@ -121,6 +121,15 @@ class Benchmark:
     def extract(self, text: str) -> str | None:
         """Return the canonical answer stated in `text`."""
         return self.form.extract(text)
+
+    @property
+    def compared_by(self) -> str:
+        """What two answers are compared by."""
+        return compared_by(self.form)
+
+    def key(self, problem: Problem, text: str) -> str | None:
+        """Return what an answer is compared by in a vote."""
+        return answer_key(self.form, problem, text)
 
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether `text` is right, what was read in it, and why not."""

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from remask.errors import TaskError
-from remask.tasks.base import TIERS, Grade, Problem, Split
-from remask.tasks.execution import run_tests
+from remask.tasks.base import SPELLING, TIERS, Grade, Problem, Split
+from remask.tasks.execution import run_tests, watch_calls
 from remask.tasks.public.benchmark import ALL, Entry
+from remask.tasks.public.sampled import calls_in, calls_of_tests
 from remask.tasks.public.source import Hub, Row
 from remask.tasks.pycode import PyCode
 
@@ -133,12 +134,23 @@ class _Tested:
     metrics: tuple[str, ...] = PyCode.metrics
 
     def extract(self, text: str) -> str | None:
-        """Return the program in a form for votes: its tree with variables renamed, else as it is.
+        """Return the program with its variables renamed, else as it is.
 
         Code has no answer to compare, and `answer_match` does not exist for it.
         """
         source = find_program(text).source
         return PyCode().extract(source) or source.strip() or None
+
+    @property
+    def compared_by(self) -> str:
+        """What two answers are compared by: behaviour is known only where code may be run."""
+        return "behaviour" if self.allow_execution else SPELLING
+
+    def behaviour(self, text: str, source: str, calls: Sequence[str]) -> str | None:
+        """Return what a program does in some calls; its spelling where it is not to be run."""
+        if not self.allow_execution or not calls:
+            return self.extract(text)
+        return watch_calls(source, calls, seconds=SECONDS)
 
     def check(self) -> None:
         """Raise where running code was not allowed."""
@@ -197,11 +209,20 @@ class HumanEval(_Tested):
 
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the function passes its tests."""
+        return self.run(*self._whole(problem, text), problem.facts["tests"])
+
+    def key(self, problem: Problem, text: str) -> str | None:
+        """Return what the function does in the calls that the prompt shows."""
+        facts = problem.facts
+        calls = calls_in(facts["prompt"], facts["entry_point"])
+        return self.behaviour(text, self._whole(problem, text)[1], calls)
+
+    def _whole(self, problem: Problem, text: str) -> tuple[Program, str]:
+        """Return what the answer holds, and the whole program it makes with the prompt."""
         program, facts = find_program(text), problem.facts
         if program.tier == TIERS[3] and not _definition(facts["entry_point"]).search(text):
             program = program._replace(source=text.strip("\n").rstrip())  # a body may hold anything
-        source = completed(facts["prompt"], facts["entry_point"], program.source)
-        return self.run(program, source, facts["tests"])
+        return program, completed(facts["prompt"], facts["entry_point"], program.source)
 
 
 @dataclass(kw_only=True)
@@ -244,6 +265,14 @@ class Mbpp(_Tested):
 
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the program passes its tests; what they build on comes after it."""
+        return self.run(*self._whole(problem, text), problem.facts["tests"])
+
+    def key(self, problem: Problem, text: str) -> str | None:
+        """Return what the program does in the calls that the prompt shows."""
+        calls = calls_of_tests(problem.facts["tests"])
+        return self.behaviour(text, self._whole(problem, text)[1], calls)
+
+    def _whole(self, problem: Problem, text: str) -> tuple[Program, str]:
+        """Return what the answer holds, and that with what its tests build on."""
         program = find_program(text)
-        source = f"{program.source}\n{problem.facts['setup']}"
-        return self.run(program, source, problem.facts["tests"])
+        return program, f"{program.source}\n{problem.facts['setup']}"
