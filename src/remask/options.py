@@ -145,6 +145,9 @@ Budget = Annotated[int, _option("Most answers to draw.")]
 
 Out = Annotated[Path, _option("The file to write.", "--out", "-o")]
 OutFolder = Annotated[Path, _option("The folder to write into.", "--out", "-o")]
+Force = Annotated[
+    bool, _option("Replace what is there already; never an input of this command.", "--force")
+]
 Source = Annotated[Path, typer.Argument(help="Rows to score, .jsonl or .parquet.")]
 PromptColumn = Annotated[str, _option("Column with the question.")]
 AnswerColumn = Annotated[str, _option("Column with the answer.")]
@@ -188,7 +191,19 @@ CertifiedBudget = Annotated[
 CalibrationMethod = Annotated[MethodName, _option("Shape of the curve.", "--method")]
 Problems = Annotated[int, _option("How many problems.", least=1)]
 Samples = Annotated[int, _option("Answers drawn per problem.", least=1)]
-Scored = Annotated[int, _option("How many of them are verified by round trips.", least=0)]
+Scored = Annotated[
+    int, _option("How many of them are verified: by round trips, and baselines that cost.", least=0)
+]
+Baselines = Annotated[
+    str | None,
+    _option(
+        "What else scores answers: confidence, agreement and vote cost nothing and are always "
+        "there; self_evaluation and editor ask the model again."
+    ),
+]
+RetryErrors = Annotated[
+    bool, _option("Ask again what could not be asked before.", "--retry-errors")
+]
 
 
 # What every usage mistake descends from; typer exports only this child of it.
@@ -213,6 +228,19 @@ def shares(text: str) -> dict[str, float]:
     except ValueError:
         message = f"--mix {text!r} is not of the form wordmath=0.4,choice=0.6"
         raise UsageError(message) from None
+
+
+def baselines(text: str | None, samples: int) -> tuple[str, ...]:
+    """Return the baselines that were named, or those that come by themselves."""
+    from remask.studies import rivals
+
+    if text is None:
+        return rivals.FREE
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    lonely = [name for name in names if name in ("vote", "agreement") and samples == 1]
+    if lonely:
+        raise UsageError(f"--baselines {lonely[0]} compares samples; add --samples with 2 or more")
+    return rivals.chosen(names)
 
 
 def require_model(model: str) -> None:

@@ -13,11 +13,22 @@ from remask.errors import RecordError
 
 def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Append rows and make sure they reach the disk. NaN is refused, as JSON has none."""
-    text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text)
+    content = _lines(rows)  # before the file is there
+    with path.open("ab") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def replace_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write other rows in the place of those of a file, all of them or none."""
+    replace_file(path, _lines(rows))
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return rows as they stand in a file; half a surrogate pair, which is no UTF-8, is escaped."""
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    return "".join(lines).encode("utf-8", "backslashreplace")
 
 
 @contextmanager

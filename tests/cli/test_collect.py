@@ -47,7 +47,7 @@ def test_the_command_writes_the_records_and_the_manifest_of_the_api(
     words = ("--task", "gsm8k", "--data", data, "--wording", "dream", "--problems", "3")
     out, own = tmp_path / "out.jsonl", tmp_path / "own.jsonl"
     shown = run("collect", "-o", out, *words, *short, "--samples", "2", "--json")
-    assert json.loads(shown.out) == {"out": str(out), "problems": 3, "rows": 6}
+    assert json.loads(shown.out) == {"out": str(out), "problems": 3, "rows": 6, "errors": 0}
     asked = CollectSettings(
         task="gsm8k", data=data, wording="dream", problems=3, samples=2, metrics="core",
         tokens=2048, consistency=ConsistencySettings(trips=1, rebuild_steps=1),
@@ -141,3 +141,72 @@ def test_answers_of_ones_own_are_read_as_a_benchmark_reads_them(run: Run, model:
     words = ("--metrics", "core", "--trips", "1", "--rebuild-steps", "1", "--model", model)
     shown = run("verify", "Half?", r"So \boxed{\frac{1}{2}}.", "--kind", "math", *words, "--json")
     assert json.loads(shown.out)["extracted"] is not None
+
+
+def test_a_problem_that_cannot_be_asked_is_told_counted_and_tried_again(
+    run: Run, short: tuple[str, ...], tmp_path: Path
+) -> None:
+    long = {"question": "Why? " * 9000, "answer": "So.\n#### 1"}
+    data, out = (
+        write_rows(tmp_path / "test.jsonl", [GSM8K[0], long, GSM8K[2]]),
+        tmp_path / "o.jsonl",
+    )
+    words = ("collect", "-o", out, "--task", "gsm8k", "--data", data, "--problems", "3", *short)
+    shown = run(*words)
+    assert shown.code == 0
+    assert "3 problems, 2 answers, 1 error (--retry-errors asks again)" in shown.out
+    assert "gsm8k/all/test/0/1 cannot be asked: the prompt has" in shown.err
+    before = out.read_bytes()
+    shown = run(*words, "--retry-errors", "--json")
+    assert json.loads(shown.out) == {"out": str(out), "problems": 3, "rows": 3, "errors": 1}
+    assert out.read_bytes() == before
+    shown = run("study", "diagnosis", out)
+    assert "2, 1 error" in shown.out
+    assert run("report", out, "-o", tmp_path / "page.html").code == 0
+
+
+def test_every_baseline_goes_through_records_study_report_and_fit(
+    run: Run, short: tuple[str, ...], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    names = "confidence,agreement,vote,self_evaluation,editor"
+    words = ("--task", "wordmath", "--problems", "4", "--samples", "2", "--baselines", names)
+    shown = run("collect", "-o", out, *words, *short, "--temperature", "1")
+    assert shown.code == 0
+    assert "was not trained to edit; editor may tell of copying alone." in shown.err
+    assert set(json.loads(out.read_text().splitlines()[0])["baselines"]) == {
+        "self_evaluation", "editor",
+    }  # fmt: skip
+    told = json.loads(run("study", "diagnosis", out, "--json").out)
+    (ranking,) = (table for table in told["tables"] if table["name"].startswith("ranking"))
+    assert {"self-evaluation", "editor's agreement"} <= {row[0] for row in ranking["rows"]}
+    page = tmp_path / "page.html"
+    assert run("report", out, "-o", page).code == 0
+    assert "self_evaluation" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--scored", "5"), 1, "scored is 5 and samples is 1"),
+        (("--baselines", "confidence,votes"), 1, "baseline 'votes' is unknown"),
+        (("--baselines", "vote"), 2, "--baselines vote compares samples; add --samples"),
+    ],
+)
+def test_flags_that_would_do_nothing_are_refused(
+    fails: Fails, tmp_path: Path, words: tuple[str, ...], code: int, sentence: str
+) -> None:
+    out = tmp_path / "out.jsonl"
+    assert sentence in fails(code, "collect", "-o", out, "-m", "nope", "--task", "wordmath", *words)
+    assert not out.exists()
+
+
+def test_another_run_is_replaced_only_by_force(
+    run: Run, fails: Fails, short: tuple[str, ...], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    words = ("collect", "-o", out, "--task", "wordmath", "--problems", "1", *short)
+    assert run(*words).code == 0
+    assert "another seed; repeat" in fails(1, *words, "--seed", "1")
+    assert run(*words, "--seed", "1", "--force").code == 0
+    assert json.loads(out.read_text())["id"].split("/")[3] == "1"

@@ -1,11 +1,17 @@
-"""Self-evaluation: ask the model whether its answer is right (the paper's prompt)."""
+"""Self-evaluation: ask the model whether its answer is right (the paper's prompt).
+
+The paper says what is asked and how the reply is read, not how it is sampled. Here it is greedy, on
+a canvas of 32 tokens, which holds a number and a few words around it, written a token a step.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from remask.denoisers.base import Denoiser
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.errors import InputError
+from remask.sampling.blocks import whole_length
+from remask.sampling.sampler import SamplerSettings, check_length, sample
 from remask.values import Sample, Score
 
 PROMPT = (
@@ -13,6 +19,7 @@ PROMPT = (
     "confidence score between 0.0 (definitely wrong) and 1.0 (definitely correct). Only output the "
     "numerical score, nothing else."
 )
+REPLY = 32  # tokens
 _NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)")
 
 
@@ -27,21 +34,41 @@ class SelfEvaluation:
     name: str = "self_evaluation"
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample."""
-        prompts = [PROMPT.format(question=self.questions[s.item], answer=s.text) for s in samples]
+        """Return one score per sample; absent where the model cannot be asked about it."""
+        prompts = [self._prompt(one) for one in samples]
+        able = [i for i, prompt in enumerate(prompts) if not isinstance(prompt, Score)]
         replies = sample(
             self.denoiser,
-            [self.denoiser.tokenizer.render(prompt) for prompt in prompts],
+            [prompt for prompt in prompts if not isinstance(prompt, Score)],
             self.settings,
-            items=[f"{s.item}/{s.number}/judge" for s in samples],
+            items=[f"{samples[i].item}/{samples[i].number}/judge" for i in able],
             seed=self.seed,
         )
-        return [self._score(reply) for reply in replies]
+        scores = dict(zip(able, map(self._score, replies), strict=True))
+        return [p if isinstance(p, Score) else scores[i] for i, p in enumerate(prompts)]
+
+    def _prompt(self, answer: Sample) -> list[int] | Score:
+        """Return the question about an answer, or the score of one that cannot be asked about."""
+        text = PROMPT.format(question=self.questions[answer.item], answer=answer.text)
+        try:
+            prompt = self.denoiser.tokenizer.render(text)
+            length = whole_length(self.denoiser, len(prompt), self.settings.length)
+            check_length(self.denoiser, len(prompt), length)
+        except InputError as error:
+            return Score(value=None, reason=f"it cannot be asked about: {error}")
+        return prompt
 
     def _score(self, reply: Sample) -> Score:
         value = read_confidence(reply.text)
         reason = "" if value is not None else f"no number in the reply {reply.text[:60]!r}"
         return Score(value=value, forwards=reply.forwards, reason=reason)
+
+
+def reply_settings(denoiser: Denoiser, sampler: SamplerSettings) -> SamplerSettings:
+    """Return how a reply is written, in the manner that answers are."""
+    block = denoiser.block_size or (sampler.block if REPLY % sampler.block == 0 else REPLY)
+    length = block * -(-REPLY // block)
+    return replace(sampler.at(0.0), length=length, steps=length, block=block)
 
 
 def read_confidence(text: str) -> float | None:

@@ -58,7 +58,12 @@ def tell_note(model: str, preset: str) -> None:
 
     note = official(model, preset).note if preset else ""
     if note:
-        typer.echo(f"remask: {_written_out(note)}", err=True)
+        say_aside(note)
+
+
+def say_aside(sentence: str) -> None:
+    """Say on standard error what is no result."""
+    typer.echo(f"remask: {_written_out(sentence)}", err=True)
 
 
 def print_json(value: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remask import options as opt
-from remask.cli.app import app, tell
+from remask.cli.app import app, say_aside, tell
 from remask.cli.engines import Asked, Place, place
 from remask.errors import InputError
 
@@ -14,25 +14,23 @@ if TYPE_CHECKING:
     from remask.studies.collect import CollectSettings
 
 
+_NAMED = 3  # problems that could not be asked, told one by one
+
+
 @app.command()
 def collect(
     out: opt.Out,
     task: opt.RequiredTask,
     model: opt.Model = "",
-    level: opt.Level = "",
-    split: opt.Split = "test",
+    level: opt.Level = "", split: opt.Split = "test",
     data: opt.Data = None,
-    wording: opt.Wording = "llada",
-    shots: opt.Shots = 0,
+    wording: opt.Wording = "llada", shots: opt.Shots = 0,
     allow_execution: opt.AllowExecution = False,
-    problems: opt.Problems = 32,
-    samples: opt.Samples = 1,
-    scored: opt.Scored = 1,
+    problems: opt.Problems = 32, samples: opt.Samples = 1, scored: opt.Scored = 1,
+    baselines: opt.Baselines = None,
     preset: opt.Preset = "",
     temperature: opt.Temperature = None,
-    steps: opt.Steps = None,
-    length: opt.Length = None,
-    block: opt.Block = None,
+    steps: opt.Steps = None, length: opt.Length = None, block: opt.Block = None,
     order: opt.Order = None,
     reveal_threshold: opt.RevealThreshold = None,
     edit_threshold: opt.EditThreshold = None,
@@ -44,17 +42,16 @@ def collect(
     rebuild_temperature: opt.RebuildTemperature = 0.0,
     metrics: opt.Metrics = "paper",
     seed: opt.Seed = 0,
-    device: opt.Device = "auto",
-    dtype: opt.Precision = "auto",
-    engine: opt.Engine = "local",
-    workers: opt.Workers = None,
-    address: opt.Address = "",
+    device: opt.Device = "auto", dtype: opt.Precision = "auto",
+    engine: opt.Engine = "local", workers: opt.Workers = None, address: opt.Address = "",
+    retry_errors: opt.RetryErrors = False, force: opt.Force = False,
     as_json: opt.Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Answer, grade and score the problems of a task.
 
     One JSON line per sample, and beside it a manifest; the same command again continues an
-    interrupted run. A public benchmark is read from --data, or from the hub.
+    interrupted run. A problem that cannot be asked is a line with its error. A public benchmark is
+    read from --data, or from the hub.
     """
     opt.require_pool(model, temperature, samples, "--samples")
     from remask.studies import collect as study
@@ -63,7 +60,7 @@ def collect(
     settings = study.CollectSettings(
         task=task, data=data, wording=wording, shots=shots, allow_execution=allow_execution,
         level=level, split=split, problems=problems, samples=samples, scored=scored,
-        metrics=metrics, seed=seed, consistency=trip,
+        baselines=opt.baselines(baselines, samples), metrics=metrics, seed=seed, consistency=trip,
     )  # fmt: skip
     family = study.prepare(settings)
     asked = opt.Question("", task, family, family.problem(0, split=split, level=level))
@@ -73,25 +70,50 @@ def collect(
             denoiser, asked, preset=preset, edit_threshold=edit_threshold, steps=steps, block=block,
             temperature=temperature, length=length, order=order, reveal_threshold=reveal_threshold,
         )  # fmt: skip
-        rows = _collect(denoiser, where, replace(settings, sampler=sampler), out)
-    _tell_collected(problems, rows, out, as_json)
+        settings = replace(settings, sampler=sampler)
+        _collect(denoiser, where, settings, out, retry_errors, force)
+    _tell_collected(problems, out, as_json)
 
 
-def _collect(denoiser: "Denoiser", where: Place, settings: "CollectSettings", out: Path) -> int:
-    """Collect with a bar, in portions of what the device computes at once; return the rows."""
-    from remask import paint, records
+def _collect(
+    denoiser: "Denoiser",
+    where: Place,
+    settings: "CollectSettings",
+    out: Path,
+    retry_errors: bool,
+    force: bool,
+) -> None:
+    """Collect with a bar, in portions of what the device computes at once."""
+    from remask import paint
     from remask.sampling.batches import token_budget
     from remask.studies import collect as study
+    from remask.studies import rivals
 
+    if "editor" in settings.baselines and not rivals.edits(denoiser):
+        say_aside(f"{denoiser.name} was not trained to edit; editor may tell of copying alone.")
     settings = replace(settings, tokens=token_budget(denoiser.device))
-    with paint.Bar("collecting", settings.problems, "problems") as bar:
-        study.collect(denoiser, settings, out, bar.advance_to, where.engine)
-    return sum(1 for _ in records.read(out))
+    with paint.Bar("collecting", settings.problems * settings.samples, "answers") as bar:
+        study.collect(
+            denoiser, settings, out, bar.advance_to, where.engine, retry_errors=retry_errors,
+            force=force,
+        )  # fmt: skip
 
 
-def _tell_collected(problems: int, rows: int, out: Path, as_json: bool) -> None:
-    told = {"out": str(out), "problems": problems, "rows": rows}
-    tell(told, f"{problems} problems, {rows} rows: {out}", as_json)
+def _tell_collected(problems: int, out: Path, as_json: bool) -> None:
+    """Say what there is now, and which problems could not be asked."""
+    from remask import records
+
+    rows = errors = 0
+    for row in records.read(out):
+        rows += 1
+        errors += "error" in row
+        if "error" in row and errors <= _NAMED:
+            say_aside(row["error"])
+    document = {"out": str(out), "problems": problems, "rows": rows, "errors": errors}
+    counts = f"{problems} problems, {rows - errors} answers"
+    if errors:
+        counts += f", {errors} error{'s' if errors > 1 else ''} (--retry-errors asks again)"
+    tell(document, f"{counts}: {out}", as_json)
 
 
 @app.command()

@@ -9,7 +9,7 @@ asked: shards of another question are never joined.
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class Shards:
     @staticmethod
     def of(out: Path, asked: Mapping[str, Any]) -> "Shards":
         """Return the shards of a file, or refuse where they belong to another question."""
-        shards = Shards(out.with_name(out.name + ".shards"), json.loads(json.dumps(asked)))
+        shards = replace(Shards.beside(out), asked=json.loads(json.dumps(asked)))
         if shards._note.exists() and any(shards.folder.glob("*.parquet")):
             found = json.loads(shards._note.read_text(encoding="utf-8"))
             other = [name for name, value in shards.asked.items() if found.get(name) != value]
@@ -38,6 +38,11 @@ class Shards:
                     "repeat the earlier command to continue it, or remove the folder."
                 )
         return shards
+
+    @staticmethod
+    def beside(out: Path) -> "Shards":
+        """Return the shards of a file, whatever their question."""
+        return Shards(out.with_name(out.name + ".shards"), {})
 
     @property
     def _note(self) -> Path:

@@ -1,14 +1,13 @@
 """Model x task -> records: one JSON line per sample, with its grade, scores and cost.
 
-Collecting is apart from analysing: collect where the GPU is, analyse anywhere. Problems are worked
-in portions, by one process or by a cluster (`engine`), and appended in order as they finish; the
-same command again continues after the last whole portion, and ends with the same bytes. Another
-size of portion makes other batches, which may change the last digit of a number. What was asked and
-what it cost stands in the manifest (`manifest.py`).
+Collecting is apart from analysing: collect where the GPU is, analyse anywhere. Answers are worked
+in portions of about a minute (`pace`), by one process or by a cluster (`engine`), and appended as
+they finish (`collection`). A problem that cannot be asked (`asking`) is one row with `error` in
+place of its answers. What was asked and what it cost stands in the manifest (`manifest.py`).
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -20,14 +19,26 @@ from remask.baselines.confidence import ModelConfidence
 from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
 from remask.denoisers.base import Denoiser
-from remask.engine.portions import Engine, Local, Portion, cut, cut_by_tokens
+from remask.engine.portions import Engine, Local, Portion
 from remask.engine.shards import Shards
-from remask.errors import TaskError
+from remask.errors import RecordError, SettingsError, TaskError
 from remask.sampling.sampler import SamplerSettings, sample
-from remask.studies import manifest
+from remask.studies import manifest, rivals
+from remask.studies.asking import Asked, ask, error_record
+from remask.studies.collection import Collection, Progress
+from remask.studies.pace import Pace
 from remask.tasks import steps_ok
 from remask.tasks import task as find_task
-from remask.tasks.base import Grade, Problem, Split, Task, check_level
+from remask.tasks.base import (
+    SPELLING,
+    Grade,
+    Problem,
+    Split,
+    Task,
+    answer_key,
+    check_level,
+    compared_by,
+)
 from remask.tasks.public.benchmark import Benchmark
 from remask.values import Sample, Score
 
@@ -48,6 +59,7 @@ class CollectSettings:
     problems: int = 32
     samples: int = 1  # size of the pool per problem
     scored: int = 1  # how many of the pool get round trips
+    baselines: tuple[str, ...] = rivals.FREE  # what else scores them
     sampler: SamplerSettings | None = None  # None: the model's preset for the task
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
     metrics: str = "paper"
@@ -71,68 +83,119 @@ def pool_sampler(denoiser: Denoiser, task: Task, settings: CollectSettings) -> S
     return sampler.for_pool(settings.samples, "samples")
 
 
+class Wanted(NamedTuple):
+    """The answers of one portion: these samples of these problems."""
+
+    problems: list[Problem]
+    numbers: range
+
+
 def collect(
     denoiser: Denoiser,
     settings: CollectSettings,
     out: Path,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Progress = lambda done, forwards: None,
     engine: Engine | None = None,
+    *,
+    retry_errors: bool = False,
+    force: bool = False,
 ) -> Path:
     """Append the records of `settings` to `out`, continuing where an earlier run stopped.
 
-    The engine that does the work, this process by default, changes no record.
+    Args:
+        denoiser: the model.
+        settings: what to ask, and how to score it.
+        out: the file of records; its manifest stands beside it.
+        progress: told how many answers are there, and what this run has spent on them so far.
+        engine: who does the work, this process by default; it changes no record.
+        retry_errors: ask again what could not be asked before.
+        force: replace records of another kind, which are refused otherwise.
     """
-    engine = engine or Local(denoiser)
     task = prepare(settings)
     level = check_level(task, settings.level, settings.split)
     settings = replace(
         settings,
         level=level,
         sampler=pool_sampler(denoiser, task, replace(settings, level=level)),
+        baselines=rivals.chosen(settings.baselines),
     )
-    dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
+    collection = collection_of(denoiser, task, settings, out, engine or Local(denoiser))
     with records.alone(out):
-        document = manifest.begin(denoiser, asdict(settings), dataset, out)
-        shards = Shards.of(out, manifest.kind_of(document))
-        known = partial(portions_of, denoiser, task, settings)
-        done = manifest.resume_at(document, records.recover(out, settings.samples), known)
-        progress(done)
-        if done < settings.problems:
-            records.keep(out, done * settings.samples)
-            run = manifest.start(denoiser, document, done, out, engine.name)
-            portions = known(run.entry)
-            load = partial(_load, task, settings)
-            found = engine.results(portions, load, partial(_work, task, settings), shards)
-            for portion, rows in zip(portions, found, strict=True):
-                records.append(out, rows)
-                run.note(portion.stop, rows, finished=portion.stop == settings.problems)
-                progress(portion.stop)
+        document = _begin(denoiser, task, settings, out, force)
+        shards = Shards.of(out, {**manifest.kind_of(document), "portions": "answers"})
+        document = collection.go_on(document, shards, progress)
+        if retry_errors:
+            collection.retry(document, shards, progress)
         shards.clear()
     return out
 
 
-def portions_of(
-    denoiser: Denoiser, task: Task, settings: CollectSettings, run: Mapping[str, Any]
-) -> list[Portion]:
-    """Return the portions of a run, as its entry in the manifest says."""
-    start, stop, most, tokens = run["from"], run["problems"], run["chunk"], run.get("tokens")
-    if tokens is None:
-        return cut(start, stop, most)
-    sampler = pool_sampler(denoiser, task, settings)
-    render = denoiser.tokenizer.render
-    rows = [render(p.prompt, p.examples) for p in draw(task, settings, start, stop)]
-    lengths = [len(row) + sampler.length for row in rows]
-    return cut_by_tokens(start, lengths, tokens, most)
+def collection_of(
+    denoiser: Denoiser, task: Task, settings: CollectSettings, out: Path, engine: Engine
+) -> Collection:
+    """Return what is to be in a file, and who works it."""
+    return Collection(
+        out=out,
+        denoiser=denoiser,
+        engine=engine,
+        problems=settings.problems,
+        samples=settings.samples,
+        canvas=pool_sampler(denoiser, task, settings).length,
+        pace=_pace(denoiser, task, settings),
+        ask=partial(_ask, denoiser, task, settings),
+        load=partial(_load, task, settings),
+        work=partial(_work, task, settings),
+    )
 
 
-def _load(task: Task, settings: CollectSettings, portion: Portion) -> list[Problem]:
-    return draw(task, settings, portion.start, portion.stop)
+def _begin(
+    denoiser: Denoiser, task: Task, settings: CollectSettings, out: Path, force: bool
+) -> manifest.Document:
+    """Return the manifest, new or that of the run to go on with."""
+    dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
+    about: dict[str, Any] = {"compared_by": compared_by(task)}
+    if "editor" in settings.baselines:
+        about["edits"] = rivals.edits(denoiser)
+    begin = partial(manifest.begin, denoiser, asdict(settings), dataset, out, about=about)
+    try:
+        return begin()
+    except RecordError:
+        if not force:
+            raise
+    manifest.discard(out)
+    return begin()
+
+
+def _pace(denoiser: Denoiser, task: Task, settings: CollectSettings) -> Pace:
+    """Return what the answers cost, without the limits of a run."""
+    sampler, trips = pool_sampler(denoiser, task, settings), settings.consistency
+    blocks = sampler.length // sampler.block if denoiser.block_size else 1
+    verify = blocks * trips.trips * trips.rebuild_steps
+    return Pace(
+        samples=settings.samples,
+        scored=settings.scored,
+        write=sampler.steps,
+        verify=verify + rivals.forwards(settings.baselines, denoiser, sampler),
+        most=settings.chunk,
+    )
+
+
+def _ask(denoiser: Denoiser, task: Task, settings: CollectSettings, number: int) -> Asked:
+    (problem,) = draw(task, settings, number, number + 1)
+    return ask(denoiser, problem, pool_sampler(denoiser, task, settings).length)
+
+
+def _load(task: Task, settings: CollectSettings, portion: Portion) -> Wanted:
+    first, begun = divmod(portion.start, settings.samples)
+    last = -(-portion.stop // settings.samples)
+    stop = portion.stop - (last - 1) * settings.samples
+    return Wanted(draw(task, settings, first, last), range(begun, stop))
 
 
 def _work(
-    task: Task, settings: CollectSettings, denoiser: Denoiser, problems: list[Problem]
+    task: Task, settings: CollectSettings, denoiser: Denoiser, wanted: Wanted
 ) -> list[dict[str, Any]]:
-    return list(collect_problems(denoiser, task, problems, settings))
+    return list(collect_answers(denoiser, task, wanted, settings))
 
 
 def prepare(settings: CollectSettings) -> Task:
@@ -150,6 +213,12 @@ def prepare(settings: CollectSettings) -> Task:
     level = check_level(task, settings.level, settings.split)
     if settings.sampler is not None:
         settings.sampler.for_pool(settings.samples, "samples")
+    rivals.chosen(settings.baselines)
+    if settings.scored > settings.samples:
+        raise SettingsError(
+            f"scored is {settings.scored} and samples is {settings.samples}; draw as many samples "
+            "as are to be scored, or score fewer."
+        )
     if isinstance(task, Benchmark):
         task.check()
         size = task.size(settings.split, level)
@@ -171,11 +240,46 @@ def draw(task: Task, settings: CollectSettings, start: int, stop: int) -> list[P
     ]
 
 
-def collect_problems(
-    denoiser: Denoiser, task: Task, problems: Sequence[Problem], settings: CollectSettings
+def collect_answers(
+    denoiser: Denoiser, task: Task, wanted: Wanted, settings: CollectSettings
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records of some problems, a problem's samples together, in order."""
-    pools = draw_pools(denoiser, task, problems, settings)
+    """Yield the records of a portion, a problem's answers together, in order."""
+    sampler = pool_sampler(denoiser, task, settings)
+    questions = [ask(denoiser, problem, sampler.length) for problem in wanted.problems]
+    problems = [question.problem for question in questions if not question.error]
+    pools = draw_pools(denoiser, task, problems, settings, wanted.numbers)
+    trips, others = _scores(denoiser, task, problems, pools, settings)
+    judged = iter(zip(pools, judge_pools(task, problems, pools, settings.samples), strict=True))
+    for question in questions:
+        if question.error:
+            yield error_record(question)
+            continue
+        for answer, verdict in zip(*next(judged), strict=True):
+            place = answer.item, answer.number
+            row = record(
+                task, question.problem, answer, verdict.grade.right, verdict.process_ok,
+                trips.get(place),
+            )  # fmt: skip
+            row |= {"tier": verdict.grade.tier, "method": verdict.grade.method}
+            row["reason"] = verdict.grade.reason
+            if place in trips:  # what the drift is of
+                row["pieces"] = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
+            if verdict.has_key:
+                row["key"] = verdict.key
+            yield with_baselines(row, others.get(place, {}))
+
+
+Place = tuple[str, int]  # item and number of a sample
+
+
+def _scores(
+    denoiser: Denoiser,
+    task: Task,
+    problems: Sequence[Problem],
+    pools: Sequence[Sequence[Sample]],
+    settings: CollectSettings,
+) -> tuple[dict[Place, Score], dict[Place, dict[str, Score]]]:
+    """Return the round trips of the answers that get some, and the baselines that cost passes."""
     scorer = Consistency(
         denoiser=denoiser,
         extract=task.extract,
@@ -185,29 +289,40 @@ def collect_problems(
         extra_metrics=EXTRA_METRICS,
         seed=settings.seed,
     )
-    chosen = [s for pool in pools for s in pool[: settings.scored]]
-    scores = dict(zip(((s.item, s.number) for s in chosen), scorer.score(chosen), strict=True))
-    judged = judge_pools(task, problems, pools)
-    for problem, pool, found in zip(problems, pools, judged, strict=True):
-        for answer, (grade, process) in zip(pool, found, strict=True):
-            score = scores.get((answer.item, answer.number))
-            row = record(task, problem, answer, grade.right, process, score)
-            row |= {"tier": grade.tier, "method": grade.method, "reason": grade.reason}
-            if score is not None:  # what the drift is of
-                row["pieces"] = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
-            yield row
+    verified = [s for pool in pools for s in pool if s.number < settings.scored]
+    trips = {_place(s): score for s, score in zip(verified, scorer.score(verified), strict=True)}
+    compared = [s for pool in pools for s in pool if s.number < max(settings.scored, 1)]
+    sampler = pool_sampler(denoiser, task, settings)
+    columns = rivals.score(
+        settings.baselines, denoiser, compared, {p.id: p.prompt for p in problems}, sampler,
+        settings.seed,
+    )  # fmt: skip
+    others = {
+        _place(s): {name: column[i] for name, column in columns.items()}
+        for i, s in enumerate(compared)
+        if columns
+    }
+    return trips, others
+
+
+def _place(answer: Sample) -> Place:
+    return answer.item, answer.number
 
 
 def draw_pools(
-    denoiser: Denoiser, task: Task, problems: Sequence[Problem], settings: CollectSettings
+    denoiser: Denoiser,
+    task: Task,
+    problems: Sequence[Problem],
+    settings: CollectSettings,
+    numbers: range | None = None,
 ) -> list[list[Sample]]:
-    """Return a pool of samples per problem."""
+    """Return the samples of each problem, those of a whole pool or of some numbers."""
     sampler = pool_sampler(denoiser, task, settings)
     prompts = [denoiser.tokenizer.render(p.prompt, p.examples) for p in problems]
     items = [p.id for p in problems]
     rounds = [
         sample(denoiser, prompts, sampler, items=items, number=n, seed=settings.seed)
-        for n in range(settings.samples)
+        for n in (range(settings.samples) if numbers is None else numbers)
     ]
     return [list(pool) for pool in zip(*rounds, strict=True)]
 
@@ -217,16 +332,24 @@ class Judged(NamedTuple):
 
     grade: Grade
     process_ok: bool | None  # every step is right as well; None: steps have no labels
+    key: str | None = None  # what votes compare it by
+    has_key: bool = False  # that is another thing than the answer as it was read
 
 
 def judge_pools(
-    task: Task, problems: Sequence[Problem], pools: Sequence[Sequence[Sample]]
+    task: Task, problems: Sequence[Problem], pools: Sequence[Sequence[Sample]], samples: int = 1
 ) -> list[list[Judged]]:
-    """Return what is known of every sample; equal texts of a problem are judged once."""
+    """Return what is known of every sample; equal texts of a problem are judged once.
+
+    Where a problem has several samples, and the task compares them by more than spelling, that is
+    known too.
+    """
+    with_key = samples > 1 and compared_by(task) != SPELLING
 
     def judge(job: tuple[Problem, str]) -> Judged:
         grade = task.judge(*job)
-        return Judged(grade, steps_ok(task, *job, grade.right))
+        key = answer_key(task, *job) if with_key else None
+        return Judged(grade, steps_ok(task, *job, grade.right), key, with_key)
 
     pairs = list(zip(problems, pools, strict=True))
     jobs = {(p.id, answer.text): (p, answer.text) for p, pool in pairs for answer in pool}
@@ -277,6 +400,21 @@ def record(
         row["drift"] = [_round(d) for d in score.drift]
         row["verify_forwards"] = score.forwards
     return row
+
+
+def with_baselines(row: dict[str, Any], scores: Mapping[str, Score]) -> dict[str, Any]:
+    """Return a row with baselines that cost passes: their scores, and beside them what they cost.
+
+    One that gave no number is there all the same, as null, with the reason.
+    """
+    if not scores:
+        return row
+    values = {name: _round(score.value) for name, score in scores.items()}
+    costs = {
+        name: {"forwards": score.forwards} | ({"reason": score.reason} if score.reason else {})
+        for name, score in scores.items()
+    }
+    return {**row, "scores": {**row["scores"], **values}, "baselines": costs}
 
 
 def _rounded(values: Any) -> dict[str, float | None]:

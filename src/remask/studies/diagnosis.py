@@ -35,6 +35,7 @@ from remask.studies.pool import (
     Pool,
     Row,
     agreement,
+    baseline_forwards,
     composite_metrics,
     others_right,
     pool_size,
@@ -139,7 +140,15 @@ def methods(found: Sequence[Pool]) -> list[Method]:
     ]
     if pool_size(found) > 1:
         listed += CONSISTENCY
-    return [m for m in listed if any(m.score(pool) is not None for pool in found)]
+    return [method for method in listed if _is_there(method, found)]
+
+
+def _is_there(method: Method, found: Sequence[Pool]) -> bool:
+    """Say whether a method was tried: one that gave no number at all is to be seen as well."""
+    return any(
+        method.score(pool) is not None or method.name in pool[0].get("baselines", {})
+        for pool in found
+    )
 
 
 def diagnosis(rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0) -> list[Diagnosis]:
@@ -267,8 +276,12 @@ def carried(studies: Mapping[str, Iterable[Row]], threshold: float) -> list[Carr
 
 
 def recorded(name: str) -> Method:
-    """Return a score that was written down with the answer and cost nothing more."""
-    return Method(name=name, score=lambda pool: pool[0]["scores"].get(name), forwards=_generated)
+    """Return a score that was written down with the answer, at the cost that stands beside it."""
+    return Method(
+        name=name,
+        score=lambda pool: pool[0]["scores"].get(name),
+        forwards=lambda pool: _generated(pool) + baseline_forwards(pool[0], name),
+    )
 
 
 def of_trips(trips: int) -> Method:

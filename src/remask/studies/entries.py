@@ -44,6 +44,7 @@ class File:
     name: str
     rows: Sequence[Row]
     manifest: str  # as it stands on disk; empty where there is none
+    errors: Sequence[Row] = ()  # problems that could not be asked
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ from remask.studies.diagnosis import (
 )
 from remask.studies.geometry import Geometry, geometry
 from remask.studies.measures import Interval, proportion
-from remask.studies.pool import Row, pool_size, pools, weakest
+from remask.studies.pool import Row, answered, pool_size, pools, weakest
 from remask.tasks import TASKS
 
 LEVELS = {"medium": "", "hard": "-hard"}  # of a study, and how its name ends
@@ -112,9 +112,14 @@ def study_figures(study: str, rows: Sequence[Row], threshold: float) -> Figures:
 
 
 def read(folder: Path, name: str) -> list[dict[str, Any]]:
-    """Return the records of a file, none where it does not exist."""
+    """Return the answers in a file of records, none where it does not exist."""
     path = folder / f"{name}.jsonl"
-    return list(records.read(path)) if path.exists() else []
+    return [dict(row) for row in answered(records.read(path))] if path.exists() else []
+
+
+def error_figures(study: str, errors: int) -> Figures:
+    """Return how many problems of a study could not be asked; nothing where all could."""
+    return {f"errors/{study}": plain(errors, "problems not asked")} if errors else {}
 
 
 def diagnosis_figures(study: str, rows: Sequence[Row]) -> Figures:
@@ -143,7 +148,10 @@ def measured(name: str, row: Diagnosis) -> Figures:
     }  # fmt: skip
     for coverage, accuracy in row.accuracy_at.items():
         intervals[f"accuracy_at_coverage_{coverage}"] = (accuracy, "share")
-    return present(name, intervals) | {f"{name}/forwards": plain(row.forwards, "forwards")}
+    found = present(name, intervals) | {f"{name}/forwards": plain(row.forwards, "forwards")}
+    if row.absent:
+        found[f"{name}/absent"] = plain(row.absent, "absent")
+    return found
 
 
 def difficulty_figures(study: str, rows: Sequence[Row]) -> Figures:

@@ -49,6 +49,7 @@ from remask.studies.pool import (
     Pool,
     Row,
     agreement,
+    baseline_forwards,
     others_right,
     pool_size,
     pools,
@@ -59,6 +60,7 @@ from remask.studies.spurious import detection, detection_figures, flaw_figures, 
 
 OPTIMIZED, BASELINES = "optimized", "baselines"
 SAME_COST = "agreement_same_cost"
+JUDGE = "self_evaluation"
 RIVALS = ("standard", "vote3", "vote10", "best_of_3_confidence", "best_of_3")
 _GAP = "roundtrips_minus_consistency"
 Columns = dict[str, list[float | None]]
@@ -162,6 +164,8 @@ def _fitted(study: Study) -> Figures:
     """Return optimized weights, combined baselines and cheaper agreement, judged and paired."""
     found = [pool for pool in pools(study.rows) if ROUNDTRIPS.score(pool) is not None]
     tried = {"roundtrips": ROUNDTRIPS, "confidence": recorded("confidence")}
+    if any(pool[0]["scores"].get(JUDGE) is not None for pool in found):
+        tried[JUDGE] = recorded(JUDGE)
     best = better_consistency(found) if pool_size(found) > 1 else None
     if best is not None:
         tried["consistency"] = best[0]
@@ -178,7 +182,7 @@ def _gaps(study: str, tried: Mapping[str, Method], found: Sequence[Pool]) -> Fig
     """Return the paired differences of AUROC that pages speak of; one is told elsewhere."""
     told: Figures = {}
     for ours in ("roundtrips", OPTIMIZED):
-        for theirs in ("confidence", "consistency", "roundtrips", BASELINES, SAME_COST):
+        for theirs in ("confidence", "consistency", "roundtrips", BASELINES, SAME_COST, JUDGE):
             named = ours in tried and theirs in tried and ours != theirs
             if named and (ours, theirs) != ("roundtrips", "consistency"):
                 gap = _gap(tried[ours], tried[theirs], found)
@@ -214,8 +218,12 @@ def _baselines(study: Study, found: Sequence[Pool]) -> Method | None:
         split="validation", seed=0, version="", date="",
     )  # fmt: skip
     weights = fit_weights(_baseline_columns(given, names), right, provenance).values
-    several = any(weights.get(name) for name in BY_POOL)
-    spent = CONSISTENCY[0].forwards if several else recorded("confidence").forwards
+    used = [name for name in names if weights.get(name)]
+    drawn = CONSISTENCY[0].forwards if set(used) & set(BY_POOL) else recorded("confidence").forwards
+
+    def spent(pool: Pool) -> float:
+        return drawn(pool) + sum(baseline_forwards(pool[0], name) for name in used)
+
     return _scored(BASELINES, found, combine(_baseline_columns(found, names), weights), spent)
 
 

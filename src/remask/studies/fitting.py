@@ -4,7 +4,7 @@ The fitting itself is in `decide` and works on plain columns; here the columns a
 records of one collection. One answer per question counts, sample 0, unless rejection sampling with
 a budget is to be certified. Columns are the metrics of the round trips, or baselines by name:
 
-    confidence, confidence_canvas      of the answer, as recorded
+    confidence, confidence_canvas, self_evaluation, editor      of the answer, as recorded
     vote, agreement                    of its pool
 """
 
@@ -22,7 +22,7 @@ from remask.decide.threshold import Certificate, Refusal, certify
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
 from remask.studies import manifest
-from remask.studies.pool import BY_POOL, RECORDED, Pool, pools
+from remask.studies.pool import BY_POOL, RECORDED, Pool, answered, pools
 from remask.tasks import public
 from remask.tasks import task as find_task
 
@@ -79,7 +79,7 @@ class Evidence:
             if name in BY_POOL:
                 found[name] = [BY_POOL[name](pool) for pool in self.pools]
             else:
-                found[name] = [row["scores"][name] for row in rows]
+                found[name] = [row["scores"].get(name) for row in rows]
         return found
 
     def provenance(
@@ -107,7 +107,7 @@ class Evidence:
 
 def read_evidence(path: Path) -> Evidence:
     """Return the records of a file with their manifest, or raise where they cannot be used."""
-    rows = list(records.read(path))
+    rows = answered(records.read(path))
     if not rows:
         raise InputError(f"{path} holds no records; collect some.")
     for row in rows:
@@ -131,6 +131,9 @@ def fit(path: Path, metric_set: MetricSet | None = None, columns: Sequence[str] 
         raise SettingsError(
             f"columns {', '.join(columns)} must be different ones of {', '.join(BASELINES)}."
         )
+    for name in columns:
+        if name in RECORDED and not any(name in pool[0]["scores"] for pool in evidence.pools):
+            raise InputError(f"{path} holds no {name}; collect it with --baselines {name}.")
     chosen: tuple[str, Sequence[str]]
     chosen = (COLUMNS, columns) if columns else evidence.metrics(metric_set)
     return fit_weights(evidence.columns(*chosen), evidence.right, evidence.provenance(*chosen))

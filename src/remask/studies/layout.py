@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from remask.studies.diagnosis import DIFFICULTIES
 from remask.studies.figures import CURVES, DEFAULTS, MAIN, TRIPS, Figure
-from remask.studies.report import names_under, order_of
+from remask.studies.report import counted, names_under, order_of
+from remask.studies.scaling import SHOWN
 from remask.studies.tables import Table
 
 Figures = Mapping[str, Figure]
@@ -17,11 +18,12 @@ Columns = Mapping[str, str]  # head -> the end of a figure's name
 LABELS = {
     "roundtrips": "round trips, uniform", "optimized": "round trips, optimized",
     "baselines": "baselines, combined", "agreement_same_cost": "agreement, same cost",
-    "confidence_canvas": "confidence, canvas",
+    "confidence_canvas": "confidence, canvas", "self_evaluation": "self-evaluation",
+    "editor": "editor's agreement",
 }  # fmt: skip
 METHODS = (
     "roundtrips", "optimized", "baselines", "confidence", "agreement_same_cost", "vote",
-    "agreement",
+    "agreement", "self_evaluation", "editor",
 )  # fmt: skip
 CORRECTIONS = (
     "standard", "vote3", "vote10", "best_of_3_confidence", "best_of_10_confidence", "best_of_3",
@@ -31,7 +33,7 @@ SETTINGS = tuple(
     dict.fromkeys(x.split("/")[0] for x in (*CURVES.values(), *DEFAULTS, f"trips/{TRIPS[0]}"))
 )
 MIXTURES = ("alone", "composite", "without")
-RANKED = {"AUROC": "auroc", "AUPR": "aupr", "forwards": "forwards"}
+RANKED = {"AUROC": "auroc", "AUPR": "aupr", "forwards": "forwards", "absent": "absent"}
 CALIBRATED = {"ECE": "ece", "Brier": "brier", "AURC": "aurc", "PRR": "prr"}
 SELECTED = {
     **{f"right at {x} % coverage": f"accuracy_at_coverage_{x}" for x in (50, 80, 90)},
@@ -50,6 +52,7 @@ def diagnosis_tables(found: Figures) -> list[Table]:
         "round trips - self-consistency": f"{GAP}/auroc",
         "round trips - agreement, same cost": "roundtrips_minus_agreement_same_cost/auroc",
         "round trips - confidence": "roundtrips_minus_confidence/auroc",
+        "round trips - self-evaluation": "roundtrips_minus_self_evaluation/auroc",
         "optimized - round trips": "optimized_minus_roundtrips/auroc",
         "optimized - self-consistency": "optimized_minus_consistency/auroc",
         "optimized - baselines": "optimized_minus_baselines/auroc",
@@ -228,7 +231,7 @@ def scaling_tables(found: Figures) -> list[Table]:
     models = names_under(found, "scaling")
     studies = _any_of(found, "scaling", models)
     heads = {"accuracy": "accuracy"}
-    for method in ("roundtrips", "confidence", "vote", "agreement"):
+    for method in SHOWN:
         heads |= {f"AUROC, {method}": f"{method}/auroc"}
     heads |= {"AUPR, roundtrips": "roundtrips/aupr"}
     return _filled(
@@ -262,7 +265,8 @@ def _grid(
     for name in names:
         cells = [_known(found, f"{under}/{name}/{end}") for end in heads.values()]
         if any(cells):
-            rows.append([_label(name), _number(found, f"{under}/{name}/{count}"), *cells])
+            number = counted(found, f"{under}/{name}/{count}") if count else ""
+            rows.append([_label(name), number, *cells])
     return [first, "n", *heads], rows
 
 
@@ -294,12 +298,12 @@ def _any_of(found: Figures, under: str, names: Iterable[str], then: str = "") ->
     return list(dict.fromkeys(words))
 
 
-def _number(found: Figures, name: str) -> str:
-    return str(found[name].n) if name in found and found[name].n else ""
-
-
 def _known(found: Figures, name: str) -> str:
-    return name if name in found else ""
+    """Return the name of a figure; where a score is absent of every answer, of how many."""
+    if name in found:
+        return name
+    head, _, end = name.rpartition("/")
+    return f"{head}/absent" if end == "auroc" and f"{head}/absent" in found else ""
 
 
 def _label(name: str) -> str:

@@ -1,17 +1,20 @@
 """What stands beside records: what was asked, where the problems are from, who answered, the cost.
 
     asked      the settings, by name, and the model
+    about      what votes compare answers by; with the baseline `editor`, whether the model edits
     dataset    origin, sha256 and wording of a public benchmark's rows; null for a generated task
     model      name, revision where the hub gave one, dtype
     runs       one entry per call that had something to do: versions, device, the problems it worked
-               `from` and `to`, of how many, in portions of what size, by which engine, seconds,
-               forwards, and when it finished; a killed run has no such time
+               `from` (and `from_sample`) and `to`, of how many, in portions of what size (`chunk`
+               problems, `tokens`, `work`, see `pace`), by which engine, seconds, forwards, errors,
+               and when it finished; a killed run has no such time
 
 The file is replaced whole, so a kill leaves the one before. Entries are added and never removed. A
 run that would add answers of another kind to the records is refused.
 """
 
 import json
+import os
 import platform
 import re
 import time
@@ -26,12 +29,15 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.engine.cluster import Elsewhere
 from remask.engine.portions import Portion, cut
+from remask.engine.shards import Shards
 from remask.errors import RecordError
+from remask.studies import rivals
+from remask.tasks.base import SPELLING
 
 # May differ between runs: they change what is there, or how it is reached, and no record.
 FREE = ("problems", "chunk", "tokens", "data", "allow_execution")
 # What a manifest written before these settings existed stands for.
-UNSAID = {"wording": "llada", "shots": 0}
+UNSAID = {"wording": "llada", "shots": 0, "baselines": list(rivals.FREE)}
 UNSAID_OF_SAMPLER = {"resample_temperature": None}
 Document = dict[str, Any]
 
@@ -93,17 +99,29 @@ class Run:
 
     def note(self, done: int, rows: Iterable[Mapping[str, Any]], finished: bool) -> None:
         """Write how far the run is, and what these further rows cost."""
-        spent = sum(row["forwards"] + row.get("verify_forwards", 0) for row in rows)
+        rows = list(rows)
         self.entry["to"] = done
-        self.entry["forwards"] += spent
+        self.entry["forwards"] += sum(map(spent_on, rows))
+        self.entry["errors"] += sum("error" in row for row in rows)
         self.entry["seconds"] = round(time.monotonic() - self.begun, 3)
         if finished:
             self.entry["finished"] = _now()
         write(self.path, self.document)
 
 
+def spent_on(row: Mapping[str, Any]) -> int:
+    """Return the forward passes that a row cost: to write, to verify and to compare."""
+    baselines = sum(one["forwards"] for one in row.get("baselines", {}).values())
+    return int(row.get("forwards", 0) + row.get("verify_forwards", 0) + baselines)
+
+
 def begin(
-    denoiser: Denoiser, asked: Mapping[str, Any], dataset: Mapping[str, str] | None, out: Path
+    denoiser: Denoiser,
+    asked: Mapping[str, Any],
+    dataset: Mapping[str, str] | None,
+    out: Path,
+    *,
+    about: Mapping[str, Any] | None = None,
 ) -> Document:
     """Return the manifest of these records, new or found, or refuse to mix two different runs.
 
@@ -120,8 +138,18 @@ def begin(
     if out.exists() and out.stat().st_size:
         found = read(out)
         _check(found, told, dataset, model, out)
+        _check_about(found, about, out)
         return {**found, "asked": told, "runs": found.get("runs", [])}
-    return {"asked": told, "dataset": dataset, "model": model, "runs": []}
+    noted = {} if about is None else {"about": dict(about)}
+    return {"asked": told, **noted, "dataset": dataset, "model": model, "runs": []}
+
+
+def discard(out: Path) -> None:
+    """Empty a file of records, and remove what stands beside it; the file itself stays held."""
+    if out.exists():
+        os.truncate(out, 0)
+    path_of(out).unlink(missing_ok=True)
+    Shards.beside(out).clear()
 
 
 def kind_of(document: Document) -> Document:
@@ -138,23 +166,33 @@ def _in_chunks(run: Document) -> list[Portion]:
 
 
 def resume_at(
-    document: Document, done: int, portions_of: Callable[[Document], list[Portion]] = _in_chunks
+    document: Document,
+    done: int,
+    portions_of: Callable[[Document], list[Portion]] = _in_chunks,
+    per: int = 1,
 ) -> int:
-    """Return the problem to go on from where `done` are whole: the first of an unfinished portion.
+    """Return where to go on once `done` are whole: the first place of an unfinished portion.
 
     A kill in the middle of a write leaves part of a portion. It is worked again, because its
-    problems share batches, and other batches may change the last digit of a number.
+    answers share batches, and other batches may change the last digit of a number. A problem has
+    `per` places.
     """
     for run in reversed(document["runs"]):
-        if run["from"] <= done < run["problems"]:
+        if run["from"] * per + run.get("from_sample", 0) <= done < run["problems"] * per:
             return max(part.start for part in portions_of(run) if part.start <= done)
     return done
 
 
 def start(
-    denoiser: Denoiser, document: Document, done: int, out: Path, engine: str = "local"
+    denoiser: Denoiser,
+    document: Document,
+    done: int,
+    out: Path,
+    engine: str = "local",
+    *,
+    further: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Return a run that begins at problem `done`, once the manifest says so."""
+    """Return a run that begins at problem `done`, once the manifest says so, and `further`."""
     entry = {
         "started": _now(),
         "versions": versions(),
@@ -167,7 +205,9 @@ def start(
         "to": done,
         "seconds": 0.0,
         "forwards": 0,
+        "errors": 0,
         "finished": None,
+        **(further or {}),
     }
     document = {**document, "runs": [*document["runs"], entry]}
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -227,7 +267,7 @@ def _check(
     if other:
         raise RecordError(
             f"{out} was collected with another {' and '.join(other)}; repeat the earlier command "
-            "to continue it, or choose another file."
+            "to continue it, choose another file, or replace it with --force."
         )
     known = found.get("dataset") or {}
     if dataset and known.get("sha256") != dataset["sha256"]:
@@ -247,6 +287,18 @@ def _check(
                 f"{out} was collected with {name} {before} of the model, and this one has "
                 f"{model[name]}; load the earlier one, or choose another file."
             )
+
+
+def _check_about(found: Document, about: Mapping[str, Any] | None, out: Path) -> None:
+    """Raise where the answers that are there are compared by something else."""
+    before = (found.get("about") or {}).get("compared_by", SPELLING)
+    now = (about or {}).get("compared_by", SPELLING)
+    if before != now:
+        raise RecordError(
+            f"votes on the answers in {out} compare their {before}, and now their {now}; finish it "
+            "with the version of remask that began it, choose another file, or replace it with "
+            "--force."
+        )
 
 
 def _now() -> str:

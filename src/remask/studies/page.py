@@ -34,17 +34,18 @@ from remask.studies.entries import (
     entries,
     list_entries,
 )
-from remask.studies.figures import LEVELS, Figures, figures, study_figures
+from remask.studies.figures import LEVELS, Figures, error_figures, figures, study_figures
 from remask.studies.manifest import drawn_in
 from remask.studies.painting import shown
 from remask.studies.plots import Plot, plots
-from remask.studies.pool import Row, pools
+from remask.studies.pool import Row, answered, pools
 from remask.studies.render import RIGHT, WRONG
 from remask.studies.report import Table, tables
 from remask.tasks import TASKS
 
 LIMIT = 10_000_000  # bytes of the page
 MOST = 10_000  # answers in it
+MOST_ERRORS = 100  # problems that could not be asked, by name
 DRAWN = 24  # studies that get plots; there are more only where every setting has a file of its own
 
 _WIDE = 6  # columns of a table from which on intervals stand under their numbers
@@ -127,7 +128,8 @@ def read_files(source: Path | Sequence[Path]) -> list[File]:
 
 def _read(path: Path) -> File:
     # Solutions with injected flaws are no answers of a model: `remask study spurious` shows them.
-    rows = [row for row in records.read(path) if "kind" not in row]
+    every = [row for row in records.read(path) if "kind" not in row]
+    rows, errors = answered(every), [row for row in every if "error" in row]
     for number, row in enumerate(rows, 1):
         missing = [field for field in _FIELDS if field not in row]
         if missing:
@@ -137,7 +139,7 @@ def _read(path: Path) -> File:
             )
     manifest = path.with_name(path.name + ".manifest.json")
     told = manifest.read_text(encoding="utf-8", errors="replace") if manifest.exists() else ""
-    return File(name=path.stem, rows=rows, manifest=told)
+    return File(name=path.stem, rows=rows, manifest=told, errors=errors)
 
 
 def _name(source: Path | Sequence[Path]) -> str:
@@ -179,6 +181,9 @@ def _findings(
         told = {}
         for name, rows in studies.items():
             told |= study_figures(name, rows, limits.get(rows[0]["task"], THRESHOLD))
+    for file in files:
+        study = next((name for name, rows in studies.items() if rows is file.rows), file.name)
+        told |= error_figures(study, len(file.errors))
     return Findings(figures=told, pictures=_pictures(studies, drawn))
 
 
@@ -241,9 +246,9 @@ def _sections(found: Findings, files: Sequence[File], listed: Sequence[Entry]) -
     right = sum(bool(entry.row["right"]) for entry in listed)
     kept = "one file" if len(files) == 1 else f"{len(files):,} files"
     made = tables(found.figures)
-    general = [table for table in made if not table.study]
+    general = [table for table in made if not table.study] + _errors_table(files)
     return {
-        "lead": f"{len(listed):,} answers in {kept}, {right:,} of them right.",
+        "lead": f"{len(listed):,} answers in {kept}, {right:,} of them right.{_not_asked(files)}",
         "summary": "".join(map(html_table, general)),
         "studies": "".join(_studies(found, made)),
         "labels": _labels_table(listed),
@@ -251,6 +256,25 @@ def _sections(found: Findings, files: Sequence[File], listed: Sequence[Entry]) -
         "manifests": "".join(map(_manifest, files)),
         "stable": STABLE, "alarm": ALARM, "spurious": SPURIOUS,
     }  # fmt: skip
+
+
+def _not_asked(files: Sequence[File]) -> str:
+    errors = sum(len(file.errors) for file in files)
+    return f" {errors:,} more problems could not be asked." if errors else ""
+
+
+def _errors_table(files: Sequence[File]) -> list[Table]:
+    """Return the problems that could not be asked, each with the reason; none where there is none.
+
+    They are counted beside n, and are no answers.
+    """
+    rows = [[file.name, row["id"], row["error"]] for file in files for row in file.errors]
+    if not rows:
+        return []
+    title = "Problems that could not be asked"
+    if len(rows) > MOST_ERRORS:
+        title += f": {MOST_ERRORS} of {len(rows):,}"
+    return [Table(title=title, heads=["file", "problem", "why"], rows=rows[:MOST_ERRORS])]
 
 
 def _studies(found: Findings, made: Sequence[Table]) -> Iterable[str]:

@@ -17,6 +17,11 @@ Row = columns.Row  # one sample, as `collect` records it
 Pool = Sequence[Row]  # the samples of one problem, sample 0 first
 
 
+def answered(rows: Iterable[Row]) -> list[Row]:
+    """Return the answers among some rows; the others are problems that could not be asked."""
+    return [row for row in rows if "error" not in row]
+
+
 def pools(rows: Iterable[Row]) -> list[Pool]:
     """Return the samples of each problem, in the order of the problems and of their numbers."""
     by_problem: dict[str, dict[int, Row]] = {}
@@ -105,5 +110,11 @@ def agreement(pool: Pool) -> float:
     return 0.0 if own is None else counts(pool)[own] / len(pool)
 
 
-RECORDED = ("confidence", "confidence_canvas")  # baselines, as the answer's record has them
+def baseline_forwards(row: Row, name: str) -> float:
+    """Return what a baseline cost beyond the answer itself: 0 for what stands in the sample."""
+    return float(row.get("baselines", {}).get(name, {}).get("forwards", 0))
+
+
+# Baselines, as the answer's record has them; the last two only where they were asked for.
+RECORDED = ("confidence", "confidence_canvas", "self_evaluation", "editor")
 BY_POOL = {"vote": vote, "agreement": agreement}  # and those that look at all samples

@@ -49,26 +49,30 @@ def tables(found: Figures) -> list[Table]:
 
 
 def _overview(found: Figures) -> Table:
-    shown = ("roundtrips", "confidence", "confidence_canvas", "vote", "agreement")
+    shown = (
+        "roundtrips", "confidence", "confidence_canvas", "vote", "agreement", "self_evaluation",
+        "editor",
+    )  # fmt: skip
     rows = []
     for study in names_under(found, "diagnosis"):
         names = [f"accuracy/{study}", f"diagnosis/{study}/base_rate"]
         names += [f"diagnosis/{study}/{method}/auroc" for method in shown]
         names.append(f"diagnosis/{study}/roundtrips_minus_consistency/auroc")
-        rows.append([study, *(quote(found, name) for name in names)])
-    heads = ["study", "greedy accuracy", "base rate", *shown, "roundtrips - self-consistency"]
+        cells = [quote(found, name) or _absence(found, name) for name in names]
+        rows.append([study, counted(found, f"diagnosis/{study}/base_rate"), *cells])
+    heads = ["study", "n", "greedy accuracy", "base rate", *shown, "roundtrips - self-consistency"]
     return _without_empty_columns(Table(title="Diagnosis, AUROC", heads=heads, rows=rows))
 
 
 def _diagnosis_table(found: Figures, study: str) -> Table:
-    columns = ("auroc", "aupr", "forwards")
+    columns = ("auroc", "aupr", "forwards", "absent")
     rows = []
     for name in _methods(found, study):
-        told = found.get(f"diagnosis/{study}/{name}/auroc")
         cells = [quote(found, f"diagnosis/{study}/{name}/{column}") for column in columns]
-        rows.append([name, *cells, "" if told is None else str(told.n)])
+        rows.append([name, *cells, counted(found, f"diagnosis/{study}/{name}/auroc")])
     heads = ["score", *columns, "n"]
-    return Table(title=f"Diagnosis: {study}", study=study, heads=heads, rows=rows)
+    table = Table(title=f"Diagnosis: {study}", study=study, heads=heads, rows=rows)
+    return _without_empty_columns(table)
 
 
 def _selection_table(found: Figures, study: str) -> Table:
@@ -95,7 +99,8 @@ def _difficulty_table(found: Figures, study: str) -> Table:
         figure = found.get(f"{under}/{difficulty}/auroc")
         if figure is not None:
             quoted = quote(found, f"{under}/{difficulty}/auroc")
-            rows.append([difficulty, quoted, figure.unit.partition("; ")[2], str(figure.n)])
+            unit = figure.unit.partition("; ")[2]
+            rows.append([difficulty, quoted, unit, counted(found, f"{under}/{difficulty}/auroc")])
     heads = ["problems", "roundtrips - self-consistency", "which are these", "n"]
     return Table(title=f"The gap by difficulty: {study}", study=study, heads=heads, rows=rows)
 
@@ -154,6 +159,21 @@ def _listed(found: Figures, under: str, names: Iterable[str], title: str, study:
     return Table(title=title, study=study, heads=["figure", "unit", "value", "n"], rows=rows)
 
 
+def counted(found: Figures, name: str) -> str:
+    """Return the n of a figure, and beside it the problems of its study that were not asked."""
+    n = found[name].n if name in found else None
+    if not n:
+        return ""
+    errors = [found[f"errors/{word}"] for word in name.split("/") if f"errors/{word}" in found]
+    several = sum(int(error.value) for error in errors)
+    return f"{n}, {several} error{'s' if several > 1 else ''}" if several else str(n)
+
+
+def _absence(found: Figures, name: str) -> str:
+    """Return of how many answers a score is absent that has no AUROC."""
+    return quote(found, f"{name.removesuffix('/auroc')}/absent") if name.endswith("/auroc") else ""
+
+
 def _methods(found: Figures, study: str) -> list[str]:
     names = names_under(found, f"diagnosis/{study}")
     return [name for name in names if f"diagnosis/{study}/{name}/forwards" in found]
@@ -201,6 +221,8 @@ def _shape(unit: str) -> tuple[str, int, str]:
         return ".3f", 1, ""
     if unit.startswith("points"):
         return "+.2f", 1, ""
+    if unit == "absent":
+        return ".0f", 1, " absent"
     known = {"samples": ".2f", "forwards": ".0f", "density": ".3f", "right / wrong": ".2f"}
     known |= {"counted": ".3f", "chi-square": ".1f", "s, ": ".0f", "s per update": ".2f"}
     return next((form for start, form in known.items() if unit.startswith(start)), "g"), 1, ""

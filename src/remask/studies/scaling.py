@@ -12,7 +12,7 @@ from remask.studies.figures import Figures, present
 from remask.studies.measures import Interval, proportion
 from remask.studies.pool import Row, pools
 
-SHOWN = ("roundtrips", "confidence", "vote", "agreement")
+SHOWN = ("roundtrips", "confidence", "vote", "agreement", "self_evaluation", "editor")
 
 
 @dataclass(frozen=True, kw_only=True)

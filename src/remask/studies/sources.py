@@ -23,7 +23,7 @@ from remask.studies.curves import USUAL_TRIPS, Settings, settings_in
 from remask.studies.diagnosis import THRESHOLD
 from remask.studies.figures import DEFAULTS, LEVELS, MAIN, TRIPS, read
 from remask.studies.manifest import drawn_as, sampler_in
-from remask.studies.pool import Row
+from remask.studies.pool import Row, answered
 from remask.studies.spurious import flawed_files
 from remask.tasks import TASKS
 
@@ -46,6 +46,7 @@ class Study:
     validation: Rows = ()  # answers that weights are fitted on
     validation_pools: Rows = ()  # and baselines, which look at several samples
     is_changed: bool = False  # collected with another setting than the defaults: a curve's point
+    errors: int = 0  # problems that could not be asked
 
     @property
     def level(self) -> str:
@@ -116,6 +117,7 @@ def _whole(path: Path) -> Source:
             further=[more for folder in folders[1:] if (more := read(folder, file))],
             validation=chosen[task],
             validation_pools=_validation_pool(path, task) or chosen[task],
+            errors=_errors(path / f"{file}.jsonl"),
         )
         for file, (name, task) in _pool_names().items()
         if (rows := read(path, file))
@@ -128,6 +130,10 @@ def _whole(path: Path) -> Source:
         labelled=list(_labelled(folders, limits)),
         injected=list(_injected(folders, limits)),
     )
+
+
+def _errors(path: Path) -> int:
+    return sum("error" in row for row in records.read(path))
 
 
 def _validation_pool(path: Path, task: str) -> list[dict[str, Any]]:
@@ -160,10 +166,12 @@ class _File:
     path: Path
     rows: Rows
     asked: Mapping[str, Any]
+    errors: int = 0
 
     @staticmethod
     def read(path: Path) -> "_File":
-        rows = list(records.read(path))
+        every = list(records.read(path))
+        rows = answered(every)
         for number, row in enumerate(rows, 1):
             missing = [name for name in _FIELDS if name not in row and "kind" not in row]
             if missing:
@@ -171,7 +179,8 @@ class _File:
                     f"record {number} of {path} has no {missing[0]!r}: give what remask collect "
                     "wrote."
                 )
-        return _File(path=path, rows=rows, asked=_asked(path))
+        errors = len(every) - len(rows)
+        return _File(path=path, rows=rows, asked=_asked(path), errors=errors)
 
     @property
     def name(self) -> str:
@@ -246,6 +255,7 @@ def _study(
         validation=own[0].rows if own else (),
         validation_pools=own[0].rows if own else (),
         is_changed=is_changed,
+        errors=file.errors,
     )
 
 

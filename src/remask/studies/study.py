@@ -15,13 +15,15 @@ from remask.denoisers.base import Denoiser
 from remask.errors import RecordError
 from remask.studies import findings, layout, published
 from remask.studies.contraction import contraction, contraction_figures
-from remask.studies.figures import MAIN, Figure, Figures
+from remask.studies.figures import MAIN, Figure, Figures, error_figures
 from remask.studies.plots import Plot, correction_plot, curve_plots, plane_plot, plots
 from remask.studies.pool import pool_size, pools
+from remask.studies.remarks import absence_notes, vote_notes
 from remask.studies.report import names_under
 from remask.studies.sources import Source, read_source
 from remask.studies.spurious import examples
 from remask.studies.tables import Table, document, write_tables
+from remask.tasks import public
 
 Measure = Callable[[Source], Figures]
 Arrange = Callable[[Mapping[str, Figure]], list[Table]]
@@ -86,7 +88,7 @@ def contracted(source: Source, denoiser: Denoiser) -> Figures:
 def study_source(name: str, source: Source, extra: Mapping[str, Figure] | None = None) -> Told:
     """Return one study of a source; `extra` are figures that need the model, measured apart."""
     measure, arrange = STUDIES[name]
-    found = measure(source) | dict(extra or {})
+    found = measure(source) | dict(extra or {}) | _errors(source)
     tables = arrange(found)
     if name == "spurious":
         tables += _examples(source)
@@ -101,11 +103,20 @@ def study_source(name: str, source: Source, extra: Mapping[str, Figure] | None =
     )
 
 
+def _errors(source: Source) -> Figures:
+    """Return how many problems of each study could not be asked."""
+    told: Figures = {}
+    for each in source.studies:
+        told |= error_figures(each.name, each.errors)
+    return told
+
+
 def _scaling(places: Sequence[Path]) -> Told:
     sources = dict(zip(_model_names(places), map(read_source, places), strict=True))
     found = findings.scaling_study(sources)
     tables = [*layout.scaling_tables(found), _quoted_models()]
-    return Told(name="scaling", figures=found, tables=tables, plots=(), notes=())
+    notes = list(dict.fromkeys(note for each in sources.values() for note in vote_notes(each)))
+    return Told(name="scaling", figures=found, tables=tables, plots=(), notes=notes)
 
 
 def _model_names(places: Sequence[Path]) -> list[str]:
@@ -173,8 +184,12 @@ def _plots(name: str, source: Source, found: Figures) -> list[tuple[str, Plot]]:
 
 
 def _notes(name: str, source: Source, found: Figures) -> list[str]:
-    """Return what the records lack for all of the study's tables."""
+    """Return what the records lack for all of the study's tables, and what to know of the rest."""
     notes = []
+    if name == "diagnosis":
+        notes += absence_notes(source)
+    if name in ("diagnosis", "correction"):
+        notes += vote_notes(source)
     fitted = any(each.validation for each in source.studies)
     if name in ("diagnosis", "ablation") and not fitted:
         notes.append(
@@ -189,6 +204,8 @@ def _notes(name: str, source: Source, found: Figures) -> list[str]:
             "No curves: collect the same problems into further files with one of --mask-ratio, "
             "--rebuild-steps, --trips 8, --mask-design and --rebuild-temperature changed."
         )
+    if name == "spurious" and any(each.task in public.NAMES for each in source.studies):
+        notes.append("Benchmarks have no labels on steps: this study is of generated tasks only.")
     if name == "spurious" and not source.injected:
         notes.append("No injected flaws: python benchmarks/core.py collect writes them.")
     return notes

@@ -1,5 +1,6 @@
 """Collecting: the same records however often it was interrupted, and a manifest that says all."""
 
+import contextlib
 import json
 import os
 import pickle
@@ -20,11 +21,12 @@ from remask import records
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
+from remask.engine.portions import Local
 from remask.engine.shards import Shards
 from remask.errors import InputError, RecordError, TaskError
 from remask.sampling.sampler import SamplerSettings
 from remask.studies import manifest
-from remask.studies.collect import CollectSettings, collect, portions_of, prepare
+from remask.studies.collect import CollectSettings, collect, collection_of, prepare
 from remask.studies.diagnosis import process
 from remask.testing import ScriptedDenoiser, write_checkpoint
 
@@ -33,7 +35,9 @@ GSM8K = [
 ]
 SAMPLER = SamplerSettings(length=16, steps=4, block=16, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
-CALLS = 100_000  # of functions: a run of 120 problems has 1.3 million, a chunk of 2 has 20,000
+CALLS = 60_000  # of functions: the complete run below has 390,000, a portion 7,000 to 60,000
+LONG = {"question": "Why? " * 400, "answer": "So.\n#### 1"}  # more than the model can hold
+WORK = 1_200  # tokens times passes: every answer is a portion of its own
 
 # A process that loads the model once, and is then forked: a whole run costs no start of Python.
 # A child kills itself with -9 at a call of its code that is given by number, not by the clock.
@@ -43,7 +47,9 @@ from itertools import count
 torch.set_num_threads(1)
 from pathlib import Path
 from remask.denoisers.load import load
+from remask.studies import collection
 from remask.studies.collect import collect
+collection.work_budget = lambda denoiser: int(sys.argv[3])
 model = load(sys.argv[1])
 def die_at(last):
     calls = count(1)
@@ -113,26 +119,78 @@ def run_and_kill(forker: "subprocess.Popen[str]", settings: CollectSettings, las
     return os.WIFSIGNALED(int(forker.stdout.readline()))
 
 
+@pytest.fixture
+def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CollectSettings:
+    """Every baseline, several samples, one problem that cannot be asked, cuts between answers."""
+    monkeypatch.setattr("remask.studies.collection.work_budget", lambda denoiser: WORK)
+    rows = [*GSM8K[:3], LONG, *GSM8K[3:]]
+    return CollectSettings(
+        task="gsm8k", data=write_rows(tmp_path / "rows.jsonl", rows), problems=6, samples=3,
+        scored=2, baselines=("self_evaluation", "editor"), sampler=SAMPLER, consistency=TRIPS,
+        metrics="core",
+    )  # fmt: skip
+
+
 def test_a_collection_killed_20_times_has_the_records_of_an_uninterrupted_one(
-    model: Denoiser, folder: Path, settings: CollectSettings, tmp_path: Path
+    model: Denoiser, folder: Path, complete: CollectSettings, tmp_path: Path
 ) -> None:
-    settings = replace(settings, task="wordmath", data=None, problems=120)
-    whole = collect(model, settings, tmp_path / "whole.jsonl")
+    whole = collect(model, complete, tmp_path / "whole.jsonl")
+    assert ["error" in row for row in records.read(whole)] == [False] * 9 + [True] + [False] * 6
     out, moments = tmp_path / "out.jsonl", random.Random(0)
     with subprocess.Popen(
-        [sys.executable, "-c", FORKER, folder, out], stdin=subprocess.PIPE, text=True,
+        [sys.executable, "-c", FORKER, folder, out, str(WORK)], stdin=subprocess.PIPE, text=True,
         stdout=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"},
     ) as forker:  # fmt: skip
-        killed = [run_and_kill(forker, settings, moments.randrange(1, CALLS)) for _ in range(20)]
+        killed = [run_and_kill(forker, complete, moments.randrange(1, CALLS)) for _ in range(20)]
         assert forker.stdin is not None
         forker.stdin.close()
     assert all(killed)
-    collect(model, settings, out)
+    collect(model, complete, out)
     assert out.read_bytes() == whole.read_bytes()
     runs = read_manifest(out)["runs"]
     assert runs[-1]["finished"]
     assert sum(run["finished"] is not None for run in runs) == 1
-    assert [run["from"] for run in runs] == sorted(run["from"] for run in runs)
+    places = [(run["from"], run["from_sample"]) for run in runs]
+    assert places == sorted(places)
+    assert any(sample for _, sample in places), "some run went on between two answers"
+
+
+class Stopped(Exception):
+    """Raised in place of a kill."""
+
+
+@pytest.mark.parametrize("last", range(11))
+def test_a_collection_that_stops_at_any_write_is_continued_to_the_same_bytes(
+    model: Denoiser,
+    complete: CollectSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    last: int,
+) -> None:
+    """Each write, of rows or of the manifest, is the last of one run; half of its rows arrive."""
+    complete = replace(complete, problems=5, baselines=("editor",))
+    whole = collect(model, complete, tmp_path / "whole.jsonl").read_bytes()
+    out = tmp_path / "out.jsonl"
+    append, write, left = records.append, records.write_text, iter(range(last, -1, -1))
+
+    def half(path: Path, rows: list[dict[str, Any]]) -> None:
+        if next(left, None) == 0:
+            append(path, rows)
+            os.truncate(path, path.stat().st_size - len(json.dumps(rows[-1])) // 2)
+            raise Stopped
+        append(path, rows)
+
+    def stop(path: Path, text: str) -> None:
+        if next(left, None) == 0:
+            raise Stopped
+        write(path, text)
+
+    with monkeypatch.context() as patch, contextlib.suppress(Stopped):
+        patch.setattr(records, "append", half)
+        patch.setattr(records, "write_text", stop)
+        collect(model, complete, out)
+    collect(model, complete, out)
+    assert out.read_bytes() == whole
 
 
 def test_a_file_cut_anywhere_is_continued_to_the_same_bytes(
@@ -157,7 +215,8 @@ def test_portions_by_tokens_are_continued_at_their_own_borders(
     whole = out.read_bytes()
     found = read_manifest(out)
     level, told = found["asked"]["level"], found["runs"][0]
-    portions = portions_of(model, prepare(settings), replace(settings, level=level), told)
+    asked = replace(settings, level=level)
+    portions = collection_of(model, prepare(asked), asked, out, Local(model)).portions(told)
     assert len({part.stop - part.start for part in portions}) > 1
     for cut in random.Random(1).sample(range(1, len(whole)), 4):
         out.write_bytes(whole[:cut])
@@ -171,9 +230,9 @@ def test_what_a_cluster_left_in_shards_is_joined_and_never_beside_another_seed(
 ) -> None:
     whole = collect(model, settings, tmp_path / "whole.jsonl")
     rows, out = list(records.read(whole)), tmp_path / "out.jsonl"
-    shards = Shards.of(out, manifest.kind_of(read_manifest(whole)))
+    shards = Shards.of(out, {**manifest.kind_of(read_manifest(whole)), "portions": "answers"})
     marked = [{**row, "text": "from a shard"} for row in rows[4:8]]
-    shards.write((2, 4), marked)  # problems 2 and 3, two samples each
+    shards.write((4, 8), marked)  # the answers to problems 2 and 3, two samples each
     with pytest.raises(RecordError, match="shards was begun with another seed;"):
         collect(model, replace(settings, seed=1), out)
     collect(model, settings, out)
