@@ -46,16 +46,20 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = "python benchmarks/core.py collect MODEL OUT; make results RECORDS=OUT"
 OWNED = (  # what this script measures: older figures of these names are replaced or dropped
     "accuracy/", "ablation/", "carried/", "correction/", "cost/", "curve/", "diagnosis/",
-    "geometry/", "process/", "rebatched/", "spurious/",
+    "errors/", "geometry/", "process/", "rebatched/", "spurious/",
 )  # fmt: skip
-_METHODS = "roundtrips|optimized|baselines|confidence|agreement_same_cost|vote|agreement"
+_METHODS = (
+    "roundtrips|optimized|baselines|confidence|agreement_same_cost|vote|agreement|self_evaluation|"
+    "editor"
+)
 _CORRECTIONS = (
     "standard|vote3|vote10|best_of_3_confidence|best_of_10_confidence|best_of_3|best_of_10|mgrs"
 )
 DOCUMENTED = re.compile(
     "|".join((
         r"accuracy/[^/]+",
-        rf"diagnosis/[^/]+/(base_rate|({_METHODS})/(auroc|aupr|ece|aurc)|\w+_minus_\w+(/\w+)?/auroc)",
+        rf"diagnosis/[^/]+/(base_rate|({_METHODS})/(auroc|aupr|ece|aurc|absent)"
+        r"|\w+_minus_\w+(/\w+)?/auroc)",
         r"process/[\w-]+/(auroc|weakest_token/auroc|wrong_steps)",
         r"carried/.+",
         rf"correction/[^/]+/(({_CORRECTIONS})/(accuracy|n_avg|eff|forwards)|mgrs_minus_\w+/accuracy"

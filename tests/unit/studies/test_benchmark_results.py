@@ -170,3 +170,37 @@ def test_records_of_unknown_origin_are_refused(results: ModuleType, tmp_path: Pa
     (tmp_path / "pool-wordmath-hard.jsonl").write_text("")
     with pytest.raises(RecordError, match="say --commit and --hardware"):
         results.main(words(tmp_path, tmp_path))
+
+
+def test_rows_that_follow_the_old_rule_of_votes_are_named_on_the_page(
+    results: ModuleType, folder: Path, make_row: Make, tmp_path: Path
+) -> None:
+    """As records of before have them: pools of countdown without keys."""
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    rows = draw(make_row, 8, 3, "test", "hard")
+    old = [{**row, "task": "countdown", "id": f"countdown{row['id'][8:]}"} for row in rows]
+    records.append(tmp_path / "pool-countdown-hard.jsonl", old)
+    (tmp_path / "pool-countdown-hard.jsonl.manifest.json").write_bytes(
+        (folder / "pool-wordmath-hard.jsonl.manifest.json").read_bytes()
+    )
+    out = tmp_path / "made"
+    out.mkdir()
+    assert results.main(words(tmp_path, out, "--commit", "abc", "--hardware", "one GPU")) == 0
+    page = (out / "r.md").read_text()
+    assert page.count("follows the old rule on countdown-hard: there, answers are one") == 2
+
+
+def test_problems_that_could_not_be_asked_stand_beside_n_on_the_page(
+    results: ModuleType, folder: Path, tmp_path: Path
+) -> None:
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    error = {"id": "e", "task": "wordmath", "level": "hard", "number": 0, "error": "e is long."}
+    records.append(tmp_path / "pool-wordmath-hard.jsonl", [error])
+    out = tmp_path / "made"
+    out.mkdir()
+    assert results.main(words(tmp_path, out, "--commit", "abc", "--hardware", "one GPU")) == 0
+    page = (out / "r.md").read_text()
+    assert "| wordmath-hard | 16, 1 error |" in page
+    assert "| wordmath | 16 |" in page
