@@ -25,10 +25,16 @@ def key(seed: int, item: str, purpose: str, number: int = 0) -> int:
 
 
 def keys(
-    seed: int, items: Sequence[str], purpose: str, number: int, device: torch.device
+    seed: int,
+    items: Sequence[str],
+    purpose: str,
+    numbers: int | Sequence[int],
+    device: torch.device,
 ) -> Tensor:
-    """Return one key per item, (B,) int64."""
-    return torch.tensor([key(seed, i, purpose, number) for i in items], device=device)
+    """Return one key per item, (B,) int64; the items share a number, or have one each."""
+    several = [numbers] * len(items) if isinstance(numbers, int) else numbers
+    streams = [key(seed, i, purpose, n) for i, n in zip(items, several, strict=True)]
+    return torch.tensor(streams, device=device)
 
 
 def mix(state: Tensor, counter: Tensor | int) -> Tensor:

@@ -116,6 +116,10 @@ def test_keys_are_the_keys_of_the_items_in_order() -> None:
         rng.key(5, "a", "p", 3),
         rng.key(5, "b", "p", 3),
     ]
+    assert rng.keys(5, ["a", "a"], "p", [3, 4], CPU).tolist() == [
+        rng.key(5, "a", "p", 3),
+        rng.key(5, "a", "p", 4),
+    ]
 
 
 def test_a_key_is_the_same_in_every_process() -> None:

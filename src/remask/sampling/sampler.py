@@ -9,7 +9,7 @@ beside those of `loop`: rows whose finished blocks hold an end token leave the b
 its past (see `blocks`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import cast
@@ -136,21 +136,51 @@ def sample(
     seed: int = 0,
 ) -> list[Sample]:
     """Return one answer per prompt (token ids); `number` says which sample of each item's pool."""
+    numbers = [number] * len(prompts)
+    return sample_rows(denoiser, prompts, settings, items=items, numbers=numbers, seed=seed)
+
+
+def sample_rows(
+    denoiser: Denoiser,
+    prompts: Sequence[Sequence[int]],
+    settings: SamplerSettings,
+    *,
+    items: Sequence[str],
+    numbers: Sequence[int],
+    seed: int = 0,
+) -> list[Sample]:
+    """Return one answer per row, each with its own number; those drawn alike share batches."""
     for prompt in prompts:
         check_length(denoiser, len(prompt), whole_length(denoiser, len(prompt), settings.length))
     check_block(denoiser, settings)
-    settings = settings.for_sample(number)
+    out: dict[int, Sample] = {}
+    for manner in dict.fromkeys(map(settings.for_sample, numbers)):
+        rows = [i for i, number in enumerate(numbers) if settings.for_sample(number) == manner]
+        for i, written in _drawn(denoiser, prompts, manner, rows, items, numbers, seed):
+            out[i] = finish(denoiser, items[i], numbers[i], prompts[i], *written)
+    return [out[i] for i in range(len(prompts))]
+
+
+def _drawn(
+    denoiser: Denoiser,
+    prompts: Sequence[Sequence[int]],
+    settings: SamplerSettings,
+    rows: Sequence[int],
+    items: Sequence[str],
+    numbers: Sequence[int],
+    seed: int,
+) -> Iterator[tuple[int, _Written]]:
+    """Yield some of the rows with what was written, as their batches end."""
 
     def write(replica: Denoiser, batch: list[int]) -> list[_Written]:
-        keys = rng.keys(seed, [items[i] for i in batch], "sample", number, replica.device)
+        names, which = [items[i] for i in batch], [numbers[i] for i in batch]
+        keys = rng.keys(seed, names, "sample", which, replica.device)
         return _write(replica, [prompts[i] for i in batch], settings, keys)
 
-    lengths = [len(p) + settings.length for p in prompts]
-    out: list[Sample | None] = [None] * len(prompts)
-    for batch, answers in spread(denoiser, batches(lengths, denoiser), write):
-        for i, (tokens, probs, steps, forwards) in zip(batch, answers, strict=True):
-            out[i] = finish(denoiser, items[i], number, prompts[i], tokens, probs, steps, forwards)
-    return [answer for answer in out if answer is not None]
+    lengths = [len(prompts[i]) + settings.length for i in rows]
+    places = [[rows[k] for k in batch] for batch in batches(lengths, denoiser)]
+    for batch, answers in spread(denoiser, places, write):
+        yield from zip(batch, answers, strict=True)
 
 
 def _write(

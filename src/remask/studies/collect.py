@@ -22,7 +22,7 @@ from remask.denoisers.base import Denoiser
 from remask.engine.portions import Engine, Local, Portion
 from remask.engine.shards import Shards
 from remask.errors import RecordError, SettingsError, TaskError
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import SamplerSettings, sample_rows
 from remask.studies import manifest, rivals
 from remask.studies.asking import Asked, ask, error_record
 from remask.studies.collection import Collection, Progress
@@ -319,12 +319,16 @@ def draw_pools(
     """Return the samples of each problem, those of a whole pool or of some numbers."""
     sampler = pool_sampler(denoiser, task, settings)
     prompts = [denoiser.tokenizer.render(p.prompt, p.examples) for p in problems]
-    items = [p.id for p in problems]
-    rounds = [
-        sample(denoiser, prompts, sampler, items=items, number=n, seed=settings.seed)
-        for n in (range(settings.samples) if numbers is None else numbers)
-    ]
-    return [list(pool) for pool in zip(*rounds, strict=True)]
+    wanted = range(settings.samples) if numbers is None else numbers
+    answers = sample_rows(
+        denoiser,
+        [prompt for prompt in prompts for _ in wanted],
+        sampler,
+        items=[problem.id for problem in problems for _ in wanted],
+        numbers=[number for _ in problems for number in wanted],
+        seed=settings.seed,
+    )
+    return [answers[k : k + len(wanted)] for k in range(0, len(answers), len(wanted))]
 
 
 class Judged(NamedTuple):

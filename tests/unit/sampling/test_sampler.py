@@ -17,7 +17,7 @@ from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import DenoiserError, InputError, SettingsError
 from remask.sampling.loop import denoise
 from remask.sampling.reveal import Rule, even_counts, linear_counts
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import SamplerSettings, sample, sample_rows
 from remask.values import Canvas, Sample
 
 Places = Sequence[Mapping[str, float]]
@@ -165,6 +165,24 @@ def test_the_same_seed_gives_the_same_sample_and_another_number_another(llada: D
     assert first == write(llada, PROMPTS, how, seed=3)
     for other in (write(llada, PROMPTS, how, seed=4), write(llada, PROMPTS, how, seed=3, number=1)):
         assert all(a.canvas != b.canvas for a, b in zip(first, other, strict=True))
+
+
+def test_samples_of_several_numbers_drawn_together_are_those_drawn_one_by_one(
+    llada: Denoiser,
+) -> None:
+    """Sample 0 is greedy and the others are not, so they are never written in one batch."""
+    how = replace(settings(8), resample_temperature=1.0)
+    prompts = [llada.tokenizer.encode(prompt) for prompt in PROMPTS]
+    rows = [(i, number) for i in range(len(PROMPTS)) for number in range(3)]
+    together = sample_rows(
+        llada, [prompts[i] for i, _ in rows], how, items=[PROMPTS[i] for i, _ in rows],
+        numbers=[number for _, number in rows], seed=5,
+    )  # fmt: skip
+    alone = [write(llada, PROMPTS, how, number=number, seed=5) for number in range(3)]
+    for (i, number), got in zip(rows, together, strict=True):
+        assert (got.item, got.number) == (PROMPTS[i], number)
+        assert (got.canvas, got.steps) == (alone[number][i].canvas, alone[number][i].steps)
+        assert got.probs == pytest.approx(alone[number][i].probs)
 
 
 def test_noise_belongs_to_the_canvas_and_not_to_the_length_of_the_prompt(by_place: ByPlace) -> None:

@@ -35,7 +35,7 @@ GSM8K = [
 ]
 SAMPLER = SamplerSettings(length=16, steps=4, block=16, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
-CALLS = 60_000  # of functions: the complete run below has 390,000, a portion 7,000 to 60,000
+CALLS = 70_000  # of functions: a first portion needs 46,000, and each further one 8,000 to 15,000
 LONG = {"question": "Why? " * 400, "answer": "So.\n#### 1"}  # more than the model can hold
 WORK = 1_200  # tokens times passes: every answer is a portion of its own
 
@@ -47,9 +47,11 @@ from itertools import count
 torch.set_num_threads(1)
 from pathlib import Path
 from remask.denoisers.load import load
+from remask.baselines import judge
 from remask.studies import collection
 from remask.studies.collect import collect
 collection.work_budget = lambda denoiser: int(sys.argv[3])
+judge.REPLY = 4
 model = load(sys.argv[1])
 def die_at(last):
     calls = count(1)
@@ -123,9 +125,10 @@ def run_and_kill(forker: "subprocess.Popen[str]", settings: CollectSettings, las
 def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CollectSettings:
     """Every baseline, several samples, one problem that cannot be asked, cuts between answers."""
     monkeypatch.setattr("remask.studies.collection.work_budget", lambda denoiser: WORK)
-    rows = [*GSM8K[:3], LONG, *GSM8K[3:]]
+    monkeypatch.setattr("remask.baselines.judge.REPLY", 4)  # as long as an answer
+    rows = [*GSM8K[:3], LONG, *GSM8K[3:], *GSM8K]
     return CollectSettings(
-        task="gsm8k", data=write_rows(tmp_path / "rows.jsonl", rows), problems=6, samples=3,
+        task="gsm8k", data=write_rows(tmp_path / "rows.jsonl", rows), problems=12, samples=3,
         scored=2, baselines=("self_evaluation", "editor"), sampler=SAMPLER, consistency=TRIPS,
         metrics="core",
     )  # fmt: skip
@@ -135,7 +138,7 @@ def test_a_collection_killed_20_times_has_the_records_of_an_uninterrupted_one(
     model: Denoiser, folder: Path, complete: CollectSettings, tmp_path: Path
 ) -> None:
     whole = collect(model, complete, tmp_path / "whole.jsonl")
-    assert ["error" in row for row in records.read(whole)] == [False] * 9 + [True] + [False] * 6
+    assert ["error" in row for row in records.read(whole)] == [False] * 9 + [True] + [False] * 24
     out, moments = tmp_path / "out.jsonl", random.Random(0)
     with subprocess.Popen(
         [sys.executable, "-c", FORKER, folder, out, str(WORK)], stdin=subprocess.PIPE, text=True,
