@@ -127,7 +127,10 @@ def spurious_study(source: Source) -> Figures:
     for each in source.injected:
         for kind in detection(each.rows, each.threshold):
             found |= detection_figures(f"spurious/injected/{each.name}/{kind.kind}", kind)
-    needed = "scored right answers with labels on their steps, nor injected flaws"
+    needed = (
+        "scored right answers with labels on their steps, which only generated tasks have, nor "
+        "injected flaws"
+    )
     return _needed(found, source, needed, "--task wordmath --scored 1")
 
 

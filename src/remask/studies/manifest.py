@@ -3,7 +3,7 @@
     asked      the settings, by name, and the model
     about      what votes compare answers by; with the baseline `editor`, whether the model edits
     dataset    origin, sha256 and wording of a public benchmark's rows; null for a generated task
-    model      name, revision where the hub gave one, dtype
+    model      name, revision where the hub gave one, dtype, a digest of some weights
     runs       one entry per call that had something to do: versions, device, the problems it worked
                `from` (and `from_sample`) and `to`, of how many, in portions of what size (`chunk`
                problems, `tokens`, `work`, see `pace`), by which engine, seconds, forwards, errors,
@@ -13,6 +13,7 @@ The file is replaced whole, so a kill leaves the one before. Entries are added a
 run that would add answers of another kind to the records is refused.
 """
 
+import hashlib
 import json
 import os
 import platform
@@ -134,6 +135,7 @@ def begin(
             denoiser.folder if isinstance(denoiser, Elsewhere) else denoiser.name
         ),
         "dtype": dtype_of(denoiser),
+        "weights": weights_of(denoiser),
     }
     if out.exists() and out.stat().st_size:
         found = read(out)
@@ -243,6 +245,24 @@ def dtype_of(denoiser: Denoiser) -> str | None:
     return str(denoiser.model.embedding.weight.dtype).removeprefix("torch.")
 
 
+def weights_of(denoiser: Denoiser) -> str | None:
+    """Return a digest of the first weights of every tensor; None where they are not at hand.
+
+    A folder may hold another model tomorrow, under the same name and of the same shape.
+    """
+    while hasattr(denoiser, "inner"):
+        denoiser = denoiser.inner
+    if not isinstance(denoiser, NativeDenoiser):
+        return None
+    digest = hashlib.sha256()
+    for name, tensor in denoiser.model.named_parameters():
+        if tensor.is_meta:
+            return None  # other processes hold them
+        first = tensor.detach().flatten()[:8].float().cpu()
+        digest.update(f"{name} {tuple(tensor.shape)} {first.tolist()}".encode())
+    return digest.hexdigest()[:16]
+
+
 def revision_of(name: str) -> str | None:
     """Return the commit that the hub's cache holds of a model; None where there is none."""
     place = name
@@ -280,9 +300,10 @@ def _check(
             f"{out} was collected with other worked examples; give the earlier data, or choose "
             "another file."
         )
-    for name in ("revision", "dtype"):
+    for name in ("revision", "dtype", "weights"):
         before = (found.get("model") or {}).get(name)
-        if before is not None and before != model[name]:
+        is_known = before is not None and (name != "weights" or model[name] is not None)
+        if is_known and before != model[name]:
             raise RecordError(
                 f"{out} was collected with {name} {before} of the model, and this one has "
                 f"{model[name]}; load the earlier one, or choose another file."

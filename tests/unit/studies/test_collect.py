@@ -1,6 +1,7 @@
 """Collecting: the same records however often it was interrupted, and a manifest that says all."""
 
 import contextlib
+import copy
 import json
 import os
 import pickle
@@ -21,6 +22,7 @@ from remask import records
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
+from remask.denoisers.native import NativeDenoiser
 from remask.engine.portions import Local
 from remask.engine.shards import Shards
 from remask.errors import InputError, RecordError, TaskError
@@ -272,7 +274,11 @@ def test_the_manifest_says_what_the_numbers_rest_on(
     task = prepare(settings)
     assert found["dataset"] == task.provenance()  # type: ignore[attr-defined]
     assert len(found["dataset"]["sha256"]) == 64
-    assert found["model"] == {"name": str(folder), "revision": None, "dtype": "float32"}
+    weights = manifest.weights_of(model)
+    assert weights is not None
+    assert found["model"] == {
+        "name": str(folder), "revision": None, "dtype": "float32", "weights": weights,
+    }  # fmt: skip
     (run,) = found["runs"]
     assert run["versions"]["python"] == platform.python_version()
     assert all(run["versions"][name] == metadata.version(name) for name in ("remask", "tokenizers"))
@@ -369,6 +375,19 @@ def test_the_dtype_and_the_revision_may_not_change_on_the_way(
     manifest.write(manifest.path_of(out), found)
     with pytest.raises(RecordError, match="with dtype bfloat16 of the model, and this one has flo"):
         collect(model, settings, out)
+
+
+def test_other_weights_under_the_same_name_are_another_model(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    out = collect(model, replace(settings, problems=1), tmp_path / "out.jsonl")
+    assert isinstance(model, NativeDenoiser)
+    other = replace(model, model=copy.deepcopy(model.model))
+    with torch.no_grad():
+        next(iter(other.model.parameters())).flatten()[0].add_(1)
+    with pytest.raises(RecordError, match=r"was collected with weights [0-9a-f]{16} of the model"):
+        collect(other, settings, out)
+    collect(replace(model, model=copy.deepcopy(model.model)), settings, out)
 
 
 def test_a_revision_is_read_off_the_cache_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
