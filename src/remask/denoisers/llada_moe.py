@@ -52,7 +52,8 @@ class LLaDAMoEConfig:
     @staticmethod
     def read(config: Mapping[str, Any]) -> "LLaDAMoEConfig":
         """Return the configuration, or raise naming the key that does not fit."""
-        if not all(config.get("moe_layer_freq") or [1]):
+        layers = config.get("moe_layer_freq") or [1]
+        if layers != 1 and not (isinstance(layers, list) and all(layers)):
             raise CheckpointError(
                 f"config.json sets moe_layer_freq to {config['moe_layer_freq']!r}; "
                 "this LLaDA-MoE implementation has experts in every layer."
