@@ -26,6 +26,7 @@ DENOISERS = {
     "denoisers.config", "denoisers.experts", "denoisers.native", "denoisers.qwen",
     "denoisers.llada", "denoisers.dream", "denoisers.a2d", "denoisers.llada_moe",
     "denoisers.llada2", "denoisers.illada", "denoisers.wrap", "denoisers.replicas",
+    "denoisers.split",
     "denoisers.load", "denoisers.save", "denoisers.catalog", "denoisers.presets",
     "denoisers.resampling", "denoisers.special_ids", "denoisers.weights",
 }  # fmt: skip
@@ -70,6 +71,7 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.presets": {"denoisers.base", "denoisers.catalog", "denoisers.resampling", "errors"},
     "denoisers.resampling": set(),
     "denoisers.replicas": {"denoisers.base", "denoisers.wrap"},
+    "denoisers.split": {"denoisers.native", "errors"},
     "denoisers.config": {"errors"},
     "denoisers.save": {"records"},
     "denoisers.wrap": ADAPTER,

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from remask.denoisers import a2d, dream, illada, llada, llada2, llada_moe, presets
+from remask.denoisers import split as splitting
 from remask.denoisers.base import Denoiser, Preset, chosen
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.replicas import Replicas
@@ -59,6 +60,7 @@ def load(
     dtype: str = "auto",
     compiled: bool = False,
     preset: str = "",
+    split: str = "replicas",
 ) -> Denoiser:
     """Return the denoiser called `model`: "tiny" (the embedded one), a folder, or a hub id.
 
@@ -70,21 +72,27 @@ def load(
         compiled: compile the trunk; pays on CUDA when many batches of the same shape follow.
         preset: sample as the authors do for this task (see `presets.official`); without one, as the
             checkpoint's own files say, and where they say nothing, as `presets.start` does.
+        split: of several devices: "replicas", or "layers" of one model, which fits on none alone.
     """
     wanted = presets.preset(str(model), preset) if preset else None
     targets = choose_devices(device)
+    splitting.check(split, targets, device)
     precision = choose_dtype(dtype, targets[0])
     folder = find_folder(str(model))
     check_folder(folder)
     config = read_json(folder / "config.json")
     family, shards = find_family(config, folder), Shards(folder)
     config = _settled(config, family, shards)
-    networks = [outline(config, folder).to(precision) for _ in targets]
+    whole = targets if split == "replicas" else targets[:1]
+    networks = [outline(config, folder).to(precision) for _ in whole]
     tokenizer = _tokenizer(folder, config, family)
     how = replace(find_preset(str(model), folder, wanted), schedule=family.schedule)
     if networks[0].block_size is not None:  # no other blocks can be written
         how = replace(how, block=networks[0].block_size)
-    _place(networks, targets, family, shards, name=str(model))
+    if split == "layers":
+        _place_layers(networks[0], targets, family, shards, name=str(model))
+    else:
+        _place(networks, targets, family, shards, name=str(model))
     if compiled:
         for network in networks:
             network.compile_blocks()
@@ -143,6 +151,27 @@ def _place(
         network.eval().requires_grad_(False)
 
 
+def _place_layers(
+    network: Network,
+    targets: Sequence[torch.device],
+    family: Family,
+    shards: "Shards",
+    *,
+    name: str,
+) -> None:
+    """Spread an outlined network over its devices and fill it, once everything has been checked."""
+    _check(network, family, shards)
+    tied = splitting.untie(network)
+    free = {target: free_memory(target) for target in targets}
+    places = splitting.homes(network, targets, free)
+    splitting.check_memory(name, network, places, free)
+    splitting.place(network, places)
+    fill([stacked(network, family.tensor_map(network))], shards)
+    if tied:
+        splitting.copy_head(network)
+    network.eval().requires_grad_(False)
+
+
 def _check(network: Network, family: Family, shards: Shards) -> None:
     """Raise unless the files hold what the network takes, and nothing else of consequence."""
     places = stacked(network, family.tensor_map(network))
@@ -163,7 +192,7 @@ def choose_devices(devices: str) -> list[torch.device]:
         devices = ",".join(f"cuda:{i}" for i in range(torch.cuda.device_count()))
     found = [choose_device(device.strip()) for device in devices.split(",")]
     if len({device.type for device in found}) > 1:
-        raise SettingsError(f"device {devices!r} mixes kinds; replicas must all be of one.")
+        raise SettingsError(f"device {devices!r} mixes kinds; several must all be of one.")
     return found
 
 

@@ -26,7 +26,11 @@ TensorMap = Iterator[tuple[str, list[tuple[str, int]]]]
 
 
 class Network(nn.Module, ABC):
-    """Embedding, blocks, final norm, head; a family brings its blocks and its rotary tables."""
+    """Embedding, blocks, final norm, head; a family brings its blocks and its rotary tables.
+
+    The blocks may lie on several devices, in order (`denoisers.split`): what goes into a block is
+    moved to where it is. On one device nothing moves.
+    """
 
     block_size: int | None = None  # of block-causal attention, in tokens; None: full attention
 
@@ -70,6 +74,7 @@ class Network(nn.Module, ABC):
         From there on each position is alone, and most of them are never asked about.
         """
         length = tokens.shape[1]
+        tokens, attend = _moved(self.embedding.weight.device, tokens, attend)
         return self._through(tokens, *self.rotary(length), self.visible(length, attend))
 
     def settle(self, rows: Tensor) -> Tensor:
@@ -84,8 +89,9 @@ class Network(nn.Module, ABC):
     def _through(self, tokens: Tensor, cos: Tensor, sin: Tensor, seen: Tensor | None) -> Tensor:
         x = self.embedding(tokens)  # (B, L, width)
         for block in self.blocks[:-1]:
+            x, cos, sin, seen = _moved(home(block), x, cos, sin, seen)
             x = block(x, cos, sin, seen)
-        return self._last.mix(x, cos, sin, seen)
+        return self._last.mix(*_moved(home(self._last), x, cos, sin, seen))
 
     def after(self, past: Past, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
         """Return what `states` would of the columns behind `past`, (B, L, width).
@@ -95,14 +101,17 @@ class Network(nn.Module, ABC):
         size, length = self._size(), tokens.shape[1]
         past = past.with_room(length)
         places = past.places(length)  # (B, L)
-        cos, sin = (table[places] for table in self.rotary(past.room))  # (B, L, 1, rotated / 2)
         seen = _seen_behind(past, places, attend, size)
+        tokens, places = _moved(self.embedding.weight.device, tokens, places)
+        cos, sin = (table[places] for table in self.rotary(past.room))  # (B, L, 1, rotated / 2)
         x = self.embedding(tokens)
         *earlier, last = past.layers
         for block, heads in zip(self.blocks[:-1], earlier, strict=True):
+            x, cos, sin, seen, places = _moved(home(block), x, cos, sin, seen, places)
             # Several blocks are a prompt, whose width comes once: not worth a compilation.
             run = block if length <= size else block.forward
             x = run(x, cos, sin, seen, Kept(heads, places))
+        x, cos, sin, seen, places = _moved(home(self._last), x, cos, sin, seen, places)
         return self._last.mix(x, cos, sin, seen, Kept(last, places))
 
     def remember(self, past: Past | None, tokens: Tensor, attend: Tensor | None) -> Past:
@@ -129,7 +138,8 @@ class Network(nn.Module, ABC):
         if attend is not None:
             seen = seen & torch.cat((attend, attend), 1)[:, None, None, :]
         cos, sin = (torch.cat((table, table)) for table in self.rotary(length))
-        return self._through(torch.cat((noisy, clean), 1), cos, sin, seen)[:, :length]
+        (both,) = _moved(self.embedding.weight.device, torch.cat((noisy, clean), 1))
+        return self._through(both, cos, sin, seen)[:, :length]
 
     @property
     def num_kept(self) -> int:
@@ -139,14 +149,15 @@ class Network(nn.Module, ABC):
         return sum(layer.shape[2] * layer.shape[3] for layer in self._blank(0).layers)
 
     def _blank(self, num_rows: int) -> Past:
-        """Return a past that holds nothing."""
-        layers = [cast(Attention, block.attention) for block in self.blocks]
-        like = self.embedding.weight
+        """Return a past that holds nothing; each layer's is where the layer is."""
+        layers = []
+        for block in self.blocks:
+            heads = cast(Attention, block.attention)
+            shape = (num_rows, 0, 2 * heads.num_kv_heads, heads.head_dim)
+            layers.append(self.embedding.weight.new_zeros(shape, device=home(block)))
         return Past(
-            layers=tuple(
-                like.new_zeros(num_rows, 0, 2 * a.num_kv_heads, a.head_dim) for a in layers
-            ),
-            lengths=torch.zeros(num_rows, dtype=torch.long, device=like.device),
+            layers=tuple(layers),
+            lengths=torch.zeros(num_rows, dtype=torch.long, device=self.norm.weight.device),
             columns=0,
         )
 
@@ -199,8 +210,8 @@ class NativeDenoiser:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.model.embedding.weight.device
+        """Where the weights are; of a model over several devices the last, which has the head."""
+        return self.model.norm.weight.device
 
     @property
     def vocab_size(self) -> int:
@@ -242,8 +253,19 @@ class NativeDenoiser:
     @torch.no_grad()
     def embed(self, tokens: Tensor) -> Tensor:
         """Return input embeddings, (..., width) float32."""
-        out: Tensor = self.model.embedding(tokens)
-        return out.float()
+        embedding = self.model.embedding
+        out: Tensor = embedding(tokens.to(embedding.weight.device))
+        return out.to(self.device).float()
+
+
+def home(block: nn.Module) -> torch.device:
+    """Return where the weights of a block are."""
+    return cast(Block, block).attention_norm.weight.device
+
+
+def _moved(device: torch.device, *tensors: Any) -> tuple[Any, ...]:
+    """Return tensors on a device: themselves, where they are there already, or None."""
+    return tuple(None if tensor is None else tensor.to(device) for tensor in tensors)
 
 
 def _seen_behind(past: Past, places: Tensor, attend: Tensor | None, size: int) -> Tensor:

@@ -28,7 +28,7 @@ def room_for(num: int) -> int:
 class Past:
     """What a model keeps of the first columns of every row."""
 
-    layers: tuple[Tensor, ...]  # each (B, room, k | v heads, head_dim)
+    layers: tuple[Tensor, ...]  # each (B, room, k | v heads, head_dim), where its weights are
     lengths: Tensor  # (B,) columns that each row holds; whole blocks, but where a row has ended
     columns: int  # the most that a row may hold: known without asking the device
 
@@ -39,7 +39,7 @@ class Past:
 
     def rows(self, indices: Tensor) -> "Past":
         """Return the past of some rows."""
-        layers = tuple(layer[indices] for layer in self.layers)
+        layers = tuple(layer[indices.to(layer.device)] for layer in self.layers)
         return replace(self, layers=layers, lengths=self.lengths[indices])
 
     def places(self, num: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 Batches are formed as for one device and a replica takes the next when it is free, so a result does
 not depend on how many there are, nor on which of them it came from. A job of one batch keeps one
-device busy. Not here: a model that is split across devices.
+device busy. Not here: one model over several devices (`denoisers.split`).
 """
 
 from collections.abc import Callable, Iterable, Iterator

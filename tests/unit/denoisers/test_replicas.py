@@ -183,7 +183,7 @@ def test_devices_are_listed_with_commas_or_are_all(monkeypatch: pytest.MonkeyPat
         ("cpu,tpu", "device 'tpu' is unknown"),
         ("cpu,", "device '' is unknown"),
         ("cuda:0,cuda:2", "device 'cuda:2' is not available here"),
-        ("cpu,cuda:0", "device 'cpu,cuda:0' mixes kinds; replicas must all be of one"),
+        ("cpu,cuda:0", "device 'cpu,cuda:0' mixes kinds; several must all be of one"),
     ],
 )
 def test_a_list_with_a_wrong_device_is_refused(

@@ -1,0 +1,148 @@
+"""One model over several devices: its layers in order, a run of them on each.
+
+The embedding goes with the first layer, the final norm and the head with the last one; where the
+head is the embedding, the last device has a copy of it. Nothing is computed otherwise than on one
+device: states move on where a run ends (`native.Network`), so logits are the same to the last bit.
+The devices work one after another, so this is for a model that does not fit on one of them; where
+it does, a replica on each (`denoisers.replicas`) is faster.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+
+import torch
+from torch import nn
+
+from remask.denoisers.native import Network
+from remask.errors import SettingsError
+
+SPLITS = ("replicas", "layers")  # of a list of devices: a model on each, or one over all
+
+
+def check(split: str, targets: Sequence[torch.device], devices: str) -> None:
+    """Raise where a model cannot be split so over the devices that were named."""
+    if split not in SPLITS:
+        raise SettingsError(f"split {split!r} is unknown; use {' or '.join(SPLITS)}.")
+    if split == "layers" and len(targets) == 1:
+        raise SettingsError(
+            f"split 'layers' spreads one model over several devices and device {devices!r} is one; "
+            "name more of them, as in cuda:0,cuda:1, or leave split out."
+        )
+
+
+def untie(network: Network) -> bool:
+    """Give an outlined network whose head is its embedding a head of its own; say whether."""
+    tied = network.unembedding is None
+    if tied:
+        like = network.embedding.weight
+        network.unembedding = nn.Linear(
+            like.shape[1], like.shape[0], bias=False, device="meta", dtype=like.dtype
+        )
+    return tied
+
+
+def sizes(network: Network) -> list[int]:
+    """Return the bytes of each layer, with what goes beside the first and the last."""
+    found = [_num_bytes(block) for block in network.blocks]
+    found[0] += _num_bytes(network.embedding)
+    for part in (network.norm, network.unembedding):
+        found[-1] += 0 if part is None else _num_bytes(part)
+    return found
+
+
+def _num_bytes(part: nn.Module) -> int:
+    return sum(tensor.nbytes for tensor in (*part.parameters(), *part.buffers()))
+
+
+def runs(sizes: Sequence[int], rooms: Sequence[int]) -> list[int]:
+    """Return how many layers each device gets, in order and at least one.
+
+    The fullest device, by its share of the room it has, is as little full as it can be.
+
+    Args:
+        sizes: bytes of each layer.
+        rooms: bytes that each device has free.
+    """
+    before = [0, *accumulate(sizes)]
+
+    def fill(device: int, start: int, end: int) -> float:
+        return (before[end] - before[start]) / max(rooms[device], 1)
+
+    # best[end]: how full the fullest device is when the devices so far hold layers up to `end`,
+    # and how many layers each of them has.
+    best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
+    for device in range(len(rooms)):
+        best = {
+            end: min(
+                (max(full, fill(device, start, end)), [*nums, end - start])
+                for start, (full, nums) in best.items()
+                if start < end
+            )
+            for end in range(device + 1, len(sizes) + 1)
+        }
+    return best[len(sizes)][1]
+
+
+def homes(
+    network: Network, targets: Sequence[torch.device], free: dict[torch.device, int | None]
+) -> list[torch.device]:
+    """Return the device of each layer, or raise where there are fewer layers than devices."""
+    num = len(network.blocks)
+    if len(targets) > num:
+        named = ",".join(map(str, targets))
+        raise SettingsError(
+            f"device {named!r} names {len(targets)} devices and the model has {num} layers; with "
+            f"split layers name at most {num}."
+        )
+    shared = Counter(targets)
+    known = [free[target] for target in targets]
+    # Where a system does not say what is free, the devices count alike.
+    rooms = [
+        1 if None in known else (room or 0) // shared[target]
+        for target, room in zip(targets, known, strict=True)
+    ]
+    return [
+        target
+        for target, run in zip(targets, runs(sizes(network), rooms), strict=True)
+        for _ in range(run)
+    ]
+
+
+def check_memory(
+    name: str,
+    network: Network,
+    places: Sequence[torch.device],
+    free: dict[torch.device, int | None],
+) -> None:
+    """Raise where what a device would hold of an outlined network does not fit on it."""
+    needed: Counter[torch.device] = Counter()
+    for place, size in zip(places, sizes(network), strict=True):
+        needed[place] += size
+    for device, size in needed.items():
+        room = free[device]
+        if room is not None and size > room:
+            num = Counter(places)[device]
+            dtype = str(network.embedding.weight.dtype).removeprefix("torch.")
+            raise SettingsError(
+                f"{name} needs {size / 1e9:.1f} GB for {num} of its {len(places)} layers in {dtype}"
+                f" and {device} has {room / 1e9:.1f} GB free; name more devices, or choose a "
+                "smaller model (remask models lists sizes)."
+            )
+
+
+def place(network: Network, places: Sequence[torch.device]) -> None:
+    """Give an outlined network memory: each layer on its device, the ends with their layers."""
+    network.embedding.to_empty(device=places[0])
+    for block, device in zip(network.blocks, places, strict=True):
+        block.to_empty(device=device)
+    for part in (network.norm, network.unembedding):
+        if part is not None:
+            part.to_empty(device=places[-1])
+
+
+def copy_head(network: Network) -> None:
+    """Fill the head of a network that was untied."""
+    assert network.unembedding is not None
+    with torch.no_grad():
+        network.unembedding.weight.copy_(network.embedding.weight)
