@@ -111,13 +111,14 @@ def run(
     samples: int = 3,
     seed: int = 0,
     device: str = "auto",
+    split: str = "replicas",
     as_json: bool = False,
 ) -> int:
     """Work the demo, show it, write its folder, and return the exit code."""
     started = time.perf_counter()
     console = Console(quiet=as_json, highlight=False)
     with paint.waiting("loading the embedded model and the sentence encoder"):
-        model = load(MODEL, device=device)
+        model = load(MODEL, device=device, split=split)
         if METRIC_SET == "paper":
             sentence_encoder(model.device.type)  # here, so that no progress bar has to wait for it
     plan = make_plan(model, problems, samples, seed)

@@ -24,6 +24,7 @@ from remask.denoisers.load import (
     free_memory,
     num_bytes,
     outline,
+    several,
     smaller,
 )
 from remask.denoisers.resampling import resampling
@@ -158,7 +159,8 @@ def estimate(name: str) -> dict[str, Any]:
     most = token_budget(device)
     small = size.workspace(min(ONE_ANSWER, most), ONE_ANSWER, dtype.itemsize)
     full = size.workspace(most, column_budget(device), dtype.itemsize)
-    fits, advice = _verdict(size.num_bytes, small, full, free, dtype)
+    over = several(size.num_bytes, device, small)
+    fits, advice = _verdict(size.num_bytes, small, full, free, dtype, over)
     return {
         "model": name,
         "known_from": "config.json" if checkpoint is None else "the catalogue",
@@ -175,16 +177,17 @@ def estimate(name: str) -> dict[str, Any]:
 
 
 def _verdict(
-    weights: int, small: int, full: int, free: int | None, dtype: "torch.dtype"
+    weights: int, small: int, full: int, free: int | None, dtype: "torch.dtype", over: str
 ) -> tuple[str, str | None]:
-    """Return yes, small batches, no or unknown, and what to do about it."""
+    """Return yes, small batches, over several devices, no or unknown, and what to do about it."""
     if free is None:
         return "unknown", "this system does not say how much memory is free"
     if weights + full <= free:
         return "yes", None
     if weights + small <= free:
         return "small batches", "score few answers at a time (--batch)"
-    return "no", smaller(weights, free - small, dtype)
+    fits = "over several devices" if over else "no"
+    return fits, smaller(weights, free - small, dtype, over)
 
 
 def _catalogued(checkpoint: Checkpoint, itemsize: int) -> Size:

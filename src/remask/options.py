@@ -7,7 +7,7 @@ Torch is imported inside functions only: `remask --help` must answer at once.
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast, get_args
 
 import typer
 
@@ -35,6 +35,7 @@ WordingName = Literal["llada", "dream"]
 StudyChoice = Literal[
     "diagnosis", "correction", "ablation", "geometry", "spurious", "cost", "scaling"
 ]
+LayoutName = Literal["replicas", "layers"]
 PrecisionName = Literal["auto", "float32", "bfloat16", "float16"]
 EngineName = Literal["local", "ray"]
 
@@ -49,6 +50,10 @@ Model = Annotated[
 ]
 Device = Annotated[
     str, _option("auto, cpu, cuda, cuda:N, several with commas (a replica each), or all.")
+]
+Layout = Annotated[
+    LayoutName,
+    _option("Of several devices: a replica on each, or the layers of one model over all."),
 ]
 OneDevice = Annotated[str, _option("auto, cpu, cuda or cuda:N.", "--device")]
 Precision = Annotated[PrecisionName, _option("Number format; auto is bfloat16 on CUDA.", "--dtype")]
@@ -100,7 +105,16 @@ AllowExecution = Annotated[
     ),
 ]
 Level = Annotated[str, _option("Level of the task, as in easy or hard; the first by default.")]
-Split = Annotated[SplitName, _option("Which problems of the task.")]
+# The one command that draws problems has one flag for both splits; no word belongs to two.
+Splits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--split",
+        metavar=f"<{'|'.join((*get_args(SplitName), *get_args(LayoutName)))}>",
+        help="Which problems of the task, test by default; again for replicas or layers: of "
+        "several devices a replica on each, or the layers of one model over all.",
+    ),
+]
 Kind = Annotated[
     AnswerKind | None,
     _option("How to read the final result: number by default, or as --task does."),
@@ -241,6 +255,21 @@ def baselines(text: str | None, samples: int) -> tuple[str, ...]:
     if lonely:
         raise UsageError(f"--baselines {lonely[0]} compares samples; add --samples with 2 or more")
     return rivals.chosen(names)
+
+
+def splits(given: list[str] | None) -> tuple[SplitName, LayoutName]:
+    """Return which problems are drawn, and how a model lies on several devices."""
+    words, known = given or [], (get_args(SplitName), get_args(LayoutName))
+    for word in words:
+        if word not in (*known[0], *known[1]):
+            raise UsageError(f"--split {word!r} is none of {', '.join((*known[0], *known[1]))}")
+    problems, layouts = ([word for word in words if word in kind] for kind in known)
+    if len(problems) > 1 or len(layouts) > 1:
+        raise UsageError(
+            f"--split {' --split '.join(words)} is more than one choice of problems and one of "
+            "devices"
+        )
+    return cast(SplitName, (*problems, "test")[0]), cast(LayoutName, (*layouts, "replicas")[0])
 
 
 def require_model(model: str) -> None:

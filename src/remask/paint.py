@@ -291,6 +291,7 @@ def show_estimate(found: Mapping[str, Any]) -> None:
     verdict = {
         "yes": "it fits",
         "small batches": "it fits with small batches",
+        "over several devices": "it does not fit on one device, but over several",
         "no": "it does not fit",
         "unknown": "whether it fits is unknown",
     }[found["fits"]]

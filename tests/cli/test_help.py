@@ -11,8 +11,10 @@ import pytest
 import typer
 
 from remask import cli
+from remask import options as opt
 from remask.consistency.cycle import ConsistencySettings
 from remask.decide.rejection import reject
+from remask.denoisers.load import load
 from remask.pretrain.trainer import TrainSettings
 from remask.studies.collect import CollectSettings
 
@@ -79,7 +81,8 @@ def test_the_defaults_of_round_trips_are_those_of_the_settings(name: str) -> Non
 
 def test_the_other_defaults_are_those_of_the_functions_called() -> None:
     assert default(cli.solve, "budget") == default(reject, "budget")
-    for name in ("split", "problems", "samples", "scored", "metrics", "seed"):
+    assert opt.splits(None) == (default(CollectSettings, "split"), default(load, "split"))
+    for name in ("problems", "samples", "scored", "metrics", "seed"):
         assert default(cli.collect, name) == default(CollectSettings, name)
     for name in ("steps", "batch", "lr", "layers", "width", "heads", "inner", "eval_every"):
         assert default(cli.train, name) == default(TrainSettings, name)

@@ -8,6 +8,7 @@ import torch
 
 from remask import doctor
 from remask.denoisers import catalog
+from remask.denoisers import load as loading
 from remask.errors import CheckpointError, SettingsError
 from remask.testing import write_checkpoint
 
@@ -142,6 +143,40 @@ def test_a_full_batch_of_a_block_causal_model_includes_its_past(
     assert found["fits"] == "yes"
     row = doctor.model("inclusionAI/LLaDA2.1-mini")
     assert row["memory_gb"] == 37.3  # 32.51 + 4.80
+
+
+@pytest.mark.parametrize(
+    ("free", "fits", "advice"),
+    [
+        ((20e9, 9e9), "small batches", "score few answers at a time (--batch)"),
+        ((12e9, 12e9, 50e9), "over several devices", "--device cuda:0,cuda:1 --split layers"),
+        (
+            (11e9, 11e9, 11e9),
+            "over several devices",
+            "--device cuda:0,cuda:1,cuda:2 --split layers",
+        ),
+        ((11e9, 11e9), "no", "choose another device or a smaller model"),
+        ((3e9, 3e9, 18e9), "no", "choose another device or a smaller model"),
+    ],
+)
+def test_a_model_that_fits_over_several_gpus_is_told_how(
+    monkeypatch: pytest.MonkeyPatch, free: tuple[float, ...], fits: str, advice: str
+) -> None:
+    """LLaDA-8B takes 16.03 GB, and 3.78 GB on each device for what is computed.
+
+    Of twice 12 GB that leaves 16.44 GB, of twice 11 GB 14.44 and of three times 21.66. Of 3 GB
+    nothing is left, and 18 GB alone leave 14.22.
+    """
+
+    def room(device: torch.device) -> int:
+        return int(free[device.index or 0])
+
+    pretend_cuda(monkeypatch, int(free[0]))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(free))
+    monkeypatch.setattr(loading, "free_memory", room)
+    found = doctor.estimate("GSAI-ML/LLaDA-8B-Instruct")
+    assert found["fits"] == fits
+    assert advice in found["advice"]
 
 
 @pytest.mark.usefixtures("on_cpu")

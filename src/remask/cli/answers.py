@@ -49,6 +49,7 @@ def solve(
     metrics: opt.Metrics = "paper",
     seed: opt.ProblemSeed = 0,
     device: opt.Device = "auto",
+    split: opt.Layout = "replicas",
     dtype: opt.Precision = "auto",
     as_json: opt.Json = False,
 ) -> None:
@@ -60,7 +61,7 @@ def solve(
 
     promise = read_promise(weights, certificate, asked.kind, metrics, threshold)
     settings = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
-    denoiser = load_model(model, device, dtype, preset)
+    denoiser = load_model(model, device, dtype, preset, split)
     limit = _limit(denoiser, asked, promise.threshold(threshold))
     sampler = opt.sampler(
         denoiser, asked, preset=preset, temperature=temperature, steps=steps, length=length,
@@ -107,6 +108,7 @@ def verify(
     metrics: opt.Metrics = "paper",
     seed: opt.ProblemSeed = 0,
     device: opt.Device = "auto",
+    split: opt.Layout = "replicas",
     dtype: opt.Precision = "auto",
     as_json: opt.Json = False,
 ) -> None:
@@ -122,7 +124,7 @@ def verify(
 
     promise = read_promise(weights, certificate, asked.kind, metrics, threshold)
     settings = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
-    denoiser = load_model(model, device, dtype, preset)
+    denoiser = load_model(model, device, dtype, preset, split)
     same = asked_settings(model, denoiser, rows)
     promise.check(1, asked, consistency=asdict(settings), **same)
     limit = _limit(denoiser, asked, promise.threshold(threshold))
@@ -158,6 +160,7 @@ def score(
     batch: opt.Batch = 32,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
+    split: opt.Layout = "replicas",
     dtype: opt.Precision = "auto",
     engine: opt.Engine = "local",
     workers: opt.Workers = None,
@@ -178,7 +181,7 @@ def score(
     read_as = certified_kind(certificate, kind) or "number"
     promise = read_promise(weights, certificate, read_as, metrics)
     trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
-    with place(Asked(engine, workers, address), model, device, dtype, preset) as where:
+    with place(Asked(engine, workers, address), model, device, dtype, preset, split) as where:
         same = model_settings(model, where.precision)
         promise.check(1, opt.Question("", read_as), consistency=asdict(trip), **same)
         settings = jobs.ScoreSettings(

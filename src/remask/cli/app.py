@@ -41,7 +41,9 @@ def root(
         typer.echo(context.get_help())
 
 
-def load_model(model: str, device: str, dtype: str, preset: str) -> "Denoiser":
+def load_model(
+    model: str, device: str, dtype: str, preset: str, split: opt.LayoutName
+) -> "Denoiser":
     from remask import paint
     from remask.denoisers.load import load
     from remask.denoisers.presets import Unmet
@@ -49,7 +51,7 @@ def load_model(model: str, device: str, dtype: str, preset: str) -> "Denoiser":
     tell_note(model, preset)
     with paint.waiting(f"loading {model}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", Unmet)  # it has just been told
-        return load(model, device=device, dtype=dtype, preset=preset)
+        return load(model, device=device, dtype=dtype, preset=preset, split=split)
 
 
 def tell_note(model: str, preset: str) -> None:

@@ -32,7 +32,9 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def place(asked: Asked, model: str, device: str, dtype: str, preset: str) -> Iterator[Place]:
+def place(
+    asked: Asked, model: str, device: str, dtype: str, preset: str, split: opt.LayoutName
+) -> Iterator[Place]:
     """Yield the place of a model, which is loaded when `load` is called; leave the cluster after.
 
     So files can be refused before minutes of loading.
@@ -40,6 +42,11 @@ def place(asked: Asked, model: str, device: str, dtype: str, preset: str) -> Ite
     from remask.denoisers.load import choose_devices, choose_dtype
 
     if asked.engine == "ray":
+        if split == "layers":
+            raise opt.UsageError(
+                "--split layers spreads a model over the devices of this process and a worker of "
+                "Ray has one; leave --engine ray out"
+            )
         with _cluster(asked, model, device, dtype, preset) as found:
             yield found
         return
@@ -47,7 +54,7 @@ def place(asked: Asked, model: str, device: str, dtype: str, preset: str) -> Ite
         flag = "--address" if asked.address else "--workers"
         raise opt.UsageError(f"{flag} says where a Ray cluster is or how large; add --engine ray")
     precision = str(choose_dtype(dtype, choose_devices(device)[0])).removeprefix("torch.")
-    yield Place(precision, lambda: load_model(model, device, dtype, preset), None)
+    yield Place(precision, lambda: load_model(model, device, dtype, preset, split), None)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ def collect(
     out: opt.Out,
     task: opt.RequiredTask,
     model: opt.Model = "",
-    level: opt.Level = "", split: opt.Split = "test",
+    level: opt.Level = "", split: opt.Splits = None,
     data: opt.Data = None,
     wording: opt.Wording = "llada", shots: opt.Shots = 0,
     allow_execution: opt.AllowExecution = False,
@@ -54,17 +54,18 @@ def collect(
     read from --data, or from the hub.
     """
     opt.require_pool(model, temperature, samples, "--samples")
+    part, layout = opt.splits(split)
     from remask.studies import collect as study
 
     trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature, tail)
     settings = study.CollectSettings(
         task=task, data=data, wording=wording, shots=shots, allow_execution=allow_execution,
-        level=level, split=split, problems=problems, samples=samples, scored=scored,
+        level=level, split=part, problems=problems, samples=samples, scored=scored,
         baselines=opt.baselines(baselines, samples), metrics=metrics, seed=seed, consistency=trip,
     )  # fmt: skip
     family = study.prepare(settings)
-    asked = opt.Question("", task, family, family.problem(0, split=split, level=level))
-    with place(Asked(engine, workers, address), model, device, dtype, preset) as where:
+    asked = opt.Question("", task, family, family.problem(0, split=part, level=level))
+    with place(Asked(engine, workers, address), model, device, dtype, preset, layout) as where:
         denoiser = where.load()
         sampler = opt.sampler(
             denoiser, asked, preset=preset, edit_threshold=edit_threshold, steps=steps, block=block,

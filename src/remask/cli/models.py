@@ -62,13 +62,20 @@ def demo(
     samples: opt.Samples = 3,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
+    split: opt.Layout = "replicas",
     as_json: opt.Json = False,
 ) -> int:
     """Watch the embedded model catch its own errors."""
     from remask.demo import run
 
     return run(
-        out=out, problems=problems, samples=samples, seed=seed, device=device, as_json=as_json
+        out=out,
+        problems=problems,
+        samples=samples,
+        seed=seed,
+        device=device,
+        split=split,
+        as_json=as_json,
     )
 
 

@@ -46,7 +46,8 @@ def serve(
     metrics: opt.Metrics = "paper",
     log_prompts: LogPrompts = False,
     show: Show = False,
-    device: opt.OneDevice = "auto",
+    device: opt.Device = "auto",
+    split: opt.Layout = "replicas",
     dtype: opt.Precision = "auto",
     as_json: opt.Json = False,
 ) -> None:
@@ -69,7 +70,7 @@ def serve(
         tell({"model": model, "url": url}, f"{model} is at {url} (Ctrl-C ends)", as_json)
 
     with bound(host, port) as made:
-        denoiser = load_model(model, device, dtype, preset)
+        denoiser = load_model(model, device, dtype, preset, split)
         _warm(metrics, denoiser.device.type)
         run(build_service(denoiser, settings), made, say, show)
 

@@ -21,6 +21,7 @@ def study(
     out: opt.StudyOut = None,
     model: opt.StudyModel = "",
     device: opt.Device = "auto",
+    split: opt.Layout = "replicas",
     dtype: opt.Precision = "auto",
     as_json: opt.Json = False,
 ) -> None:
@@ -34,7 +35,7 @@ def study(
 
     if model and name != "geometry":
         raise opt.UsageError(f"{name} needs no model; leave --model {model} out")
-    denoiser = load_model(model, device, dtype, "") if model else None
+    denoiser = load_model(model, device, dtype, "", split) if model else None
     with paint.waiting("reading and resampling"):
         told = studies.study(name, records, denoiser)
     written = []

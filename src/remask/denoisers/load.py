@@ -350,14 +350,32 @@ def check_memory(name: str, network: Network, device: torch.device, num: int = 1
         return
     dtype = network.embedding.weight.dtype
     each = "its weights" if num == 1 else f"the weights of {num} replicas"
+    over = several(needed, device) if num == 1 else ""
     raise SettingsError(
         f"{name} needs {needed / 1e9:.1f} GB for {each} in {str(dtype)[6:]} and {device} has "
-        f"{free / 1e9:.1f} GB free; {smaller(needed, free, dtype)}."
+        f"{free / 1e9:.1f} GB free; {smaller(needed, free, dtype, over)}."
     )
 
 
-def smaller(needed: int, free: int, dtype: torch.dtype) -> str:
-    """Return what to do about weights that do not fit."""
+def several(needed: int, device: torch.device, beside: int = 0) -> str:
+    """Return the fewest devices of this kind over which so many bytes fit, named with commas.
+
+    Each must have room for `beside` more. Empty where one is enough, or all of them are too few.
+    """
+    num = torch.cuda.device_count() if device.type == "cuda" else 1
+    devices = [torch.device(device.type, i) for i in range(num)]
+    room = 0
+    for i, one in enumerate(devices):
+        room += max(0, (free_memory(one) or 0) - beside)
+        if room >= needed:
+            return ",".join(map(str, devices[: i + 1])) if i else ""
+    return ""
+
+
+def smaller(needed: int, free: int, dtype: torch.dtype, over: str = "") -> str:
+    """Return what to do about weights that do not fit, or fit `over` several devices."""
     if dtype == torch.float32 and needed / 2 <= free:
         return f"choose dtype bfloat16, which needs {needed / 2e9:.1f} GB"
+    if over:
+        return f"spread its layers over several devices with --device {over} --split layers"
     return "choose another device or a smaller model (remask models lists sizes)"

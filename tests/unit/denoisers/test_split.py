@@ -285,3 +285,17 @@ def test_a_device_named_twice_must_hold_both_its_parts(
 def test_what_cannot_be_split_is_refused(folder: Path, device: str, how: str, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         load(folder, device=device, split=how)
+
+
+def test_a_model_that_fits_on_no_device_alone_is_told_of_the_split(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has 58,016 numbers, 116,032 bytes in bfloat16."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(loading, "free_memory", lambda device: 58_016)
+    with pytest.raises(SettingsError, match="with --device cuda:0,cuda:1 --split layers"):
+        load(folder, device="cuda")
+    monkeypatch.setattr(loading, "free_memory", lambda device: 38_677)
+    with pytest.raises(SettingsError, match="choose another device or a smaller model"):
+        load(folder, device="cuda")
