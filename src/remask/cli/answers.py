@@ -67,9 +67,8 @@ def solve(
         denoiser, asked, preset=preset, temperature=temperature, steps=steps, length=length,
         block=block, order=order, reveal_threshold=reveal_threshold, edit_threshold=edit_threshold,
     ).for_pool(budget)  # fmt: skip
-    trip = asdict(settings)
     same = asked_settings(model, denoiser, rows)
-    promise.check(budget, asked, sampler=asdict(sampler), consistency=trip, **same)
+    promise.check(budget, asked, sampler=asdict(sampler), consistency=asdict(settings), **same)
     _show_question(asked, as_json)
     decision = api.solve(
         denoiser, asked.prompt, kind=asked.kind, sampler=sampler, settings=settings,
@@ -77,7 +76,7 @@ def solve(
         examples=asked.examples, watch=_watcher(limit, asked.kind, silent=as_json),
     )  # fmt: skip
     about: dict[str, Any] = {"model": model, "preset": preset or None, "seed": seed}
-    about |= {"settings": {**trip, "metrics": metrics, "kind": asked.kind}}
+    about |= {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
     about |= {"weights": promise.weights, "sampler": asdict(sampler)}
     _show_decision(decision, asked, limit, about | promise.told(decision.score.value), as_json)
 

@@ -42,7 +42,7 @@ def root(
 
 
 def load_model(
-    model: str, device: str, dtype: str, preset: str, split: opt.LayoutName
+    model: str, device: str, dtype: str, preset: str, split: opt.LayoutName = "replicas"
 ) -> "Denoiser":
     from remask import paint
     from remask.denoisers.load import load

@@ -33,7 +33,12 @@ class Place(NamedTuple):
 
 @contextmanager
 def place(
-    asked: Asked, model: str, device: str, dtype: str, preset: str, split: opt.LayoutName
+    asked: Asked,
+    model: str,
+    device: str,
+    dtype: str,
+    preset: str,
+    split: opt.LayoutName = "replicas",
 ) -> Iterator[Place]:
     """Yield the place of a model, which is loaded when `load` is called; leave the cluster after.
 

@@ -12,6 +12,7 @@ from remask.errors import InputError
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
     from remask.studies.collect import CollectSettings
+    from remask.tasks.base import Task
 
 
 _NAMED = 3  # problems that could not be asked, told one by one
@@ -63,8 +64,7 @@ def collect(
         level=level, split=part, problems=problems, samples=samples, scored=scored,
         baselines=opt.baselines(baselines, samples), metrics=metrics, seed=seed, consistency=trip,
     )  # fmt: skip
-    family = study.prepare(settings)
-    asked = opt.Question("", task, family, family.problem(0, split=part, level=level))
+    asked = _asked(study.prepare(settings), settings)
     with place(Asked(engine, workers, address), model, device, dtype, preset, layout) as where:
         denoiser = where.load()
         sampler = opt.sampler(
@@ -74,6 +74,12 @@ def collect(
         settings = replace(settings, sampler=sampler)
         _collect(denoiser, where, settings, out, retry_errors, force)
     _tell_collected(problems, out, as_json)
+
+
+def _asked(task: "Task", settings: "CollectSettings") -> opt.Question:
+    """Return the first problem, by which the sampler is chosen."""
+    problem = task.problem(0, split=settings.split, level=settings.level)
+    return opt.Question("", settings.task, task, problem)
 
 
 def _collect(
