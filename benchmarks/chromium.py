@@ -33,6 +33,7 @@ KEYS = {
     "Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "PageDown": 34, "End": 35, "Home": 36,
     "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
 }  # fmt: skip
+LIMIT = 300.0  # seconds that only a defect takes
 TYPED = {"Enter": "\r", " ": " "}
 
 # The contrast of two colours by the formula of WCAG, and of an element with what lies behind it.
@@ -51,6 +52,21 @@ CONTRAST = """
   const [high, low] = two.map(light).sort((a, b) => b - a);
   return (high + 0.05) / (low + 0.05);
 })
+"""
+
+
+# Transitions have ended, and the window has not scrolled for ten frames.
+STILL = """
+(async () => {
+  await Promise.all(document.getAnimations().map((a) => a.finished.catch(() => null)));
+  let [still, at] = [0, null];
+  while (still < 10) {
+    still = window.scrollY === at ? still + 1 : 0;
+    at = window.scrollY;
+    await new Promise(requestAnimationFrame);
+  }
+  return true;
+})()
 """
 
 
@@ -102,7 +118,7 @@ class Chromium:
             os.close(self._in)
         self._process.terminate()
         try:
-            self._process.wait(10)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -114,13 +130,13 @@ class Chromium:
         if self._session:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
-        for answer in self._messages(30.0):
+        for answer in self._messages(LIMIT):
             if answer.get("id") == self._number:
                 assert "error" not in answer, f"{method}: {answer['error']}"
                 result: dict[str, Any] = answer["result"]
                 return result
             self.events.append(answer)
-        raise TimeoutError(f"{method} got no answer in 30 s.")
+        raise TimeoutError(f"{method} got no answer in {LIMIT:.0f} s.")
 
     def _messages(self, seconds: float) -> Iterator[dict[str, Any]]:
         until = time.monotonic() + seconds
@@ -151,12 +167,20 @@ class Chromium:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    def wait(self, condition: str, seconds: float = 20.0) -> None:
+    def wait(self, condition: str, seconds: float = LIMIT) -> None:
         """Wait until an expression is true."""
         until = time.monotonic() + seconds
         while not self.run(condition):
             assert time.monotonic() < until, f"not within {seconds} s: {condition}"
             time.sleep(0.02)
+
+    def settle(self) -> None:
+        """Wait until nothing on the page moves any more."""
+        self.run(STILL)
+
+    def idle(self, milliseconds: int) -> None:
+        """Wait by the page's own clock: what it has put off for less time has been done then."""
+        self.run(f"new Promise((done) => setTimeout(done, {milliseconds}))")
 
     def press(self, key: str, *, control: bool = False) -> None:
         """Press and release a key, perhaps with Control held down."""

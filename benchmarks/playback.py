@@ -29,6 +29,7 @@ TASKS = {
     "wordmath": ["easy", "hard"], "countdown": ["easy"], "choice": ["easy"], "pycode": ["easy"],
 }  # fmt: skip
 THRESHOLD = 0.75
+LIMIT = 300.0  # seconds that only a defect takes
 Document = dict[str, Any]
 
 
@@ -152,7 +153,10 @@ class Handler(BaseHTTPRequestHandler):
             asked = dict(part.split("=") for part in query.split("&"))
             time.sleep(self.server.pause if asked["level"] == "easy" else 0)
             found = [example(asked["task"], asked["level"], k) for k in range(4)]
-            self._send(200, {"object": "list", "data": found})
+            try:
+                self._send(200, {"object": "list", "data": found})
+            finally:
+                self.server.listed.append(f"{asked['task']} {asked['level']}")
         else:
             self._file("index.html" if path == "/" else path.removeprefix("/static/"))
 
@@ -201,6 +205,8 @@ class Handler(BaseHTTPRequestHandler):
                 return
             if number == self.server.fail_after:
                 name, data = "error", {"error": {"message": "the model gave no numbers."}}
+            if number == self.server.hold_after:
+                self.server.go_on.wait(LIMIT)
             self._chunk(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
             time.sleep(self.server.pause)
         self._chunk(b"")
@@ -227,6 +233,9 @@ class Playback(ThreadingHTTPServer):
         self.polite = False  # end such a stream in order, only too early
         self.fail_after: int | None = None  # events of a stream, then it tells an error
         self.refusal: tuple[int, str] | None = None  # status and sentence of the next requests
+        self.hold_after: int | None = None  # events of a stream, then it waits for `go_on`
+        self.go_on = threading.Event()
+        self.listed: list[str] = []  # task and level of examples that were sent
         self.pause = 0.0  # seconds between two events, and before easy examples
         self.bodies: list[Document] = []  # what was asked
 

@@ -1,13 +1,39 @@
 """What holds for every test: none fails by the clock of a busy machine."""
 
+import re
+from pathlib import Path
+
 import hypothesis
 import pytest
+
+# A test that goes wrong by the clock does so on a busy machine: `pytest -m clock` runs all that
+# could, beside whatever keeps the machine busy.
+TOUCHES = re.compile(
+    r"^(?:import|from) (?:asyncio|concurrent|httpx|live|multiprocessing|openai|schemathesis|select"
+    r"|signal|socket|subprocess|threading|time)\b|remask\.tasks\.execution|symbolic import"
+    r"|allow_execution|tasks\.pycode|\bclient\b",
+    re.MULTILINE,
+)
 
 # Neither an example that takes long nor data that are drawn slowly are defects of the code.
 hypothesis.settings.register_profile(
     "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("patient")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "clock: touches clocks, processes or sockets")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    touching = {
+        path: bool(TOUCHES.search(path.read_text(encoding="utf-8")))
+        for path in {Path(item.path) for item in items}
+    }
+    for item in items:
+        if touching[Path(item.path)]:
+            item.add_marker("clock")
 
 
 @pytest.fixture(scope="session", autouse=True)

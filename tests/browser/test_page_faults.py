@@ -1,10 +1,10 @@
 """The server's page when things go wrong: hostile answers, long ones, servers that die."""
 
 import json
-import time
 from typing import Any
 
 import pytest
+from live import soon
 from person import FAULTS, TEXT, click, copied, put, solve, text, texts, visit
 from playback import Playback, pieces, verification
 
@@ -20,12 +20,15 @@ HOSTILE = [
 def test_examples_that_come_late_do_not_replace_those_chosen_since(
     page: Any, stage: Playback
 ) -> None:
+    stage.listed.clear()
     stage.pause = 0.5
     put(page, "#task", "countdown", "change")
     put(page, "#task", "wordmath", "change")
     put(page, "#level", "hard", "change")
     page.wait("document.querySelector('.example').textContent.startsWith('wordmath hard')")
-    time.sleep(0.8)
+    late = {"countdown easy", "wordmath easy", "wordmath hard"}
+    assert soon(lambda: late <= set(stage.listed)), stage.listed
+    page.settle()
     assert texts(page, ".example")[0].startswith("wordmath hard")
 
 
@@ -40,13 +43,11 @@ def test_what_a_model_writes_is_text_even_five_thousand_tokens_of_it(
     for trip in hostile["trips"]:
         trip["rebuilt"] = [bad if k % 7 == 0 else back for k, back in enumerate(trip["rebuilt"])]
     stage.answers = [hostile]
-    started = time.monotonic()
     solve(page)
     page.wait("document.querySelectorAll('#player-text span').length === 5000")
     page.run("document.querySelector('.heat').focus()")
     page.press("End")
     put(page, "#player-scrub", 17)
-    assert time.monotonic() - started < 10
     assert "token 5000" in text(page, "#heatmap .says")
     shown = text(page, "#answer-text")
     for part in ("</script><script>", "\\u202egnp.exe", "zero\\u200bwidth\\ufeff", "\\x00\\x1b["):
@@ -137,7 +138,7 @@ def test_the_candidate_that_a_person_chose_stays_in_sight(page: Any, stage: Play
 
 
 def test_a_race_can_be_stopped(page: Any, stage: Playback) -> None:
-    stage.pause = 0.3
+    stage.hold_after = 1
     put(page, "#prompt", "How many?")
     click(page, "#go")
     page.wait("document.querySelectorAll('.lane').length === 1")
@@ -145,20 +146,19 @@ def test_a_race_can_be_stopped(page: Any, stage: Playback) -> None:
     page.wait("!document.getElementById('go').disabled")
     assert text(page, "#race-says").startswith("Stopped.")
     assert texts(page, ".lane .badge") == ["cut off"]
+    stage.go_on.set()
 
 
-def test_a_heat_map_of_eight_trips_and_five_hundred_tokens_is_smooth(
+def test_a_heat_map_of_eight_trips_and_five_hundred_tokens_is_scrubbed_token_by_token(
     page: Any, stage: Playback
 ) -> None:
-    """A frame has 16 ms on a quiet machine; this one may be busy."""
+    """How long a frame takes is measured by benchmarks/page.py."""
     stage.answers = [verification((pieces(TEXT) * 20)[:500], lost=0.1, trips=8, seed=1)]
     solve(page)
-    took = page.run(
+    page.run(
         "(async () => { const heat = document.querySelector('.heat'); heat.focus();"
-        " const key = new KeyboardEvent('keydown', { key: 'ArrowRight' }); const took = [];"
-        " for (let k = 0; k < 60; k += 1) { const t = performance.now(); heat.dispatchEvent(key);"
-        " heat.scrollLeft += 12; await new Promise(requestAnimationFrame);"
-        " took.push(performance.now() - t); }"
-        " return took.sort((a, b) => a - b)[30]; })()"
+        " const key = new KeyboardEvent('keydown', { key: 'ArrowRight' });"
+        " for (let k = 0; k < 60; k += 1) { heat.dispatchEvent(key);"
+        " heat.scrollLeft += 12; await new Promise(requestAnimationFrame); } })()"
     )
-    assert took < 50
+    assert text(page, "#heatmap .says").startswith("Trip 1, token 61 ")

@@ -1,7 +1,6 @@
 """The server's page for everyone: any width, light and dark, keyboard, names; and a real model."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ def test_text_stands_out_from_what_is_behind_it(page: Any, dark: bool) -> None:
     """At least 4.5 to 1, as WCAG asks for text of this size."""
     page.look(1280, 900, dark=dark)
     solve(page)
-    time.sleep(0.6)  # colours of bars move into place
+    page.settle()  # colours of bars move into place
     selectors = [
         "body", ".lead", ".brand", ".served", ".note", "#go", ".example", ".lane .badge",
         ".lane.won .badge", ".result", ".told", ".facts dt", ".legend", "#answer-legend .d1",
@@ -101,7 +100,7 @@ def test_the_embedded_model_verifies_and_solves_on_the_page(browser: Any, embedd
     click(browser, ".example")
     answer = browser.run("document.getElementById('own').value")
     click(browser, "#go")
-    browser.wait("!document.getElementById('answer').hidden", seconds=120)
+    browser.wait("!document.getElementById('answer').hidden")
     found = json.loads(copied(browser, "#copy-json"))
     assert found["text"] == answer
     assert text(browser, ".score strong") == f"{found['score']:.3f}"
@@ -110,7 +109,7 @@ def test_the_embedded_model_verifies_and_solves_on_the_page(browser: Any, embedd
     assert copied(browser, "#copy-command").startswith("remask verify")
     click(browser, "input[value=solve]")
     click(browser, "#go")
-    browser.wait("!!document.querySelector('.lane.won')", seconds=120)
+    browser.wait("!!document.querySelector('.lane.won')")
     assert text(browser, "#answer-title") == "Candidate 1"
     assert copied(browser, "#copy-command").startswith("remask solve")
     assert not browser.run("document.querySelector('input[value=confidence]').disabled")

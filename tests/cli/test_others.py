@@ -66,7 +66,8 @@ def test_demo_is_handed_its_options_and_gives_its_exit_code(
     monkeypatch.setitem(sys.modules, "remask.demo", fake)
     assert run("demo", "-o", tmp_path, "--problems", "8", "--json").code == 3
     assert handed == {
-        "out": tmp_path, "problems": 8, "samples": 3, "seed": 0, "device": "auto", "as_json": True,
+        "out": tmp_path, "problems": 8, "samples": 3, "seed": 0, "device": "auto",
+        "split": "replicas", "as_json": True,
     }  # fmt: skip
 
 
