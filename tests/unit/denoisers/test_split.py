@@ -48,6 +48,7 @@ OTHERS: dict[str, dict[str, Any]] = {
         "max_sequence_length": 64,
     },
     "DreamModel": {**QWEN, "tie_word_embeddings": False},
+    "A2DQwen3LMHeadModel": {key: value for key, value in QWEN.items() if key != "block_size"},
     "LLaDAMoEModelLM": {
         "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "num_experts": 8,
         "num_experts_per_tok": 2, "expert_intermediate_size": 16, "vocab_size": 262,
