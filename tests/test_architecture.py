@@ -25,11 +25,14 @@ DENOISERS = {
     "denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.transformer",
     "denoisers.config", "denoisers.experts", "denoisers.native", "denoisers.qwen",
     "denoisers.llada", "denoisers.dream", "denoisers.a2d", "denoisers.llada_moe",
-    "denoisers.llada2", "denoisers.illada", "denoisers.wrap", "denoisers.replicas",
+    "denoisers.llada2", "denoisers.illada", "denoisers.sdar", "denoisers.dreamreasoner",
+    "denoisers.fast_dllm", "denoisers.wrap", "denoisers.replicas", "denoisers.load",
     "denoisers.split",
-    "denoisers.load", "denoisers.save", "denoisers.catalog", "denoisers.presets",
-    "denoisers.resampling", "denoisers.special_ids", "denoisers.weights",
+    "denoisers.save", "denoisers.published", "denoisers.catalog", "denoisers.block_catalog",
+    "denoisers.presets", "denoisers.resampling", "denoisers.special_ids",
+    "denoisers.weights",
 }  # fmt: skip
+CATALOGUE = {"denoisers.published", "denoisers.catalog", "denoisers.block_catalog"}
 SCORER = {
     "sampling", "denoisers.base", "denoisers.tokenizer", "values", "answers", "errors", "rng",
 }  # fmt: skip
@@ -48,8 +51,8 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"denoisers.base", "denoisers.native", "denoisers.tokenizer", "denoisers.wrap"}
     | {"denoisers.replicas", "denoisers.load", "records", "tables", "errors"},
     "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"},
-    "doctor": {"denoisers.catalog", "denoisers.presets", "denoisers.resampling", "denoisers.load"}
-    | {"denoisers.weights"}
+    "doctor": {"denoisers.catalog", "denoisers.published", "denoisers.presets", "denoisers.load"}
+    | {"denoisers.resampling", "denoisers.weights"}
     | {"denoisers.tokenizer", "sampling", "errors"},
     "documents": {"paint", "values"},
     "paint": {"denoisers.tokenizer", "values"},
@@ -65,10 +68,14 @@ ALLOWED: dict[str, set[str]] = {
     "sampling": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.replicas"}
     | {"denoisers.wrap", "values", "rng", "errors"},
     "denoisers.load": DENOISERS
-    - {"denoisers.load", "denoisers.save", "denoisers.catalog", "denoisers.resampling"}
+    - {"denoisers.load", "denoisers.save", "denoisers.resampling"}
+    - CATALOGUE
     | {"values", "errors"},
-    "denoisers.catalog": {"errors"},
-    "denoisers.presets": {"denoisers.base", "denoisers.catalog", "denoisers.resampling", "errors"},
+    "denoisers.published": {"errors"},
+    "denoisers.block_catalog": {"denoisers.published", "errors"},
+    "denoisers.catalog": {"denoisers.published", "denoisers.block_catalog", "errors"},
+    "denoisers.presets": {"denoisers.base", "denoisers.catalog", "denoisers.published"}
+    | {"denoisers.resampling", "errors"},
     "denoisers.resampling": set(),
     "denoisers.replicas": {"denoisers.base", "denoisers.wrap"},
     "denoisers.split": {"denoisers.native", "errors"},
@@ -81,6 +88,9 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.dream": FAMILY | {"denoisers.qwen"},
     "denoisers.a2d": FAMILY | {"denoisers.qwen"},
     "denoisers.illada": FAMILY | {"denoisers.qwen"},
+    "denoisers.dreamreasoner": FAMILY | {"denoisers.qwen"},
+    "denoisers.fast_dllm": FAMILY | {"denoisers.qwen"},
+    "denoisers.sdar": FAMILY | {"denoisers.qwen", "denoisers.experts"},
     "denoisers.llada_moe": FAMILY | {"denoisers.experts"},
     "denoisers.llada2": FAMILY | {"denoisers.experts"},
     "denoisers.experts": {"values", "errors"},
@@ -99,7 +109,7 @@ ALLOWED: dict[str, set[str]] = {
     "rng": {"errors"},
     "errors": set(),
 }
-WITHOUT_TORCH = {"tasks", "tables", "answers", "records", "errors", "denoisers.catalog"}
+WITHOUT_TORCH = {"tasks", "tables", "answers", "records", "errors"} | CATALOGUE
 WITHOUT_TORCH |= {"denoisers.resampling"}
 HEAVY = {
     "sentence_transformers", "matplotlib", "ray", "fastapi", "peft", "accelerate", "datasets",

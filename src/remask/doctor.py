@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remask.denoisers import catalog, presets
-from remask.denoisers.catalog import Checkpoint, Published
 from remask.denoisers.load import (
     EMBEDDED,
     choose_device,
@@ -27,6 +26,7 @@ from remask.denoisers.load import (
     several,
     smaller,
 )
+from remask.denoisers.published import Checkpoint, Published
 from remask.denoisers.resampling import resampling
 from remask.denoisers.tokenizer import read_json
 from remask.denoisers.weights import Shards
@@ -103,6 +103,8 @@ def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
         idle.add("resample_temperature")  # every sample is drawn at the temperature
     if ours["edit_threshold"] is None:
         idle.add("post_steps")  # nothing is edited
+    if ours["sub_block"] is None:
+        idle.add("sub_block")  # blocks are written whole
     kept = {name: value for name, value in ours.items() if name not in idle}
     return {**asdict(published), "ours": kept, "unmet": dict(found.unmet)}
 

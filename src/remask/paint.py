@@ -224,12 +224,13 @@ def show_models(models: Sequence[Mapping[str, Any]]) -> None:
     """Print the models known by name, and how others are named."""
     console = Console()
     heads = f"{'parameters':>12}{'bfloat16':>11}{'memory':>10}{'presets':>9}"
-    show(console, f"{'model':<41}{'family':<10}{heads}")
+    wide, wider = (1 + max(len(row[name]) for row in models) for name in ("family", "model"))
+    show(console, f"{'model':<{wider}}{'family':<{wide}}{heads}")
     for row in models:
         num = row["parameters"]
         count = "not installed" if num is None else f"{num / 1e6:,.1f} M"
         weights, memory = (_size(row[name]) for name in ("bfloat16_gb", "memory_gb"))
-        names = f"{row['model']:<41}{row['family']:<10}"
+        names = f"{row['model']:<{wider}}{row['family']:<{wide}}"
         show(console, f"{names}{count:>12}{weights:>11}{memory:>10}{row['presets']:>9}")
     show(console, "memory is the weights and what verifying one answer takes, on a GPU, estimated")
     show(

@@ -24,9 +24,9 @@ _ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's fil
 # Keys that only diffusion has, and those of the score. Those of `_SHARED` are also how an
 # autoregressive ancestor was sampled, and speak of diffusion in their company alone.
 _DIFFUSION = (
-    "length", "steps", "block", "order", "order_temperature", "alg", "alg_temp", "ends_last",
-    "reveal_threshold", "edit_threshold", "post_steps", "suppress_eos", "threshold", "tasks",
-    "resample_temperature",
+    "length", "steps", "block", "sub_block", "order", "order_temperature", "alg", "alg_temp",
+    "ends_last", "reveal_threshold", "edit_threshold", "post_steps", "suppress_eos", "threshold",
+    "tasks", "resample_temperature",
 )  # fmt: skip
 _SHARED = ("temperature", "top_p", "top_k")
 
@@ -38,6 +38,7 @@ class Preset:
     length: int = 128  # canvas, in tokens
     steps: int = 128
     block: int = 128  # the canvas is written block by block; equal to the length: all at once
+    sub_block: int | None = None  # a block is written in portions of so many (Fast-dLLM v2)
     temperature: float = 0.0
     # Of samples 1 and up where the temperature is 0, which would only copy sample 0.
     resample_temperature: float = resampling.USUAL.temperature
@@ -95,6 +96,7 @@ class Preset:
 
     def _check(self) -> "Preset":
         self._require(_is_count, "a whole number above 0", "steps", "length", "block", "top_k")
+        self._require(_is_count, "a whole number above 0", "sub_block")
         self._require(_is_number, "a number", "temperature", "threshold", "order_temperature")
         self._require(_is_positive, "a number above 0", "resample_temperature")
         self._require(_is_number, "a number", "top_p", "reveal_threshold", "edit_threshold")

@@ -1,49 +1,12 @@
 """Checkpoints that others have published: what they are, what they need, how they were sampled.
 
-This is data alone, and it does without torch. A preset keeps the names its authors gave to the
-parameters and the accuracy they report; nothing here was measured by us. Where the settings and the
-accuracy come from different places, the source says so. Not here: how a preset becomes the settings
-of our sampler (`presets`), and which architectures load (`load.FAMILIES`).
+This is data alone, and it does without torch; that of most block models is in `block_catalog`. Not
+here: how a preset becomes the settings of our sampler (`presets`), and which architectures load
+(`load.FAMILIES`).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-Setting = int | float | str | bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """How the authors of a model sampled it for one task, and what they report."""
-
-    task: str
-    settings: Mapping[str, Setting]  # under the authors' own names
-    accuracy: float | None  # in per cent; None: not reported with these settings
-    source: str
-    prompt: str = ""  # how the question was asked, where that is known
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checkpoint:
-    """A published checkpoint."""
-
-    id: str  # on the hub
-    family: str
-    architecture: str  # architectures[0] of its config.json
-    num_parameters: int
-    width: int
-    vocab_size: int
-    context: int  # tokens it was trained on at once, prompt included
-    licence: str | None  # None: not checked
-    experts_per_token: int = 0  # 0: no experts
-    num_float32: int = 0  # numbers beside the parameters that stay in float32
-    num_kept: int = 0  # keys and values that a column leaves behind; 0: none are kept
-    presets: tuple[Published, ...] = ()
-
-    def num_bytes(self, itemsize: int = 2) -> int:
-        """Return the bytes of the weights in a dtype of this size; two is bfloat16."""
-        return itemsize * self.num_parameters + 4 * self.num_float32
-
+from remask.denoisers.block_catalog import BLOCK_CHECKPOINTS, a2d
+from remask.denoisers.published import Checkpoint, Published, Setting
 
 _EVAL_MD = "ML-GSAI/LLaDA, EVAL.md"
 _SHOTS = "4 worked examples as chat turns"
@@ -260,18 +223,19 @@ _LLADA2_SCORES = {
     "MMLU-Pro": (64.27, 64.84, 63.42),
     "IFEval, strict prompt": (80.78, 83.18, 81.33),
 }
+_LLADA20_DEFAULTS: dict[str, Setting] = {
+    "gen_length": 2048,
+    "block_length": 32,
+    "steps": 32,
+    "temperature": 0.0,
+    "threshold": 0.95,
+    "minimal_topk": 1,
+    "eos_early_stop": False,
+}
 _LLADA20 = tuple(
     Published(
         task=task,
-        settings={
-            "gen_length": 2048,
-            "block_length": 32,
-            "steps": 32,
-            "temperature": 0.0,
-            "threshold": 0.95,
-            "minimal_topk": 1,
-            "eos_early_stop": False,
-        },
+        settings=_LLADA20_DEFAULTS,
         accuracy=scores[0],
         source=f"settings: defaults of the checkpoint's generate(); accuracy: {_CARD}, which does "
         "not say how it was sampled",
@@ -298,20 +262,25 @@ _LLADA21 = tuple(
     )
     for task, scores in _LLADA2_SCORES.items()
 )
-_A2D = tuple(
+_FLASH = "defaults of generate() of the architecture, read in ZHZisZZ/dllm; accuracy: not read"
+_LLADA20_FLASH = (Published(task="chat", settings=_LLADA20_DEFAULTS, accuracy=None, source=_FLASH),)
+_LLADA21_FLASH = (
     Published(
-        task=task,
+        task="chat",
         settings={
-            "max_new_tokens": 256,
-            "steps": 256,
-            "block_size": 256,
-            "cfg_scale": 0.0,
+            "gen_length": 2048,
+            "block_length": 32,
             "temperature": 0.0,
+            "threshold": 0.95,
+            "editing_threshold": 0.9,
+            "max_post_steps": 16,
         },
-        accuracy=accuracy,
-        source="ZHZisZZ/dllm, examples/a2d/mdlm/eval.sh and examples/a2d/README.md",
-        prompt=f"{shots} examples, chat",
-    )
+        accuracy=None,
+        source=_FLASH,
+    ),
+)
+_A2D = tuple(
+    a2d(task, shots, accuracy)
     for task, shots, accuracy in (
         ("GSM8K", 5, 29.3),
         ("BBH", 3, 26.7),
@@ -321,6 +290,7 @@ _A2D = tuple(
         ("MBPP", 0, 29.2),
     )
 )
+_A2D_CODER = (a2d("HumanEval", 0, 28.1), a2d("MBPP", 0, 23.0))
 
 _ILLADA_BASE = (
     _illada("GSM8K", 1024, 32, True, "8 examples"),
@@ -366,6 +336,15 @@ def _llada_moe(name: str, presets: tuple[Published, ...]) -> Checkpoint:
     )  # fmt: skip
 
 
+def _llada2_flash(name: str, presets: tuple[Published, ...]) -> Checkpoint:
+    # Sizes: config.json in configs/model_configs/llada2_flash of inclusionAI/dFactory.
+    return Checkpoint(
+        id=f"inclusionAI/{name}", family="LLaDA2", architecture="LLaDA2MoeModelLM",
+        num_parameters=102_889_697_280, width=4096, vocab_size=157_184, context=16_384,
+        licence=None, experts_per_token=8, num_float32=7936, num_kept=32_768, presets=presets,
+    )  # fmt: skip
+
+
 def _llada2(name: str, presets: tuple[Published, ...]) -> Checkpoint:
     return Checkpoint(
         id=f"inclusionAI/{name}", family="LLaDA2", architecture="LLaDA2MoeModelLM",
@@ -389,11 +368,19 @@ CHECKPOINTS = (
     _llada_moe("LLaDA-MoE-7B-A1B-Instruct", _LLADA_MOE_INSTRUCT),
     _llada2("LLaDA2.0-mini", _LLADA20),
     _llada2("LLaDA2.1-mini", _LLADA21),
+    _llada2_flash("LLaDA2.0-flash", _LLADA20_FLASH),
+    _llada2_flash("LLaDA2.1-flash", _LLADA21_FLASH),
     Checkpoint(
         id="dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", family="A2D",
         architecture="A2DQwen3LMHeadModel", num_parameters=596_049_920, width=1024,
         vocab_size=151_936, context=1024, licence=None, presets=_A2D,
     ),
+    Checkpoint(
+        id="dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", family="A2D",
+        architecture="A2DQwen2LMHeadModel", num_parameters=494_032_768, width=896,
+        vocab_size=151_936, context=1024, licence=None, presets=_A2D_CODER,
+    ),
+    *BLOCK_CHECKPOINTS,
 )  # fmt: skip
 
 

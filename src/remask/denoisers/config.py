@@ -76,6 +76,18 @@ def _refuse_stretching(key: str, value: Any, family: str) -> None:
         )
 
 
+def read_count(config: Mapping[str, Any], name: str, default: int) -> int:
+    """Return a whole number above 0 of config.json, or `default` where it has none."""
+    value = config.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise CheckpointError(
+            f"config.json gives {name} as {value!r}; it must be a whole number above 0."
+        )
+    return value
+
+
 def _checked(field: Field[Any], value: Any) -> Any:
     """Return the value, or raise unless it is of the field's kind."""
     number = isinstance(value, int | float) and not isinstance(value, bool)

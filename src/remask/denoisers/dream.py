@@ -1,11 +1,8 @@
 """Dream's architecture: Qwen2.5 made to look both ways (arXiv:2508.15487).
 
 Dream-v0, Dream-Coder and DiffuCoder share it. The network kept the habit of its ancestor: its row
-i - 1 predicts token i. That ends here: what leaves `forward` is moved one place on.
+i - 1 predicts token i. What leaves `forward` is moved one place on.
 """
-
-import torch
-from torch import Tensor
 
 from remask.denoisers.native import Family
 from remask.denoisers.qwen import Qwen, QwenConfig, tensor_map
@@ -24,17 +21,11 @@ TEMPLATE = (
 class Dream(Qwen):
     """Qwen2 blocks, both ways, whose rows are brought in line with the tokens."""
 
+    shifted = True
+
     def __init__(self, config: QwenConfig) -> None:
         super().__init__(config, qkv_bias=True, qk_norm=False)
         self.max_length = min(TRAINED_LENGTH, self.max_length)
-
-    def states(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
-        """Return what is left for `settle`, (B, L, width); row i predicts token i.
-
-        Nothing predicts token 0: its row is that of token 1. It belongs to the prompt.
-        """
-        rows = super().states(tokens, attend)
-        return torch.cat((rows[:, :1], rows[:, :-1]), 1)
 
 
 FAMILY = Family(

@@ -1,9 +1,12 @@
 """Experts: many small gated MLPs, of which a router picks a few for every token.
 
 The layer is the same in every family, the router is not: which experts, with which weights and in
-which precision, stands in the family's own file. Tokens are sorted by expert, so that each expert
-multiplies one contiguous slice; what a token gets depends on that token alone.
+which precision, stands in the family's own file, but for the one that two families share. Tokens
+are sorted by expert, so that each expert multiplies one contiguous slice; what a token gets depends
+on that token alone.
 """
+
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +15,44 @@ from torch import Tensor, nn
 # Public in newer versions of torch, under its private name since 2.8.
 _GROUPED_MM = getattr(F, "grouped_mm", getattr(torch, "_grouped_mm", None))
 _ALIGNED = 8  # bfloat16 numbers: the kernel wants rows of whole 16 bytes
+
+
+class SoftmaxRouter(nn.Module):
+    """The best k of a softmax over all experts, weighted by what the softmax gave them.
+
+    Args:
+        width: of the rows.
+        num_experts: to choose from.
+        num_chosen: k.
+        biased: a bias per expert is added to the softmax, to the weights too and not to the choice
+            alone.
+        renormalised: the weights of the chosen are divided by their sum.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        num_experts: int,
+        num_chosen: int,
+        *,
+        biased: bool = False,
+        renormalised: bool = False,
+    ) -> None:
+        super().__init__()
+        self.num_chosen, self.renormalised = num_chosen, renormalised
+        self.gate = nn.Linear(width, num_experts, bias=False)
+        self.expert_bias: Tensor | None
+        self.register_buffer("expert_bias", torch.zeros(num_experts) if biased else None)
+
+    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return weights in the dtype of the rows and chosen experts, each (T, k)."""
+        probs = self.gate(rows).softmax(-1, dtype=torch.float32)  # (T, E)
+        if self.expert_bias is not None:
+            probs = probs + self.expert_bias
+        weights, chosen = probs.topk(self.num_chosen)
+        if self.renormalised:
+            weights = weights / weights.sum(-1, keepdim=True)
+        return weights.to(rows.dtype), chosen
 
 
 class Experts(nn.Module):
@@ -88,3 +129,16 @@ def weighted_sum(outputs: Tensor, places: Tensor, weights: Tensor) -> Tensor:
     for j in range(1, places.shape[1]):
         total = total + outputs[places[:, j]] * weights[:, j : j + 1]
     return total
+
+
+def expert_map(
+    ours: str, hub: str, num_experts: int, inner: int, width: int
+) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Yield the stacked weights of `Experts` with the hub's tensors, one expert's after another's.
+
+    Their names are the same in every family.
+    """
+    numbers = range(num_experts)
+    halves = [f"{hub}experts.{e}.{part}_proj.weight" for e in numbers for part in ("gate", "up")]
+    yield f"{ours}gate_up", [(name, inner) for name in halves]
+    yield f"{ours}down", [(f"{hub}experts.{e}.down_proj.weight", width) for e in numbers]

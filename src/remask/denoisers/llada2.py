@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remask.denoisers.config import read_fields
-from remask.denoisers.experts import Experts
+from remask.denoisers.experts import Experts, expert_map
 from remask.denoisers.native import Family, Network, TensorMap
 from remask.denoisers.tokenizer import ROLE_TEMPLATE
 from remask.denoisers.transformer import Attention, Block, GatedMLP, cast_rotary_tables
@@ -219,15 +219,10 @@ def _mlp_map(ours: str, hub: str, inner: int, width: int) -> TensorMap:
 
 
 def _expert_map(c: LLaDA2Config, ours: str, hub: str) -> TensorMap:
-    inner, numbers = c.moe_intermediate_size, range(c.num_experts)
-    halves = [f"{hub}experts.{e}.{part}_proj.weight" for e in numbers for part in ("gate", "up")]
+    inner = c.moe_intermediate_size
     yield f"{ours}routed.router.weight", [(f"{hub}gate.weight", c.num_experts)]
     yield f"{ours}routed.router.expert_bias", [(f"{hub}gate.expert_bias", c.num_experts)]
-    yield f"{ours}routed.gate_up", [(name, inner) for name in halves]
-    yield (
-        f"{ours}routed.down",
-        [(f"{hub}experts.{e}.down_proj.weight", c.hidden_size) for e in numbers],
-    )
+    yield from expert_map(f"{ours}routed.", hub, c.num_experts, inner, c.hidden_size)
     shared_inner = inner * c.num_shared_experts
     yield from _mlp_map(f"{ours}shared.", f"{hub}shared_experts.", shared_inner, c.hidden_size)
 

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from remask.denoisers.config import read_fields
-from remask.denoisers.experts import Experts
+from remask.denoisers.experts import Experts, SoftmaxRouter, expert_map
 from remask.denoisers.native import Family, Network, TensorMap
 from remask.denoisers.tokenizer import ROLE_TEMPLATE
 from remask.denoisers.transformer import Attention, Block, cast_rotary_tables
@@ -80,25 +79,6 @@ class LLaDAMoEConfig:
         return self
 
 
-class Router(nn.Module):
-    """The best k of a softmax over all experts, weighted by what the softmax gave them."""
-
-    def __init__(self, width: int, num_experts: int, num_chosen: int, *, biased: bool) -> None:
-        super().__init__()
-        self.num_chosen = num_chosen
-        self.gate = nn.Linear(width, num_experts, bias=False)
-        self.expert_bias: Tensor | None
-        self.register_buffer("expert_bias", torch.zeros(num_experts) if biased else None)
-
-    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return weights in the dtype of the rows and chosen experts, each (T, k)."""
-        probs = self.gate(rows).softmax(-1, dtype=torch.float32)  # (T, E)
-        if self.expert_bias is not None:
-            probs = probs + self.expert_bias  # on the weights too, not on the choice alone
-        weights, chosen = probs.topk(self.num_chosen)
-        return weights.to(rows.dtype), chosen
-
-
 class LLaDAMoE(Network):
     """The network: attention with normed heads, experts in every layer."""
 
@@ -121,7 +101,7 @@ def _block(c: LLaDAMoEConfig) -> Block:
     attention = Attention(
         c.hidden_size, c.num_attention_heads, c.num_key_value_heads, qk_norm_eps=c.rms_norm_eps
     )
-    router = Router(
+    router = SoftmaxRouter(
         c.hidden_size, c.num_experts, c.num_experts_per_tok, biased=c.moe_router_enable_expert_bias
     )
     experts = Experts(router, c.num_experts, c.hidden_size, c.expert_intermediate_size)
@@ -157,18 +137,7 @@ def _expert_map(c: LLaDAMoEConfig, ours: str, hub: str) -> TensorMap:
     yield f"{ours}router.gate.weight", [(f"{hub}gate.weight", c.num_experts)]
     if c.moe_router_enable_expert_bias:
         yield f"{ours}router.expert_bias", [(f"{hub}expert_bias", c.num_experts)]
-    yield (
-        f"{ours}gate_up",
-        [
-            (f"{hub}experts.{e}.{part}_proj.weight", c.expert_intermediate_size)
-            for e in range(c.num_experts)
-            for part in ("gate", "up")
-        ],
-    )
-    yield (
-        f"{ours}down",
-        [(f"{hub}experts.{e}.down_proj.weight", c.hidden_size) for e in range(c.num_experts)],
-    )
+    yield from expert_map(ours, hub, c.num_experts, c.expert_intermediate_size, c.hidden_size)
 
 
 FAMILY = Family(

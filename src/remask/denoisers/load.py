@@ -16,7 +16,18 @@ from typing import Any
 
 import torch
 
-from remask.denoisers import a2d, dream, illada, llada, llada2, llada_moe, presets
+from remask.denoisers import (
+    a2d,
+    dream,
+    dreamreasoner,
+    fast_dllm,
+    illada,
+    llada,
+    llada2,
+    llada_moe,
+    presets,
+    sdar,
+)
 from remask.denoisers import split as splitting
 from remask.denoisers.base import Denoiser, Preset, chosen
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
@@ -43,6 +54,12 @@ FAMILIES = {
         llada_moe.FAMILY,
         llada2.FAMILY,
         illada.FAMILY,
+        a2d.QWEN2_FAMILY,
+        a2d.LLAMA_FAMILY,
+        sdar.FAMILY,
+        sdar.MOE_FAMILY,
+        dreamreasoner.FAMILY,
+        fast_dllm.FAMILY,
     )
 }
 # By architecture: tokens of a template that was inferred, without which it would be wrong.

@@ -33,6 +33,7 @@ class Network(nn.Module, ABC):
     """
 
     block_size: int | None = None  # of block-causal attention, in tokens; None: full attention
+    shifted = False  # row i - 1 predicts token i, as in an autoregressive ancestor
 
     def __init__(
         self,
@@ -71,11 +72,14 @@ class Network(nn.Module, ABC):
     def states(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
         """Return what is left for `settle`, (B, L, width): all is done but the last MLP.
 
-        From there on each position is alone, and most of them are never asked about.
+        From there on each position is alone, and most of them are never asked about. Row i predicts
+        token i; in a shifted network nothing predicts token 0, which belongs to the prompt: its row
+        is that of token 1.
         """
         length = tokens.shape[1]
         tokens, attend = _moved(self.embedding.weight.device, tokens, attend)
-        return self._through(tokens, *self.rotary(length), self.visible(length, attend))
+        rows = self._through(tokens, *self.rotary(length), self.visible(length, attend))
+        return self._aligned(rows, rows[:, 0])
 
     def settle(self, rows: Tensor) -> Tensor:
         """Return the normed last hidden states of rows of `states`, (..., width)."""
@@ -85,6 +89,13 @@ class Network(nn.Module, ABC):
     @property
     def _last(self) -> Block:
         return cast(Block, self.blocks[-1])
+
+    def _aligned(self, rows: Tensor, before: Tensor) -> Tensor:
+        """Return `rows` (B, L, width) such that row i predicts token i.
+
+        `before` (B, width) is the row of the column in front of them.
+        """
+        return torch.cat((before[:, None], rows[:, :-1]), 1) if self.shifted else rows
 
     def _through(self, tokens: Tensor, cos: Tensor, sin: Tensor, seen: Tensor | None) -> Tensor:
         x = self.embedding(tokens)  # (B, L, width)
@@ -98,6 +109,13 @@ class Network(nn.Module, ABC):
 
         Their keys and values are left in its room.
         """
+        rows = self._behind(past, tokens, attend)
+        if past.last is None:
+            return rows
+        return self._aligned(rows, torch.where(past.lengths[:, None] > 0, past.last, rows[:, 0]))
+
+    def _behind(self, past: Past, tokens: Tensor, attend: Tensor | None) -> Tensor:
+        """Return the network's own rows of the columns behind `past`, (B, L, width)."""
         size, length = self._size(), tokens.shape[1]
         past = past.with_room(length)
         places = past.places(length)  # (B, L)
@@ -119,9 +137,10 @@ class Network(nn.Module, ABC):
         size, num = self._size(), tokens.shape[1]
         past = self._blank(len(tokens)) if past is None else past
         past = past.with_room(num + size)  # the next block shall find its room, step by step
-        if num > 0:
-            self.after(past, tokens, attend)
-        return past.extended(num, attend)
+        if num == 0:
+            return past
+        rows = self._behind(past, tokens, attend)
+        return past.extended(num, attend, rows if self.shifted else None)
 
     def doubled(self, noisy: Tensor, clean: Tensor, attend: Tensor | None) -> Tensor:
         """Return `states` of `noisy`, each block behind earlier ones of `clean`, (B, L, width).
@@ -139,7 +158,15 @@ class Network(nn.Module, ABC):
             seen = seen & torch.cat((attend, attend), 1)[:, None, None, :]
         cos, sin = (torch.cat((table, table)) for table in self.rotary(length))
         (both,) = _moved(self.embedding.weight.device, torch.cat((noisy, clean), 1))
-        return self._through(both, cos, sin, seen)[:, :length]
+        rows = self._through(both, cos, sin, seen)
+        above, below = rows.tensor_split([length], dim=1)
+        if not self.shifted:
+            return above
+        # What predicts the first token of a block is the end of the clean one before it.
+        first = torch.arange(length, device=noisy.device) % self._size() == 0
+        first[0] = False  # nothing stands before it
+        own, before = (self._aligned(half, half[:, 0]) for half in (above, below))
+        return torch.where(first[:, None], before, own)
 
     @property
     def num_kept(self) -> int:
@@ -155,10 +182,12 @@ class Network(nn.Module, ABC):
             heads = cast(Attention, block.attention)
             shape = (num_rows, 0, 2 * heads.num_kv_heads, heads.head_dim)
             layers.append(self.embedding.weight.new_zeros(shape, device=home(block)))
+        norm = self.norm.weight  # (width,)
         return Past(
             layers=tuple(layers),
-            lengths=torch.zeros(num_rows, dtype=torch.long, device=self.norm.weight.device),
+            lengths=torch.zeros(num_rows, dtype=torch.long, device=norm.device),
             columns=0,
+            last=norm.new_zeros(num_rows, len(norm)) if self.shifted else None,
         )
 
     def _size(self) -> int:

@@ -31,6 +31,8 @@ class Past:
     layers: tuple[Tensor, ...]  # each (B, room, k | v heads, head_dim), where its weights are
     lengths: Tensor  # (B,) columns that each row holds; whole blocks, but where a row has ended
     columns: int  # the most that a row may hold: known without asking the device
+    # (B, width) what a shifted network says behind the last column: its row predicts the next one.
+    last: Tensor | None = None
 
     @property
     def room(self) -> int:
@@ -40,7 +42,8 @@ class Past:
     def rows(self, indices: Tensor) -> "Past":
         """Return the past of some rows."""
         layers = tuple(layer[indices.to(layer.device)] for layer in self.layers)
-        return replace(self, layers=layers, lengths=self.lengths[indices])
+        last = None if self.last is None else self.last[indices]
+        return replace(self, layers=layers, lengths=self.lengths[indices], last=last)
 
     def places(self, num: int) -> Tensor:
         """Return the next `num` columns of every row, (B, num)."""
@@ -54,16 +57,25 @@ class Past:
         padding = (0, 0, 0, 0, 0, room_for(lacking))
         return replace(self, layers=tuple(F.pad(layer, padding) for layer in self.layers))
 
-    def extended(self, num: int, attend: Tensor | None) -> "Past":
-        """Return the past with the next `num` columns, less the padding among them."""
-        lengths = self.lengths + (num if attend is None else attend.sum(1))
-        return replace(self, lengths=lengths, columns=self.columns + num)
+    def extended(self, num: int, attend: Tensor | None, rows: Tensor | None = None) -> "Past":
+        """Return the past with the next `num` columns, less the padding among them.
+
+        `rows` (B, num, width) are theirs in a shifted network.
+        """
+        added = torch.full_like(self.lengths, num) if attend is None else attend.sum(1)  # (B,)
+        last = self.last
+        if last is not None and rows is not None:
+            newest = rows[torch.arange(len(rows), device=rows.device), (added - 1).clamp(min=0)]
+            last = torch.where(added[:, None] > 0, newest, last)
+        return replace(self, lengths=self.lengths + added, columns=self.columns + num, last=last)
 
 
 def joined(pasts: Sequence[Past]) -> Past:
     """Return the rows of pasts that have the same room, those of one after those of another."""
+    lasts = [past.last for past in pasts if past.last is not None]
     return Past(
         layers=tuple(map(torch.cat, zip(*(past.layers for past in pasts), strict=True))),
         lengths=torch.cat([past.lengths for past in pasts]),
         columns=max(past.columns for past in pasts),
+        last=torch.cat(lasts) if lasts else None,
     )

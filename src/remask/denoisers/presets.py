@@ -2,8 +2,9 @@
 
 The catalogue keeps the names that the authors gave to their parameters. Here each of them is
 translated, or asks for what our sampler does anyway, or is listed as unmet: none is dropped in
-silence. Departures: a threshold is reached from its value up, where LLaDA2 asks for more than it,
-and `confidence_eos_eot_inf` is the rule at temperature 0 at every temperature.
+silence. Departures: a threshold is reached from its value up, where block models ask for more than
+it (one of 1, which nothing exceeds, is none), and `confidence_eos_eot_inf` is the rule at
+temperature 0 at every temperature.
 """
 
 import warnings
@@ -13,34 +14,48 @@ from typing import Any
 
 from remask.denoisers import catalog
 from remask.denoisers.base import Preset
-from remask.denoisers.catalog import Checkpoint, Published, Setting
+from remask.denoisers.published import Checkpoint, Published, Setting
 from remask.denoisers.resampling import resampling
 from remask.errors import SettingsError
 
 _NAMES = {
     "gen_length": "length",
     "max_new_tokens": "length",
+    "max_token": "length",
     "steps": "steps",
     "diffusion_steps": "steps",
+    "denoising_steps": "steps",
+    "denoising_steps_per_block": "steps",
     "block_length": "block",
     "block_size": "block",
+    "small_block_size": "sub_block",
     "temperature": "temperature",
     "remasking": "order",
+    "remasking_strategy": "order",
     "alg": "order",
     "alg_temp": "order_temperature",
     "top_p": "top_p",
     "top_k": "top_k",
     "threshold": "reveal_threshold",
+    "confidence_threshold": "reveal_threshold",
+    "dynamic_threshold": "reveal_threshold",
     "confidence_eos_eot_inf": "ends_last",
     "logits_eos_inf": "suppress_eos",
     "editing_threshold": "edit_threshold",
     "max_post_steps": "post_steps",
 }
+# Settings of one block, where others count all of them.
+_PER_BLOCK = {"denoising_steps", "denoising_steps_per_block"}
+# With and without a threshold, SDAR's order is LLaDA's; its confidence is taken after temperature
+# and filters, which at the published temperatures, 0 and 1, without filters, is the same.
+_ORDERS = {"low_confidence_dynamic": "low_confidence", "low_confidence_static": "low_confidence"}
 # Values that ask for nothing that our sampler does not do anyway.
 _NOTHING: dict[str, Setting] = {
     "cfg_scale": 0.0,
     "logits_eos_inf": False,
     "minimal_topk": 1,
+    "top_k": 0,
+    "use_block_cache": False,
     "eos_early_stop": False,
     "parallel_decoding": "threshold",
     "var": False,
@@ -129,6 +144,9 @@ def translate(checkpoint: Checkpoint, published: Published) -> Official:
         else:
             met[ours] = value
     met = {"block": met["length"], "steps": met["length"], **met}
+    met["order"] = _ORDERS.get(met.get("order", ""), met.get("order", Preset.order))
+    if met.get("reveal_threshold", 0.0) >= 1:
+        met["reveal_threshold"] = None
     if _steps_are_per_block(checkpoint, published):
         met["steps"] *= met["length"] // met["block"]
     preset = replace(usual(checkpoint.architecture), **met)
@@ -136,6 +154,8 @@ def translate(checkpoint: Checkpoint, published: Published) -> Official:
 
 
 def _steps_are_per_block(checkpoint: Checkpoint, published: Published) -> bool:
+    if published.settings.keys() & _PER_BLOCK:
+        return True
     grows = bool(published.settings.get("var", False))
     return "steps" in published.settings and (checkpoint.family == "LLaDA2" or grows)
 

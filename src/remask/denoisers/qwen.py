@@ -1,5 +1,6 @@
-"""Qwen's decoder, looking both ways: what Dream and A2D were made from, and iLLaDA looks like.
+"""Qwen's decoder: what most families were made from, or look like.
 
+It looks both ways, in the whole row or, where a family gives it blocks, up to the end of a block.
 Here are the keys of its config.json, its network and its tensor names; what makes a diffusion model
 of it stands in the family's own file. What the published configurations never use (scaled rotary
 embeddings, sliding windows, other activations) is refused, not ignored.
@@ -7,9 +8,9 @@ embeddings, sliding windows, other activations) is refused, not ignored.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from remask.denoisers.config import read_fields
 from remask.denoisers.native import Network, TensorMap
@@ -40,20 +41,24 @@ class QwenConfig:
     rms_norm_eps: float = 1e-6
     tie_word_embeddings: bool = False
 
-    @staticmethod
+    @classmethod
     def read(
-        config: Mapping[str, Any], *, refused: Mapping[str, Any] = REFUSED, family: str = "Qwen"
-    ) -> "QwenConfig":
+        cls,
+        config: Mapping[str, Any],
+        *,
+        refused: Mapping[str, Any] = REFUSED,
+        family: str = "Qwen",
+    ) -> Self:
         """Return the configuration, or raise naming the key that does not fit."""
         heads = config.get("num_attention_heads")
         changed = {
             "num_key_value_heads": config.get("num_key_value_heads") or heads,
             "head_dim": config.get("head_dim") or _head_dim(config.get("hidden_size"), heads),
         }
-        known = read_fields(QwenConfig, {**config, **changed}, refused=refused, family=family)
-        return QwenConfig(**known).checked()
+        known = read_fields(cls, {**config, **changed}, refused=refused, family=family)
+        return cls(**known).checked()
 
-    def checked(self) -> "QwenConfig":
+    def checked(self) -> Self:
         """Return the configuration, or raise where heads cannot be shared or rotated."""
         if self.num_attention_heads % self.num_key_value_heads or self.head_dim % 2:
             raise CheckpointError(
@@ -76,7 +81,9 @@ class Qwen(Network):
     With neither it is Llama's.
     """
 
-    def __init__(self, config: QwenConfig, *, qkv_bias: bool, qk_norm: bool) -> None:
+    def __init__(
+        self, config: QwenConfig, *, qkv_bias: bool, qk_norm: bool, block_size: int | None = None
+    ) -> None:
         c = self.config = config
         self.qkv_bias, self.qk_norm = qkv_bias, qk_norm
         blocks = (
@@ -89,7 +96,7 @@ class Qwen(Network):
                     qkv_bias=qkv_bias,
                     qk_norm_eps=c.rms_norm_eps if qk_norm else None,
                 ),
-                GatedMLP(c.hidden_size, c.intermediate_size),
+                self.mlp(),
                 c.hidden_size,
                 c.rms_norm_eps,
             )
@@ -99,6 +106,18 @@ class Qwen(Network):
             blocks, vocab_size=c.vocab_size, width=c.hidden_size, eps=c.rms_norm_eps,
             tied=c.tie_word_embeddings, max_length=c.max_position_embeddings,
         )  # fmt: skip
+        self.block_size = block_size
+
+    def mlp(self) -> nn.Module:
+        """Return what a layer has beside its attention."""
+        return GatedMLP(self.config.hidden_size, self.config.intermediate_size)
+
+    def mlp_map(self, ours: str, hub: str) -> TensorMap:
+        """Yield each tensor of `mlp` with the hub tensors stacked into it."""
+        c = self.config
+        halves = [(f"{hub}{n}_proj.weight", c.intermediate_size) for n in ("gate", "up")]
+        yield f"{ours}gate_up.weight", halves
+        yield f"{ours}down.weight", [(f"{hub}down_proj.weight", c.hidden_size)]
 
     def rotary(self, length: int) -> tuple[Tensor, Tensor]:
         """Return the tables of the whole head, in the dtype of the weights."""
@@ -124,11 +143,7 @@ def tensor_map(network: Qwen) -> TensorMap:
             yield f"{ours}attention.qk_norm.{n}.weight", [(norm, c.head_dim)]
         yield f"{ours}attention.out.weight", [(f"{hub}self_attn.o_proj.weight", c.hidden_size)]
         yield f"{ours}mlp_norm.weight", [(f"{hub}post_attention_layernorm.weight", c.hidden_size)]
-        yield (
-            f"{ours}mlp.gate_up.weight",
-            [(f"{hub}mlp.{n}_proj.weight", c.intermediate_size) for n in ("gate", "up")],
-        )
-        yield f"{ours}mlp.down.weight", [(f"{hub}mlp.down_proj.weight", c.hidden_size)]
+        yield from network.mlp_map(f"{ours}mlp.", f"{hub}mlp.")
     yield "norm.weight", [("model.norm.weight", c.hidden_size)]
     if not c.tie_word_embeddings:
         yield "unembedding.weight", [("lm_head.weight", c.vocab_size)]

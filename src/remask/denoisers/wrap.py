@@ -70,7 +70,8 @@ class Wrapped:
 class Guided(Wrapped):
     """Classifier-free guidance, LLaDA's form: l = u + (scale + 1) (c - u), u without the prompt.
 
-    Its past is two in one: layers of the conditional side, then of the blind one.
+    Its past is two in one: layers of the conditional side, then of the blind one; what is said
+    behind them, side by side.
     """
 
     scale: float = 0.0
@@ -90,7 +91,10 @@ class Guided(Wrapped):
         seen, unseen = _halves(past)
         known = self.inner.remember(canvas, seen)
         blind = self.inner.remember(self._blind(canvas), unseen)
-        return replace(known, layers=(*known.layers, *blind.layers))
+        last = None
+        if known.last is not None and blind.last is not None:
+            last = torch.cat((known.last, blind.last), -1)
+        return replace(known, layers=(*known.layers, *blind.layers), last=last)
 
     def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return the states of both sides, (B, L, 2 H)."""
@@ -116,7 +120,8 @@ def _halves(past: Past | None) -> tuple[Past | None, Past | None]:
         return None, None
     middle = len(past.layers) // 2
     first, second = past.layers[:middle], past.layers[middle:]
-    return replace(past, layers=first), replace(past, layers=second)
+    seen, unseen = (None, None) if past.last is None else past.last.chunk(2, -1)
+    return replace(past, layers=first, last=seen), replace(past, layers=second, last=unseen)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
 LLaDA writes blocks left to right; inside a block each step predicts every masked position and
 keeps the most confident predictions for good (arXiv:2502.09992). Dream writes the canvas as one
-block, with orders and a schedule of its own (see `reveal`). Departure from their published loops,
+block, with orders and a schedule of its own (see `reveal`); Fast-dLLM v2 writes a block in portions
+(see `nested`). Departure from their published loops,
 beside those of `loop`: rows whose finished blocks hold an end token leave the batch.
 
 `Sample.forwards` counts a row's steps and, where the model is block-causal, the passes that keep
@@ -26,6 +27,7 @@ from remask.sampling.batches import batches
 from remask.sampling.blocks import Part, Walk, block_numbers, whole_length
 from remask.sampling.editing import Edited, EditSettings, edit
 from remask.sampling.loop import PLACE, Counts, Denoised, denoise
+from remask.sampling.nested import Nested, write_nested
 from remask.sampling.reveal import (
     DREAM_ORDERS,
     Order,
@@ -47,6 +49,7 @@ class SamplerSettings(Rule):
     length: int
     steps: int  # forward passes; with a reveal_threshold the most there may be
     block: int
+    sub_block: int | None = None  # a block is written in portions of so many: see `nested`
     temperature: float = 0.0
     # Of samples 1 and up where the temperature is 0, as a greedy preset has it; None: as sample 0.
     resample_temperature: float | None = None
@@ -74,6 +77,25 @@ class SamplerSettings(Rule):
             raise SettingsError(f"resample_temperature {warmer} is not a number above 0.")
         if self.temperature > 0:  # every sample is drawn at it, and equal settings must be equal
             object.__setattr__(self, "resample_temperature", None)
+        self._check_sub_block(self.steps // blocks)
+
+    def _check_sub_block(self, per_block: int) -> None:
+        if self.sub_block is None:
+            return
+        if self.sub_block < 1 or self.block % self.sub_block:
+            raise SettingsError(
+                f"block {self.block} is no multiple of sub_block {self.sub_block}; adjust one."
+            )
+        portions = self.block // self.sub_block
+        if per_block % portions:
+            raise SettingsError(
+                f"steps {self.steps} gives a block {per_block}, no multiple of its {portions} "
+                "sub-blocks; give each the same."
+            )
+        if self.edit_threshold is not None:
+            raise SettingsError(
+                "edit_threshold edits a block as a whole; leave sub_block or edit_threshold out."
+            )
 
     @property
     def editing(self) -> EditSettings | None:
@@ -112,6 +134,7 @@ class SamplerSettings(Rule):
             length=preset.length,
             steps=preset.steps,
             block=preset.block,
+            sub_block=preset.sub_block,
             temperature=preset.temperature,
             resample_temperature=preset.resample_temperature,
             order=cast(Order, preset.order),  # checked above, like every name from a file
@@ -219,13 +242,18 @@ def _write(
 
 def write_part(
     denoiser: Denoiser, part: Part, settings: SamplerSettings, keys: Tensor, steps: int
-) -> Denoised | Edited:
+) -> Denoised | Edited | Nested:
     """Write one block."""
     s, editing = settings, settings.editing
     if editing is not None:
         return edit(
             denoiser, part.canvas, editing,
             within=part.within, past=part.past, temperature=s.temperature, keys=keys,
+        )  # fmt: skip
+    if s.sub_block is not None or (part.past is not None and part.past.last is not None):
+        return write_nested(
+            denoiser, part, s, sizes=(s.block, s.sub_block or s.block),
+            counts=_schedule(denoiser, s, keys), steps=steps, temperature=s.temperature, keys=keys,
         )  # fmt: skip
     return denoise(
         denoiser, part.canvas, _schedule(denoiser, s, keys), steps,

@@ -6,11 +6,39 @@ from typing import Any
 import pytest
 import torch
 
-from remask.denoisers import a2d, catalog, dream, illada, llada, llada2, llada_moe
+from remask.denoisers import (
+    a2d,
+    catalog,
+    dream,
+    dreamreasoner,
+    fast_dllm,
+    illada,
+    llada,
+    llada2,
+    llada_moe,
+    sdar,
+)
 from remask.denoisers.load import num_bytes
 from remask.denoisers.native import Family
+from remask.denoisers.published import Checkpoint
 
-# The shapes in the published config.json files; those of iLLaDA stand on the card of its Base.
+QWEN3_8B = {
+    "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936,
+    "rope_theta": 1e6, "max_position_embeddings": 32768,
+}  # fmt: skip
+QWEN3_4B = {**QWEN3_8B, "hidden_size": 2560, "intermediate_size": 9728}
+QWEN3_600M = {
+    **QWEN3_8B, "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
+    "intermediate_size": 3072, "max_position_embeddings": 40960, "tie_word_embeddings": True,
+}  # fmt: skip
+QWEN2_CODER = {
+    "hidden_size": 896, "num_hidden_layers": 24, "num_attention_heads": 14,
+    "num_key_value_heads": 2, "intermediate_size": 4864, "vocab_size": 151936,
+    "rope_theta": 1e6, "max_position_embeddings": 32768, "tie_word_embeddings": True,
+}  # fmt: skip
+# The shapes in the published config.json files, by family or by id; those of iLLaDA stand on the
+# card of its Base, those of LLaDA2-flash in the repository that its authors train it with.
 CONFIGS: dict[str, tuple[Family, dict[str, Any]]] = {
     "LLaDA": (
         llada.FAMILY,
@@ -35,13 +63,45 @@ CONFIGS: dict[str, tuple[Family, dict[str, Any]]] = {
             "rope_theta": 1e6, "max_position_embeddings": 131072,
         },
     ),
-    "A2D": (
-        a2d.FAMILY,
+    "dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1": (a2d.FAMILY, QWEN3_600M),
+    "dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1": (a2d.FAMILY, QWEN3_600M),
+    "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1": (a2d.QWEN2_FAMILY, QWEN2_CODER),
+    "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1": (a2d.QWEN2_FAMILY, QWEN2_CODER),
+    "JetLM/SDAR-1.7B-Chat": (
+        sdar.FAMILY,
         {
-            "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
-            "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072,
-            "vocab_size": 151936, "rope_theta": 1e6, "max_position_embeddings": 40960,
-            "tie_word_embeddings": True,
+            **QWEN3_8B, "hidden_size": 2048, "num_hidden_layers": 28, "num_attention_heads": 16,
+            "intermediate_size": 6144,
+        },
+    ),
+    "JetLM/SDAR-4B-Chat": (sdar.FAMILY, QWEN3_4B),
+    "JetLM/SDAR-8B-Chat": (sdar.FAMILY, QWEN3_8B),
+    "JetLM/SDAR-30B-A3B-Chat": (
+        sdar.MOE_FAMILY,
+        {
+            **QWEN3_8B, "hidden_size": 2048, "num_hidden_layers": 48, "num_key_value_heads": 4,
+            "intermediate_size": 6144, "num_experts": 128, "num_experts_per_tok": 8,
+            "moe_intermediate_size": 768, "norm_topk_prob": True, "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+        },
+    ),
+    "Gen-Verse/TraDo-4B-Instruct": (sdar.FAMILY, QWEN3_4B),
+    "Gen-Verse/TraDo-8B-Instruct": (sdar.FAMILY, QWEN3_8B),
+    "DreamReasoner": (dreamreasoner.FAMILY, QWEN3_8B),
+    "Efficient-Large-Model/Fast_dLLM_v2_1.5B": (
+        fast_dllm.FAMILY,
+        {
+            "hidden_size": 1536, "num_hidden_layers": 28, "num_attention_heads": 12,
+            "num_key_value_heads": 2, "intermediate_size": 8960, "vocab_size": 151936,
+            "rope_theta": 1e6, "max_position_embeddings": 32768, "tie_word_embeddings": True,
+        },
+    ),
+    "Efficient-Large-Model/Fast_dLLM_v2_7B": (
+        fast_dllm.FAMILY,
+        {
+            "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+            "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064,
+            "rope_theta": 1e6, "max_position_embeddings": 32768,
         },
     ),
     "LLaDA-MoE": (
@@ -66,13 +126,22 @@ CONFIGS: dict[str, tuple[Family, dict[str, Any]]] = {
         },
     ),
 }  # fmt: skip
+for flash in ("inclusionAI/LLaDA2.0-flash", "inclusionAI/LLaDA2.1-flash"):
+    CONFIGS[flash] = (
+        llada2.FAMILY,
+        {
+            **CONFIGS["LLaDA2"][1], "hidden_size": 4096, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "intermediate_size": 9216, "moe_intermediate_size": 1024,
+            "max_position_embeddings": 16384,
+        },
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("checkpoint", catalog.CHECKPOINTS, ids=lambda c: c.id)
-def test_sizes_are_those_of_the_network(checkpoint: catalog.Checkpoint) -> None:
-    family, config = CONFIGS[checkpoint.family]
+def test_sizes_are_those_of_the_network(checkpoint: Checkpoint) -> None:
+    family, config = CONFIGS.get(checkpoint.id) or CONFIGS[checkpoint.family]
     with torch.device("meta"):
-        network = family.build(config)
+        network = family.build({**family.named(checkpoint.id), **config})
     assert checkpoint.architecture == family.architecture
     assert checkpoint.num_parameters == sum(p.numel() for p in network.parameters())
     assert checkpoint.num_bytes() == num_bytes(network.to(torch.bfloat16))
@@ -83,23 +152,33 @@ def test_sizes_are_those_of_the_network(checkpoint: catalog.Checkpoint) -> None:
     assert checkpoint.num_kept == network.num_kept
 
 
-def test_the_bytes_of_llada_are_those_of_its_published_index() -> None:
-    """model.safetensors.index.json gives total_size 16,031,162,368."""
-    found = catalog.find("GSAI-ML/LLaDA-8B-Instruct")
-    assert found is not None
-    assert found.num_bytes() == 16_031_162_368
+@pytest.mark.parametrize(
+    ("name", "total_size"),
+    [
+        ("GSAI-ML/LLaDA-8B-Instruct", 16_031_162_368),
+        ("JetLM/SDAR-4B-Chat", 8_822_848_512),
+        ("JetLM/SDAR-8B-Chat", 16_381_470_720),
+        ("Efficient-Large-Model/Fast_dLLM_v2_7B", 15_231_233_024),
+    ],
+)
+def test_bytes_are_those_of_the_published_index(name: str, total_size: int) -> None:
+    """As model.safetensors.index.json gives them."""
+    checkpoint = catalog.find(name)
+    assert checkpoint is not None
+    assert checkpoint.num_bytes() == total_size
 
 
 @pytest.mark.parametrize("checkpoint", catalog.CHECKPOINTS, ids=lambda c: c.id)
 def test_every_preset_names_its_source_and_fits_the_context(
-    checkpoint: catalog.Checkpoint,
+    checkpoint: Checkpoint,
 ) -> None:
     tasks = [preset.task for preset in checkpoint.presets]
     assert len(tasks) == len(set(tasks))
     for preset in checkpoint.presets:
         assert "/" in preset.source
         assert preset.accuracy is None or 0 < preset.accuracy < 100
-        length = preset.settings.get("gen_length", preset.settings.get("max_new_tokens"))
+        names = ("gen_length", "max_new_tokens", "max_token")
+        length = next(preset.settings[n] for n in names if n in preset.settings)
         assert isinstance(length, int)
         assert 0 < length < checkpoint.context
         assert length % int(preset.settings.get("block_length", 1)) == 0
@@ -130,7 +209,7 @@ def test_the_block_presets_of_llada_are_the_published_ones() -> None:
 
 
 @pytest.mark.parametrize("checkpoint", catalog.CHECKPOINTS, ids=lambda c: c.id)
-def test_every_checkpoint_stands_on_the_page_of_its_family(checkpoint: catalog.Checkpoint) -> None:
+def test_every_checkpoint_stands_on_the_page_of_its_family(checkpoint: Checkpoint) -> None:
     pages = Path(__file__).resolve().parents[3] / "docs" / "models"
     page = (pages / f"{checkpoint.family.lower()}.md").read_text()
     assert f"`{checkpoint.id}`" in page

@@ -11,7 +11,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from remask.denoisers.base import Preset
-from remask.denoisers.llada_moe import FAMILY, LLaDAMoE, LLaDAMoEConfig, Router
+from remask.denoisers.experts import SoftmaxRouter
+from remask.denoisers.llada_moe import FAMILY, LLaDAMoE, LLaDAMoEConfig
 from remask.denoisers.native import NativeDenoiser, stacked
 from remask.denoisers.weights import Shards, check_tensors, fill
 from remask.errors import CheckpointError
@@ -214,9 +215,9 @@ def test_a_checkpoint_without_the_bias_its_config_announces_is_refused(tmp_path:
         load(config, checkpoint(CONFIG), tmp_path)
 
 
-def router(bias: list[float] | None = None) -> Router:
+def router(bias: list[float] | None = None) -> SoftmaxRouter:
     """Return a router of 4 experts whose softmax is 0.1, 0.2, 0.3, 0.4 for the row (1,)."""
-    model = Router(1, 4, 2, biased=bias is not None).requires_grad_(False)
+    model = SoftmaxRouter(1, 4, 2, biased=bias is not None).requires_grad_(False)
     model.gate.weight.copy_(torch.tensor([[0.1], [0.2], [0.3], [0.4]]).log())
     if bias is not None:
         model.expert_bias = torch.tensor(bias)

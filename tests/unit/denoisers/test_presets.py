@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from remask.denoisers import catalog
 from remask.denoisers.base import Preset
-from remask.denoisers.catalog import Checkpoint, Published, Setting
 from remask.denoisers.load import load
 from remask.denoisers.presets import Official, Unmet, merged, official, preset, start, translate
+from remask.denoisers.published import Checkpoint, Published, Setting
 from remask.errors import SettingsError
 from remask.sampling.sampler import SamplerSettings
 from remask.testing import write_checkpoint
@@ -48,7 +48,8 @@ def test_every_preset_of_the_catalogue_makes_a_sampler(
     assert found.published is published
     settings = SamplerSettings.of(found.preset)  # raises where lengths, blocks, steps do not fit
     theirs = published.settings
-    assert settings.length == theirs.get("gen_length", theirs.get("max_new_tokens"))
+    names = ("gen_length", "max_new_tokens", "max_token")
+    assert settings.length == next(theirs[name] for name in names if name in theirs)
     assert settings.temperature == theirs.get("temperature", 0.0)
 
 
@@ -100,6 +101,24 @@ def test_steps_of_llada2_are_counted_per_block() -> None:
     assert official("inclusionAI/LLaDA2.0-mini", "CMATH").preset == Preset(
         length=2048, steps=2048, block=32, reveal_threshold=0.95
     )
+
+
+def test_sdar_counts_steps_per_block_and_calls_its_order_by_its_threshold() -> None:
+    """4 steps for each of 4,096 / 4 blocks; for TraDo, 4 for each of 2,000 / 4."""
+    assert official("JetLM/SDAR-8B-Chat", "GSM8K").preset == Preset(
+        length=4096, steps=4096, block=4
+    )
+    assert official("Gen-Verse/TraDo-4B-Instruct", "GSM8K").preset == Preset(
+        length=2000, steps=2000, block=4, temperature=1.0, top_p=1.0, reveal_threshold=0.9
+    )
+
+
+def test_fast_dllm_writes_sub_blocks_and_its_threshold_of_one_is_none() -> None:
+    """Of 1 no probability is more, so every step reveals one token."""
+    chat, math = (official("Efficient-Large-Model/Fast_dLLM_v2_7B", t) for t in ("chat", "MATH"))
+    usual = Preset(length=2048, steps=2048, block=32, sub_block=8)
+    assert math.preset == usual
+    assert chat.preset == replace(usual, reveal_threshold=0.9)
 
 
 def test_a_canvas_that_grows_is_unmet_and_has_steps_per_block() -> None:
