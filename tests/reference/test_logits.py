@@ -14,7 +14,17 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from remask.denoisers import a2d, dream, illada, llada, llada2, llada_moe
+from remask.denoisers import (
+    a2d,
+    dream,
+    dreamreasoner,
+    fast_dllm,
+    illada,
+    llada,
+    llada2,
+    llada_moe,
+    sdar,
+)
 from remask.denoisers.native import stacked
 
 HERE = Path(__file__).parent
@@ -26,6 +36,17 @@ FAMILIES = {
     "llada2": llada2.FAMILY,
     "illada": illada.FAMILY,
 }
+# Recorded in float32 alone, by record_blocks.py.
+BLOCK_FAMILIES = {
+    "sdar": sdar.FAMILY,
+    "sdar_moe": sdar.MOE_FAMILY,
+    "dreamreasoner": dreamreasoner.FAMILY,
+    "a2d_qwen2": a2d.QWEN2_FAMILY,
+    "a2d_llama": a2d.LLAMA_FAMILY,
+    "a2d_block": a2d.FAMILY,
+    "fast_dllm": fast_dllm.FAMILY,
+}
+ALL = FAMILIES | BLOCK_FAMILIES
 # Recorded and computed on one machine they agree to the bit; one rounding in another place, of the
 # rotary tables or of the sum over experts, costs 0.016 to 0.074.
 LIMITS = {torch.float32: 1e-5, torch.bfloat16: 0.01}
@@ -37,15 +58,15 @@ def both(name: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     with safe_open(HERE / f"{name}.safetensors", framework="pt") as file:
         config = json.loads(file.metadata()["config"])
         held = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    family = FAMILIES[name]
+    family = ALL[name]
     network = family.build(config).to(dtype)
     for key, place in stacked(network, family.tensor_map(network)).items():
         place.copy_(held.pop(f"weights.{key}"))
     tokens, attend = held.pop("tokens"), held.pop("attend")
-    assert held.keys() == {"float32", "bfloat16"}, "weights of the record found no place"
+    assert held.keys() <= {"float32", "bfloat16"}, "weights of the record found no place"
     ours = network.project(network(tokens, attend)).float()  # (2, L, V)
     recorded = held[str(dtype).removeprefix("torch.")]
-    if name == "dream":  # the reference has the logits of token i in row i - 1
+    if network.shifted:  # the reference has the logits of token i in row i - 1
         ours, recorded, attend = ours[:, 1:], recorded[:, :-1], attend[:, 1:]
     return ours[attend], recorded[attend]
 
@@ -56,12 +77,23 @@ def difference(name: str, dtype: torch.dtype) -> float:
     return (ours - recorded).abs().max().item()
 
 
+def relative(name: str) -> float:
+    """Return the largest difference of a float32 logit, in parts of the largest logit."""
+    ours, recorded = both(name, torch.float32)
+    return ((ours - recorded).abs().max() / recorded.abs().max()).item()
+
+
+@pytest.mark.parametrize("name", BLOCK_FAMILIES)
+def test_float32_logits_of_block_models_are_those_of_the_reference(name: str) -> None:
+    assert relative(name) <= LIMITS[torch.float32]
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_float32_logits_are_those_of_the_reference(name: str) -> None:
     assert difference(name, torch.float32) <= LIMITS[torch.float32]
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", ALL)
 def test_greedy_tokens_are_those_of_the_reference(name: str) -> None:
     ours, recorded = both(name, torch.float32)
     assert recorded.abs().max() > 0.5, "the record says nothing"
