@@ -106,7 +106,7 @@ def draw_masks(
     response: Tensor,
     settings: MaskSettings,
     keys: Tensor,
-    block_size: int | None = None,
+    row_block: int | None = None,
 ) -> Masks:
     """Return M masked copies of every row; each counts at least one token.
 
@@ -115,11 +115,11 @@ def draw_masks(
         response: (B, L) bool, the tokens up to and including the first end token.
         settings: how to mask.
         keys: (B,) one random stream per row.
-        block_size: of a block-causal model, whose own blocks then take the place of `block`.
+        row_block: of a block-causal model, whose own blocks then take the place of `block`.
     """
     copies = torch.arange(settings.copies, device=keys.device)
     streams = rng.mix(keys, copies[:, None])  # (M, B)
-    earlier, active, later = _regions(canvas, response, settings, keys, block_size)
+    earlier, active, later = _regions(canvas, response, settings, keys, row_block)
     asked = active
     if settings.mask_sampler in ("random", "block_random"):
         asked = active & (_ranks(active, canvas, streams) < _counts(active, streams)[..., None])
@@ -132,14 +132,14 @@ def draw_masks(
 
 
 def _regions(
-    canvas: Canvas, response: Tensor, settings: MaskSettings, keys: Tensor, block_size: int | None
+    canvas: Canvas, response: Tensor, settings: MaskSettings, keys: Tensor, row_block: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the response before, in and after the active block of each copy, (M, B, L) bool."""
     if not settings.by_block:
         active = response.expand(settings.copies, -1, -1)
         nothing = torch.zeros_like(active)
         return nothing, active, nothing
-    numbers = block_numbers(canvas, settings.block, block_size)  # (B, L)
+    numbers = block_numbers(canvas, settings.block, row_block)  # (B, L)
     chosen = _active_blocks(numbers, response, settings, keys)[..., None]  # (M, B, 1)
     return (
         response & (numbers < chosen), response & (numbers == chosen), response & (numbers > chosen)

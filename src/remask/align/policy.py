@@ -44,9 +44,10 @@ class Policy(NativeDenoiser):
     def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         """Return the states before the last MLP, (B, L, width)."""
         with self._precision():
+            lacking = self.lacking(canvas, past)
             if past is not None:
-                return self.model.after(past, canvas.tokens, canvas.attend)
-            return self.model.states(canvas.tokens, canvas.attend)
+                return self.model.after(past, canvas.tokens, canvas.attend, lacking)
+            return self.model.states(canvas.tokens, canvas.attend, lacking)
 
     def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
         """Return the past with the columns of `canvas` added; nothing learns through it."""
@@ -56,7 +57,8 @@ class Policy(NativeDenoiser):
     def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return the states of every block behind blocks of `clean`, (B, L, width)."""
         with self._precision():
-            return self.model.doubled(canvas.tokens, clean, canvas.attend)
+            lacking = self.lacking(canvas, None)
+            return self.model.doubled(canvas.tokens, clean, canvas.attend, lacking)
 
     def head(self, rows: Tensor) -> Tensor:
         """Return float32 logits (M, V)."""

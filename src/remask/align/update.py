@@ -25,6 +25,7 @@ from remask.align.settings import AlignSettings
 from remask.align.sft import draw_sft_masks, sft_loss
 from remask.align.spg import needs_preview, spg_loss, spg_weights
 from remask.denoisers.base import Denoiser
+from remask.sampling.blocks import row_block
 from remask.values import Canvas, Sample
 
 SPG_TOLD = ("loss", "elbo_pos", "num_pos", "eubo_neg", "num_neg", "gap", "mask_ratio", "num_rows")
@@ -96,7 +97,7 @@ class Updater:
             yield _Part(number, canvas, response, batch.advantages[rows].to(device), keys)
 
     def _draw(self, part: _Part) -> Masks:
-        return draw_masks(part.canvas, part.response, self.masks, part.keys, self.policy.block_size)
+        return draw_masks(part.canvas, part.response, self.masks, part.keys, row_block(self.policy))
 
     def _spg(self, batch: Batch) -> Sums:
         told = dict.fromkeys(SPG_TOLD, 0.0)

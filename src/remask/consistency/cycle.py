@@ -23,7 +23,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.replicas import spread
 from remask.errors import SettingsError
 from remask.sampling.batches import batches
-from remask.sampling.blocks import Part, Walk, block_numbers, whole_canvas
+from remask.sampling.blocks import Part, Walk, block_numbers, row_block, whole_canvas
 from remask.sampling.loop import Denoised, denoise
 from remask.sampling.reveal import linear_counts
 from remask.sampling.sampler import check_length
@@ -147,7 +147,7 @@ def _rebuild(
     )  # fmt: skip
     if denoiser.block_size is None:
         return fill(canvas, keys=keys, watch=watch, truth=truth)
-    numbers = block_numbers(canvas, denoiser.block_size, denoiser.block_size)
+    numbers = block_numbers(canvas, denoiser.block_size, row_block(denoiser))
     walk = Walk(denoiser, canvas, numbers)
     parts = []
     for part in walk:

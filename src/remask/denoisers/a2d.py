@@ -4,6 +4,10 @@ Weights and tensor names are those of the ancestor, Qwen3, Qwen2 or Llama; the r
 predicts that token. There are two ways of training: one attends to everything (mdlm), the other
 writes block by block (bd3lm). Both have the same config.json, so the name of the checkpoint must
 tell them apart, unless somebody wrote `block_size` into it.
+
+Trained on blocks that count from the first token of the row, bd3lm is sampled by its authors with
+blocks that count from the first token of the answer, those of the prompt backwards from its end;
+so it is here.
 """
 
 from collections.abc import Mapping
@@ -36,6 +40,8 @@ LLAMA_TEMPLATE = (
 class A2D(Qwen):
     """Qwen3 blocks: heads of q and k normed, no biases."""
 
+    answer_apart = True
+
     def __init__(self, config: QwenConfig, block_size: int | None = None) -> None:
         super().__init__(config, qkv_bias=False, qk_norm=True, block_size=block_size)
 
@@ -43,12 +49,16 @@ class A2D(Qwen):
 class A2DQwen2(Qwen):
     """Qwen2 blocks: q, k and v have biases."""
 
+    answer_apart = True
+
     def __init__(self, config: QwenConfig, block_size: int | None = None) -> None:
         super().__init__(config, qkv_bias=True, qk_norm=False, block_size=block_size)
 
 
 class A2DLlama(Qwen):
     """Llama's blocks: no biases, and no norms of q and k."""
+
+    answer_apart = True
 
     def __init__(self, config: QwenConfig, block_size: int | None = None) -> None:
         super().__init__(config, qkv_bias=False, qk_norm=False, block_size=block_size)

@@ -180,7 +180,9 @@ class Denoiser(Protocol):
         """None: every position sees every other one.
 
         A number: positions see their own block of so many, counted from the first token of the
-        row, and the blocks before it. Such a model is written, and rebuilt, block by block.
+        row, and the blocks before it. Such a model is written, and rebuilt, block by block. If it
+        also has an attribute `answer_apart` that is true, blocks are counted from the first token
+        of the answer, in both directions (see `starts_apart`).
         """
         ...
 
@@ -215,3 +217,8 @@ class Denoiser(Protocol):
     def embed(self, tokens: Tensor) -> Tensor:
         """Return the input embeddings of `tokens`, (..., E) float32."""
         ...
+
+
+def starts_apart(denoiser: Denoiser) -> bool:
+    """Return whether a block-causal model's answers begin with a block; most do not ask for it."""
+    return bool(getattr(denoiser, "answer_apart", False))

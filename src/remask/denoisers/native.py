@@ -34,6 +34,7 @@ class Network(nn.Module, ABC):
 
     block_size: int | None = None  # of block-causal attention, in tokens; None: full attention
     shifted = False  # row i - 1 predicts token i, as in an autoregressive ancestor
+    answer_apart = False  # blocks count from the first token of the answer, not of the row
 
     def __init__(
         self,
@@ -56,20 +57,33 @@ class Network(nn.Module, ABC):
     def rotary(self, length: int) -> tuple[Tensor, Tensor]:
         """Return cos and sin for `length` positions, each (length, 1, rotated / 2)."""
 
-    def visible(self, length: int, attend: Tensor | None) -> Tensor | None:
+    def visible(
+        self, length: int, attend: Tensor | None, lacking: Tensor | None = None
+    ) -> Tensor | None:
         """Return who sees whom, broadcast to (B, heads, L, L); None: everybody sees everybody."""
         real = None if attend is None else attend[:, None, None, :]
         if self.block_size is None:
             return real
-        blocks = torch.arange(length, device=self.embedding.weight.device) // self.block_size
-        seen = (blocks[:, None] >= blocks)[None, None]  # (1, 1, L, L): none sees a later one
+        blocks = self._numbers(torch.arange(length, device=self.embedding.weight.device), lacking)
+        seen = (blocks[:, :, None] >= blocks[:, None])[:, None]  # (B, 1, L, L): no later one
         return seen if real is None else seen & real
+
+    def _numbers(self, columns: Tensor, lacking: Tensor | None) -> Tensor:
+        """Return the blocks of `columns` (L,) or (B, L), (B or 1, L).
+
+        `lacking` (B,) is how many columns the first block of each row is short of; None: none.
+        """
+        moved = columns[None] if columns.dim() == 1 else columns
+        moved = moved if lacking is None else moved + lacking[:, None]
+        return moved // self._size()
 
     def forward(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
         """Return the normed last hidden states, (B, L, width); row i predicts token i."""
         return self.settle(self.states(tokens, attend))
 
-    def states(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
+    def states(
+        self, tokens: Tensor, attend: Tensor | None = None, lacking: Tensor | None = None
+    ) -> Tensor:
         """Return what is left for `settle`, (B, L, width): all is done but the last MLP.
 
         From there on each position is alone, and most of them are never asked about. Row i predicts
@@ -77,8 +91,9 @@ class Network(nn.Module, ABC):
         is that of token 1.
         """
         length = tokens.shape[1]
-        tokens, attend = _moved(self.embedding.weight.device, tokens, attend)
-        rows = self._through(tokens, *self.rotary(length), self.visible(length, attend))
+        device = self.embedding.weight.device
+        tokens, attend, lacking = _moved(device, tokens, attend, lacking)
+        rows = self._through(tokens, *self.rotary(length), self.visible(length, attend, lacking))
         return self._aligned(rows, rows[:, 0])
 
     def settle(self, rows: Tensor) -> Tensor:
@@ -104,22 +119,30 @@ class Network(nn.Module, ABC):
             x = block(x, cos, sin, seen)
         return self._last.mix(*_moved(home(self._last), x, cos, sin, seen))
 
-    def after(self, past: Past, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
+    def after(
+        self,
+        past: Past,
+        tokens: Tensor,
+        attend: Tensor | None = None,
+        lacking: Tensor | None = None,
+    ) -> Tensor:
         """Return what `states` would of the columns behind `past`, (B, L, width).
 
         Their keys and values are left in its room.
         """
-        rows = self._behind(past, tokens, attend)
+        rows = self._behind(past, tokens, attend, lacking)
         if past.last is None:
             return rows
         return self._aligned(rows, torch.where(past.lengths[:, None] > 0, past.last, rows[:, 0]))
 
-    def _behind(self, past: Past, tokens: Tensor, attend: Tensor | None) -> Tensor:
+    def _behind(
+        self, past: Past, tokens: Tensor, attend: Tensor | None, lacking: Tensor | None
+    ) -> Tensor:
         """Return the network's own rows of the columns behind `past`, (B, L, width)."""
         size, length = self._size(), tokens.shape[1]
         past = past.with_room(length)
         places = past.places(length)  # (B, L)
-        seen = _seen_behind(past, places, attend, size)
+        seen = self._seen_behind(past, places, attend, lacking)
         tokens, places = _moved(self.embedding.weight.device, tokens, places)
         cos, sin = (table[places] for table in self.rotary(past.room))  # (B, L, 1, rotated / 2)
         x = self.embedding(tokens)
@@ -132,28 +155,56 @@ class Network(nn.Module, ABC):
         x, cos, sin, seen, places = _moved(home(self._last), x, cos, sin, seen, places)
         return self._last.mix(x, cos, sin, seen, Kept(last, places))
 
-    def remember(self, past: Past | None, tokens: Tensor, attend: Tensor | None) -> Past:
+    def _seen_behind(
+        self, past: Past, places: Tensor, attend: Tensor | None, lacking: Tensor | None
+    ) -> Tensor:
+        """Return which columns, past or present, `places` (B, L) see: (B, 1, L or 1, room).
+
+        One block sees all of it, so its columns share a row. The first column is always seen: a row
+        of padding alone would give NaN, which spreads from unseen values too.
+        """
+        num = places.shape[1]
+        ends = past.lengths + (num if attend is None else attend.sum(1))  # (B,)
+        columns = torch.arange(past.room, device=places.device)
+        asking = self._numbers(places if num > self._size() else places[:, :1], lacking)
+        seen = self._numbers(columns, lacking)[:, None] <= asking[..., None]  # (B, L or 1, room)
+        return (seen & (columns < ends.clamp(min=1)[:, None, None]))[:, None]
+
+    def remember(
+        self,
+        past: Past | None,
+        tokens: Tensor,
+        attend: Tensor | None,
+        lacking: Tensor | None = None,
+    ) -> Past:
         """Return the past with these columns added; without one they are the first."""
         size, num = self._size(), tokens.shape[1]
         past = self._blank(len(tokens)) if past is None else past
         past = past.with_room(num + size)  # the next block shall find its room, step by step
         if num == 0:
             return past
-        rows = self._behind(past, tokens, attend)
+        rows = self._behind(past, tokens, attend, lacking)
         return past.extended(num, attend, rows if self.shifted else None)
 
-    def doubled(self, noisy: Tensor, clean: Tensor, attend: Tensor | None) -> Tensor:
+    def doubled(
+        self,
+        noisy: Tensor,
+        clean: Tensor,
+        attend: Tensor | None,
+        lacking: Tensor | None = None,
+    ) -> Tensor:
         """Return `states` of `noisy`, each block behind earlier ones of `clean`, (B, L, width).
 
         Both stand in one row, at the same positions: noisy blocks see themselves and earlier clean
         ones, clean blocks the clean ones up to their own.
         """
         length = noisy.shape[1]
-        blocks = torch.arange(length, device=noisy.device) // self._size()
-        own, earlier = blocks[:, None] == blocks, blocks[:, None] > blocks  # (L, L)
-        above = torch.cat((own, earlier), 1)
-        below = torch.cat((torch.zeros_like(own), own | earlier), 1)
-        seen = torch.cat((above, below))[None, None]  # (1, 1, 2 L, 2 L)
+        blocks = self._numbers(torch.arange(length, device=noisy.device), lacking)  # (B or 1, L)
+        own = blocks[:, :, None] == blocks[:, None]  # (B or 1, L, L)
+        earlier = blocks[:, :, None] > blocks[:, None]
+        above = torch.cat((own, earlier), 2)
+        below = torch.cat((torch.zeros_like(own), own | earlier), 2)
+        seen = torch.cat((above, below), 1)[:, None]  # (B or 1, 1, 2 L, 2 L)
         if attend is not None:
             seen = seen & torch.cat((attend, attend), 1)[:, None, None, :]
         cos, sin = (torch.cat((table, table)) for table in self.rotary(length))
@@ -163,10 +214,9 @@ class Network(nn.Module, ABC):
         if not self.shifted:
             return above
         # What predicts the first token of a block is the end of the clean one before it.
-        first = torch.arange(length, device=noisy.device) % self._size() == 0
-        first[0] = False  # nothing stands before it
+        first = blocks != torch.cat((blocks[:, :1], blocks[:, :-1]), 1)
         own, before = (self._aligned(half, half[:, 0]) for half in (above, below))
-        return torch.where(first[:, None], before, own)
+        return torch.where(first[..., None], before, own)
 
     @property
     def num_kept(self) -> int:
@@ -257,22 +307,37 @@ class NativeDenoiser:
         """Positions of a block, where attention is block-causal."""
         return self.model.block_size
 
+    @property
+    def answer_apart(self) -> bool:
+        """Whether blocks count from the first token of the answer."""
+        return self.model.answer_apart
+
     @torch.no_grad()
     def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         """Return the states before the last MLP, (B, L, width)."""
+        lacking = self.lacking(canvas, past)
         if past is not None:
-            return self.model.after(past, canvas.tokens, canvas.attend)
-        return self.model.states(canvas.tokens, canvas.attend)
+            return self.model.after(past, canvas.tokens, canvas.attend, lacking)
+        return self.model.states(canvas.tokens, canvas.attend, lacking)
 
     @torch.no_grad()
     def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
         """Return the past with the columns of `canvas` added."""
-        return self.model.remember(past, canvas.tokens, canvas.attend)
+        lacking = self.lacking(canvas, past)
+        return self.model.remember(past, canvas.tokens, canvas.attend, lacking)
 
     @torch.no_grad()
     def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return the states of every block behind blocks of `clean`, (B, L, width)."""
-        return self.model.doubled(canvas.tokens, clean, canvas.attend)
+        return self.model.doubled(canvas.tokens, clean, canvas.attend, self.lacking(canvas, None))
+
+    def lacking(self, canvas: Canvas, past: Past | None) -> Tensor | None:
+        """Return how many columns the first block of each row is short of, (B,); None: none."""
+        size = self.model.block_size
+        if size is None or not self.model.answer_apart or canvas.tokens.shape[1] == 0:
+            return None
+        first = canvas.offsets[:, 0]  # (B,) where the first column is, seen from the answer
+        return (first if past is None else first - past.lengths) % size
 
     @torch.no_grad()
     def head(self, rows: Tensor) -> Tensor:
@@ -295,20 +360,6 @@ def home(block: nn.Module) -> torch.device:
 def _moved(device: torch.device, *tensors: Any) -> tuple[Any, ...]:
     """Return tensors on a device: themselves, where they are there already, or None."""
     return tuple(None if tensor is None else tensor.to(device) for tensor in tensors)
-
-
-def _seen_behind(past: Past, places: Tensor, attend: Tensor | None, size: int) -> Tensor:
-    """Return which columns, past or present, are seen from `places` (B, L): (B, 1, L or 1, room).
-
-    One block sees all of it, so its columns share a row. The first column is always seen: a row of
-    padding alone would give NaN, which spreads from unseen values too.
-    """
-    num = places.shape[1]
-    ends = past.lengths + (num if attend is None else attend.sum(1))  # (B,)
-    columns = torch.arange(past.room, device=places.device)
-    asking = places if num > size else places[:, :1]
-    seen = columns // size <= asking[..., None] // size  # (B, L or 1, room)
-    return (seen & (columns < ends.clamp(min=1)[:, None, None]))[:, None]
 
 
 def stacked(network: Network, tensor_map: TensorMap) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.base import Denoiser, Preset, starts_apart
 from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.values import Canvas
@@ -48,6 +48,10 @@ class Wrapped:
     @property
     def block_size(self) -> int | None:
         return self.inner.block_size
+
+    @property
+    def answer_apart(self) -> bool:
+        return starts_apart(self.inner)
 
     def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
         # Without a past, as for models that have none and need not know the word.

@@ -17,30 +17,36 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from remask.denoisers.base import Denoiser
+from remask.denoisers.base import Denoiser, starts_apart
 from remask.denoisers.past import Past, joined
 from remask.sampling.batches import token_budget
 from remask.values import Canvas, Sample
 
 
-def block_numbers(canvas: Canvas, block: int, block_size: int | None) -> Tensor:
+def block_numbers(canvas: Canvas, block: int, row_block: int | None) -> Tensor:
     """Return the block that every canvas position is written in, (B, L); -1 elsewhere.
 
-    Blocks begin with the canvas. Those of a model that has its own begin with the row, so that the
-    first and the last of a canvas may be incomplete.
+    Blocks begin with the canvas. Those of most models that have their own begin with the row, every
+    `row_block` tokens, so that the first and the last of a canvas may be incomplete.
     """
     offsets = canvas.offsets
-    if block_size is None:
+    if row_block is None:
         numbers = offsets // block
     else:
         start = -offsets[:, :1]  # (B, 1) tokens of the prompt
-        numbers = (offsets + start) // block_size - start // block_size
+        numbers = (offsets + start) // row_block - start // row_block
     return numbers.where(canvas.canvas, -1)
+
+
+def row_block(denoiser: Denoiser) -> int | None:
+    """Return the size of blocks that begin with the row; None: with the canvas."""
+    return None if starts_apart(denoiser) else denoiser.block_size
 
 
 def whole_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> int:
     """Return the canvas that ends with a block: a block-causal model has seen no other."""
-    return num_canvas + -(num_prompt + num_canvas) % (denoiser.block_size or 1)
+    before = 0 if starts_apart(denoiser) else num_prompt
+    return num_canvas + -(before + num_canvas) % (denoiser.block_size or 1)
 
 
 def whole_canvas(denoiser: Denoiser, sample: Sample) -> tuple[int, ...]:
@@ -111,7 +117,7 @@ class Walk:
         """
         size = self.denoiser.block_size
         if size is not None:
-            starts = (-self.canvas.offsets[:, :1] // size + current[:, None]) * size  # (B, 1)
+            starts = self._whole(size) + current[:, None] * size  # (B, 1)
             self.forwards += (starts[:, 0] > 0) * self.denoiser.forwards_per_call
             self.past = self._read(starts)
         return self._part(current[:, None])
@@ -125,9 +131,14 @@ class Walk:
 
     def _begin(self, size: int) -> None:
         """Read the prompts as far as they fill blocks."""
-        starts = -self.canvas.offsets[:, :1] // size * size  # (B, 1)
+        starts = self._whole(size)
         self.forwards += (starts[:, 0] > 0) * self.denoiser.forwards_per_call
         self.past = self._read(starts)
+
+    def _whole(self, size: int) -> Tensor:
+        """Return the tokens of the prompts that fill blocks, (B, 1)."""
+        prompts = -self.canvas.offsets[:, :1]
+        return prompts if starts_apart(self.denoiser) else prompts // size * size
 
     def _read(self, ends: Tensor) -> Past:
         """Return the past of all rows up to `ends` (B, 1); rows that begin alike share a pass.
@@ -192,9 +203,12 @@ class Walk:
 
 
 def _prompts(tokens: Tensor) -> Canvas:
-    """Return a canvas of prompts alone, (b, w); negative tokens are padding."""
+    """Return a canvas of prompts alone, (b, w), that end where a block does; negative: padding."""
+    real = tokens >= 0
+    place = torch.arange(tokens.shape[1], device=tokens.device)
     return Canvas(
         tokens=tokens.clamp(min=0),
-        canvas=torch.zeros_like(tokens, dtype=torch.bool),
-        attend=tokens >= 0,
+        canvas=torch.zeros_like(real),
+        attend=real,
+        places=place - real.sum(1, keepdim=True),
     )

@@ -18,7 +18,7 @@ import torch
 from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Suppressed
-from remask.sampling.blocks import Walk, block_numbers, whole_length
+from remask.sampling.blocks import Walk, block_numbers, row_block, whole_length
 from remask.sampling.sampler import SamplerSettings, check_block, check_length, finish, write_part
 from remask.values import Canvas, Sample
 
@@ -32,7 +32,7 @@ class Draft:
     seed: int
     prompt: tuple[int, ...]
     settings: SamplerSettings
-    block_size: int | None  # of the model
+    row_block: int | None  # of the model: see `blocks.row_block`
     canvas: tuple[int, ...]  # (W,) mask tokens where nothing is written yet
     probs: tuple[float, ...]  # (W,) as in `Sample`
     steps: tuple[int, ...]  # (W,)
@@ -53,9 +53,9 @@ class Draft:
 
     def span(self, block: int) -> tuple[int, int]:
         """Return where a block begins and ends in the canvas."""
-        size = self.block_size or self.settings.block
-        # Blocks of a model that has its own are counted from the first token of the row.
-        ahead = len(self.prompt) % size if self.block_size else 0
+        size = self.row_block or self.settings.block
+        # Blocks of a model that has its own are mostly counted from the first token of the row.
+        ahead = len(self.prompt) % size if self.row_block else 0
         return max(0, block * size - ahead), min(len(self.canvas), (block + 1) * size - ahead)
 
     @property
@@ -83,7 +83,7 @@ def begin(
         seed=seed,
         prompt=tuple(prompt),
         settings=settings,
-        block_size=denoiser.block_size,
+        row_block=row_block(denoiser),
         canvas=(denoiser.tokenizer.mask_id,) * num_canvas,
         probs=(1.0,) * num_canvas,
         steps=(-1,) * num_canvas,
@@ -97,7 +97,7 @@ def advance(denoiser: Denoiser, drafts: Sequence[Draft]) -> list[Draft]:
     canvas = Canvas.of(
         [d.prompt for d in drafts], [d.canvas for d in drafts], tokenizer.pad_id, device
     )
-    walk = Walk(model, canvas, block_numbers(canvas, how.block, denoiser.block_size))
+    walk = Walk(model, canvas, block_numbers(canvas, how.block, row_block(denoiser)))
     current = torch.tensor([d.block for d in drafts], device=device)
     part = walk.at(current)
     keys = torch.tensor([rng.key(d.seed, d.item, "sample", d.number) for d in drafts])

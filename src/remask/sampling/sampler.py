@@ -24,7 +24,7 @@ from remask.denoisers.replicas import spread
 from remask.denoisers.wrap import Suppressed
 from remask.errors import InputError, SettingsError
 from remask.sampling.batches import batches
-from remask.sampling.blocks import Part, Walk, block_numbers, whole_length
+from remask.sampling.blocks import Part, Walk, block_numbers, row_block, whole_length
 from remask.sampling.editing import Edited, EditSettings, edit
 from remask.sampling.loop import PLACE, Counts, Denoised, denoise
 from remask.sampling.nested import Nested, write_nested
@@ -221,7 +221,7 @@ def _write(
     if s.editing is not None:
         per_block = s.block + s.post_steps
     ends = torch.tensor(tokenizer.eos_ids, device=denoiser.device)
-    walk = Walk(denoiser, canvas, block_numbers(canvas, s.block, denoiser.block_size))
+    walk = Walk(denoiser, canvas, block_numbers(canvas, s.block, row_block(denoiser)))
     for part in walk:
         streams = rng.mix(keys[part.rows], part.number)
         done = write_part(denoiser, part, s, streams, per_block)

@@ -8,7 +8,7 @@ from tokenizers import decoders
 from torch import Tensor
 
 from remask import rng
-from remask.denoisers.base import Denoiser
+from remask.denoisers.base import Denoiser, starts_apart
 from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import InputError
@@ -189,8 +189,14 @@ def _check_both_ways(denoiser: Denoiser) -> None:
         require(_distance(before[reader], after[reader]) > 0, denoiser, what)
 
 
+def _first_end(denoiser: Denoiser, size: int) -> int:
+    """Return where the first block of a row ends; the first three tokens are its prompt."""
+    return 3 % size or size if starts_apart(denoiser) else size
+
+
 def _check_past(denoiser: Denoiser, size: int) -> None:
-    rows = _ids(denoiser, [2 * size + (size + 1) // 2, size + 1])
+    end = _first_end(denoiser, size)
+    rows = _ids(denoiser, [end + size + (size + 1) // 2, end + 1])
     canvas = _rows(denoiser, rows)
     whole = _logits(denoiser, canvas)  # (2, L, V)
 
@@ -200,34 +206,39 @@ def _check_past(denoiser: Denoiser, size: int) -> None:
             num = min(len(expected), shown.shape[1])
             _require_close(denoiser, expected[:num], shown[i, :num], what)
 
-    first, second, last = (_cut(canvas, start, size) for start in (0, size, 2 * size))
+    first, second = _cut(canvas, 0, end), _cut(canvas, end, size)
+    last = _cut(canvas, end + size, size)
     alike(0, _logits(denoiser, first), "later blocks move")
     past = denoiser.remember(first)
-    alike(size, _logits(denoiser, second, past), "a past moves")
-    alike(size, _logits(denoiser, _cut(canvas, size, 2 * size), past), "two blocks behind it move")
-    lone = replace(second, tokens=second.tokens[1:], canvas=second.canvas[1:], attend=None)
+    alike(end, _logits(denoiser, second, past), "a past moves")
+    alike(end, _logits(denoiser, _cut(canvas, end, 2 * size), past), "two blocks behind it move")
+    lone = replace(
+        second, tokens=second.tokens[1:], canvas=second.canvas[1:], attend=None,
+        places=second.offsets[1:],
+    )  # fmt: skip
     lone = _cut(lone, 0, 1)  # the row ends here
     left = past.rows(torch.tensor([1], device=denoiser.device))
-    alike(size, _logits(denoiser, lone, left), "leaving a batch moves", [1])
+    alike(end, _logits(denoiser, lone, left), "leaving a batch moves", [1])
     past = denoiser.remember(second, past)
-    alike(2 * size, _logits(denoiser, last, past), "a past kept block by block moves")
-    past = denoiser.remember(_cut(canvas, 0, 2 * size))
-    alike(2 * size, _logits(denoiser, last, past), "a past kept in one pass moves")
+    alike(end + size, _logits(denoiser, last, past), "a past kept block by block moves")
+    past = denoiser.remember(_cut(canvas, 0, end + size))
+    alike(end + size, _logits(denoiser, last, past), "a past kept in one pass moves")
 
 
 def _check_doubled(denoiser: Denoiser, size: int) -> None:
-    rows = _ids(denoiser, [2 * size + (size + 1) // 2, size + 1])
+    end = _first_end(denoiser, size)
+    rows = _ids(denoiser, [end + size + (size + 1) // 2, end + 1])
     canvas = _rows(denoiser, rows)
     masked = canvas.tokens == denoiser.tokenizer.mask_id
     clean = canvas.tokens.masked_fill(masked, rows[0][0])
     shown = denoiser.doubled(canvas, clean)  # (2, L, H)
     logits = denoiser.head(shown.flatten(0, 1)).view(*clean.shape, -1)
     columns = torch.arange(clean.shape[1], device=clean.device)
-    for start in range(0, clean.shape[1], size):
+    for start in range(end - size, clean.shape[1], size):
         tokens = torch.where(columns < start, clean, canvas.tokens)
         expected = _logits(denoiser, replace(canvas, tokens=tokens))
         for i, row in enumerate(rows):
-            block = slice(start, min(start + size, len(row)))
+            block = slice(max(0, start), min(start + size, len(row)))
             _require_close(denoiser, expected[i, block], logits[i, block], "doubling a row moves")
 
 
@@ -240,7 +251,12 @@ def _cut(canvas: Canvas, start: int, num: int) -> Canvas:
     """Return `num` columns of all rows."""
     here = slice(start, start + num)
     attend = None if canvas.attend is None else canvas.attend[:, here]
-    return Canvas(tokens=canvas.tokens[:, here], canvas=canvas.canvas[:, here], attend=attend)
+    return Canvas(
+        tokens=canvas.tokens[:, here],
+        canvas=canvas.canvas[:, here],
+        attend=attend,
+        places=canvas.offsets[:, here],
+    )
 
 
 def _check_sampling(denoiser: Denoiser) -> None:

@@ -183,7 +183,7 @@ def test_a_block_causal_model_is_masked_in_its_own_blocks() -> None:
     """Blocks of 4 from the first token: a prompt of 2 leaves 2 canvas tokens in the first of 3."""
     canvas, response = rows((2, 10, 10))
     settings = MaskSettings(mask_sampler="block_all", copies=3, prompt_mask_ratio=0)
-    drawn = draw_masks(canvas, response, settings, torch.tensor([1]), block_size=4)
+    drawn = draw_masks(canvas, response, settings, torch.tensor([1]), row_block=4)
     assert sorted(drawn.counted.sum(-1).flatten().tolist()) == [4, 8, 10]
 
 

@@ -11,7 +11,17 @@ from torch import nn
 
 from remask.align import lora
 from remask.align.settings import AlignSettings
-from remask.denoisers import a2d, dream, illada, llada, llada2, llada_moe
+from remask.denoisers import (
+    a2d,
+    dream,
+    dreamreasoner,
+    fast_dllm,
+    illada,
+    llada,
+    llada2,
+    llada_moe,
+    sdar,
+)
 from remask.denoisers.load import EMBEDDED, FAMILIES, outline
 from remask.denoisers.native import Family, Network
 from remask.denoisers.tokenizer import read_json
@@ -46,6 +56,16 @@ CASES: dict[str, tuple[Family, dict[str, Any], set[str]]] = {
     "illada": (illada.FAMILY, QWEN, ATTENTION | DENSE),
     "llada_moe": (llada_moe.FAMILY, MOE, ATTENTION),
     "llada2": (llada2.FAMILY, BLOCKS, ATTENTION | DENSE | SHARED),
+    "a2d_qwen2": (a2d.QWEN2_FAMILY, QWEN, ATTENTION | DENSE),
+    "a2d_llama": (a2d.LLAMA_FAMILY, QWEN, ATTENTION | DENSE),
+    "sdar": (sdar.FAMILY, QWEN, ATTENTION | DENSE),
+    "sdar_moe": (
+        sdar.MOE_FAMILY,
+        {**QWEN, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8},
+        ATTENTION,
+    ),
+    "dreamreasoner": (dreamreasoner.FAMILY, QWEN, ATTENTION | DENSE),
+    "fast_dllm": (fast_dllm.FAMILY, QWEN, ATTENTION | DENSE),
 }
 
 
