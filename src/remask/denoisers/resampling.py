@@ -20,6 +20,7 @@ USUAL = Resampling(
     temperature=0.7,
     source="nothing is published; between the 0.6 and 1.0 at which other families are drawn",
 )
+_SDAR = "JetAstra/SDAR, README.md (averages over 8 and 32 samples)"
 BY_ARCHITECTURE = {
     "LLaDAModelLM": Resampling(
         temperature=0.9,
@@ -33,6 +34,8 @@ BY_ARCHITECTURE = {
         temperature=1.0,
         source="ZHZisZZ/dllm, examples/rl/grpo/a2d/mdlm/train.py (rollouts, at TRL's default)",
     ),
+    "SDARForCausalLM": Resampling(temperature=1.0, source=_SDAR),
+    "SDARMoeForCausalLM": Resampling(temperature=1.0, source=_SDAR),
 }
 
 

@@ -18,8 +18,11 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 import remask
 from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.denoisers import a2d, dreamreasoner, fast_dllm, sdar
+from remask.denoisers.catalog import CHECKPOINTS
 from remask.denoisers.load import outline
 from remask.denoisers.native import Family, NativeDenoiser, stacked
+from remask.denoisers.presets import start, translate
+from remask.denoisers.wrap import Guided, Suppressed
 from remask.errors import CheckpointError
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.testing import check_denoiser
@@ -323,3 +326,31 @@ def test_answers_and_round_trips_do_not_depend_on_company(tmp_path: Path, name: 
     for answer, found in zip(together, rebuilt, strict=True):
         (lone,) = round_trips(denoiser, [answer], trips)
         assert torch.equal(lone.rebuilt, found.rebuilt)
+
+
+@pytest.mark.parametrize("name", ["Fast-dLLM", "A2D-bd3lm"])
+def test_wrappers_keep_what_is_peculiar(tmp_path: Path, name: str) -> None:
+    """A past that carries what is said behind it, and blocks that begin with the answer."""
+    denoiser = load(write(tmp_path, MODELS[name]))
+    check_denoiser(Guided(denoiser, scale=0.5))
+    check_denoiser(Suppressed(denoiser, ids=(7,)))
+
+
+@pytest.mark.parametrize("name", BLOCKED)
+def test_the_authors_presets_start_without_anything_unmet(name: str) -> None:
+    """Every id of the family has one that it starts with, in blocks of the model's own."""
+    model = MODELS[name]
+    ids = [c for c in CHECKPOINTS if c.architecture == model.family.architecture]
+    ids = [c for c in ids if model.block == outlined_block(model, c.id)]
+    assert ids
+    for checkpoint in ids:
+        assert not any(translate(checkpoint, p).unmet for p in checkpoint.presets)
+        preset = start(checkpoint.id)
+        assert preset is not None
+        assert preset.block == model.block
+        assert SamplerSettings.of(preset).length <= 1024
+
+
+def outlined_block(model: Model, name: str) -> int | None:
+    told = {**model.family.named(name.rpartition("/")[2]), **model.config}
+    return model.family.build(told).block_size

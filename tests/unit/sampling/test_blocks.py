@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.wrap import Counted, Guided
-from remask.sampling.blocks import Walk, block_numbers
+from remask.sampling.blocks import Walk, block_numbers, row_block, whole_length
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas
 
@@ -173,3 +173,31 @@ def test_of_shows_the_columns_of_the_block() -> None:
     (first, second) = ([*part.of(whole).tolist()] for part in walk if part.number < 2)
     assert first == [[4, 5, 6, 7], [12, 13, 14, 15]]
     assert second == [[8, 9, 10, 11], [16, 17, 18, 19]]
+
+
+class Apart(ScriptedDenoiser):
+    """One whose blocks begin with the answer."""
+
+    answer_apart = True
+
+
+def test_blocks_that_begin_with_the_answer_lie_at_its_multiples() -> None:
+    """Prompts of 6 and 3, canvases of 8: blocks of 4 begin at columns 6, 10 and at 3, 7."""
+    apart = Apart(script=BLOCKY.script, block_size=4)
+    canvas = Canvas.of([[21, 22, 23, 24, 25, 26], [31, 32, 33]], [[MASK] * 8] * 2, 0, CPU)
+    counted = Counted(apart)
+    walk = Walk(counted, canvas, block_numbers(canvas, 4, row_block(counted)))
+    parts = []
+    for part in walk:
+        parts.append(part)
+        part.put(walk.tokens, torch.full_like(part.canvas.tokens, 100 + part.number))
+    assert [part.starts.flatten().tolist() for part in parts] == [[6, 3], [10, 7]]
+    assert all(part.within.all() for part in parts)
+    assert walk.tokens.tolist() == [
+        [21, 22, 23, 24, 25, 26, *[100] * 4, *[101] * 4],
+        [31, 32, 33, *[100] * 4, *[101] * 4, 0, 0, 0],
+    ]
+    # A pass over the prompts, shorter than a block or not, and one over the first block.
+    assert walk.forwards.tolist() == [2, 2]
+    assert (row_block(counted), row_block(BLOCKY)) == (None, 4)
+    assert [whole_length(model, 6, 7) for model in (counted, BLOCKY)] == [8, 10]
