@@ -271,8 +271,9 @@ CASES: dict[str, tuple[Case, ...]] = {
         for shape, steps in (
             ({"length": 24, "block": 8}, 24),
             ({"length": 24, "block": 8}, 12),
+            ({"length": 24, "block": 8}, 9),
             (LONG, 32),
-            (LONG, 8),
+            (LONG, 20),
         )
     ),
     "fast_dllm": tuple(

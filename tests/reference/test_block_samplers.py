@@ -57,7 +57,8 @@ def network(name: str, block: int) -> NativeDenoiser:
     tokenizer = replace(
         tiny_tokenizer(), mask_id=config["mask_token_id"], pad_id=config["pad_token_id"]
     )
-    return NativeDenoiser(name=name, model=built, tokenizer=tokenizer, preset=Preset())
+    preset = Preset(schedule=family.schedule)
+    return NativeDenoiser(name=name, model=built, tokenizer=tokenizer, preset=preset)
 
 
 def denoiser(name: str, case: Case) -> NativeDenoiser:
