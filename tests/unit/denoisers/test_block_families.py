@@ -246,15 +246,15 @@ def test_a_rendered_prompt_is_chatml(tmp_path: Path, name: str, system: str, tho
     after = [259, *encode("\n\n"), 260, *encode("\n\n")] if thought else []
     assert tokenizer.render(" 2+2?\n") == [
         *before,
-        *(START, *encode("user\n2+2?"), END, *encode("\n")),
+        *(START, *encode("user\n 2+2?\n"), END, *encode("\n")),
         *(START, *encode("assistant\n"), *after),
     ]
 
 
-def test_llamas_turns_have_headers(tmp_path: Path) -> None:
+def test_llamas_turns_have_headers_and_no_blanks_at_their_ends(tmp_path: Path) -> None:
     tokenizer = load(write(tmp_path, MODELS["A2D-Llama"])).tokenizer
     encode = tokenizer.encode
-    assert tokenizer.render("2+2?") == [
+    assert tokenizer.render(" 2+2?\n") == [
         *(256, 258, *encode("user"), 259, *encode("\n\n2+2?"), 260),
         *(258, *encode("assistant"), 259, *encode("\n\n")),
     ]

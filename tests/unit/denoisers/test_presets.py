@@ -106,11 +106,12 @@ def test_steps_of_llada2_are_counted_per_block() -> None:
 def test_sdar_counts_steps_per_block_and_calls_its_order_by_its_threshold() -> None:
     """4 steps for each of 4,096 / 4 blocks; for TraDo, 4 for each of 2,000 / 4."""
     assert official("JetLM/SDAR-8B-Chat", "GSM8K").preset == Preset(
-        length=4096, steps=4096, block=4
+        length=4096, steps=4096, block=4, resample_temperature=1.0
     )
     assert official("Gen-Verse/TraDo-4B-Instruct", "GSM8K").preset == Preset(
-        length=2000, steps=2000, block=4, temperature=1.0, top_p=1.0, reveal_threshold=0.9
-    )
+        length=2000, steps=2000, block=4, temperature=1.0, top_p=1.0, reveal_threshold=0.9,
+        resample_temperature=1.0,
+    )  # fmt: skip
 
 
 def test_fast_dllm_writes_sub_blocks_and_its_threshold_of_one_is_none() -> None:
