@@ -61,9 +61,9 @@ class Tokenizer:
 
     @cached_property
     def special_ids(self) -> frozenset[int]:
-        """Ids that never stand for text."""
+        """Ids that never stand for text: the mask too, which SDAR's files do not call special."""
         added = self.backend.get_added_tokens_decoder()
-        return frozenset(i for i, token in added.items() if token.special)
+        return frozenset((self.mask_id, *(i for i, token in added.items() if token.special)))
 
     def encode(self, text: str, what: str = "text") -> list[int]:
         """Return the ids of `text`; `what` names it in the error."""

@@ -23,7 +23,7 @@ from remask.denoisers.load import outline
 from remask.denoisers.native import Family, NativeDenoiser, stacked
 from remask.denoisers.presets import start, translate
 from remask.denoisers.wrap import Guided, Suppressed
-from remask.errors import CheckpointError
+from remask.errors import CheckpointError, InputError
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.testing import check_denoiser
 
@@ -165,7 +165,8 @@ def _write_tokenizer(folder: Path, model: Model) -> None:
     names = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *model.names, model.mask]
     vocab = {name: i for i, name in enumerate(names)}
     tokens = {
-        vocab[n]: AddedToken(n, special="think" not in n, normalized=False)
+        # SDAR's files do not call its mask special.
+        vocab[n]: AddedToken(n, special="think" not in n and n != "<|MASK|>", normalized=False)
         for n in (*model.names, model.mask)
     }
     declared = dict(model.declared)
@@ -203,6 +204,13 @@ def test_the_mask_token_is_the_authors(tmp_path: Path, name: str) -> None:
     tokenizer = load(write(tmp_path, model)).tokenizer
     assert tokenizer.backend.id_to_token(tokenizer.mask_id) == model.mask
     assert tokenizer.mask_id == 256 + len(model.names)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_text_may_spell_the_mask(tmp_path: Path, name: str) -> None:
+    tokenizer = load(write(tmp_path, MODELS[name])).tokenizer
+    with pytest.raises(InputError, match="the prompt contains the mask token"):
+        tokenizer.render(f"What is 2 {MODELS[name].mask} 2?")
 
 
 @pytest.mark.parametrize(
