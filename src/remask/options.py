@@ -188,7 +188,10 @@ RecordedMetrics = Annotated[
 ]
 Columns = Annotated[
     str,
-    _option("Combine these instead of metrics: confidence, confidence_canvas, vote, agreement."),
+    _option(
+        "Combine these instead of metrics: confidence, confidence_canvas, vote, agreement, and "
+        "self_evaluation or editor where they were collected."
+    ),
 ]
 WeightsFile = Annotated[
     Path | None, _option("Weights that fit wrote; uniform ones by default.", "--weights")

@@ -4,6 +4,7 @@ A family is one short file: a configuration read from config.json, a `Network` w
 blocks, and a `Family` that names its architecture, its tensors and its chat template.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -376,3 +377,15 @@ def stacked(network: Network, tensor_map: TensorMap) -> dict[str, Tensor]:
         if start != len(rows):
             raise ValueError(f"{name} has {len(rows)} rows, its hub tensors {start}.")
     return places
+
+
+def fingerprint(model: nn.Module) -> str:
+    """Return a digest of the first weights of every tensor.
+
+    A folder may hold another model tomorrow, under the same name and of the same shape.
+    """
+    digest = hashlib.sha256()
+    for name, tensor in model.named_parameters():
+        first = tensor.detach().flatten()[:8].float().cpu()
+        digest.update(f"{name} {tuple(tensor.shape)} {first.tolist()}".encode())
+    return digest.hexdigest()[:16]

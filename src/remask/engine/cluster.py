@@ -20,7 +20,7 @@ import torch
 
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import choose_dtype, find_folder, load, outline
-from remask.denoisers.native import NativeDenoiser
+from remask.denoisers.native import NativeDenoiser, fingerprint
 from remask.denoisers.tokenizer import read_json
 from remask.denoisers.wrap import Wrapped
 from remask.engine.portions import Portion, Row
@@ -49,6 +49,7 @@ class Elsewhere(Wrapped):
 
     on: torch.device
     folder: str  # there
+    weights: str  # what tells them from others
 
     @property
     def device(self) -> torch.device:
@@ -70,7 +71,7 @@ class Worker:
         folder = find_folder(self.held.model)
         empty = outline(read_json(folder / "config.json"), folder)
         shell = replace(denoiser, model=empty.to(denoiser.model.embedding.weight.dtype))
-        return Elsewhere(shell, denoiser.device, str(folder))
+        return Elsewhere(shell, denoiser.device, str(folder), fingerprint(denoiser.model))
 
     def run(self, work: Callable[[Denoiser, Any], list[Row]], given: Any) -> list[Row]:
         """Return the rows of one portion."""
