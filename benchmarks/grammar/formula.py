@@ -37,7 +37,7 @@ def rational(rng: random.Random) -> Value:
         gold,
         f"\\dfrac{{{top}}}{{{bottom}}}",
         f"{top}/{bottom}",
-        f"\\tfrac{{{top}}}{bottom}",
+        f"\\tfrac{{{top}}}{{{bottom}}}",
         f"\\frac{{{2 * top}}}{{{2 * bottom}}}",
         digits,
         f"x = {gold}",
@@ -78,7 +78,7 @@ def integer(rng: random.Random) -> Value:
         f"\\frac{{{3 * n}}}{{3}}",
         f"{n} units",
     )
-    return gold, spellings, (str(n + 1), f"-{n}", f"{n}0", f"{n}x", f"{n}_9")
+    return gold, spellings, (str(n + 1), f"-{n}", f"{n}0", f"{n}x")
 
 
 def powers(rng: random.Random) -> Value:
@@ -156,7 +156,7 @@ def several(rng: random.Random) -> Value:
         f"{b} \\text{{ or }} {a}",
         f"{b}, \\, {a}",
     )
-    return f"{a},{b}", spelled, (str(a), f"{a},{b},0", f"{a},{b + 20}")
+    return f"{a},{b}", spelled, (str(a), f"{a},{b},20", f"{a},{b + 20}")
 
 
 def listed(rng: random.Random) -> Value:

@@ -150,6 +150,7 @@ def finished(rng: random.Random) -> tuple[str, Fraction, str]:
             "bold",
             "text",
             "about",
+            "o'clock",
         )
     )
     spelled: dict[str, tuple[str, Fraction | int]] = {
@@ -169,6 +170,7 @@ def finished(rng: random.Random) -> tuple[str, Fraction, str]:
         "degrees": (f"{number}^\\circ", number),
         "bold": (f"\\textbf{{{number}}}", number),
         "text": (f"\\text{{{number} dollars}}", number),
+        "o'clock": (f"{small}:00 pm", small),
         "about": (f"\\approx {number}.5", number + Fraction(1, 2)),
     }
     text, value = spelled[kind]
@@ -181,7 +183,7 @@ def unreadable(rng: random.Random) -> tuple[str, str]:
     return rng.choice(
         (
             (f"{a}:{b}", "clock"),
-            (f"{a}:00 pm", "clock with words"),
+            (f"{a}:{b} pm", "clock with words"),
             (f"{a}:{b} \\text{{ am}}", "clock with text"),
             (f"{a}x + {b}", "formula"),
             (f"{b}G", "variable"),
@@ -388,7 +390,7 @@ def draw_number(rng: random.Random) -> Item:
 def concluded(rng: random.Random) -> Item:
     """Return an answer without any marker, whose last sentence has the value."""
     value, number, kind = plain(rng)
-    unit = rng.choice(WORDY)
+    unit = rng.choice(WORDY if kind != "million" else ("", " dollars"))
     close = rng.choice(
         (
             f"Therefore, she has {value}{unit}.",
@@ -406,6 +408,7 @@ def written(rng: random.Random, preface: str, after: str) -> Item:
     with_unit = rng.random() < 0.6
     value, number, kind = plain(rng) if with_unit else finished(rng)
     unit = rng.choice(UNITS if with_unit else ("",))
+    unit = "" if kind == "million" and unit in ("kg", "%", "\\%") else unit
     spoken = unit if unit in WORDY else ""
     way = rng.random()
     if way < 0.5:

@@ -1,6 +1,8 @@
 """Numbers and final answers read out of text."""
 
+import sys
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -140,12 +142,58 @@ def test_the_last_match_of_a_tier_wins() -> None:
     assert extract_number("The answer is 5. Wait, the answer is 6.") == "6"
 
 
-def test_markup_without_a_number_falls_back_to_the_one_before() -> None:
-    assert extract_number("\\boxed{7} <answer>none</answer>") == "7"
+def test_empty_markup_falls_back_to_the_one_before() -> None:
+    assert extract_number("\\boxed{7} <answer> </answer> \\boxed{...}") == "7"
+
+
+def test_markup_in_words_says_that_there_is_no_number() -> None:
+    assert extract_number("\\boxed{7} <answer>none</answer>") is None
 
 
 def test_a_markdown_heading_is_not_an_answer() -> None:
     assert extract_number("#### 1. First step\nThe answer is 9.") == "9"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Claire will eat #### 7 dozen eggs in 4 weeks.", "7"),
+        ("At 5:30 pm.\n#### 2:00 pm", "2"),
+        ("#### 2:30 pm", None),
+        ("\\boxed{385\\,000}", "385000"),
+        ("\\boxed{385\u202f000}", "385000"),
+        ("\\boxed{2\\frac{1}{2}}", "5/2"),
+        ("2 1/2 hours", "5/2"),
+        ("\\boxed{\\frac12}", "1/2"),
+        ("\\boxed{10^3}", "1000"),
+        ("\\boxed{1.5 \\times 10^3}", "1500"),
+        ("The answer is 1.5e-2.", "3/200"),
+        ("The answer is 20% of 50, which is 10.", "10"),
+        ("The answer is 18, which is 2 more than 16.", "18"),
+        ("It is 5. The answer would be 12 eggs.", "12"),
+        ("It is 5. The answer should be $12$.", "12"),
+        ("<answer>\\boxed{2}</answer>", "2"),
+        ("3 + 4 = 7. \\boxed{x + 4}", None),
+        ("3 + 4 = 7. \\boxed{L - 8}", None),
+        ("\\boxed{9 \\text{ hours and } 30 \\text{ minutes}}", None),
+        ("\\boxed{4} red and \\boxed{6} blue", None),
+        ("\\boxed{4} and \\boxed{4}", "4"),
+        ("The answer is between 3 and 5.", None),
+        ("The answer is not 5.", None),
+        ("So 7 are left. \\boxed{7", None),
+        ("So 7 are left. \\boxed{}", "7"),
+        ("The answer is negative 5.", "-5"),
+        ("The answer is twenty-five.", "25"),
+        ("The answer is 3.5 million dollars.", "3500000"),
+        ("It leaves at 9:45", None),
+        ("She has 16-3", "3"),
+        ("She has 16 + 3", "3"),
+        ("The sum is 3.4.5", None),
+        ("The answer is \u22127.", "-7"),
+    ],
+)
+def test_a_value_is_read_whole_or_not_at_all(text: str, answer: str | None) -> None:
+    assert extract_number(text) == answer
 
 
 def test_the_matched_text_is_kept() -> None:
@@ -179,6 +227,29 @@ def test_the_best_tier_decides_the_letter(text: str, answer: str | None, tier: i
     assert (found.answer, found.tier) == (answer, tier)
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer is: A decrease in sunlight", None),
+        ("The answer is: B decrease", "B"),
+        ("#### B. text", "B"),
+        ("answer: b", "B"),
+        ("The best answer is B. 21°C", "B"),
+        ("It rose to 21°C", None),
+        ("Lemons have vitamin C.", None),
+        ("Option A is wrong. Therefore, D is the best answer.", "D"),
+        ("The answer is B or C.", None),
+        ("The correct answer is B: water. The best answer is []", "B"),
+        ("To find the answer, look at each option:\n\nA. no\nB. no\n\nSo it is C.", "C"),
+        ("\\boxed{\\text{(B) the moon}}", "B"),
+        ("<answer>The answer is C, of course.</answer>", "C"),
+        ("**The answer should be (d).**", "D"),
+    ],
+)
+def test_words_are_no_letter_and_two_letters_are_no_answer(text: str, answer: str | None) -> None:
+    assert extract_choice(text) == answer
+
+
 def test_only_the_given_letters_are_choices() -> None:
     assert extract_choice("The answer is E", "ABCD") is None
     assert extract_choice("The answer is J", "ABCDEFGHIJ") == "J"
@@ -201,6 +272,39 @@ def test_no_text_makes_extraction_raise(text: str) -> None:
 def test_no_fragment_of_markup_makes_extraction_raise(text: str) -> None:
     assert extract_number(text) is None or numbers(text)
     assert extract_choice(text) in {None, *"ABCDE"}
+
+
+STATED = st.sampled_from(
+    ["The answer is 42.", "#### 42", "\\boxed{42}", "<answer>42 eggs</answer>", "So it is 42",
+     "Answer: B", "\\boxed{\\text{C}}", "The answer is 2:30 pm", "The answer is D) frogs"]
+)  # fmt: skip
+
+
+@given(st.text(max_size=60), STATED, st.sampled_from(["\n", " \n\n", "\n\t"]))
+def test_blanks_at_the_end_do_not_count(before: str, stated: str, blanks: str) -> None:
+    text = f"{before}\n{stated}"
+    assert extract_number(text) == extract_number(text + blanks)
+    assert extract_choice(text) == extract_choice(text + blanks)
+
+
+@given(
+    st.integers(-(10**7), 10**7),
+    st.sampled_from(["{}", "**{}**", "${}$", "\\({}\\)", "\\text{{{}}}"]),
+)
+def test_what_stands_around_a_value_does_not_count(number: int, around: str) -> None:
+    value = around.format(number)
+    for text in (f"The answer is {value}.", f"#### {value}", f"\\boxed{{{value}}}", value):
+        assert extract_number(f"First 1 + 2 = 3.\n{text}") == str(number)
+
+
+@given(
+    st.sampled_from("ABCDE"),
+    st.sampled_from(["{}", "**{}**", "({})", "${}$", "\\text{{{}}}", "[{}]"]),
+)
+def test_what_stands_around_a_letter_does_not_count(letter: str, around: str) -> None:
+    value = around.format(letter)
+    for text in (f"The answer is {value}.", f"#### {value}", f"\\boxed{{{value}}}"):
+        assert extract_choice(f"Option A is not it.\n{text}") == letter
 
 
 @given(st.integers(-(10**12), 10**12))
@@ -227,3 +331,29 @@ def test_a_megabyte_of_noise_is_read_to_its_end(piece: str) -> None:
     text = piece * (MEGABYTE // len(piece))
     for read in (numbers, canonical_number, extract_number, extract_choice):
         read(text)
+
+
+def calls(read: Callable[[str], object], text: str) -> int:
+    """Return how many functions are called to read a text."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        read(text)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "piece", [*NOISE, "#### 1. a\n", "\\boxed{1}, ", "The answer is x. ", "**"]
+)
+def test_twice_the_text_takes_no_more_than_twice_the_calls(piece: str) -> None:
+    for read in (extract_number, extract_choice, numbers):
+        read(piece)  # what is made once
+        few, many = (calls(read, piece * repeats) for repeats in (200, 400))
+        assert many <= 2 * few + 50, read.__name__

@@ -10,9 +10,11 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from remask.answers import NOTHING, Extraction
+from remask.tasks.arithmetic import find_arithmetic
 from remask.tasks.base import TIERS, Grade, Problem, Split, check_level, count_pieces, draw
 
 Tree = int | tuple[str, "Tree", "Tree"]  # a number, or an operation on two trees
@@ -49,7 +51,6 @@ _ROOM = {3: 54, 4: 54, 5: 84}  # pieces up to which a solution may say more than
 _CLOSINGS = ("The answer is ", "So the answer is ", "Answer: ", "Therefore the answer is ")
 
 _CLOSING = re.compile(r"(?:\b(?:so|therefore)\s+)?(?:\bthe\s+)?\banswer(?:\s+is\b|:)\s*", re.I)
-_EXPRESSION = re.compile(r"[0-9(][0-9+\-*/() ]*")
 _TOKEN = re.compile(r"[0-9]+|[-+*/()]")
 _EQUATION = re.compile(r"([0-9]+)([-+*/])([0-9]+)=([0-9]+)")
 _OPENER = re.compile(r"\b(?:We need|Target:|Goal:) ([0-9]+)\.")
@@ -99,19 +100,11 @@ class Countdown:
         )
 
     def extract(self, text: str) -> str | None:
-        """Return the canonical form of the expression after the last closing phrase.
+        """Return the canonical form of the final expression (`tasks.arithmetic`).
 
-        Without such a phrase it is the last expression with an operation in it; None where
-        there is none, or none that can be read.
+        None where there is none, or none that can be read.
         """
-        closings = list(_CLOSING.finditer(text))
-        if closings:
-            found = _EXPRESSION.match(text, closings[-1].end())
-            source = found[0] if found else ""
-        else:
-            source = next((e for e in _expressions(text) if re.search(r"[-+*/]", e)), "")
-        tree = parse(source)
-        return None if tree is None else _canonical(tree)
+        return _read(text).answer
 
     @property
     def compared_by(self) -> str:
@@ -134,12 +127,11 @@ class Countdown:
 
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the expression uses exactly the given numbers and makes the target."""
-        answer = self.extract(text)
-        tier = 2 if _CLOSING.search(text) else 3
+        read = _read(text)
         return Grade(
-            right=(reason := _verdict(problem, answer)) == "equal",
-            extracted=answer,
-            tier=TIERS[None if answer is None else tier],
+            right=(reason := _verdict(problem, read.answer)) == "equal",
+            extracted=read.answer,
+            tier=TIERS[read.tier],
             method="arithmetic",
             reason=reason,
         )
@@ -202,9 +194,11 @@ def _parse_factor(tokens: list[str], at: int) -> tuple[Tree, int]:
     return tree, at + 1
 
 
-def _expressions(text: str) -> Iterator[str]:
-    """Yield what looks like an expression, the last first."""
-    yield from reversed(_EXPRESSION.findall(text))
+def _read(text: str) -> Extraction:
+    """Return the final expression of a text in canonical form."""
+    expression = find_arithmetic(text)
+    tree = None if expression.answer is None else parse(expression.answer)
+    return NOTHING if tree is None else replace(expression, answer=_canonical(tree))
 
 
 def _verdict(problem: Problem, answer: str | None) -> str:

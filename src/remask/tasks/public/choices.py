@@ -20,7 +20,7 @@ from remask.tasks.wordmath import METRICS
 
 LETTERS = "ABCDEFGH"
 _USUAL = "ABCDE"
-_LEADING = re.compile(r"\s*\(?([A-H])(?:\)|[.:](?=\s|$))")
+_LEADING = re.compile(r"^[\s*_]{0,8}\(?([A-H])(?:\)|[.:](?=[\s*]|$))", re.MULTILINE)
 
 ARC_HUB = Hub(
     repository="allenai/ai2_arc",
@@ -44,12 +44,20 @@ GPQA_HUB = Hub(
 
 
 def find_letter(text: str, letters: str = _USUAL) -> Extraction:
-    """Return the letter that `text` settles on; failing that, the one it begins with."""
-    found = find_choice(text, letters)
-    leading = _LEADING.match(text)
-    if found.answer is None and leading is not None and leading[1] in letters:
-        return Extraction(answer=leading[1], tier=3, matched=leading.group())
-    return found
+    """Return the letter that `text` settles on; failing that, the one it begins with.
+
+    A text whose lines begin with several letters goes through the options, and begins with none.
+    """
+    settled = find_choice(text, letters)
+    if settled.answer is not None:
+        return settled
+    begun = list(_LEADING.finditer(text))
+    if not begun or text[: begun[0].start()].strip() or len({match[1] for match in begun}) > 1:
+        return settled
+    leading = begun[0]
+    if leading[1] not in letters:
+        return settled
+    return Extraction(answer=leading[1], tier=3, matched=leading.group())
 
 
 def listed(options: Sequence[str]) -> str:

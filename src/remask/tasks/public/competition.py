@@ -9,10 +9,12 @@ levels are the published ones, 1 to 5; a row without one belongs to `all` alone.
 import re
 from dataclasses import dataclass
 
+from remask.answers.markup import boxes
 from remask.tasks.base import TIERS, Grade, Problem, Split
 from remask.tasks.public.benchmark import ALL, Entry
 from remask.tasks.public.equivalence import compare
-from remask.tasks.public.latex import boxes, find_expression, normalise
+from remask.tasks.public.formula import find_expression
+from remask.tasks.public.latex import normalise
 from remask.tasks.public.source import Hub, Row
 from remask.tasks.public.symbolic import require
 from remask.tasks.wordmath import METRICS

@@ -1,7 +1,5 @@
-r"""Answers in LaTeX: found in a text, and brought to one spelling.
+r"""Answers in LaTeX, brought to one spelling.
 
-`find_expression` reads the final answer by the paper's tiers, as `remask.answers` reads numbers:
-last `\boxed{}` with its braces matched, then a statement, then the last formula or number.
 `normalise` takes away what does not change the value: spacing, `\left`, `\dfrac`, units, currency,
 thousands separators, `x =` before the value, the order in a set. It is spelling and not algebra:
 equal results mean equivalent answers, different ones mean nothing yet (`equivalence`). No text
@@ -9,23 +7,12 @@ makes a function here raise or take more than about linear time.
 """
 
 import re
-from collections.abc import Iterator
 from fractions import Fraction
 
-from remask.answers import MAX_DIGITS, Extraction, find_number
+from remask.answers import MAX_DIGITS
 
 MAX_ANSWER = 1000  # characters; a longer answer is compared letter by letter
-_WINDOW = 400  # characters after a cue in which its answer must stand
 _DEPTH = 4  # of brackets that are looked into
-
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{|\\boxed\s+([^\s${}]{1,40})|\\.|[{}]", re.DOTALL)
-_TAGGED = re.compile(r"<answer>(.{0,1000}?)</answer>", re.DOTALL | re.IGNORECASE)
-_CUE = re.compile(r"\banswer[\s*_]{0,4}(?:is|are|:|=)[\s:*_]{0,4}", re.IGNORECASE)
-_FORMULA = re.compile(
-    r"(?<!\\)\$\$?([^$]{1,400})\$|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL
-)
-_PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}(?![A-Za-z}])")
-_SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n")
 
 _WRAPPER = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|hbox|rm|bf)\s*"
 _WORDS = re.compile(rf"(?:{_WRAPPER}\{{([^{{}}]*)\}}|[\s$.])+")
@@ -38,7 +25,8 @@ _PLAIN_UNIT = re.compile(
 _REPLACED = (
     (re.compile(r"\\(?:left|right|displaystyle|bigg?[lr]?|Bigg?[lr]?)(?![A-Za-z])\.?"), ""),
     (re.compile(r"(?<!\\)\\[,;:!> ]|~|\\q?quad(?![A-Za-z])|\\\$|\\%|[$%€£]|\u00b0"), " "),
-    (re.compile(r"\^\s*\{?\s*\\(?:circ|degree)\s*\}?|\\degree(?![A-Za-z])"), ""),
+    (re.compile(r"\^\s*(?:\{\s*\\(?:circ|degree)\s*\}|\\(?:circ|degree)(?![A-Za-z]))"), ""),
+    (re.compile(r"\\degree(?![A-Za-z])"), ""),
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\leq?(?![A-Za-z])|\u2264"), r"\\le "),
     (re.compile(r"\\geq?(?![A-Za-z])|\u2265"), r"\\ge "),
@@ -54,70 +42,18 @@ _REPLACED = (
 )
 _NAMED = re.compile(r"^[A-Za-z](?:_\w)?(?:\([a-z]\))?(?:=|\\in(?![a-z]))([^=<>]+)$")
 _NUMBER = re.compile(r"(-?)(?:([0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:/([0-9]+))?")
+_DECIMAL = re.compile(r"-?[0-9]*\.([0-9]+)")
 _FRACTION = re.compile(r"(-?)([0-9]*)\\frac\{(-?[0-9]+)\}\{(-?[0-9]+)\}")
 _THOUSANDS = re.compile(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _CLOSINGS = {"(": ")]", "[": ")]", "\\{": ("\\}",)}
-
-
-def boxes(text: str) -> list[str]:
-    r"""Return what stands in each whole `\boxed{}` of `text`, in the order they close."""
-    found: list[str] = []
-    opened: list[int | None] = []  # where the content of an open brace begins; None: no box
-    for match in _BOX.finditer(text):
-        mark = match.group()
-        if match[1] is not None:
-            found.append(match[1])
-        elif mark == "}":
-            start = opened.pop() if opened else None
-            if start is not None:
-                found.append(text[start : match.start()])
-        elif mark.endswith("{") and mark != "\\{":
-            opened.append(None if mark == "{" else match.end())
-    return found
-
-
-def find_expression(text: str) -> Extraction:
-    r"""Return the final answer of `text` as it is written there, and its tier.
-
-    Tier 1: the last `\boxed{}` or `<answer>`, or `####`. Tier 2: "the answer is ...". Tier 3: the
-    last formula between dollars, else the last number.
-    """
-    marked = [body for body in (*boxes(text), *_TAGGED.findall(text)) if body.strip()]
-    if marked:
-        return Extraction(answer=marked[-1].strip(), tier=1, matched=marked[-1])
-    number = find_number(text)
-    if number.tier == 1:
-        return number
-    for cue in reversed(list(_CUE.finditer(text))):
-        stated = _stated(text[cue.end() : cue.end() + _WINDOW])
-        if number.tier == 2 and _PROSE.search(stated):
-            return number
-        if stated:
-            return Extraction(answer=stated, tier=2, matched=cue.group() + stated)
-    formulas = [body for match in _FORMULA.finditer(text) for body in _bodies(match)]
-    if formulas:
-        return Extraction(answer=formulas[-1], tier=3, matched=formulas[-1])
-    return number
-
-
-def _stated(window: str) -> str:
-    """Return the first formula of a statement, or the statement where it holds none."""
-    formula = _FORMULA.search(window)
-    end = _SENTENCE_END.search(window)
-    if formula is not None and (end is None or formula.start() < end.start()):
-        return next(_bodies(formula), "")
-    return window[: end.start() if end else None].strip()
-
-
-def _bodies(match: re.Match[str]) -> Iterator[str]:
-    return (group.strip() for group in match.groups() if group and group.strip())
 
 
 def words(text: str) -> str | None:
     r"""Return the words of an answer that is text alone, such as `\text{(C)}`; None for others."""
     if len(text) > MAX_ANSWER or "{" not in text or not _WORDS.fullmatch(text):
         return None
-    return bare(" ".join(_WRAPPED.findall(text)))
+    said = bare(" ".join(_WRAPPED.findall(text)))
+    return None if said[:1].isdigit() or said[:1] in ("-", "") else said  # a number in bold
 
 
 def bare(text: str) -> str:
@@ -130,8 +66,11 @@ def normalise(text: str) -> str:
     if len(text) > MAX_ANSWER:
         return text.strip()
     said = words(text)
-    if said is not None:
-        return said
+    return said if said is not None else _canonical(_value(text), _DEPTH)
+
+
+def _value(text: str) -> str:
+    """Return the answer without blanks, units and the name of its variable."""
     text = re.sub(r",\s*\\!\s*|\{,\}", ",", text)
     text = _UNIT.sub("", text.strip().strip("$").strip())
     text = _WRAPPED.sub(_joined, text)
@@ -141,7 +80,17 @@ def normalise(text: str) -> str:
     unit = _PLAIN_UNIT.match(text)
     text = re.sub(r"\s+", "", unit[1] if unit else text)
     named = _NAMED.match(text)
-    return _canonical(named[1] if named else text, _DEPTH)
+    text = named[1] if named else text
+    braced = re.fullmatch(r"\{([^{}]*)\}", text)
+    return braced[1] if braced else text
+
+
+def decimal_of(text: str) -> tuple[Fraction, Fraction] | None:
+    """Return the value of a decimal with a point, and one unit of its last digit."""
+    match = _DECIMAL.fullmatch(_value(text)) if len(text) <= MAX_ANSWER else None
+    if match is None or len(match.group()) > MAX_DIGITS:
+        return None
+    return Fraction(match.group()), Fraction(1, 10 ** len(match[1]))
 
 
 def _joined(match: re.Match[str]) -> str:
@@ -199,6 +148,17 @@ def _bracketed(text: str, opening: str, depth: int) -> str:
     if opening == "\\{":
         inner.sort()
     return opening + ",".join(inner) + text[-size:]
+
+
+def brackets(text: str) -> tuple[str, str] | None:
+    """Return the brackets around a normalised list of several items; None where there are none."""
+    for opening, closings in _CLOSINGS.items():
+        closing = next((c for c in closings if text.endswith(c)), None)
+        if text.startswith(opening) and closing is not None:
+            parts = _items(text[len(opening) : -len(closing)])
+            whole = len(parts) > 1 and not any(_balance(part) for part in parts)
+            return (opening, closing) if whole else None
+    return None
 
 
 def _items(text: str) -> list[str]:

@@ -1,29 +1,32 @@
 """HumanEval and MBPP: Python functions, judged by running their tests.
 
 Judging runs what a model wrote, in a child with limits (`tasks.execution`). That stops accidents
-and is no security boundary, so it must be allowed: `allow_execution=True`. A program is taken from
-its Markdown fence, or from between `[BEGIN]` and `[DONE]`, or from the first line that looks like
-code up to where it stops being Python.
+and is no security boundary, so it must be allowed: `allow_execution=True`. How a program is found
+in a text is told in `listing`.
 """
 
+import builtins
 import re
-import textwrap
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from remask.errors import TaskError
 from remask.tasks.base import SPELLING, TIERS, Grade, Problem, Split
 from remask.tasks.execution import run_tests, watch_calls
 from remask.tasks.public.benchmark import ALL, Entry
+from remask.tasks.public.listing import (
+    Program,
+    completed,
+    continued,
+    defines,
+    find_program,
+    pieces_of,
+)
 from remask.tasks.public.sampled import calls_in, calls_of_tests
 from remask.tasks.public.source import Hub, Row
 from remask.tasks.pycode import PyCode
 
 SECONDS = 10.0  # for one program and all its tests; some published solutions take seconds
-MAX_PROGRAM = 20_000  # characters that are searched for where Python ends
-_TRIES = 40
 
 HUMANEVAL_HUB = Hub(
     repository="openai/openai_humaneval",
@@ -41,87 +44,6 @@ MBPP_HUB = Hub(
     splits={"train": "prompt+train", "validation": "validation", "test": "test"},
     sizes={"train": 384, "validation": 90, "test": 500},
 )
-_FENCE = re.compile(r"```[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_MARKED = re.compile(r"\[BEGIN\](.*?)(?:\[DONE\]|\Z)", re.DOTALL)
-_CODE_LINE = re.compile(r"^(?:async def |def |class |import |from |@)", re.MULTILINE)
-_NEW_BLOCK = re.compile(r"^(?=\S)", re.MULTILINE)
-
-
-class Program(NamedTuple):
-    """A program found in a text."""
-
-    source: str
-    tier: str
-
-
-def find_program(text: str) -> Program:
-    """Return the program of `text`; of several fences, the first that defines a function."""
-    fenced = [body for body in _FENCE.findall(text) if body.strip()]
-    if fenced:
-        best = next((body for body in fenced if _CODE_LINE.search(body)), fenced[0])
-        return Program(best.rstrip(), TIERS[1])
-    marked = _MARKED.search(text)
-    if marked is not None and marked[1].strip():
-        return Program(_unquoted(marked[1]), TIERS[1])
-    start = _CODE_LINE.search(text)
-    if start is None or compiles(text):
-        return Program(text.strip("\n").rstrip(), TIERS[3] if text.strip() else TIERS[None])
-    return Program(_python_only(text[start.start() :]), TIERS[3])
-
-
-def _unquoted(text: str) -> str:
-    """Return a program without the quotes that the worked examples of LLaDA put around it."""
-    text = text.strip("\n").rstrip()
-    inner = text.strip()
-    quoted = len(inner) > 1 and inner[0] == inner[-1] and inner[0] in "'\""
-    return inner[1:-1] if quoted and not compiles(text) else text
-
-
-def _python_only(text: str) -> str:
-    """Return the longest beginning of `text` that is Python; all of it where none is."""
-    text = text.rstrip()
-    if compiles(text):
-        return text
-    ends = [match.start() for match in _NEW_BLOCK.finditer(text)][1:]
-    for end in ends[::-1][:_TRIES]:
-        if compiles(text[:end]):
-            return text[:end].rstrip()
-    return text
-
-
-def compiles(source: str) -> bool:
-    """Say whether a text is Python; it is not run, and a very long one is not looked at."""
-    if len(source) > MAX_PROGRAM:
-        return False
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # such as an invalid escape in a candidate's string
-            # A syntax tree is not enough: it lets a `return` stand outside of a function.
-            compile(source, "candidate", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def completed(prompt: str, entry_point: str, program: str) -> str:
-    """Return a program that defines `entry_point`, of an answer to a HumanEval prompt.
-
-    An answer that repeats the function gets what stands before it in the prompt (imports, helpers).
-    One that goes on where the prompt ends is joined to it, indented where it lost its indentation,
-    in every line or in the first alone.
-    """
-    definition = _definition(entry_point)
-    if definition.search(program):
-        head = definition.search(prompt)
-        return prompt[: head.start() if head else 0] + "\n" + textwrap.dedent(program)
-    bodies = [program]
-    if not program[:1].isspace():
-        bodies = [textwrap.indent(program, "    "), "    " + program]
-    return next(filter(compiles, (prompt + body for body in bodies)), prompt + program)
-
-
-def _definition(entry_point: str) -> re.Pattern[str]:
-    return re.compile(rf"^\s*(?:async )?def {re.escape(entry_point)}\b", re.MULTILINE)
 
 
 @dataclass(kw_only=True)
@@ -207,22 +129,26 @@ class HumanEval(_Tested):
         """Return None: there is but one split."""
         return None
 
+    def program(self, problem: Problem, text: str) -> Program:
+        """Return the function to be tested, made of the prompt where the answer goes on with it."""
+        prompt, name = problem.facts["prompt"], problem.facts["entry_point"]
+        program = find_program(text, [name])
+        if defines(program.source, [name]):
+            return program._replace(source=completed(prompt, name, program.source))
+        bodies = (continued(prompt, piece.strip("\n")) for piece in pieces_of(text))
+        source = next(filter(None, bodies), None)
+        return program if source is None else program._replace(source=source)
+
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the function passes its tests."""
-        return self.run(*self._whole(problem, text), problem.facts["tests"])
+        program = self.program(problem, text)
+        return self.run(program, program.source, problem.facts["tests"])
 
     def key(self, problem: Problem, text: str) -> str | None:
         """Return what the function does in the calls that the prompt shows."""
         facts = problem.facts
         calls = calls_in(facts["prompt"], facts["entry_point"])
-        return self.behaviour(text, self._whole(problem, text)[1], calls)
-
-    def _whole(self, problem: Problem, text: str) -> tuple[Program, str]:
-        """Return what the answer holds, and the whole program it makes with the prompt."""
-        program, facts = find_program(text), problem.facts
-        if program.tier == TIERS[3] and not _definition(facts["entry_point"]).search(text):
-            program = program._replace(source=text.strip("\n").rstrip())  # a body may hold anything
-        return program, completed(facts["prompt"], facts["entry_point"], program.source)
+        return self.behaviour(text, self.program(problem, text).source, calls)
 
 
 @dataclass(kw_only=True)
@@ -263,16 +189,27 @@ class Mbpp(_Tested):
             return "test"
         return "validation" if 511 <= int(number) <= 600 else "train"
 
+    def program(self, problem: Problem, text: str) -> Program:
+        """Return the program to be tested: the one that defines what the tests call."""
+        return find_program(text, _called(problem.facts["tests"]))
+
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the program passes its tests; what they build on comes after it."""
-        return self.run(*self._whole(problem, text), problem.facts["tests"])
+        program = self.program(problem, text)
+        return self.run(program, self._whole(problem, program), problem.facts["tests"])
 
     def key(self, problem: Problem, text: str) -> str | None:
         """Return what the program does in the calls that the prompt shows."""
         calls = calls_of_tests(problem.facts["tests"])
-        return self.behaviour(text, self._whole(problem, text)[1], calls)
+        source = self._whole(problem, self.program(problem, text))
+        return self.behaviour(text, source, calls)
 
-    def _whole(self, problem: Problem, text: str) -> tuple[Program, str]:
-        """Return what the answer holds, and that with what its tests build on."""
-        program = find_program(text)
-        return program, f"{program.source}\n{problem.facts['setup']}"
+    def _whole(self, problem: Problem, program: Program) -> str:
+        """Return a program with what its tests build on."""
+        return f"{program.source}\n{problem.facts['setup']}"
+
+
+def _called(tests: Sequence[str]) -> list[str]:
+    """Return the names of the functions that tests call, Python's own left out."""
+    names = re.findall(r"(?<![.\w])([A-Za-z_]\w*)\s*\(", "\n".join(tests))
+    return [name for name in dict.fromkeys(names) if not hasattr(builtins, name)]

@@ -18,6 +18,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from remask.errors import MissingExtra
 from remask.tasks.public.latex import MAX_ANSWER
@@ -45,12 +46,15 @@ def compare(gold, answer):
         return "unread"
     same = verify(gold, answer, allow_set_relation_comp=True, timeout_seconds=None)
     return "equal" if same else "different"
+def worth(text):
+    number = read(text)[0].evalf(40)
+    return "worth %s" % number if number.is_real and number.is_Float else "unread"
 print("ready", file=answers, flush=True)
 for line in sys.stdin:
     seconds, gold, answer = json.loads(line)
     signal.alarm(seconds)
     try:
-        verdict = compare(gold, answer)
+        verdict = worth(gold) if answer is None else compare(gold, answer)
     except Exception as error:
         verdict = "failed: " + type(error).__name__
     signal.alarm(0)
@@ -95,6 +99,19 @@ class Verifier:
             return Verdict(equal=False, reason="math-verify cannot read one of them")
         return Verdict(equal=None, reason=f"math-verify {verdict}")
 
+    def worth(self, text: str) -> Fraction | None:
+        """Return the value of a formula without variables, to 40 digits; None where it has none."""
+        if _refused(text):
+            return None
+        worker = self._take()
+        said = worker.ask(text, None, self.seconds)
+        if said is None:
+            worker.end()
+            return None
+        with self._lock:
+            self._idle.append(worker)
+        return Fraction(said.removeprefix("worth ")) if said.startswith("worth ") else None
+
     def close(self) -> None:
         """End the workers."""
         with self._lock:
@@ -129,8 +146,8 @@ class _Worker:
             self.end()
             raise MissingExtra("math-verify that can be imported", "math")
 
-    def ask(self, gold: str, answer: str, seconds: float) -> str | None:
-        """Return what the child says; None where it is late or dead."""
+    def ask(self, gold: str, answer: str | None, seconds: float) -> str | None:
+        """Return what the child says, of gold alone if there is no answer; None: late or dead."""
         assert self.child.stdin is not None
         line = json.dumps((int(seconds) + 2, gold, answer)) + "\n"
         try:

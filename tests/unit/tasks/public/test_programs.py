@@ -5,7 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remask.tasks.base import Problem
-from remask.tasks.public.programs import HumanEval, Mbpp, compiles, completed, find_program
+from remask.tasks.public.listing import compiles, completed, find_program
+from remask.tasks.public.programs import HumanEval, Mbpp
 from remask.tasks.public.source import Row
 
 CODE = "def inc(x):\n    return x + 1"

@@ -1,0 +1,148 @@
+r"""Answers in markup: `\boxed{...}`, `<answer>...</answer>` and `#### ...`.
+
+The innermost mark counts: of a box in a tag, the box. Boxes that a comma, "and" or "or" joins are
+one mark with several bodies. A box or a tag that is not closed ends with its line; where the text
+ends with it as well, it was cut off, and its body is not to be trusted.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+_BOX = re.compile(
+    r"\\(?:boxed|fbox)\s*\{|(?<![A-Za-z\\])boxed\{|\\boxed\s+([^\s${}]{1,40})|\\.|[{}]", re.DOTALL
+)
+_TAG = re.compile(r"<(/?)answer\b[>}]?", re.IGNORECASE)
+_HASHES = re.compile(r"(?<!#)####(?!#)[ \t]*([^\n]*)")
+_LINE_END = re.compile(r"[\n<>]")
+_GAP = 80  # characters between boxes that are joined
+_JOINT = re.compile(
+    r"(?:[\s$.,;]|\\[()\[\],;! ]|\\q?quad|\\(?:text|mbox)\{[\s,]*(?:and|or)?[\s,]*\}"
+    r"|(?:[A-Za-z]+\s+){0,2}(?:and|or)\b)*"
+)
+_JOINS = re.compile(r",|\b(?:and|or)\b")
+_EMPTY = re.compile(r"(?:[\s.…?_\[\]()$*{}-]|\\(?:dots|ldots|cdots|text|square|[()\[\],;! ]))*")
+_LONGEST = 1000  # characters of a tag's body; more is an essay
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """One place where an answer is marked."""
+
+    start: int
+    end: int
+    kind: Literal["box", "tag", "hashes"]
+    bodies: tuple[str, ...]  # what stands in it; several for boxes that are joined
+    cut: bool = False  # the text ends before the mark does
+
+    @property
+    def empty(self) -> bool:
+        """Say whether nothing stands in it but points, or nothing yet."""
+        if self.cut:
+            return not any(body.strip() for body in self.bodies)
+        return all(_EMPTY.fullmatch(body) for body in self.bodies)
+
+
+def marks(text: str) -> list[Mark]:
+    """Return the innermost marks of `text`, in its order."""
+    boxes = list(_joined(text, _boxes(text)))
+    inner = _outside(_hashes(text), boxes)
+    inner = sorted([*boxes, *inner], key=lambda mark: mark.start)
+    return sorted([*inner, *_outside(_tags(text), inner)], key=lambda mark: mark.start)
+
+
+def boxes(text: str) -> list[str]:
+    r"""Return what stands in each whole `\boxed{}` of `text` that holds no other one."""
+    return [mark.bodies[0] for mark in _boxes(text) if not mark.cut]
+
+
+def _boxes(text: str) -> list[Mark]:
+    """Return the innermost boxes, with their braces matched."""
+    closed: list[Mark] = []
+    opened: list[tuple[int, int] | None] = []  # where a box and its content begin; None: no box
+    for match in _BOX.finditer(text):
+        mark = match.group()
+        if match[1] is not None:
+            closed.append(_box(text, match.start(), match.start(1), match.end()))
+        elif mark == "}":
+            start = opened.pop() if opened else None
+            if start is not None and not (closed and closed[-1].start > start[0]):
+                box = _box(text, start[0], start[1], match.start())
+                closed.append(replace(box, end=match.end()))
+        elif mark.endswith("{") and mark != "\\{":
+            opened.append(None if mark == "{" else (match.start(), match.end()))
+    last = next((start for start in reversed(opened) if start is not None), None)
+    if last is not None and not (closed and closed[-1].start > last[0]):
+        closed.append(_unclosed(text, last))
+    return sorted(closed, key=lambda mark: mark.start)
+
+
+def _box(text: str, start: int, inside: int, end: int) -> Mark:
+    return Mark(start=start, end=end, kind="box", bodies=(text[inside:end],))
+
+
+def _unclosed(text: str, opened: tuple[int, int]) -> Mark:
+    """Return a box that is never closed: up to the end of its line, if it has one."""
+    start, inside = opened
+    content = text[inside:].lstrip()
+    inside = len(text) - len(content)
+    end = _LINE_END.search(text, inside)
+    stop = end.start() if end else len(text)
+    body = text[inside:stop]
+    cut = end is None or body.count("{") != body.count("}")
+    return Mark(start=start, end=stop, kind="box", bodies=(body,), cut=cut)
+
+
+def _joined(text: str, boxes: Sequence[Mark]) -> Iterator[Mark]:
+    """Yield the boxes; those that a list joins are one."""
+    last: Mark | None = None
+    for box in boxes:
+        if last is not None and _is_joint(text[last.end : box.start][: _GAP + 1]):
+            last = replace(last, end=box.end, bodies=(*last.bodies, *box.bodies), cut=box.cut)
+            continue
+        if last is not None:
+            yield last
+        last = box
+    if last is not None:
+        yield last
+
+
+def _is_joint(gap: str) -> bool:
+    return len(gap) <= _GAP and bool(_JOINS.search(gap)) and bool(_JOINT.fullmatch(gap))
+
+
+def _hashes(text: str) -> list[Mark]:
+    return [
+        Mark(start=m.start(), end=m.end(), kind="hashes", bodies=(m[1].strip(),))
+        for m in _HASHES.finditer(text)
+    ]
+
+
+def _tags(text: str) -> list[Mark]:
+    """Return the tags; one that is never closed ends with its line."""
+    tags = list(_TAG.finditer(text))
+    pairs: list[Mark] = []
+    for place, opening in enumerate(tags):
+        if opening[1]:
+            continue
+        closing = tags[place + 1] if place + 1 < len(tags) else None
+        if closing is None:
+            line = _unclosed(text, (opening.start(), opening.end()))
+            pairs.append(replace(line, kind="tag"))
+        elif closing[1]:
+            body = text[opening.end() : closing.start()]
+            pairs.append(Mark(start=opening.start(), end=closing.end(), kind="tag", bodies=(body,)))
+    return [pair for pair in pairs if len(pair.bodies[0]) <= _LONGEST]
+
+
+def _outside(outer: Sequence[Mark], inner: Sequence[Mark]) -> list[Mark]:
+    """Return the marks of `outer` that hold none of `inner`; both are in order."""
+    left: list[Mark] = []
+    place = 0
+    for mark in outer:
+        while place < len(inner) and inner[place].start < mark.start:
+            place += 1
+        if place == len(inner) or inner[place].start >= mark.end:
+            left.append(mark)
+    return left

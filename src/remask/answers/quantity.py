@@ -1,0 +1,260 @@
+r"""One number in words: the whole value that a short text gives, or nothing.
+
+`value_of` reads "18", "$1,200.50 per day", "385\,000", "2\frac{1}{2} hours", "1.5 \times 10^3",
+"x = 5", "20% of 50, which is 10". It never reads a part of a value: "2:30 pm", "9 hours and 30
+minutes", "2x + 3", "4 or 5" and "12,34" are no number. Every text is brought to plain signs first
+(`plain`); then the value must stand at the front of what is said, after words that do not change
+it, and before words that do not go on with it.
+"""
+
+import re
+import unicodedata
+from fractions import Fraction
+
+from remask.answers.literal import LITERAL, MAX_DIGITS, canonical_literal
+
+_LONGEST = 400  # characters that are looked at: a value and some words
+_LARGEST = 64  # of an exponent
+
+# LaTeX and Markdown that stand around a value and mean nothing.
+_PLAIN = (
+    (re.compile(r"(?<=[0-9])\*\*(?=[0-9])"), "^"),
+    (re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])|\\!|\*\*|__|`|\\[()\[\]]"), ""),
+    (re.compile(r"\{,\}"), ","),
+    (re.compile(r"(?<![0-9:])([0-9]{1,2}):00(?![0-9:])"), r"\1"),  # two o'clock is 2
+    (re.compile(r"\\[,;: ]|~|[\u00a0\u2000-\u200a\u202f\u205f]"), "\u2009"),
+    (re.compile(r"\\?[$€£]"), ""),
+    (re.compile(r"\\%"), "%"),
+    (re.compile(r"\\[dtc]?frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])|[×·∗]"), "*"),
+    (re.compile(r"\\div(?![A-Za-z])|÷"), "/"),
+    (re.compile(r"\\(?:approx|simeq)(?![A-Za-z])|[≈]"), "="),
+    (
+        re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\\degree(?![A-Za-z])|°"),
+        " degrees",
+    ),
+    (re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|hbox)\s*"), " "),
+    (re.compile(r"\\q?quad(?![A-Za-z])"), " "),
+    (re.compile("[−–](?=[\\s\u2009]?[0-9.\\\\])"), "-"),
+    (re.compile(r"\^\s*\{\s*\{?\s*(st|nd|rd|th)\b\s*\}?\s*\}"), r"\1"),
+)
+_VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_RAISED_RUN = re.compile("(?<=[0-9])([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+
+_GROUPED = "[0-9]{1,3}(?:[ \u2009][0-9]{3})+(?![0-9])(?:\\.[0-9]+)?"
+_NUM = rf"(?:{_GROUPED}|{LITERAL})"
+_BLANK = "[ \u2009]*"
+_FRAC = (
+    rf"\\frac{_BLANK}(?:\{{{_BLANK}(?P<minus>-?){_BLANK}(?P<top>{_NUM}){_BLANK}\}}|(?P<top1>[0-9]))"
+    rf"{_BLANK}(?:\{{{_BLANK}(?P<bottom>{_NUM}){_BLANK}\}}|(?P<bottom1>[0-9]))"
+)
+_EXPONENT = r"(?:\{?(?P<power>-?[0-9]{1,3})\}?)"
+VALUE = re.compile(
+    rf"(?P<sign>(?:[-+]{_BLANK})?)(?:"
+    rf"(?:(?P<whole>{_NUM}){_BLANK})?{_FRAC}"
+    rf"|(?P<mixed>[0-9]+)[ \u2009]+(?P<over>[0-9]+)/(?P<under>[0-9]+)(?![0-9])"
+    rf"|(?P<lead>{_NUM}){_BLANK}[*xX]{_BLANK}10{_BLANK}\^{_BLANK}{_EXPONENT}"
+    rf"|(?P<base>{_NUM})\^{_EXPONENT.replace('power', 'raised')}"
+    rf"|(?P<digits>{_NUM})[eE](?P<scaled>[-+]?[0-9]{{1,3}})(?![0-9A-Za-z])"
+    rf"|(?P<num>{_NUM}){_BLANK}/{_BLANK}(?P<den>{LITERAL})"
+    rf"|(?P<single>{_NUM}))"
+)
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_SCALE = re.compile(rf"[\s\u2009{{-]*({'|'.join(_SCALES)})\b", re.IGNORECASE)
+
+# A value goes on after these: a clock, a second point, an operation, a variable, another number.
+_GOES_ON = re.compile(
+    r"\s*(?:[:^_!+*=>\\|]|<(?!/?[A-Za-z])|/)|[.,][0-9]|\s*-+\s*[0-9.\\(]|\s*-\s+[A-Za-z]\b|['′″]"
+)
+_GLUED = re.compile(
+    r"(?:st|nd|rd|th|cm|mm|km|dm|kg|mg|lbs?|oz|ft|yd|mi|mph|kmh?|km/h|m/s|ml|cl|dl|gal|hrs?|mins?"
+    r"|secs?|pm|am|GB|MB|kB|kWh?|kcal|cents?|degrees|deg)(?![A-Za-z0-9])"
+)
+_LETTER = re.compile(r"[\s\u2009{(]*([A-Za-z])(?![A-Za-z.])")
+_UNIT_LETTERS = frozenset("mgshlLWVJNKFCd")
+_UNIT_POWER = re.compile(r"(?<=[A-Za-z}])\s*\^\s*\{?[0-9]\}?")
+_JOINED = re.compile(
+    r"[\s\u2009]*(?:%|percent\b|per cent\b)?[\s\u2009]*(?:in|of|out of|to|or|and|by|over|times|plus"
+    r"|minus|divided by|multiplied by|and a)\s+[^A-Za-z0-9]*(?:[0-9]|half\b)",
+    re.IGNORECASE,
+)
+# From these words on it is told of something else: "7 dozen eggs in 4 weeks".
+_FREE = re.compile(
+    r"\b(?:in|for|per|each|every|from|with|at|on|during|within|after|before|because|since|as|so|when"
+    r"|if|while|where|that|who|whose|but|until|he|she|they|we|it|i|you|there|this|these|those|let|is"
+    r"|are|was|were|will|would|can|not)\b|[(\[]",
+    re.IGNORECASE,
+)
+# Words before a value that change it, or say that it is not one.
+_CHANGES = re.compile(
+    r"\b(?:of|half|twice|thrice|double|triple|third|quarter|times|plus|than|not|never|no|between|by"
+    r"|least|most|or|either|neither|if|unless|step|part|option|question|problem|chapter|figure|to"
+    r"|cannot|can't|isn't|without|under|below|above|over|up|from|square root|sum|and)\b"
+    r"|[0-9^_!+*/\\<>|:]",
+    re.IGNORECASE,
+)
+_OPERAND = re.compile(r"[A-Za-z0-9)}]\s*$")
+_NEGATIVE = re.compile(r"\b(?:negative|minus)\s*$", re.IGNORECASE)
+_HEAD_END = re.compile(
+    r",\s+(?=[A-Za-z(\\])|\s\(|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?;](?=\s|$)|\n",
+    re.IGNORECASE,
+)
+_COMES_TO = re.compile(
+    r"\b(?:which|that|this|and|it)\s+(?:is|equals|makes|gives|totals|comes to|amounts to|would be)"
+    r"\s",
+    re.IGNORECASE,
+)
+_UNITS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+    "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS = {word: value for value, word in enumerate(_UNITS)}
+_WORDS |= {word: 10 * value for value, word in enumerate(_TENS, 2)}
+_SPELLED = re.compile(rf"[\s*_]*({'|'.join(_WORDS)})(?:[- ]({'|'.join(_WORDS)}))?\b", re.IGNORECASE)
+_DIGIT = re.compile(r"[0-9\u00bc-\u00be\u2150-\u215e]")
+
+
+def plain(text: str) -> str:
+    """Return a text in plain signs: no LaTeX around values, no Markdown, no currency."""
+    if not text.isascii():
+        text = _VULGAR.sub(
+            lambda m: " " + unicodedata.normalize("NFKC", m[0]).replace("⁄", "/"), text
+        )
+        text = _RAISED_RUN.sub(lambda m: "^" + m[1].translate(_RAISED), text)
+    for pattern, sign in _PLAIN:
+        text = pattern.sub(sign, text)
+    return text
+
+
+def speaks_of_a_number(text: str) -> bool:
+    """Say whether there is a number in a text, in digits or as its first word."""
+    return bool(_DIGIT.search(text) or _SPELLED.match(text))
+
+
+def value_of(text: str) -> str | None:
+    """Return the canonical form of the one number that a short text gives, or None."""
+    text = text.strip()
+    if len(text) > _LONGEST:
+        if text.isdecimal() and text.isascii():
+            return canonical_literal(text)
+        text = text[:_LONGEST] if _HEAD_END.search(text, 0, _LONGEST) else ""
+    text = plain(text).strip(" \t\n\u2009*_\"'")
+    if not _DIGIT.search(text):
+        return _spelled(text)
+    end = _HEAD_END.search(text)
+    head = text[: end.start() if end else None]
+    value = _first(head.rpartition("=")[2])
+    if value is None and end is not None:
+        parts = _COMES_TO.split(text[end.start() :])
+        value = value_of(parts[-1]) if len(parts) > 1 else None
+    if value is None and end is None and _COMES_TO.search(text):
+        value = value_of(_COMES_TO.split(text)[-1])
+    return value
+
+
+def _spelled(text: str) -> str | None:
+    """Return the value of "twelve" and "twenty-five"; None for other words."""
+    match = _SPELLED.match(text)
+    if match is None:
+        return None
+    first, second = _WORDS[match[1].lower()], _WORDS.get((match[2] or "zero").lower(), 0)
+    if match[2] and not (first >= 20 and 0 < second < 10):
+        return None
+    if match[1].lower() == "one" and re.match(r"\s+(?:that|which|who|of)\b", text[match.end() :]):
+        return None  # a pronoun
+    rest = _FREE.split(text[match.end() :], maxsplit=1)[0]
+    joined = re.search(r"\b(?:of|and|or|to|hundred|thousand|million|half|times)\b", rest, re.I)
+    return None if joined else str(first + second)
+
+
+def _first(text: str) -> str | None:
+    """Return the value at the front of a phrase; None where it is changed or goes on."""
+    match = VALUE.search(text)
+    if match is None:
+        return None
+    before = text[: match.start()]
+    negative = _NEGATIVE.search(before)
+    before = before[: negative.start()] if negative else before
+    if match["sign"] and _OPERAND.search(before) and match["sign"] != "-":
+        return None  # "L - 8"
+    if _CHANGES.search(before) or (match.start() and text[match.start() - 1].isalnum()):
+        return None
+    return whole(text, match, negative=negative is not None)
+
+
+def whole(text: str, match: re.Match[str], *, negative: bool) -> str | None:
+    """Return the canonical form of a match of `VALUE` in a text; None where the value goes on."""
+    scale = _SCALE.match(text, match.end())
+    if not _ends_at(text, scale.end() if scale else match.end()):
+        return None
+    value = _canonical(match, negative=negative)
+    if value is None or scale is None:
+        return value
+    return str(Fraction(value) * 10 ** _SCALES[scale[1].lower()])
+
+
+def _ends_at(text: str, end: int) -> bool:
+    """Say whether a value that ends there is whole: what follows is a unit, words or nothing."""
+    rest = _UNIT_POWER.sub("", text[end : end + _LONGEST].partition("\n")[0])
+    if _GOES_ON.match(rest) or _JOINED.match(rest):
+        return False
+    if rest[:1].isalpha() and not _GLUED.match(rest):
+        return False
+    letter = _LETTER.match(rest)
+    if letter and letter[1] not in _UNIT_LETTERS and letter[1] not in "aA":
+        return False
+    unit = _FREE.split(_HEAD_END.split(rest, maxsplit=1)[0], maxsplit=1)[0]
+    return not re.search(r"[0-9=\\^<>+]|[A-Za-z]\s*[*/]\s*[0-9]", unit)
+
+
+def _canonical(match: re.Match[str], *, negative: bool) -> str | None:
+    """Return the canonical form of a match of `VALUE`; None for what has no value."""
+    if match["single"] and match.end() - match.start() > MAX_DIGITS:
+        sign = "-" if (match["sign"].startswith("-")) != negative else ""
+        return sign + match["single"].replace(",", "")
+    if match.end() - match.start() > MAX_DIGITS:
+        return None
+    value = _magnitude(match)
+    if value is None:
+        return None
+    minus = (match["sign"].startswith("-")) != (match["minus"] == "-")
+    return str(-value if minus != negative else value)
+
+
+def _magnitude(match: re.Match[str]) -> Fraction | None:
+    """Return what a match of `VALUE` is worth, signs left out."""
+    if match["single"]:
+        return _fraction(match["single"])
+    if match["top"] or match["top1"]:
+        part = _ratio(match["top"] or match["top1"], match["bottom"] or match["bottom1"])
+        whole = _fraction(match["whole"]) if match["whole"] else Fraction(0)
+        return None if part is None else whole + part
+    if match["mixed"]:
+        part = _ratio(match["over"], match["under"])
+        return None if part is None else _fraction(match["mixed"]) + part
+    if match["num"]:
+        return _ratio(match["num"], match["den"])
+    if match["base"]:
+        return _power(_fraction(match["base"]), int(match["raised"]))
+    lead, power = match["lead"] or match["digits"], int(match["power"] or match["scaled"])
+    scale = _power(Fraction(10), power)
+    return None if scale is None else _fraction(lead) * scale
+
+
+def _fraction(literal: str) -> Fraction:
+    return Fraction(re.sub("[, \u2009]", "", literal))
+
+
+def _ratio(over: str, under: str) -> Fraction | None:
+    bottom = _fraction(under)
+    return _fraction(over) / bottom if bottom else None
+
+
+def _power(base: Fraction, exponent: int) -> Fraction | None:
+    """Return a power; None where it is none, or too large to be worked out."""
+    if abs(exponent) > _LARGEST or base.denominator > 10**9 or abs(base) > 10**9:
+        return None
+    return None if base == 0 and exponent < 0 else base**exponent
