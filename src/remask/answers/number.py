@@ -56,9 +56,11 @@ def find_number(text: str) -> Extraction:
 
 
 def _is_value(mark: Mark, end: int) -> bool:
-    """Say whether hashes announce a value: they also open headings, before the end of a text."""
+    """Say whether hashes announce a value: they also open headings, but not at a text's end."""
     body = mark.bodies[0][:_HEAD]
-    return not (_HEADING.match(body) and mark.end < end) and bool(_BEGINS.match(body))
+    if mark.end >= end:
+        return speaks_of_a_number(body)
+    return not _HEADING.match(body) and bool(_BEGINS.match(body))
 
 
 def _read_mark(mark: Mark) -> Extraction:

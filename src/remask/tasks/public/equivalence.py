@@ -18,6 +18,7 @@ from remask.tasks.public.symbolic import VERIFIER, Verifier
 
 DIGITS = 6
 PRECISION = 15
+_NOISE = Fraction(1, 10**30)  # of what a formula is worth, computed to 40 digits
 _BASED = re.compile(r"(-?[0-9A-F]+(?:\.[0-9A-F]+)?)(?:_([0-9]+))?")
 
 
@@ -74,6 +75,8 @@ def stands_for(text: str, exact: Fraction) -> bool:
     if decimal is None:
         return False
     value, unit = decimal
+    if abs(value - exact) <= abs(exact) * _NOISE:
+        return True  # the very same, as 2.5 and the root of 6.25
     digits = len(str(abs(value.numerator * (1 / unit) // value.denominator)))
     if digits < DIGITS:
         return False

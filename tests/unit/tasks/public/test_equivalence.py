@@ -1,5 +1,7 @@
 """Equivalence of answers: what spelling decides, what algebra decides, and what is not decided."""
 
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +46,49 @@ def test_spelling_decides_without_asking(gold: str, answer: str, equal: bool) ->
     found = compare(gold, answer, Refusing())
     assert (found.equal, found.method) == (equal, "exact")
     assert (found.reason == "") == equal
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "equal"),
+    [
+        (r"\frac{1}{12}", "0.0833333333333333", True),
+        (r"\frac{1}{12}", "0.083", False),
+        (r"\frac{2}{3}", "0.666666", True),  # cut
+        (r"\frac{2}{3}", "0.666667", True),  # rounded
+        (r"\frac{2}{3}", "0.666668", False),
+        ("0.0833333", r"\frac{1}{12}", True),
+        (r"\frac{3}{10}", "0.30000000000000004", True),  # a computer's digits
+        ("2516_8", "2516_9", False),
+        ("12", "3 + 9 = 12", True),
+        ("(1,2)", "[1,2]", False),
+        (r"\{1,2\}", "(1,2)", False),
+        ("7", r"\textbf{7}", True),
+        (r"\frac{180}{3}", r"\frac{180^\circ}{3}", True),
+    ],
+)
+def test_decimals_bases_and_brackets_are_decided_by_rule(
+    gold: str, answer: str, equal: bool
+) -> None:
+    assert compare(gold, answer, Refusing()).equal is equal
+
+
+class Computing(Verifier):
+    """A verifier that knows what the root of 2 is worth."""
+
+    def worth(self, text: str) -> Fraction | None:
+        return Fraction("1.4142135623730950488016887242096980785697") if "sqrt" in text else None
+
+    def compare(self, gold: str, answer: str) -> Verdict:
+        raise AssertionError((gold, answer))
+
+
+@pytest.mark.parametrize(
+    ("answer", "equal"),
+    [("1.41421356", True), ("1.41421", True), ("1.414", False), ("1.41422356", False)],
+)
+def test_a_decimal_stands_for_a_root_by_the_same_rule(answer: str, equal: bool) -> None:
+    assert compare(r"\sqrt{2}", answer, Computing()).equal is equal
+    assert compare(answer, r"\sqrt{2}", Computing()).equal is equal
 
 
 @pytest.mark.parametrize(
