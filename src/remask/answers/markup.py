@@ -14,7 +14,7 @@ _BOX = re.compile(
     r"\\(?:boxed|fbox)\s*\{|(?<![A-Za-z\\])boxed\{|\\boxed\s+([^\s${}]{1,40})|\\.|[{}]", re.DOTALL
 )
 _TAG = re.compile(r"<(/?)answer\b[>}]?", re.IGNORECASE)
-_HASHES = re.compile(r"(?<!#)####(?!#)[ \t]*([^\n]*)")
+_HASHES = re.compile(r"(?<!#)####(?!#)[ \t]*((?:(?!####)[^\n])*)")
 _LINE_END = re.compile(r"[\n<>]")
 _GAP = 80  # characters between boxes that are joined
 _JOINT = re.compile(

@@ -13,16 +13,18 @@ from remask.answers.markup import Mark, marks
 from remask.answers.quantity import (
     VALUE,
     plain,
+    scaled,
     speaks_of_a_number,
     value_of,
-    whole,
 )
 from remask.answers.statement import statements
 
 _DIGIT = re.compile("[0-9]")
 _HEAD = 80  # characters of a line in which its value begins
 _HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.):]\s+\S")  # "#### 2. Add them up"
-_WITHIN = re.compile(r"(?:\w|[\^:\\]|[0-9][.,])$")  # a word, a formula, a clock, a version
+# What the last number may be a part of: a clock, a version, a power, a formula.
+_BEFORE = re.compile(r"(?:[\^_:\\]|[0-9][.,])$")
+_AFTER = re.compile(r":[0-9]|[.,][0-9]|[ \t]*[\^!]")
 _BEGINS = re.compile(
     r"[\s*_$€£({~≈+\-−–]*(?:\\[A-Za-z$(\[,! ]+[\s{]*)*[\s$*-]*(?:[0-9.]|[A-Za-z]\s*=)"
 )
@@ -71,7 +73,7 @@ def _read_mark(mark: Mark) -> Extraction:
 
 
 def _last_number(text: str) -> Extraction:
-    """Return the last number of a text, if it is whole."""
+    """Return the last number of a text; none where it is a part of a clock or of a power."""
     text = plain(text)
     last: re.Match[str] | None = None
     for match in VALUE.finditer(text):
@@ -81,7 +83,7 @@ def _last_number(text: str) -> Extraction:
     digits = last.start() + len(last["sign"])
     operation = bool(last["sign"]) and not is_negative(text, digits)  # "7 - 3", "7+3"
     start = digits if operation else last.start()
-    part = _WITHIN.search(text[max(0, start - 2) : start])
+    part = _BEFORE.search(text[max(0, start - 2) : start]) or _AFTER.match(text, last.end())
     negative = operation and last["sign"].startswith("-")  # undo the sign
-    answer = None if part else whole(text, last, negative=negative)
+    answer = None if part else scaled(text, last, negative=negative)
     return Extraction(answer=answer, tier=3, matched=last.group()) if answer else NOTHING

@@ -182,15 +182,15 @@ def _first(text: str) -> str | None:
         return None  # "L - 8"
     if _CHANGES.search(before) or (match.start() and text[match.start() - 1].isalnum()):
         return None
-    return whole(text, match, negative=negative is not None)
-
-
-def whole(text: str, match: re.Match[str], *, negative: bool) -> str | None:
-    """Return the canonical form of a match of `VALUE` in a text; None where the value goes on."""
     scale = _SCALE.match(text, match.end())
     if not _ends_at(text, scale.end() if scale else match.end()):
         return None
-    value = _canonical(match, negative=negative)
+    return scaled(text, match, negative=negative is not None)
+
+
+def scaled(text: str, match: re.Match[str], *, negative: bool) -> str | None:
+    """Return the canonical form of a match of `VALUE` in a text, with the "million" after it."""
+    value, scale = _canonical(match, negative=negative), _SCALE.match(text, match.end())
     if value is None or scale is None:
         return value
     return str(Fraction(value) * 10 ** _SCALES[scale[1].lower()])
