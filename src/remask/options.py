@@ -432,7 +432,7 @@ def sampler(
     return replace(
         base,
         length=size,
-        block=block or (size if base.block == base.length else base.block),
+        block=block or denoiser.block_size or (size if base.block == base.length else base.block),
         steps=steps or (size if base.steps == base.length else base.steps),
         **given,
     )

@@ -69,11 +69,16 @@ class CollectSettings:
 
 
 def sampler_settings(denoiser: Denoiser, task: Task, level: str) -> SamplerSettings:
-    """Return the preset for a task, with the canvas its level needs and a token a step."""
+    """Return the preset for a task, with the canvas its level needs and a token a step.
+
+    Where the model sees blocks of its own, the canvas is whole blocks of that size.
+    """
     preset = denoiser.preset.for_task(task.name)
-    length = task.canvas_length(level)
+    length, own = task.canvas_length(level), denoiser.block_size
+    if own is not None:
+        length = -(-length // own) * own
     whole = preset.block == preset.length or length % preset.block != 0
-    block = length if whole else preset.block
+    block = own or (length if whole else preset.block)
     return replace(SamplerSettings.of(preset), length=length, steps=length, block=block)
 
 

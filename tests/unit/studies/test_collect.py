@@ -20,7 +20,7 @@ import torch
 
 from remask import records
 from remask.consistency.cycle import ConsistencySettings
-from remask.denoisers.base import Denoiser
+from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.engine.portions import Local
@@ -28,8 +28,15 @@ from remask.engine.shards import Shards
 from remask.errors import InputError, RecordError, TaskError
 from remask.sampling.sampler import SamplerSettings
 from remask.studies import manifest
-from remask.studies.collect import CollectSettings, collect, collection_of, prepare
+from remask.studies.collect import (
+    CollectSettings,
+    collect,
+    collection_of,
+    prepare,
+    sampler_settings,
+)
 from remask.studies.diagnosis import process
+from remask.tasks import task
 from remask.testing import ScriptedDenoiser, write_checkpoint
 
 GSM8K = [
@@ -452,3 +459,16 @@ def test_a_checkout_that_is_not_installed_has_no_version(monkeypatch: pytest.Mon
     monkeypatch.setattr(metadata, "version", version)
     assert manifest.versions()["remask"] is None
     assert manifest.versions()["tokenizers"] == installed("tokenizers")
+
+
+@pytest.mark.parametrize("length", [4, 64, 128])
+def test_a_model_with_blocks_of_its_own_gets_a_canvas_of_whole_ones(
+    block_causal: NativeDenoiser, length: int
+) -> None:
+    """Its preset may be one block long: that is no wish to write a longer canvas in one."""
+    preset = Preset(length=length, steps=length, block=4)
+    denoiser = replace(block_causal, preset=preset)
+    for level in ("easy", "medium", "hard"):
+        told = sampler_settings(denoiser, task("wordmath"), level)
+        assert (told.block, told.length % 4, told.steps) == (4, 0, told.length)
+        assert 0 <= told.length - task("wordmath").canvas_length(level) < 4
