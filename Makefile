@@ -3,11 +3,12 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup demo test test-browser check bench results wheel
+.PHONY: help setup demo test test-all test-browser check bench results wheel
 
 help:
 	@echo "make demo    watch the embedded model catch its own errors (minutes, two CPU cores)"
-	@echo "make test    run every test"
+	@echo "make test    run the tests"
+	@echo "make test-all   the long ones too: every preset, page and tokenizer on every stand-in"
 	@echo "make test-browser   look at the report in a real browser (needs chromium)"
 	@echo "make check   lint, format, types, version against changelog"
 	@echo "make bench   measure the cost of one verified answer"
@@ -27,6 +28,9 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+test-all: setup
+	$(BIN)/python -m pytest -m "full or not full"
 
 # Kept out of the default run, which needs no browser.
 test-browser: setup

@@ -123,5 +123,6 @@ def test_one_of_each_tokenizer_kind_has_the_true_ids(
         assert backend.token_to_id(token) == true
     assert denoiser.tokenizer.mask_id == standin.vocabulary.added[standin.mask]
     assert denoiser.vocab_size == standin.vocabulary.size
-    settings = remask.SamplerSettings(length=32, steps=2, block=32)
+    block = denoiser.block_size or 32
+    settings = remask.SamplerSettings(length=32, steps=32 // block * 2, block=block)
     assert len(remask.sample(denoiser, "How many?", settings=settings).canvas) >= 32

@@ -1,5 +1,6 @@
 """JetLM's SDAR, Gen-Verse's TraDo and Fast-dLLM v2: block diffusion on Qwen's weights."""
 
+from dataclasses import replace
 from functools import partial
 
 from remask.testing.standins import qwen, weights
@@ -87,10 +88,10 @@ def _fast_config(ids: Numbered, width: int) -> Json:
     }  # fmt: skip
 
 
-def _fast(name: str, unknown: str) -> Standin:
+def _fast(name: str, size: int, unknown: str) -> Standin:
     return Standin(
         id=f"Efficient-Large-Model/{name}",
-        vocabulary=FAST,
+        vocabulary=replace(FAST, size=size),
         config=_fast_config,
         shapes=partial(weights.decoder, qkv_bias=True),
         mask="|<MASK>|",
@@ -160,6 +161,10 @@ STANDINS = (
     _sdar("JetLM/SDAR-30B-A3B-Chat", sparse=True),
     *(_sdar(f"Gen-Verse/TraDo-{name}") for name in ("4B-Instruct", "8B-Instruct", "8B-Thinking")),
     REASONER,
-    _fast("Fast_dLLM_v2_7B", "whether tokenizer.json, absent in the copy, is there"),
-    _fast("Fast_dLLM_v2_1.5B", "that 1.5B has the files of 7B; its head may be tied"),
+    _fast("Fast_dLLM_v2_7B", 152_064, "whether tokenizer.json, absent in the copy, is there"),
+    _fast(
+        "Fast_dLLM_v2_1.5B",
+        151_936,
+        "that 1.5B has the files of 7B with the vocabulary of its ancestor; its head may be tied",
+    ),
 )
