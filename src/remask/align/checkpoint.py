@@ -21,7 +21,7 @@ import torch
 from remask.align import lora
 from remask.align.policy import Policy
 from remask.denoisers.base import Preset, chosen
-from remask.denoisers.load import find_family, find_folder, outline
+from remask.denoisers.load import find_family, find_folder, outline, read_config
 from remask.denoisers.native import Network, stacked
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import read_json
@@ -85,9 +85,10 @@ def save_model(policy: Policy, settings: "AlignSettings", folder: Path) -> Path:
             if path.name != "model.safetensors.index.json":
                 shutil.copyfile(path, part / path.name)
         network = plain_network(policy, source)
-        family = find_family(read_json(source / "config.json"), source)
+        config = read_config(source)  # under another name nothing else would tell it
+        family = find_family(config, source)
         save(
-            part, read_json(source / "config.json"), _generation(source, policy.preset),
+            part, config, _generation(source, policy.preset),
             policy.tokenizer.backend, stacked(network, family.tensor_map(network)),
             dtype=policy.model.embedding.weight.dtype,
         )  # fmt: skip
@@ -100,7 +101,7 @@ def save_model(policy: Policy, settings: "AlignSettings", folder: Path) -> Path:
 
 def plain_network(policy: Policy, source: Path) -> Network:
     """Return a network without adapters whose weights are those of the policy, not copied."""
-    network = outline(read_json(source / "config.json"), source)
+    network = outline(read_config(source), source)
     network.load_state_dict(lora.merged(policy.model), assign=True)
     return network
 

@@ -97,9 +97,8 @@ def load(
     precision = choose_dtype(dtype, targets[0])
     folder = find_folder(str(model))
     check_folder(folder)
-    config = read_json(folder / "config.json")
+    config = read_config(folder)
     family, shards = find_family(config, folder), Shards(folder)
-    config = _settled(config, family, shards)
     whole = targets if split == "replicas" else targets[:1]
     networks = [outline(config, folder).to(precision) for _ in whole]
     tokenizer = _tokenizer(folder, config, family)
@@ -120,12 +119,15 @@ def load(
     return loaded[0] if len(loaded) == 1 else Replicas(loaded[0], others=tuple(loaded[1:]))
 
 
-def _settled(config: dict[str, Any], family: Family, shards: Shards) -> dict[str, Any]:
-    """Return config.json with the flags that it leaves to the tensors."""
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return config.json, with what only the tensors or the name of the checkpoint tell."""
+    config = read_json(folder / "config.json")
+    family = find_family(config, folder)
     open_keys = {key: end for key, end in family.settled.items() if config.get(key) is None}
-    names = list(shards.entries()) if open_keys else []
+    names = list(Shards(folder).entries()) if open_keys else []
     flags = {key: any(name.endswith(end) for name in names) for key, end in open_keys.items()}
-    return {**config, **flags}
+    known = {**family.named(checkpoint_name(folder)), **flags}
+    return {**config, **{k: v for k, v in known.items() if config.get(k) is None}}
 
 
 def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenizer:

@@ -17,7 +17,7 @@ import remask
 from remask.denoisers import presets
 from remask.denoisers.a2d import FAMILY as A2D
 from remask.denoisers.base import chosen, speaks
-from remask.denoisers.load import find_family, find_preset, outline
+from remask.denoisers.load import find_family, find_preset, outline, read_config
 from remask.denoisers.tokenizer import read_json
 from remask.denoisers.weights import Shards
 from remask.errors import CheckpointError
@@ -176,6 +176,21 @@ def test_a_bias_that_config_json_is_silent_on_is_settled_by_the_tensors(llada2: 
     edit(llada2 / "config.json", use_bias=False)
     with pytest.raises(CheckpointError, match=r"attention\.dense\.bias and \d more, which no part"):
         logits(llada2)
+
+
+def test_a_configuration_is_completed_by_what_the_tensors_tell(llada2: Path) -> None:
+    assert read_config(llada2)["use_bias"] is False
+    assert read_json(llada2 / "config.json")["use_bias"] is None
+    edit(llada2 / "config.json", use_bias=True)  # it is asked first
+    assert read_config(llada2)["use_bias"] is True
+
+
+def test_a_configuration_is_completed_by_what_the_name_tells(tmp_path: Path) -> None:
+    for name, expected in (("x-bd3lm-v1", {"block_size": 32}), ("x-mdlm-v1", {})):
+        (tmp_path / name).mkdir()
+        config = {"architectures": [A2D.architecture]}
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+        assert read_config(tmp_path / name) == {**config, **expected}
 
 
 @pytest.mark.parametrize(
