@@ -245,4 +245,5 @@ def test_a_checkpoint_has_the_shape_asked_for(tmp_path: Path) -> None:
     denoiser = load(folder, device="cpu")
     assert denoiser.max_length == 64
     assert denoiser.embed(torch.tensor([1])).shape == (1, 24)
-    assert SamplerSettings.of(denoiser.preset) == SamplerSettings(length=8, steps=8, block=8)
+    expected = SamplerSettings(length=8, steps=8, block=8, resample_temperature=0.9)  # LLaDA's
+    assert SamplerSettings.of(denoiser.preset) == expected
