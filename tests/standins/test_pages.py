@@ -3,9 +3,9 @@
 The text is run as it stands: Python blocks of a page one after another in one namespace, lines of
 shell blocks that call `remask` in this process. Each block has a folder of its own, with the files
 that it reads (PREPARED). What is cut, so that it takes minutes: see `standins.in_short`, `tiny` to
-two layers on all pages but the first, and collections to a few problems, after which the records are
-multiplied and labelled, so that there is something to fit. A block that cannot run here has a word
-after its language, and a reason below.
+two layers on all pages but the first, and collections to a few problems, after which the records
+are multiplied and labelled, so that there is something to fit. A block that cannot run here has a
+word after its language, and a reason below.
 """
 
 import contextlib

@@ -37,4 +37,5 @@ FAMILY = Family(
     tensor_map=tensor_map,
     template=TEMPLATE,
     ends=("<|im_end|>",),
+    model_types=("Dream",),
 )

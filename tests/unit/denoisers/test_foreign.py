@@ -301,6 +301,10 @@ CASES: dict[str, tuple[Damage, str]] = {
         config(architectures=None, model_type="llada"),
         "model_type 'llada' could be LLaDAModelLM or LLaDAMoEModelLM",
     ),
+    "a model_type of two networks": (
+        config(architectures=[], model_type="Dream"),
+        "model_type 'Dream' could be DreamModel or DreamForCausalLM",
+    ),
     "stretched positions": (
         config(rope_scaling={"rope_type": "yarn", "factor": 4.0}), "sets rope_scaling to 'yarn'",
     ),

@@ -130,7 +130,7 @@ def test_theta_is_read_from_newer_configurations_of_every_family(folder: Path) -
     ("model_type", "architecture"),
     [
         ("llada2_moe", "LLaDA2MoeModelLM"),
-        ("Dream", "DreamModel"),
+        ("sdar", "SDARForCausalLM"),
         ("a2d-qwen3", "A2DQwen3LMHeadModel"),
         ("lladamoe", "LLaDAMoEModelLM"),
     ],
