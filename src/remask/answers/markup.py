@@ -52,11 +52,6 @@ def marks(text: str) -> list[Mark]:
     return sorted([*inner, *_outside(_tags(text), inner)], key=lambda mark: mark.start)
 
 
-def boxes(text: str) -> list[str]:
-    r"""Return what stands in each whole `\boxed{}` of `text` that holds no other one."""
-    return [mark.bodies[0] for mark in _boxes(text) if not mark.cut]
-
-
 def _boxes(text: str) -> list[Mark]:
     """Return the innermost boxes, with their braces matched."""
     closed: list[Mark] = []

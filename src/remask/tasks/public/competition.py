@@ -1,15 +1,15 @@
 r"""MATH and MATH-500: competition problems whose answer is a formula in `\boxed{}`.
 
-Gold is the field `answer` where a row has one, else the last box of its solution. Answers are
-compared by spelling first and by math-verify where spelling does not decide (extra `math`). The
-levels are the published ones, 1 to 5; a row without one belongs to `all` alone. The subject is in
-`Problem.facts`. MATH lies in order of its subjects: the first hundred problems are algebra.
+Gold is the field `answer` where a row has one, else what the last boxes of its solution hold.
+Answers are compared by spelling first and by math-verify where spelling does not decide (extra
+`math`). The levels are the published ones, 1 to 5; a row without one belongs to `all` alone. The
+subject is in `Problem.facts`. MATH lies in order of its subjects: the first hundred problems are
+algebra.
 """
 
 import re
 from dataclasses import dataclass
 
-from remask.answers.markup import boxes
 from remask.tasks.base import TIERS, Grade, Problem, Split
 from remask.tasks.public.benchmark import ALL, Entry
 from remask.tasks.public.equivalence import compare
@@ -49,7 +49,7 @@ class Competition:
     def read(self, row: Row, seed: int) -> Entry:
         """Return the problem, and its gold answer in LaTeX."""
         solution = row.text("solution")
-        answer = row.fields.get("answer") or next(iter(boxes(solution)[::-1]), "")
+        answer = row.fields.get("answer") or _boxed(solution)
         if not str(answer).strip():
             raise row.wrong("solution", "has no \\boxed{} with an answer")
         level = re.search(r"[1-5]", str(row.fields.get("level", "")))
@@ -86,3 +86,9 @@ class Competition:
     def check(self) -> None:
         """Raise where math-verify is not installed."""
         require()
+
+
+def _boxed(solution: str) -> str:
+    """Return the answer that a published solution marks; boxes that are joined are a list."""
+    read = find_expression(solution)
+    return read.answer or "" if read.tier == 1 else ""

@@ -158,8 +158,8 @@ def continued(prompt: str, body: str) -> str | None:
     """Return the prompt with a body that makes it Python, or its beginning; None for no body."""
     bodies = [body]
     if not body[:1].isspace():
-        if re.match(r"(?:async def|def|class)\s", body):
-            return None  # another function
+        if re.match(r"(?:async def|def|class)\s", body) and compiles(body):
+            return None  # another function; a body that begins with one returns after it
         bodies = [textwrap.indent(body, "    "), "    " + body]
     whole = (prompt + one for one in bodies)
     begun = (python_only(prompt + one, begun=len(prompt)) for one in bodies)
