@@ -235,6 +235,7 @@ def test_the_best_tier_decides_the_letter(text: str, answer: str | None, tier: i
     [
         ("The answer is: A decrease in sunlight", None),
         ("The answer is: B decrease", "B"),
+        ("Answer: A Vic", "A"),
         ("#### B. text", "B"),
         ("answer: b", "B"),
         ("The best answer is B. 21°C", "B"),

@@ -46,7 +46,9 @@ def _shapes(letters: str) -> _Shapes:
     signed = rf"[(\[]\s*(?P<bracketed>{either})\s*[)\]]|(?P<bare>{upper})(?=\s*$|[.:;,)\]])"
     small = rf"(?P<small>{either})(?=[\s.)\]:]*$|[.):]\s)"
     reason = r"\s+(?:[-–—=(\[]|(?i:because|since|as|is|for|due|and|or)\b)"
-    worded = rf"(?P<worded>{upper})(?={reason})|(?P<named>(?!A){upper})(?=\s)"
+    # "A" before a small word is an article; before one capital word that ends it all, a letter.
+    named = rf"(?P<named>(?!A){upper})(?=\s)|(?P<article>A)(?=\s+[A-Z]\w*[\s.]*$)"
+    worded = rf"(?P<worded>{upper})(?={reason})|{named}"
     ended = r"[^A-Za-z0-9]{0,8}\Z"
     concluding = r"\b(?i:is|be|so|thus|therefore|hence|choose|pick|select|with|answer)[\s,:*]+"
     return _Shapes(
