@@ -15,7 +15,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 
-GROUND = {"errors", "values", "rng", "answers", "records"}
+GROUND = {
+    "errors", "values", "rng", "answers", "records", "inputs", "outputs", "fields", "limits",
+}  # fmt: skip
 ADAPTER = {
     "denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.transformer", "values",
     "errors",
@@ -30,7 +32,7 @@ DENOISERS = {
     "denoisers.split",
     "denoisers.save", "denoisers.published", "denoisers.catalog", "denoisers.block_catalog",
     "denoisers.presets", "denoisers.resampling", "denoisers.special_ids",
-    "denoisers.weights",
+    "denoisers.weights", "denoisers.preset",
 }  # fmt: skip
 CATALOGUE = {"denoisers.published", "denoisers.catalog", "denoisers.block_catalog"}
 SCORER = {
@@ -38,8 +40,8 @@ SCORER = {
 }  # fmt: skip
 ROOMS = {"decide", "tasks", "consistency", "baselines", "sampling"} | DENOISERS | GROUND
 TOP = {
-    "api", "studies", "pretrain", "jobs", "engine", "demo", "doctor", "options", "documents",
-    "paint", "testing",
+    "api", "studies", "pretrain", "jobs", "engine", "demo", "doctor", "listing", "options",
+    "documents", "paint", "testing",
 }  # fmt: skip
 
 ALLOWED: dict[str, set[str]] = {
@@ -49,11 +51,17 @@ ALLOWED: dict[str, set[str]] = {
     "jobs": ROOMS | {"api", "tables", "engine"},
     "serve": ROOMS | {"api", "studies", "options"},
     "engine": {"denoisers.base", "denoisers.native", "denoisers.tokenizer", "denoisers.wrap"}
-    | {"denoisers.replicas", "denoisers.load", "records", "tables", "errors"},
-    "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"},
-    "doctor": {"denoisers.catalog", "denoisers.published", "denoisers.presets", "denoisers.load"}
-    | {"denoisers.resampling", "denoisers.weights"}
-    | {"denoisers.tokenizer", "sampling", "errors"},
+    | {"denoisers.replicas", "denoisers.load", "records", "inputs", "tables", "errors"},
+    "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"}
+    | {"inputs", "limits"},
+    "doctor": {"denoisers.catalog", "denoisers.load", "denoisers.tokenizer", "listing", "sampling"},
+    "listing": {
+        "denoisers.catalog",
+        "denoisers.published",
+        "denoisers.presets",
+        "denoisers.resampling",
+    }
+    | {"sampling", "errors"},
     "documents": {"paint", "values"},
     "paint": {"denoisers.tokenizer", "values"},
     "tables": {"records", "errors"},
@@ -61,12 +69,12 @@ ALLOWED: dict[str, set[str]] = {
     "pretrain": ROOMS,
     "align": ROOMS,
     "studies": ROOMS | {"engine"},
-    "decide": {"values", "errors", "records", "sampling"},
-    "tasks": {"errors", "answers", "records", "tables"},
-    "consistency": SCORER | {"denoisers.replicas"},
+    "decide": {"values", "errors", "records", "inputs", "fields", "limits", "sampling"},
+    "tasks": {"errors", "answers", "records", "inputs", "tables"},
+    "consistency": SCORER | {"denoisers.replicas", "limits"},
     "baselines": SCORER,
     "sampling": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.replicas"}
-    | {"denoisers.wrap", "values", "rng", "errors"},
+    | {"denoisers.wrap", "values", "rng", "limits", "errors"},
     "denoisers.load": DENOISERS
     - {"denoisers.load", "denoisers.save", "denoisers.resampling"}
     - CATALOGUE
@@ -74,9 +82,10 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.published": {"errors"},
     "denoisers.block_catalog": {"denoisers.published", "errors"},
     "denoisers.catalog": {"denoisers.published", "denoisers.block_catalog", "errors"},
-    "denoisers.presets": {"denoisers.base", "denoisers.catalog", "denoisers.published"}
+    "denoisers.presets": {"denoisers.preset", "denoisers.catalog", "denoisers.published"}
     | {"denoisers.resampling", "errors"},
     "denoisers.resampling": set(),
+    "denoisers.preset": {"denoisers.resampling", "errors"},
     "denoisers.replicas": {"denoisers.base", "denoisers.wrap"},
     "denoisers.split": {"denoisers.native", "errors"},
     "denoisers.config": {"errors"},
@@ -95,22 +104,30 @@ ALLOWED: dict[str, set[str]] = {
     "denoisers.llada2": FAMILY | {"denoisers.experts"},
     "denoisers.experts": {"values", "errors"},
     "denoisers.transformer": {"values", "errors"},
-    "denoisers.base": {"denoisers.past", "denoisers.resampling", "denoisers.tokenizer"}
+    "denoisers.base": {"denoisers.past", "denoisers.preset", "denoisers.tokenizer"}
     | {"values", "errors"},
     "denoisers.past": {"values", "errors"},
     "denoisers.weights": {"denoisers.tokenizer", "errors"},
-    "denoisers.tokenizer": {"denoisers.special_ids", "errors"},
+    "denoisers.tokenizer": {"denoisers.special_ids", "inputs", "limits", "errors"},
     "denoisers.special_ids": {"errors"},
     "testing": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.llada"}
     | {"denoisers.save", "sampling", "values", "rng", "errors"},
-    "records": {"errors"},
+    "records": {"inputs", "errors"},
+    "inputs": {"errors"},
+    "outputs": {"records", "errors"},
+    "fields": {"errors"},
+    "limits": {"fields", "errors"},
     "answers": {"errors"},
     "values": {"errors"},
     "rng": {"errors"},
     "errors": set(),
 }
-WITHOUT_TORCH = {"tasks", "tables", "answers", "records", "errors"} | CATALOGUE
-WITHOUT_TORCH |= {"denoisers.resampling"}
+WITHOUT_TORCH = {
+    "tasks", "tables", "answers", "records", "inputs", "outputs", "fields", "limits", "errors",
+    "denoisers.presets", "denoisers.preset", "denoisers.resampling", "listing",
+    "paint",
+}  # fmt: skip
+WITHOUT_TORCH |= CATALOGUE
 HEAVY = {
     "sentence_transformers", "matplotlib", "ray", "fastapi", "peft", "accelerate", "datasets",
     "pyarrow", "sklearn", "transformers",

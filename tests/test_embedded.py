@@ -1,10 +1,13 @@
 """The shipped weights: the only tests that need them, with the demo."""
 
 import pytest
+import torch
 
 import remask
+from remask.denoisers import catalog
 from remask.denoisers.base import Denoiser
-from remask.denoisers.load import EMBEDDED
+from remask.denoisers.load import EMBEDDED, num_bytes, outline
+from remask.denoisers.tokenizer import read_json
 from remask.testing import check_alignment, check_denoiser
 
 EASY = "Ben has 12 apples. Zoe has 5 more than Ben. How many apples does Zoe have?"
@@ -50,3 +53,15 @@ def test_every_trained_prompt_and_solution_fits_its_canvas(model: Denoiser) -> N
                 assert len(model.tokenizer.encode(problem.prompt)) <= 96
                 solution = model.tokenizer.encode(problem.solution)
                 assert len(solution) < task.canvas_length(level) <= 96
+
+
+def test_the_catalogue_knows_its_size() -> None:
+    """`remask models` tells it without torch, so it is written down."""
+    config = read_json(EMBEDDED / "config.json")
+    network = outline(config, EMBEDDED)
+    tiny = catalog.TINY
+    assert tiny.num_parameters == sum(parameter.numel() for parameter in network.parameters())
+    assert tiny.num_bytes() == num_bytes(network.to(torch.bfloat16))
+    assert (tiny.width, tiny.vocab_size) == (network.embedding.embedding_dim, network.vocab_size)
+    assert (tiny.context, tiny.num_kept) == (network.max_length, network.num_kept)
+    assert [tiny.architecture] == config["architectures"]

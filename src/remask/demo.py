@@ -300,9 +300,9 @@ def save(out: Path, rows: Sequence[Row], summary: Row) -> list[Path]:
     """Write records and summary over those of an earlier run; return their paths."""
     listed, told = out / "records.jsonl", out / "summary.json"
     out.mkdir(parents=True, exist_ok=True)
-    listed.unlink(missing_ok=True)
-    records.append(listed, rows)
-    told.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    records.write_text(listed, "".join(lines))
+    records.write_text(told, json.dumps(summary, indent=2) + "\n")
     return [listed, told]
 
 

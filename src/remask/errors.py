@@ -7,6 +7,7 @@
     │   └── CheckpointError            a checkpoint is incomplete, corrupt or of another kind
     ├── TaskError                      a task or level that does not exist
     ├── RecordError                    a record file is broken or of another schema
+    ├── WriteError (OSError)           a file cannot be written: the disk is full
     ├── EngineError                    a cluster cannot be reached, or its workers keep dying
     └── MissingExtra (ImportError)     an optional package is needed; says how to install it
 
@@ -41,6 +42,10 @@ class TaskError(RemaskError):
 
 class RecordError(RemaskError):
     """A record file is broken or written under another schema."""
+
+
+class WriteError(RemaskError, OSError):
+    """A file cannot be written; what was there before is still there."""
 
 
 class EngineError(RemaskError):

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from remask import api, records
+from remask import api, outputs, records
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.engine.portions import Engine, Local, Portion, cut_by_tokens
@@ -26,6 +26,7 @@ from remask.tables import ACCEPTED, ADDED, Table, read_table
 from remask.values import Sample, Score, Scorer
 
 Row = dict[str, Any]
+_FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +75,27 @@ class ScoreSummary:
     first_error: str = ""
 
 
-def prepare(source: Path, out: Path, settings: ScoreSettings) -> ScoreJob:
-    """Return the job, begun or continued; refuse bad files before a model is loaded."""
+def prepare(
+    source: Path,
+    out: Path,
+    settings: ScoreSettings,
+    *,
+    inputs: Sequence[Path | None] = (),
+    force: bool = False,
+) -> ScoreJob:
+    """Return the job, begun or continued; refuse bad files before a model is loaded.
+
+    Args:
+        source: the rows.
+        out: where they go with their scores; see `outputs`.
+        settings: of the scores.
+        inputs: what else is read, and must not be overwritten.
+        force: replace `out`, and what a run with other settings has left of it.
+    """
     api.reader(settings.kind)
-    if out.exists():
-        raise RecordError(f"{out} exists already; remove it or choose another file.")
+    for path in (out, _part(out)):
+        outputs.refuse_inputs(path, (source, *inputs))
+    outputs.claim(out, force=force)
     table = read_table(source)
     _check_columns(table, source, settings)
     table.check(out)
@@ -86,7 +103,7 @@ def prepare(source: Path, out: Path, settings: ScoreSettings) -> ScoreJob:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     asked = json.loads(json.dumps({"input": digest, **asdict(settings)}))
     out.parent.mkdir(parents=True, exist_ok=True)
-    results = _begin(_part(out), asked)
+    results = _begin(_part(out), asked, force=force)
     return ScoreJob(table=table, out=out, settings=settings, asked=asked, results=results)
 
 
@@ -104,14 +121,13 @@ def score_file(
     rows are done and the forward passes this run has spent. The engine that does the work, this
     process by default, changes no result.
     """
-    s, rows, results = job.settings, job.table.rows, [*job.results]
+    s, results = job.settings, [*job.results]
+    rows = job.table.select((s.prompt_column, s.answer_column, "id"))  # others may hold anything
     shards = Shards.of(job.out, job.asked)
     portions = _portions(denoiser, rows, len(results), batch, s)
 
     def load(portion: Portion) -> list[Row]:
-        columns = (s.prompt_column, s.answer_column, "id")  # the others may hold anything
-        some = rows[portion.start : portion.stop]
-        return [{name: row[name] for name in columns if name in row} for row in some]
+        return rows[portion.start : portion.stop]
 
     found = (engine or Local(denoiser)).results(portions, load, partial(_work, s), shards)
     forwards = 0
@@ -145,25 +161,34 @@ def _check_columns(table: Table, source: Path, settings: ScoreSettings) -> None:
     if taken:
         raise InputError(f"{source} has a column {taken[0]} already; rename or drop it.")
     for name in (settings.prompt_column, settings.answer_column):
-        if table.rows and name not in table.columns:
+        if len(table) and name not in table.columns:
             listed = ", ".join(table.columns)
             raise InputError(f"{source} has no column {name!r}; it has {listed}.")
 
 
-def _begin(part: Path, asked: Row) -> list[Row]:
+def _begin(part: Path, asked: Row, *, force: bool) -> list[Row]:
     """Return the results an interrupted run left, or begin the file with what is asked."""
+    if part.exists() and not force:
+        with part.open("rb") as file:
+            first = file.read(len(_FIRST))
+        if first != _FIRST[: len(first)]:
+            raise RecordError(
+                f"{part} is in the way: score keeps its results there, and that file is not its "
+                "own; move it, or add --force to replace it."
+            )
     records.recover(part)
     lines = list(records.read(part)) if part.exists() else []
-    if len(lines) < 2:  # nothing was scored, so nothing is lost
+    found = lines[0].get("asked") if lines else None
+    begun = found if isinstance(found, dict) else {}
+    other = [name for name in asked if begun.get(name) != asked[name]]
+    if len(lines) < 2 or (other and force):  # nothing was scored, or it is given up
         part.unlink(missing_ok=True)
         records.append(part, [{"asked": asked}])
         return []
-    found = lines[0].get("asked", {})
-    other = [name for name in asked if found.get(name) != asked[name]]
     if other:
         raise RecordError(
             f"{part} was begun with another {' and '.join(other)}; "
-            "repeat the earlier command to continue it, or remove the file."
+            "repeat the earlier command to continue it, or add --force to start again."
         )
     return [row for line in lines[1:] for row in line["rows"]]
 

@@ -5,13 +5,16 @@ Torch is imported inside functions only: `remask --help` must answer at once.
 """
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast, get_args
 
 import typer
 
+from remask import inputs
 from remask.errors import InputError
+from remask.limits import LIMITS
 
 if TYPE_CHECKING:
     from remask.consistency.cycle import ConsistencySettings
@@ -40,9 +43,27 @@ PrecisionName = Literal["auto", "float32", "bfloat16", "float16"]
 EngineName = Literal["local", "ray"]
 
 
-def _option(help_line: str, *names: str, least: float | None = None) -> typer.models.OptionInfo:
-    made: typer.models.OptionInfo = typer.Option(*names, help=help_line, min=least)
+# What every usage mistake descends from; typer exports only this child of it.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+def _option(help_line: str, *names: str, limit: str = "") -> typer.models.OptionInfo:
+    """Return a flag; `limit` names what bounds its number."""
+    check = within(limit) if limit else None
+    made: typer.models.OptionInfo = typer.Option(*names, help=help_line, callback=check)
     return made
+
+
+def within(limit: str) -> Callable[[typer.CallbackParam, Any], Any]:
+    """Return what refuses a number beyond its limit, with the flag and the value."""
+
+    def check(param: typer.CallbackParam, value: Any) -> Any:
+        broken = "" if value is None else LIMITS[limit].broken_by(value)
+        if broken:
+            raise UsageError(f"{param.opts[0]} is {value}; it must be {broken}")
+        return value
+
+    return check
 
 
 Model = Annotated[
@@ -61,10 +82,13 @@ Engine = Annotated[
     EngineName, _option("Who does the work: this process, or workers of a Ray cluster.", "--engine")
 ]
 Workers = Annotated[
-    int | None, _option("Workers of the cluster; one per GPU by default, else 2.", least=1)
+    int | None, _option("Workers of the cluster; one per GPU by default, else 2.", limit="workers")
 ]
 Address = Annotated[
     str, _option("HOST:PORT of an existing Ray cluster; one is started here by default.")
+]
+NoDevice = Annotated[
+    bool, _option("Leave the devices out: answers at once, without torch.", "--no-device")
 ]
 Json = Annotated[bool, _option("Print JSON on standard output and nothing else.", "--json")]
 JsonLines = Annotated[bool, _option("Print JSON lines instead of sentences.", "--json")]
@@ -95,7 +119,7 @@ Data = Annotated[
 ]
 Wording = Annotated[WordingName, _option("Whose official prompt asks a public benchmark.")]
 Shots = Annotated[
-    int, _option("Worked examples to show, rows of the benchmark's train split.", least=0)
+    int, _option("Worked examples to show, rows of the benchmark's train split.", limit="shots")
 ]
 AllowExecution = Annotated[
     bool,
@@ -125,11 +149,15 @@ Preset = Annotated[
     _option("Sample as the model's authors did for this task; remask models ID lists the names."),
 ]
 Temperature = Annotated[
-    float | None, _option("Noise of sampling; the model's preset by default.", least=0)
+    float | None, _option("Noise of sampling; the model's preset by default.", limit="temperature")
 ]
-Steps = Annotated[int | None, _option("Sampling steps; the preset by default.", least=1)]
-Length = Annotated[int | None, _option("Tokens of the canvas; the preset by default.", least=1)]
-Block = Annotated[int | None, _option("Tokens written at a time; the preset by default.", least=1)]
+Steps = Annotated[int | None, _option("Sampling steps; the preset by default.", limit="steps")]
+Length = Annotated[
+    int | None, _option("Tokens of the canvas; the preset by default.", limit="length")
+]
+Block = Annotated[
+    int | None, _option("Tokens written at a time; the preset by default.", limit="block")
+]
 Order = Annotated[
     OrderName | None, _option("Which predictions are revealed first; the preset by default.")
 ]
@@ -143,19 +171,21 @@ EditThreshold = Annotated[
     _option("Overwrite tokens where another is more probable than this (LLaDA2.1)."),
 ]
 
-Trips = Annotated[int, _option("Round trips per answer.")]
-RebuildSteps = Annotated[int, _option("Denoising steps of a round trip.")]
+Trips = Annotated[int, _option("Round trips per answer.", limit="trips")]
+RebuildSteps = Annotated[int, _option("Denoising steps of a round trip.", limit="rebuild_steps")]
 MaskRatio = Annotated[str, _option("Share of tokens masked again, 0 to 1, or uniform.")]
 Design = Annotated[MaskDesign, _option("How the masked tokens are chosen.", "--mask-design")]
 Tail = Annotated[
     TailName, _option("Mask what follows the end of an answer too, or give its length away.")
 ]
-RebuildTemperature = Annotated[float, _option("Noise of the rebuild; 0 is greedy.")]
+RebuildTemperature = Annotated[
+    float, _option("Noise of the rebuild; 0 is greedy.", limit="rebuild_temperature")
+]
 Metrics = Annotated[
     MetricSet, _option("paper needs the extra `semantic`; core does without a sentence encoder.")
 ]
 Threshold = Annotated[float | None, _option("A score above it is trusted; the preset by default.")]
-Budget = Annotated[int, _option("Most answers to draw.")]
+Budget = Annotated[int, _option("Most answers to draw.", limit="budget")]
 
 Out = Annotated[Path, _option("The file to write.", "--out", "-o")]
 OutFolder = Annotated[Path, _option("The folder to write into.", "--out", "-o")]
@@ -165,7 +195,7 @@ Force = Annotated[
 Source = Annotated[Path, typer.Argument(help="Rows to score, .jsonl or .parquet.")]
 PromptColumn = Annotated[str, _option("Column with the question.")]
 AnswerColumn = Annotated[str, _option("Column with the answer.")]
-Batch = Annotated[int, _option("Rows between two writes to disk.", least=1)]
+Batch = Annotated[int, _option("Rows between two writes to disk.", limit="batch")]
 Sources = Annotated[
     list[Path], typer.Argument(help="Records that collect wrote: files, or one folder of them.")
 ]
@@ -203,13 +233,19 @@ CertificateFile = Annotated[
 Risk = Annotated[float, _option("Largest share of wrong answers among the accepted.")]
 Confidence = Annotated[float, _option("How sure the promise is.")]
 CertifiedBudget = Annotated[
-    int, _option("Samples drawn until one is accepted, for rejection sampling.", "--budget")
+    int,
+    _option(
+        "Samples drawn until one is accepted, for rejection sampling.", "--budget", limit="budget"
+    ),
 ]
 CalibrationMethod = Annotated[MethodName, _option("Shape of the curve.", "--method")]
-Problems = Annotated[int, _option("How many problems.", least=1)]
-Samples = Annotated[int, _option("Answers drawn per problem.", least=1)]
+Problems = Annotated[int, _option("How many problems.", limit="problems")]
+Samples = Annotated[int, _option("Answers drawn per problem.", limit="samples")]
 Scored = Annotated[
-    int, _option("How many of them are verified: by round trips, and baselines that cost.", least=0)
+    int,
+    _option(
+        "How many of them are verified: by round trips, and baselines that cost.", limit="scored"
+    ),
 ]
 Baselines = Annotated[
     str | None,
@@ -221,10 +257,6 @@ Baselines = Annotated[
 RetryErrors = Annotated[
     bool, _option("Ask again what could not be asked before.", "--retry-errors")
 ]
-
-
-# What every usage mistake descends from; typer exports only this child of it.
-UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 def share(text: str) -> float | Literal["uniform"]:
@@ -367,6 +399,7 @@ def question(
     if (prompt is None) == (task == ""):
         raise UsageError("give either a PROMPT or --task, one of the two")
     if prompt is not None:
+        _refuse_idle(level=level, data=rows.path, shots=rows.shots)
         return Question(prompt, kind or "number")
     from remask.tasks import task as find
     from remask.tasks.public.benchmark import Benchmark
@@ -376,6 +409,13 @@ def question(
         family.check()
     problem = family.problem(seed, split="test", level=level)
     return Question(problem.prompt, kind or task, family, problem)
+
+
+def _refuse_idle(**flags: object) -> None:
+    """Refuse flags of a task that would do nothing beside a prompt of the user's own."""
+    for name, value in flags.items():
+        if value:
+            raise UsageError(f"--{name} {value} belongs to --task; leave it out beside a PROMPT")
 
 
 def answer(positional: str | None, text: str | None, file: Path | None) -> str:
@@ -391,10 +431,7 @@ def answer(positional: str | None, text: str | None, file: Path | None) -> str:
         raw, what = file.read_bytes(), str(file)
     else:
         return str(positional)
-    try:
-        return raw.decode("utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{what} is not valid UTF-8 ({error.reason}); re-encode it.") from None
+    return inputs.decode(raw, what, InputError).rstrip("\r\n")
 
 
 def sampler(

@@ -7,7 +7,7 @@ before it is shown, so that no answer can move the cursor or turn the reading or
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -23,8 +23,9 @@ from rich.progress import (
 from rich.status import Status
 from rich.text import Text
 
-from remask.denoisers.tokenizer import Tokenizer
-from remask.values import Decision, Sample, Score
+if TYPE_CHECKING:
+    from remask.denoisers.tokenizer import Tokenizer
+    from remask.values import Decision, Sample, Score
 
 Span = tuple[str, float | None]  # a token, or the tokens of one character, and their drift
 
@@ -49,7 +50,7 @@ def paragraph(text: str) -> str:
     return "\n".join(escape(line) for line in text.split("\n"))
 
 
-def spans(tokenizer: Tokenizer, ids: Sequence[int], drift: Sequence[float | None]) -> list[Span]:
+def spans(tokenizer: "Tokenizer", ids: Sequence[int], drift: Sequence[float | None]) -> list[Span]:
     """Return what each token reads as with its drift; tokens that share a character are joined."""
     pieces = tokenizer.pieces(ids)
     out: list[Span] = []
@@ -134,14 +135,14 @@ def say(line: str) -> None:
     show(Console(), escape(line))
 
 
-def score_text(score: Score) -> str:
+def score_text(score: "Score") -> str:
     """Return a score as "0.812 ± 0.031", or why there is none."""
     if score.value is None:
         return f"no score ({score.reason})"
     return f"{score.value:.3f}" + ("" if score.stderr is None else f" ± {score.stderr:.3f}")
 
 
-def trusted(score: Score, threshold: float) -> bool:
+def trusted(score: "Score", threshold: float) -> bool:
     """Say whether a score is above the threshold, strictly, as rejection sampling asks."""
     return score.value is not None and score.value > threshold
 
@@ -153,7 +154,7 @@ def show_question(prompt: str, problem_id: str) -> None:
     show(console, paragraph(prompt) + "\n")
 
 
-def show_attempt(sample: Sample, score: Score, threshold: float, answer: str | None) -> None:
+def show_attempt(sample: "Sample", score: "Score", threshold: float, answer: str | None) -> None:
     """Print one line about an attempt of rejection sampling."""
     kept = trusted(score, threshold)
     verdict = f"above {threshold:g}, accepted" if kept else f"not above {threshold:g}"
@@ -162,7 +163,7 @@ def show_attempt(sample: Sample, score: Score, threshold: float, answer: str | N
     show(Console(), Text(line, style="green" if kept else "yellow"))
 
 
-def show_decision(decision: Decision, answer: str | None, graded: Mapping[str, Any]) -> None:
+def show_decision(decision: "Decision", answer: str | None, graded: Mapping[str, Any]) -> None:
     """Print the answer that was settled on and what it cost."""
     console = Console()
     show(console, "\n" + paragraph(decision.sample.text) + "\n")
@@ -177,7 +178,7 @@ def show_decision(decision: Decision, answer: str | None, graded: Mapping[str, A
 
 
 def show_verdict(
-    score: Score,
+    score: "Score",
     threshold: float,
     tokens: Iterable[Span],
     answer: str | None,
@@ -307,16 +308,22 @@ def show_examination(found: Mapping[str, Any]) -> None:
     show(console, f"remask {found['remask']}, Python {found['python']}, {found['platform']}")
     for name, version in found["packages"].items():
         show(console, f"  {name:<24}{version or 'not installed'}")
-    show(console, f"device auto is {found['device']}, dtype auto is {found['dtype']}")
-    gpu = found["free_gpu_memory_gb"]
-    more = "" if gpu is None else f", {gpu} GB on the GPU"
-    show(console, f"{found['cpu_threads']} CPU threads, {found['free_memory_gb']} GB free{more}")
+    if "device" in found:
+        _show_device(console, found)
     there = "is there: try remask demo" if found["embedded_model"] else "is missing; reinstall"
     show(console, f"the embedded model {there}")
     for extra, state in found["extras"].items():
         missing = ", ".join(state["missing"])
         told = f"lacks {missing}: {state['install']}" if missing else "installed"
         show(console, f"  extra {extra:<10}{told}")
+
+
+def _show_device(console: Console, found: Mapping[str, Any]) -> None:
+    """Print where models would run."""
+    show(console, f"device auto is {found['device']}, dtype auto is {found['dtype']}")
+    gpu = found["free_gpu_memory_gb"]
+    more = "" if gpu is None else f", {gpu} GB on the GPU"
+    show(console, f"{found['cpu_threads']} CPU threads, {found['free_memory_gb']} GB free{more}")
 
 
 def waiting(what: str) -> Status:

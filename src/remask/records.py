@@ -1,23 +1,38 @@
 """Results on the disk: lines appended as they come, files replaced whole. No torch here."""
 
+import errno
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from remask.errors import RecordError
+from remask import inputs
+from remask.errors import RecordError, WriteError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Append rows and make sure they reach the disk. NaN is refused, as JSON has none."""
+    """Append rows and make sure they reach the disk: all of them, or none where it is full.
+
+    NaN is refused, as JSON has none.
+    """
     content = _lines(rows)  # before the file is there
-    with path.open("ab") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    before = path.stat().st_size if path.exists() else 0
+    with _naming(path, len(content)):
+        try:
+            with path.open("ab") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):
+                os.truncate(path, before)
+            raise
 
 
 def replace_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -52,14 +67,59 @@ def alone(path: Path) -> Iterator[None]:
                 path.unlink()
 
 
+def unfinished(path: Path) -> Path:
+    """Return where a file is written before it is whole: not .part, where score keeps results."""
+    return path.with_name(path.name + ".tmp")
+
+
+@contextmanager
+def whole(path: Path, size: int | None = None) -> Iterator[Path]:
+    """Yield where to write a file; it takes its name when all of it is on the disk, or never.
+
+    Args:
+        path: the file, of which a failure leaves what was there before.
+        size: its bytes, where they are known: a full disk is told how many are needed.
+    """
+    part = unfinished(path)
+    with _naming(path, size):
+        try:
+            yield part
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except BaseException:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, and make sure that it reaches the disk."""
-    temporary = path.with_name(path.name + ".part")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    with whole(path, len(content)) as part:
+        part.write_bytes(content)
+
+
+@contextmanager
+def _naming(path: Path, size: int | None) -> Iterator[None]:
+    """Let an error of the disk say which file could not be written, and how much it takes."""
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        room = _room(path, size) if error.errno in _FULL else ""
+        raise WriteError(
+            f"{path} could not be written: {reason}{room}; what was there before is unchanged."
+        ) from None
+
+
+def _room(path: Path, size: int | None) -> str:
+    """Return how much a file takes and how much there is, as far as both are known."""
+    facts = [] if size is None else [f"{size:,} bytes are needed"]
+    with suppress(OSError):
+        facts.append(f"{shutil.disk_usage(path.parent).free:,} bytes are free")
+    return f" ({', '.join(facts)})" if facts else ""
 
 
 def write_text(path: Path, text: str) -> None:
@@ -71,28 +131,9 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
     """Yield every row; a broken line is an error that names its number."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if line.strip():
-                yield _row(line, f"{path} line {number}")
-
-
-def _row(line: bytes, where: str) -> dict[str, Any]:
-    """Return one line as an object, or raise saying where and why it is none."""
-    try:
-        row = json.loads(line.decode("utf-8"), parse_constant=_refuse)
-    except UnicodeDecodeError as error:
-        raise RecordError(f"{where} is not valid UTF-8 ({error.reason}); re-encode it.") from None
-    except RecursionError:
-        raise RecordError(f"{where} is nested too deeply to be read.") from None
-    except ValueError as error:
-        reason = str(error).split(": line ")[0]
-        raise RecordError(f"{where} is not valid JSON ({reason}).") from None
-    if not isinstance(row, dict):
-        raise RecordError(f"{where} is no JSON object.")
-    return row
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number there")
+            content = inputs.without_mark(line, str(path)) if number == 1 else line
+            if content.strip():
+                yield inputs.parse_object(content, f"{path} line {number}")
 
 
 def recover(path: Path, group: int = 1) -> int:

@@ -6,7 +6,7 @@ cannot hold is said before any work is done. No torch here.
 
 import io
 import json
-import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,30 +31,55 @@ ACCEPTED = "remask_accepted"  # added as well where a certificate decides
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The rows of a file."""
+    """The rows of a file: as objects, or as the pyarrow.Table that knows their exact types.
 
-    rows: list[Row]
-    arrow: Any = None  # the pyarrow.Table they came from: it knows their exact types
+    Columns of Arrow become Python's only where they are asked for: some of its values, such as
+    nanoseconds, Python has no type for, and such a column still comes out as it went in.
+    """
+
+    listed: Sequence[Row] | None = None
+    arrow: Any = None
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, in order of appearance."""
         if self.arrow is not None:
             return tuple(self.arrow.column_names)
-        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+        return tuple(dict.fromkeys(name for row in self.listed or () for name in row))
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.arrow.num_rows) if self.arrow is not None else len(self.listed or ())
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The rows with all of their columns."""
+        return self.select(self.columns)
+
+    def select(self, names: Sequence[str]) -> list[Row]:
+        """Return the rows with those of these columns that they have."""
+        if self.arrow is None:
+            return [{n: row[n] for n in names if n in row} for row in self.listed or ()]
+        present = [name for name in names if name in self.columns]
+        values = [_as_python(self.arrow.column(name), name) for name in present]
+        return [dict(zip(present, row, strict=True)) for row in zip(*values, strict=True)] or [
+            {} for _ in range(len(self))
+        ]
 
     def check(self, out: Path) -> None:
         """Refuse an output file of a format that cannot hold these rows."""
         if file_format(out) == "parquet":
-            self.to_arrow()
+            _check_parquet(self.to_arrow())
             return
         for number, row in enumerate(self.rows, 1):
-            try:
-                json.dumps(row, allow_nan=False)
-            except (TypeError, ValueError) as error:
-                raise RecordError(
-                    f"row {number} cannot be written as JSON ({error}); choose a .parquet output."
-                ) from None
+            for name, value in row.items():
+                try:
+                    json.dumps(value, allow_nan=False)
+                except (TypeError, ValueError, RecursionError) as error:
+                    raise RecordError(
+                        f"row {number} cannot be written as JSON: column {name!r} ({error}); "
+                        "choose a .parquet output."
+                    ) from None
 
     def to_arrow(self) -> Any:
         """Return the rows as a pyarrow.Table."""
@@ -65,7 +90,7 @@ class Table:
         arrays = {}
         for name in self.columns:
             try:
-                arrays[name] = pa.array([row.get(name) for row in self.rows])
+                arrays[name] = pa.array([row.get(name) for row in self.listed or ()])
             except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
                 raise RecordError(
                     f"column {name!r} does not fit Parquet ({error}); choose a .jsonl output."
@@ -74,17 +99,43 @@ class Table:
 
     def write(self, out: Path, added: Sequence[Row]) -> None:
         """Write the rows with the added columns; `out` appears whole or not at all."""
-        temporary = out.with_name(out.name + ".tmp")
         if file_format(out) == "parquet":
             import pyarrow.parquet
 
-            pyarrow.parquet.write_table(_joined(self.to_arrow(), added), temporary)
+            with records.whole(out) as part:
+                pyarrow.parquet.write_table(_joined(self.to_arrow(), added), part)
         else:
             lines = (_line({**a, **b}) for a, b in zip(self.rows, added, strict=True))
-            temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, out)
+            records.write_text(out, "".join(lines))
+
+
+def _as_python(column: Any, name: str) -> list[Any]:
+    """Return the values of a column of Arrow, or raise naming it where Python has none for them."""
+    import pyarrow as pa
+
+    try:
+        return list(column.to_pylist())
+    except (pa.ArrowException, ValueError, OverflowError, ImportError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".")
+        raise RecordError(
+            f"column {name!r} of type {column.type} cannot be read ({reason:.160}); drop it, or "
+            "write its values as text."
+        ) from None
+
+
+def _check_parquet(arrow: Any) -> None:
+    """Raise where Parquet has no place for a column's type, which Arrow tells only at the end."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    for field in arrow.schema:
+        try:
+            pyarrow.parquet.write_table(pa.schema([field]).empty_table(), io.BytesIO())
+        except pa.ArrowException as error:
+            raise RecordError(
+                f"column {field.name!r} of type {field.type} does not fit Parquet ({error}); "
+                "choose a .jsonl output."
+            ) from None
 
 
 def file_format(path: Path) -> Literal["jsonl", "parquet"]:
@@ -113,7 +164,10 @@ def read_parquet(file: IO[bytes], name: str) -> Table:
     except (pa.ArrowException, OSError) as error:  # broken pages are OSErrors without a name
         reason = str(error).strip().splitlines()[0]
         raise RecordError(f"{name} is not a readable Parquet file ({reason}).") from None
-    return Table(arrow.to_pylist(), arrow)
+    twice = [name for name, count in Counter(arrow.column_names).items() if count > 1]
+    if twice:
+        raise RecordError(f"{name} has two columns {twice[0]!r}; rename one.")
+    return Table(arrow=arrow)
 
 
 def write_parquet(path: Path, rows: Sequence[Row]) -> None:

@@ -57,13 +57,17 @@ def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
     [
         (("--updates", "0"), "updates is 0; give a whole number at least 1"),
         (("--reward", "applause"), "reward 'applause' is unknown; use consistency, outcome, ung"),
+        (("--reward", "outcom"), "reward 'outcom' is unknown; use outcome."),
         (("--reward", "no_module:fn"), "reward 'no_module:fn' cannot be imported"),
+        (("--reward", "math:pi"), "reward 'math:pi' is float, not a function"),
+        (("--reward", ":"), "reward ':' cannot be imported"),
+        (("--reward", "outcome="), "reward 'outcome=' has no number for a weight"),
         (("--reward", "outcome=much"), "reward 'outcome=much' has no number for a weight"),
         (("--reward", "outcome,outcome"), "reward 'outcome' is named twice"),
         (("--task", "golf"), "task 'golf' is unknown"),
         (("--level", "absurd"), "level 'absurd' of task 'countdown' is unknown"),
         (("--tuning", "lora", "--set", "lora_targets=o_proj"), "lora_targets o_proj matches no "),
-        (("--set", "colour=red"), "colour is no setting"),
+        (("--set", "colour=red"), "colour is no setting; there are model, task"),
         (("--config", "nowhere.yaml"), "config nowhere.yaml cannot be read"),
         (("--steps", "3"), "steps 3 is no multiple of the 4 blocks"),
     ],
@@ -72,6 +76,23 @@ def test_a_mistake_is_one_sentence(
     changes: tuple[str, ...], sentence: str, fails: Callable[..., str], words: tuple[str, ...]
 ) -> None:
     assert fails(1, *words, *changes).startswith(sentence)
+    if changes[0] != "--tuning":  # what layers there are is asked of the model alone
+        assert fails(1, *words, *changes, "--dry-run").startswith(sentence)
+
+
+def test_a_setting_is_given_once(fails: Callable[..., str], words: tuple[str, ...]) -> None:
+    said = fails(2, *words, "--set", "task=nope")
+    assert "task is given by --task and by --set task=nope; give it once" in said
+
+
+def test_a_module_that_fails_to_load_is_told_in_one_sentence(
+    fails: Callable[..., str], words: tuple[str, ...], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken_reward.py").write_text("def fn(:\n")
+    said = fails(1, *words, "--reward", "broken_reward:fn", "--dry-run")
+    assert said.startswith("reward 'broken_reward:fn' cannot be imported (SyntaxError: ")
 
 
 def test_a_setting_without_a_value_is_a_mistake_of_usage(

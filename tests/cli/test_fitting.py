@@ -59,7 +59,7 @@ def test_weights_go_to_the_metric_that_tells(run: Run, tmp_path: Path) -> None:
     )  # fmt: skip
     assert (about.version, about.date) == ("0.1.0", "2026-11-15T00:00:00Z")
     assert (about.settings["level"], about.settings["sampler"]) == ("hard", {"steps": 4})
-    told = json.loads(run("fit", source, "-o", out, "--json").out)
+    told = json.loads(run("fit", source, "-o", out, "--force", "--json").out)
     assert told["values"] == found.values
 
 
@@ -81,7 +81,7 @@ def test_44_answers_without_error_certify_10_per_cent_and_43_do_not(
     found = Certificate.load(out, "core", CORE)
     assert (found.n, found.accepted, found.wrong, found.budget) == (50, 44, 0, 1)
     assert found.threshold == 0.9
-    told = json.loads(run("certify", source, "-o", out, "--json").out)
+    told = json.loads(run("certify", source, "-o", out, "--force", "--json").out)
     assert (told["threshold"], told["coverage"]) == (found.threshold, 0.88)
     write(source, answers(43, 0))
     refused = tmp_path / "refused.json"
@@ -107,7 +107,7 @@ def test_weights_are_certified_on_other_questions_only(
     )
     for other in ({"seed": 1}, {"split": "test"}, {"level": "medium"}):
         write(source, answers(50, 20), **other)
-        assert run(*words).code == 0
+        assert run(*words, "--force").code == 0
     found = Certificate.load(out, "core", CORE)
     assert found.threshold == 0.9
     assert found.provenance.weights == dict.fromkeys(CORE, 0) | {"answer_match": 1}
@@ -138,7 +138,7 @@ def test_rejection_sampling_has_a_certificate_of_its_own(
     found = Certificate.load(out, "core", CORE)
     assert (found.n, found.accepted, found.budget) == (100, 100, 2)
     write(source, [row(k, n, 0.9, True, scored=not n) for k in range(9) for n in range(2)])
-    said = fails(1, "certify", source, "-o", out, "--budget", "2")
+    said = fails(1, "certify", source, "-o", out, "--budget", "2", "--force")
     assert said.endswith("collect it with --samples 2 --scored 2.")
 
 
@@ -155,7 +155,7 @@ def test_a_calibrator_gives_chances(run: Run, tmp_path: Path, method: str) -> No
     assert low is not None
     assert high is not None
     assert low < 0.1 < 0.9 < high
-    assert f"{method} curve of 60 answers: a score of 0.5 is right in" in run(*words).out
+    assert f"{method} curve of 60 answers: a score of 0.5 is right in" in run(*words, "--force").out
 
 
 def test_a_calibrator_is_fitted_on_other_questions_than_its_weights(
@@ -183,7 +183,7 @@ def test_a_calibrator_is_fitted_on_other_questions_than_its_weights(
         (("fit", "in.jsonl", "--metrics", "best"), 2, "--metrics"),
         (("fit", "one.jsonl"), 1, "all 3 answers are right; weights need both kinds"),
         (("certify", "in.jsonl", "--risk", "2"), 1, "risk 2.0 is not between 0 and 1"),
-        (("certify", "in.jsonl", "--budget", "0"), 1, "budget is 0; it must be at least 1"),
+        (("certify", "in.jsonl", "--budget", "0"), 2, "--budget is 0; it must be at least 1"),
         (("certify", "in.jsonl", "--weights", "in.jsonl"), 1, "in.jsonl is damaged"),
         (("calibrate", "plain.jsonl"), 1, "holds no round trips; collect it with --scored 1"),
         (("calibrate", "in.jsonl", "--method", "spline"), 2, "--method"),

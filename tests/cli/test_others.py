@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -128,6 +129,28 @@ def test_doctor_says_what_is_there_and_what_to_install(run: Run) -> None:
     shown = run("doctor").out
     assert f"torch                   {found['packages']['torch']}" in shown
     assert f"device auto is {found['device']}, dtype auto is {found['dtype']}" in shown
+
+
+@pytest.mark.parametrize(
+    "words", [["models"], ["models", "GSAI-ML/LLaDA-1.5"], ["doctor", "--no-device"]]
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_needs_no_device_loads_no_torch(words: list[str], as_json: bool) -> None:
+    """In a process of its own: here torch is loaded already."""
+    words = ["remask", *words, *(["--json"] if as_json else [])]
+    script = (
+        f"import sys\nfrom remask.cli import main\nsys.argv = {words!r}\n"
+        "try:\n    main()\nexcept SystemExit as left:\n    assert not left.code\n"
+        "heavy = {'torch', 'transformers', 'scipy', 'sklearn', 'tokenizers'} & sys.modules.keys()\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_whether_a_model_fits_is_asked_of_a_device(fails: Fails) -> None:
+    assert "leave --no-device out" in fails(2, "doctor", "tiny", "--no-device")
 
 
 def test_nothing_but_json_is_printed_beside_progress(

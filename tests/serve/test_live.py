@@ -132,8 +132,8 @@ def test_a_key_is_read_from_a_file_before_the_environment(tmp_path: Path) -> Non
     file.write_text("\n")
     with pytest.raises(InputError, match="holds no key"):
         read_key(file, None)
-    file.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="is not text"):
+    file.write_bytes(b"\xff")
+    with pytest.raises(InputError, match="is not valid UTF-8"):
         read_key(file, None)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from remask import doctor
+from remask import doctor, listing
 from remask.denoisers import catalog
 from remask.denoisers import load as loading
 from remask.errors import CheckpointError, SettingsError
@@ -25,15 +25,15 @@ def pretend_cuda(monkeypatch: pytest.MonkeyPatch, free: int | None) -> None:
     monkeypatch.setattr(doctor, "free_memory", lambda device: free)
 
 
-def size_of(*, experts_per_token: int = 0, num_kept: int = 0) -> doctor.Size:
-    return doctor.Size(
+def size_of(*, experts_per_token: int = 0, num_kept: int = 0) -> listing.Size:
+    return listing.Size(
         num_parameters=0, num_bytes=0, width=4, vocab_size=100,
         experts_per_token=experts_per_token, num_kept=num_kept,
     )  # fmt: skip
 
 
 def test_models_are_the_embedded_one_and_the_catalogue() -> None:
-    rows = {row["model"]: row for row in doctor.models()}
+    rows = {row["model"]: row for row in listing.models()}
     assert list(rows) == ["tiny", *(c.id for c in catalog.CHECKPOINTS)]
     assert len({tuple(row) for row in rows.values()}) == 1, "rows have different columns"
     llada = rows["GSAI-ML/LLaDA-8B-Instruct"]
@@ -43,18 +43,18 @@ def test_models_are_the_embedded_one_and_the_catalogue() -> None:
         11,
     )
     tiny = rows["tiny"]
-    assert tiny["parameters"] == doctor.embedded_parameters()
+    assert tiny["parameters"] == catalog.TINY.num_parameters
     assert tiny["bfloat16_gb"] == round(2 * tiny["parameters"] / 1e9, 3)
     assert all(row["memory_gb"] > row["bfloat16_gb"] for row in rows.values())
 
 
 def test_one_model_comes_with_the_presets_of_its_authors() -> None:
-    found = doctor.model("Dream-org/Dream-v0-Instruct-7B")
+    found = listing.model("Dream-org/Dream-v0-Instruct-7B")
     preset = next(p for p in found["presets"] if p["task"] == "GSM8K")
     assert preset["accuracy"] == 81.0
     assert preset["settings"]["alg"] == "entropy"
     with pytest.raises(SettingsError, match="model 'someone/else' is not in the catalogue"):
-        doctor.model("someone/else")
+        listing.model("someone/else")
 
 
 def test_the_workspace_is_the_logits_and_the_widest_layer() -> None:
@@ -141,7 +141,7 @@ def test_a_full_batch_of_a_block_causal_model_includes_its_past(
     found = doctor.estimate("inclusionAI/LLaDA2.1-mini")
     assert (found["workspace_gb"], found["full_batch_workspace_gb"]) == (4.798, 36.507)
     assert found["fits"] == "yes"
-    row = doctor.model("inclusionAI/LLaDA2.1-mini")
+    row = listing.model("inclusionAI/LLaDA2.1-mini")
     assert row["memory_gb"] == 37.3  # 32.51 + 4.80
 
 
@@ -194,7 +194,7 @@ def test_a_folder_of_another_architecture_is_refused(tmp_path: Path) -> None:
 
 
 def test_extras_name_what_is_missing_and_the_line_that_installs_it() -> None:
-    found = doctor.extras(
+    found = listing.extras(
         [
             "torch>=2.5",
             'rich>=13; extra == "shown"',

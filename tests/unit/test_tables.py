@@ -1,6 +1,7 @@
 """Tables: every column comes out as it went in."""
 
 import datetime
+import decimal
 import json
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def test_columns_that_parquet_cannot_hold_are_named_beforehand(rows: list[dict[s
 
 @pytest.mark.parametrize("value", [datetime.date(2026, 1, 1), b"bytes", float("nan")])
 def test_rows_that_json_cannot_hold_are_named_beforehand(value: object) -> None:
-    with pytest.raises(RecordError, match="row 2 cannot be written as JSON"):
+    with pytest.raises(RecordError, match="row 2 cannot be written as JSON: column 'a'"):
         Table([{"a": 1}, {"a": value}]).check(Path("out.jsonl"))
 
 
@@ -94,3 +95,61 @@ def test_a_parquet_file_cut_short_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(RecordError, match="is not a readable Parquet file"):
         read_table(path)
+
+
+NANOSECONDS = 1_700_000_000_123_456_789  # Python's times end at microseconds
+COLUMNS: dict[str, Any] = {
+    "timestamp_ns": pa.array([NANOSECONDS, None], pa.timestamp("ns")),
+    "timestamp_zone": pa.array([NANOSECONDS, None], pa.timestamp("ns", "Europe/Berlin")),
+    "timestamp_far": pa.array([2**50, None], pa.timestamp("ms")),
+    "duration": pa.array([NANOSECONDS, None], pa.duration("ns")),
+    "time": pa.array([123_456_789, None], pa.time64("ns")),
+    "date32": pa.array([-5_000_000, None], pa.date32()),
+    "date64": pa.array([86_400_000, None], pa.date64()),
+    "decimal": pa.array([decimal.Decimal("1.50"), None], pa.decimal128(10, 2)),
+    "wide_decimal": pa.array([decimal.Decimal("1.50"), None], pa.decimal256(50, 2)),
+    "binary": pa.array([b"\xff", None], pa.binary()),
+    "fixed": pa.array([b"ab", None], pa.binary(2)),
+    "large": pa.array(["a", None], pa.large_string()),
+    "list": pa.array([[1, None], None], pa.list_(pa.int32())),
+    "struct": pa.array([{"a": NANOSECONDS}, None], pa.struct([("a", pa.timestamp("ns"))])),
+    "map": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
+    "dictionary": pa.array(["x", None]).dictionary_encode(),
+    "nothing": pa.nulls(2),
+    "half": pa.array([1.5, None], pa.float16()),
+    "nan": pa.array([float("nan"), None], pa.float64()),
+    "unsigned": pa.array([2**64 - 1, None], pa.uint64()),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_of_any_type_comes_out_of_parquet_as_it_went_in(tmp_path: Path, name: str) -> None:
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"prompt": ["a", "b"], name: COLUMNS[name]}), source)
+    table = read_table(source)
+    table.check(out)
+    assert table.select(("prompt",)) == [{"prompt": "a"}, {"prompt": "b"}]
+    table.write(out, [NOTHING, NOTHING])
+    before, after = pq.read_table(source), pq.read_table(out)
+    assert after.select(["prompt", name]).schema == before.schema
+    assert after.column(name).to_string() == before.column(name).to_string()
+
+
+@pytest.mark.parametrize("name", ["timestamp_ns", "date32", "struct", "decimal", "binary", "nan"])
+def test_what_json_has_no_word_for_is_refused_by_the_column(tmp_path: Path, name: str) -> None:
+    pq.write_table(pa.table({"prompt": ["a", "b"], name: COLUMNS[name]}), tmp_path / "in.parquet")
+    with pytest.raises(RecordError, match=f"column '{name}'"):
+        read_table(tmp_path / "in.parquet").check(tmp_path / "out.jsonl")
+
+
+def test_an_object_without_fields_is_refused_before_any_work() -> None:
+    """Arrow takes it, and Parquet does not: that would be told when every row is scored."""
+    with pytest.raises(RecordError, match="column 'a' of type struct<> does not fit Parquet"):
+        Table([{"a": {}}]).check(Path("out.parquet"))
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    arrays = [pa.array([1]), pa.array([2])]
+    pq.write_table(pa.Table.from_arrays(arrays, names=["a", "a"]), tmp_path / "in.parquet")
+    with pytest.raises(RecordError, match=r"in\.parquet has two columns 'a'; rename one"):
+        read_table(tmp_path / "in.parquet")

@@ -14,15 +14,18 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from remask import outputs
 from remask.align import lora
 from remask.align.policy import Policy
-from remask.denoisers.base import Preset, chosen
+from remask.denoisers.base import Preset
 from remask.denoisers.load import find_family, find_folder, outline, read_config
 from remask.denoisers.native import Network, stacked
+from remask.denoisers.preset import chosen
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import read_json
 from remask.errors import CheckpointError
@@ -31,9 +34,18 @@ if TYPE_CHECKING:
     from remask.align.settings import AlignSettings
 
 _STATE = "state.pt"
+_FIELDS = {"settings", "place", "monitor", "weights", "optimizer"}
 _PART, _OLD = ".part", ".old"
 BEST, FINAL, ADAPTER = "best", "final", "adapter"
+SETTINGS = "settings.yaml"
 State = dict[str, Any]
+
+
+def claim(settings: "AlignSettings") -> None:
+    """Raise, before a model is loaded, where a run would write over anything but itself."""
+    out = settings.out
+    read = [Path(settings.model), settings.data]
+    outputs.claim_folder(out, read, is_ours=(out / SETTINGS).is_file())
 
 
 def save_state(out: Path, update: int, state: State) -> Path:
@@ -55,8 +67,12 @@ def last_checkpoint(out: Path) -> Path | None:
 def load_state(folder: Path, device: torch.device) -> State:
     """Return what a checkpoint holds."""
     try:
-        return dict(torch.load(folder / _STATE, map_location=device, weights_only=True))
-    except (OSError, RuntimeError, EOFError, ValueError) as error:
+        state = dict(torch.load(folder / _STATE, map_location=device, weights_only=True))
+        absent = _FIELDS - state.keys()
+        if absent:
+            raise ValueError(f"it has no {min(absent)}")
+        return state
+    except (OSError, RuntimeError, EOFError, ValueError, TypeError, UnpicklingError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointError(
             f"{folder / _STATE} cannot be read ({reason:.120}); remove {folder} and start again."

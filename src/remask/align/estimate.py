@@ -13,8 +13,9 @@ from typing import Any
 from torch import nn
 
 from remask.align.lora import find_targets
+from remask.align.named import SCORED, resolve
 from remask.align.policy import LOGITS
-from remask.align.rollout import SCORED, Prompts
+from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings, whole_blocks
 from remask.denoisers.experts import Experts
 from remask.denoisers.load import (
@@ -29,6 +30,7 @@ from remask.denoisers.native import Network
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.transformer import Attention
 from remask.errors import RemaskError
+from remask.sampling.sampler import SamplerSettings
 from remask.tasks import TASKS
 from remask.tasks import task as find_task
 
@@ -75,10 +77,12 @@ def estimate(
     settings: AlignSettings, *, processes: int = 1, tflops: float = TFLOPS
 ) -> dict[str, Any]:
     """Return forward passes, memory and time of a training."""
+    resolve(settings)
     folder = find_config(settings.model).parent
     network = outline(read_json(folder / "config.json"), folder)
     shape = shape_of(network, settings)
     canvas = canvas_of(settings, folder, network.block_size)
+    SamplerSettings(length=canvas.length, steps=canvas.steps, block=canvas.block)  # or it raises
     forwards = forwards_per_update(settings, canvas, network.block_size)
     seconds = seconds_per_update(settings, shape, canvas, forwards, processes * tflops * 1e12)
     total = sum(seconds.values())
@@ -132,7 +136,8 @@ def canvas_of(settings: AlignSettings, folder: Path, block_size: int | None) -> 
     """Return the rows that a training would have."""
     preset = find_preset(settings.model, folder).for_task(settings.task)
     prompts = Prompts(settings) if settings.task in TASKS else None
-    length = settings.length or whole_blocks(_usual_length(settings, prompts), block_size)
+    usual = _usual_length(settings, prompts)  # asked for in any case: it knows a task from none
+    length = settings.length or whole_blocks(usual, block_size)
     block = block_size or settings.usual_block(preset, length)
     return Canvas(
         num_prompt=_prompt_tokens(prompts, folder), length=length, block=block,

@@ -9,25 +9,20 @@ Supervised fine-tuning has the same shape: its completions are the gold solution
 they have no rewards.
 """
 
-import importlib
 import math
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from remask import rng
-from remask.align import formats
 from remask.align.advantages import group_advantages
-from remask.align.combined import Combined, Reward
-from remask.align.reward import ConsistencyReward, OutcomeReward, Progress, UngatedReward, Values
+from remask.align.combined import Combined
+from remask.align.reward import Progress, Values
 from remask.align.settings import AlignSettings
-from remask.consistency.estimator import Consistency
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.sampler import SamplerSettings, sample
@@ -35,16 +30,6 @@ from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Split, Task, check_level
 from remask.tasks.public.benchmark import Benchmark
 from remask.values import Sample
-
-FORMATS = {
-    "soft_format": formats.soft_format,
-    "strict_format": formats.strict_format,
-    "tag_count": formats.tag_count,
-    "whole_number_answer": formats.whole_number_answer,
-    "boxed_format": formats.boxed_format,
-}
-SCORED = ("consistency", "ungated")  # rewards that need round trips
-REWARDS = ("consistency", "outcome", "ungated", *FORMATS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,64 +154,6 @@ def gold_samples(
         )
         out += [replace(found, number=number) for number in range(size)]
     return out
-
-
-def build_reward(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Combined:
-    """Return the rewards that the settings name, as one."""
-    rewards: dict[str, Reward] = {}
-    weights: dict[str, float] = {}
-    for entry in settings.reward:
-        name, _, weight = entry.partition("=")
-        short = name.rpartition(":")[2]
-        if short in rewards:
-            raise SettingsError(f"reward {short!r} is named twice; name it once, with a weight.")
-        rewards[short] = _one(name, settings, task, denoiser)
-        if weight:
-            weights[short] = _weight(entry, weight)
-    return Combined(rewards=rewards, weights=weights)
-
-
-def _weight(entry: str, weight: str) -> float:
-    try:
-        value = float(weight)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise SettingsError(f"reward {entry!r} has no number for a weight; write name=0.5.")
-    return value
-
-
-def _one(name: str, settings: AlignSettings, task: Task, denoiser: Denoiser) -> Reward:
-    if ":" in name:
-        return _imported(name)
-    if name in FORMATS:
-        return FORMATS[name]
-    if name == "outcome":
-        return OutcomeReward(grade=task.grade, right_reward=settings.right_reward)
-    if name not in SCORED:
-        known = ", ".join(REWARDS)
-        raise SettingsError(f"reward {name!r} is unknown; use {known}, or module:function.")
-    scorer = Consistency(
-        denoiser=denoiser, extract=task.extract, settings=settings.consistency,
-        metric_set=settings.metrics, task_metrics=task.metrics, seed=settings.seed,
-    )  # fmt: skip
-    annealed = vars(settings.annealed)
-    if name == "ungated":
-        return UngatedReward(scorer=scorer, **annealed)
-    return ConsistencyReward(scorer=scorer, grade=task.grade, **annealed)
-
-
-def _imported(name: str) -> Reward:
-    """Return a user's function; its module is looked for in the current folder too."""
-    module, _, function = name.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Reward = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(f"reward {name!r} cannot be imported ({error}).") from None
-    return found
 
 
 def pay(

@@ -13,16 +13,20 @@ from typing import Annotated, Any, Literal
 from remask.align.diffu_grpo import GrpoSettings
 from remask.align.masks import LossRegion, MaskSampler, MaskSettings
 from remask.align.reward import Annealed
-from remask.align.schema import Limits, fitted
 from remask.align.spg import NegativeBranch, SpgSettings
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.errors import SettingsError
+from remask.fields import Limits, fitted
+from remask.inputs import read_text
+from remask.limits import LIMITS
 from remask.sampling.sampler import SamplerSettings
 from remask.tasks.base import Task
 
-Count = Annotated[int, Limits(least=1)]
-CountOrNone = Annotated[int, Limits(least=0)]  # 0: never
+Count = Annotated[int, LIMITS["updates"]]
+CountOrNone = Annotated[int, LIMITS["eval_every"]]  # 0: never
+Some = Annotated[int, LIMITS["eval_problems"]]  # problems or rows, of one update or validation
+Tokens = Annotated[int, LIMITS["length"]]
 Share = Annotated[float, Limits(least=0, most=1)]
 Portion = Annotated[float, Limits(least=0, below=1)]
 NotNegative = Annotated[float, Limits(least=0)]
@@ -54,16 +58,18 @@ class AlignSettings:
     method: Literal["spg", "diffu_grpo", "sft"] = "spg"
     reward: tuple[str, ...] = ("consistency",)  # names, or module:function; name=weight weighs
     updates: Count = 6000  # T: optimizer updates
-    prompts_per_update: Count = 16  # of all processes together
-    num_generations: Annotated[int, Limits(least=2)] = 8  # completions of each prompt
+    prompts_per_update: Some = 16  # of all processes together
+    num_generations: Annotated[int, Limits(least=2, most=10_000)] = 8  # completions of each prompt
     inner_updates: Count = 4  # mu: optimizer updates on the same completions
-    micro_batch: Count = 8  # rows that go through the network at once, with gradients
+    micro_batch: Some = 8  # rows that go through the network at once, with gradients
 
-    copies: Count | None = None  # M; 2 by default, 1 of diffu_grpo
+    copies: Annotated[int, Limits(least=1, most=1_000)] | None = (
+        None  # M; 2 by default, 1 of diffu_grpo
+    )
     mask_sampler: MaskSampler | None = (
         None  # None: block_random, or full of diffu_grpo; see `masks`
     )
-    mask_block: Count | None = None  # that of the sampler by default
+    mask_block: Tokens | None = None  # that of the sampler by default
     prompt_mask_ratio: float = 0.15
     loss_region: LossRegion = "all_masked"
     negative: NegativeBranch = "mixture"
@@ -72,10 +78,10 @@ class AlignSettings:
     clip: float = 0.5
     kl_weight: float = 0.04
 
-    length: Count | None = None  # None: the canvas that the task asks for
-    steps: Count | None = None  # None: a token a step
-    block: Count | None = None  # None: the model's preset
-    temperature: NotNegative = 0.9
+    length: Tokens | None = None  # None: the canvas that the task asks for
+    steps: Annotated[int, LIMITS["steps"]] | None = None  # None: a token a step
+    block: Tokens | None = None  # None: the model's preset
+    temperature: Annotated[float, LIMITS["temperature"]] = 0.9
 
     trips: int = 4
     rebuild_steps: int = 16
@@ -88,7 +94,7 @@ class AlignSettings:
     right_reward: float = 2.0
 
     tuning: Literal["lora", "full"] = "lora"
-    lora_rank: Count = 128
+    lora_rank: Annotated[int, LIMITS["width"]] = 128
     lora_alpha: Positive = 64.0
     lora_dropout: Portion = 0.05
     lora_targets: tuple[str, ...] = ("auto",)
@@ -102,7 +108,7 @@ class AlignSettings:
     gradient_checkpointing: bool = False
 
     eval_every: CountOrNone = 100  # updates
-    eval_problems: Count = 128
+    eval_problems: Some = 128
     checkpoint_every: Count = 100  # updates
     show_every: CountOrNone = 10  # rollouts between completions shown
     max_skipped: Count = 10  # updates in a row with a loss or gradient that is no number
@@ -248,11 +254,13 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        text = read_text(path, SettingsError)
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise SettingsError(f"config {path} cannot be read ({reason}); name a YAML file.") from None
-    except yaml.YAMLError as error:
+    try:
+        told = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: the 31st of June
         where = getattr(error, "problem_mark", None)
         line = f" in line {where.line + 1}" if where else ""
         raise SettingsError(f"config {path} is not valid YAML{line}; correct it.") from None

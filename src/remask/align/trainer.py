@@ -23,8 +23,9 @@ from remask.align import checkpoint
 from remask.align.journal import Journal, Row, Say, measured, peak_memory_gb, summary
 from remask.align.masks import MaskSettings
 from remask.align.monitor import Monitor
+from remask.align.named import build_reward, resolve
 from remask.align.policy import Actor, load_policy, reference_of, trained
-from remask.align.rollout import Prompts, Roller, Rollout, build_reward, draw_groups
+from remask.align.rollout import Prompts, Roller, Rollout, draw_groups
 from remask.align.settings import AlignSettings, as_yaml, differing, record
 from remask.align.team import Team
 from remask.align.update import Batch, Updater, make_optimizer, shown
@@ -53,6 +54,7 @@ class Trainer:
         self.journal = Journal(s.out, say, leads=self.team.leads)
         self._open(resume)
         prompts = self.prompts = Prompts(s)
+        resolve(s)  # before minutes of loading
         self.policy = load_policy(s, self.team.device)
         self.actor = Actor(self.policy, s)
         self.sampler = s.sampler(self.policy, prompts.task, prompts.level)
@@ -73,13 +75,14 @@ class Trainer:
         self.place = Place()
         self._resume()
         if self.team.leads:  # not before: a refused continuation must leave the run's own
-            write_text(s.out / "settings.yaml", as_yaml(s))
+            write_text(s.out / checkpoint.SETTINGS, as_yaml(s))
         self.started, self.start = time.perf_counter(), self.place.update
 
     def _open(self, resume: bool) -> None:
         """Make the folder ready, or refuse one that holds a run."""
         out = self.settings.out
         if self.team.leads:
+            checkpoint.claim(self.settings)
             out.mkdir(parents=True, exist_ok=True)
             checkpoint.tidy(out)
         self.team.wait()

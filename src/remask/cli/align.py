@@ -68,10 +68,14 @@ More = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print memory and time; train nothing.")]
-Processes = Annotated[int, typer.Option(help="Of a dry run: how many train.", min=1)]
+Processes = Annotated[
+    int, typer.Option(help="Of a dry run: how many train.", callback=opt.within("workers"))
+]
 Speed = Annotated[
     float,
-    typer.Option("--tflops", help="Of a dry run: speed of a process, in TFLOP/s.", min=0.001),
+    typer.Option(
+        "--tflops", help="Of a dry run: speed of a process, in TFLOP/s.", min=0.001, max=1e9
+    ),
 ]
 
 
@@ -116,9 +120,11 @@ def align(
     """Train a model with the score as a reward."""
     told = context.params.items()
     flags = {name: value for name, value in told if name not in _OWN and value is not None}
+    further = _named(set_ or [])
+    _refuse_twice(flags, further)
     from remask.align.settings import read_settings
 
-    settings = read_settings(config, {**_named(set_ or []), **flags})
+    settings = read_settings(config, {**further, **flags})
     if dry_run:
         from remask.align.estimate import estimate
 
@@ -127,6 +133,15 @@ def align(
     from remask.align.trainer import align as train
 
     train(settings, say=print_json if as_json else _say, resume=resume)
+
+
+def _refuse_twice(flags: dict[str, Any], further: dict[str, Any]) -> None:
+    """Refuse a setting that a flag and --set both give: one of them would be ignored."""
+    for name in flags.keys() & further.keys():
+        flag = name.replace("_", "-")
+        raise typer.BadParameter(
+            f"{name} is given by --{flag} and by --set {name}={further[name]}; give it once"
+        )
 
 
 def _named(words: list[str]) -> dict[str, Any]:
@@ -140,7 +155,7 @@ def _named(words: list[str]) -> dict[str, Any]:
             raise typer.BadParameter(f"--set {word!r} has no value; write name=value")
         try:
             out[name.strip().replace("-", "_")] = yaml.safe_load(value)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError, RecursionError):
             raise typer.BadParameter(f"--set {word!r} has a value that is no YAML") from None
     return out
 

@@ -157,6 +157,7 @@ def score(
     weights: opt.WeightsFile = None,
     certificate: opt.CertificateFile = None,
     batch: opt.Batch = 32,
+    force: opt.Force = False,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     split: opt.Layout = "replicas",
@@ -188,9 +189,10 @@ def score(
             weights=promise.weights, threshold=promise.threshold(None), length=promise.length,
             seed=seed, prompt_column=prompt_column, answer_column=answer_column, consistency=trip,
         )  # fmt: skip
-        job = jobs.prepare(source, out, settings)
+        read = (weights, certificate)
+        job = jobs.prepare(source, out, settings, inputs=read, force=force)
         denoiser = where.load()
-        with paint.Bar("scoring", len(job.table.rows), "rows") as bar:
+        with paint.Bar("scoring", len(job.table), "rows") as bar:
             done = jobs.score_file(
                 denoiser, job, batch=batch, progress=bar.advance_to, engine=where.engine
             )

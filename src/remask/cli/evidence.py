@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remask import options as opt
+from remask import outputs
 from remask.cli.app import app, say_aside, tell
 from remask.cli.engines import Asked, Place, place
 from remask.errors import InputError
@@ -64,7 +65,7 @@ def collect(
         level=level, split=part, problems=problems, samples=samples, scored=scored,
         baselines=opt.baselines(baselines, samples), metrics=metrics, seed=seed, consistency=trip,
     )  # fmt: skip
-    asked = _asked(study.prepare(settings), settings)
+    asked = _asked(study.prepare(settings, out, force), settings)
     with place(Asked(engine, workers, address), model, device, dtype, preset, layout) as where:
         denoiser = where.load()
         sampler = opt.sampler(
@@ -129,6 +130,7 @@ def fit(
     out: opt.Out,
     metrics: opt.RecordedMetrics = None,
     columns: opt.Columns = "",
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Fit weights that tell right answers from wrong ones.
@@ -137,6 +139,7 @@ def fit(
     """
     from remask.studies import fitting
 
+    outputs.claim(out, outputs.of_records([records]), force=force)
     names = [name.strip() for name in columns.split(",") if name.strip()]
     found = fitting.fit(records, metrics, names)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -154,6 +157,7 @@ def certify(
     risk: opt.Risk = 0.1,
     confidence: opt.Confidence = 0.95,
     budget: opt.CertifiedBudget = 1,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Certify a threshold: few of what it accepts are wrong.
@@ -164,6 +168,7 @@ def certify(
     from remask.decide.threshold import Refusal
     from remask.studies import fitting
 
+    outputs.claim(out, [*outputs.of_records([records]), weights], force=force)
     found = fitting.certify_records(
         records, weights, risk=risk, confidence=confidence, budget=budget
     )
@@ -181,11 +186,13 @@ def calibrate(
     out: opt.Out,
     weights: opt.WeightsFile = None,
     method: opt.CalibrationMethod = "isotonic",
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Fit a curve from scores to probabilities."""
     from remask.studies import fitting
 
+    outputs.claim(out, [*outputs.of_records([records]), weights], force=force)
     found = fitting.calibrate(records, weights, method)
     out.parent.mkdir(parents=True, exist_ok=True)
     found.save(out)
@@ -205,6 +212,7 @@ def report(
     out: opt.Out,
     title: opt.Title = "",
     plots: opt.Plots = False,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Show records on one HTML page: tables, plots, answers.
@@ -213,8 +221,11 @@ def report(
     a whole study also gets its curves.
     """
     from remask import paint
-    from remask.studies.page import write_page
+    from remask.studies.page import plots_of, write_page
 
+    outputs.claim(out, outputs.of_records(sources), force=force)
+    if plots:
+        outputs.claim_in_folder(plots_of(out), ["*"], force=force)
     with paint.waiting("reading, resampling and drawing"):
         write_page(sources[0] if len(sources) == 1 else sources, out, title=title, with_plots=plots)
     size = out.stat().st_size

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from remask import options as opt
+from remask import outputs
 from remask.cli.app import app, print_json
 
 
@@ -63,9 +64,12 @@ def demo(
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     split: opt.Layout = "replicas",
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> int:
     """Watch the embedded model catch its own errors."""
+    earlier = (out / "summary.json").is_file() and (out / "records.jsonl").is_file()
+    outputs.claim_folder(out, is_ours=earlier, force=force)
     from remask.demo import run
 
     return run(
@@ -85,9 +89,9 @@ def models(
     as_json: opt.Json = False,
 ) -> None:
     """List published models; with an id, its authors' presets."""
-    from remask import doctor, paint
+    from remask import listing, paint
 
-    found: Any = doctor.model(name) if name else doctor.models()
+    found: Any = listing.model(name) if name else listing.models()
     if as_json:
         print_json(found)
     elif name:
@@ -101,12 +105,25 @@ def examine(
     model: Annotated[
         str, typer.Argument(metavar="[MODEL]", help="Say whether this one fits in memory.")
     ] = "",
+    no_device: opt.NoDevice = False,
     as_json: opt.Json = False,
 ) -> None:
     """Say what is installed, what is missing, what fits in memory."""
-    from remask import doctor, paint
+    if no_device and model:
+        raise opt.UsageError(
+            f"whether {model} fits is asked of a device: leave --no-device out, or see its size "
+            "with remask models"
+        )
+    from remask import paint
 
-    found = doctor.estimate(model) if model else doctor.examine()
+    if no_device:
+        from remask.listing import installed
+
+        found = installed()
+    else:
+        from remask import doctor
+
+        found = doctor.estimate(model) if model else doctor.examine()
     if as_json:
         print_json(found)
     elif model:

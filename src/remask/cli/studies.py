@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from remask import options as opt
+from remask import outputs
 from remask.cli.app import app, load_model, print_json
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def study(
     name: opt.StudyName,
     records: opt.StudyRecords,
     out: opt.StudyOut = None,
+    force: opt.Force = False,
     model: opt.StudyModel = "",
     device: opt.Device = "auto",
     split: opt.Layout = "replicas",
@@ -35,6 +37,9 @@ def study(
 
     if model and name != "geometry":
         raise opt.UsageError(f"{name} needs no model; leave --model {model} out")
+    if out is not None:
+        outputs.refuse_inputs(out, records)
+        outputs.claim_in_folder(out, [f"{name}.md", f"{name}-*"], force=force)
     denoiser = load_model(model, device, dtype, "", split) if model else None
     with paint.waiting("reading and resampling"):
         told = studies.study(name, records, denoiser)

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from remask import rng
+from remask import limits, rng
 from remask.consistency import perturb
 from remask.denoisers.base import Denoiser
 from remask.denoisers.replicas import spread
@@ -53,13 +53,10 @@ class ConsistencySettings:
             raise SettingsError("mask_design 'stratified' needs a fixed mask_ratio, not 'uniform'.")
         if self.tail not in ("masked", "visible"):
             raise SettingsError(f"tail {self.tail!r} is unknown; use masked or visible.")
-        for name in ("trips", "rebuild_steps"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        if not 0 <= self.rebuild_temperature < float("inf"):
-            raise SettingsError(
-                f"rebuild_temperature {self.rebuild_temperature} is not a number from 0 up."
-            )
+        limits.check(
+            trips=self.trips, rebuild_steps=self.rebuild_steps,
+            rebuild_temperature=self.rebuild_temperature,
+        )  # fmt: skip
 
 
 class Departure(NamedTuple):

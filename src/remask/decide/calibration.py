@@ -12,6 +12,7 @@ his slope is kept from turning the score around. How well calibrated something i
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from remask.decide.columns import Column, Flags, Floats, Scores, absent_as_nan, labelled
-from remask.decide.provenance import Provenance, read, write
+from remask.decide.provenance import Provenance, check, read, write
 from remask.errors import InputError, SettingsError
 
 Method = Literal["isotonic", "platt"]
@@ -86,14 +87,17 @@ class Calibrator:
     @staticmethod
     def load(path: Path, metric_set: str, metrics: Sequence[str]) -> "Calibrator":
         """Return the calibrator in a file; one of another metric set is refused."""
-        return read(path, "calibrator", metric_set, metrics, _calibrator)
+        return read(path, "calibrator", metric_set, metrics, partial(_calibrator, path))
 
 
-def _calibrator(*, method: Method, n: int, provenance: Provenance, **shape: Any) -> Calibrator:
+def _calibrator(path: Path, *, provenance: Provenance, **told: Any) -> Calibrator:
     """Return the calibrator whose curve has these fields, as a file lists them."""
-    for name, value in shape.items():
-        shape[name] = tuple(value) if isinstance(value, list) else value
-    return Calibrator(method=method, shape=SHAPES[method](**shape), n=n, provenance=provenance)
+    about: dict[str, Any] = {name: told.pop(name) for name in ("method", "n") if name in told}
+    check(path, Calibrator, about)
+    kind = SHAPES[about["method"]]
+    check(path, kind, told)
+    curve: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
+    return Calibrator(shape=kind(**curve), provenance=provenance, **about)
 
 
 def fit_calibrator(

@@ -7,14 +7,16 @@ room asks no clock and no repository.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remask import records
-from remask.errors import RecordError
+from remask import inputs, records
+from remask.errors import RecordError, SettingsError
+from remask.fields import misfit
 
 Fitted = TypeVar("Fitted")
+_REMEDY = "fit it again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,28 +54,38 @@ def read(
     path: Path, kind: str, metric_set: str, metrics: Sequence[str], build: Callable[..., Fitted]
 ) -> Fitted:
     """Return what `build` makes of the fields of a file, where it fits this metric set."""
-    fields, provenance = parse(path, kind)
+    found, provenance = parse(path, kind)
     provenance.check(metric_set, metrics, path)
+    if is_dataclass(build):
+        check(path, build, found)
     try:
-        return build(**fields, provenance=provenance)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise broken(path, error) from None
+        return build(**found, provenance=provenance)
+    except SettingsError as error:  # numbers that are each well, and not together
+        raise damaged(path, str(error).rstrip(".")) from None
 
 
 def parse(path: Path, kind: str) -> tuple[dict[str, Any], Provenance]:
     """Return the fields and the provenance of a fitted thing of this kind, of any metric set."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        found = document.pop("kind")
-        fields = document.pop("provenance")
-        provenance = Provenance(**{**fields, "metrics": tuple(fields["metrics"])})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise broken(path, error) from None
+    document = inputs.read_object(path, _REMEDY)
+    found = document.pop("kind", None)
+    if not isinstance(found, str):
+        raise damaged(path, "it has no kind")
     if found != kind:
         raise RecordError(f"{path} holds a {found}, not a {kind}; name another file.")
-    return document, provenance
+    about = document.pop("provenance", None)
+    if not isinstance(about, dict):
+        raise damaged(path, "it has no provenance")
+    check(path, Provenance, about, "provenance.")
+    return document, Provenance(**{**about, "metrics": tuple(about["metrics"])})
 
 
-def broken(path: Path, error: Exception) -> RecordError:
+def check(path: Path, kind: type, told: Mapping[str, Any], under: str = "") -> None:
+    """Raise where a document does not hold the fields of a dataclass; `under` is where it is."""
+    wrong = misfit(kind, told, apart={"provenance", "shape"})
+    if wrong:
+        raise damaged(path, wrong.replace("it has no ", f"it has no {under}"))
+
+
+def damaged(path: Path, what: str) -> RecordError:
     """Return the error for a file that cannot be used, with its reason."""
-    return RecordError(f"{path} is damaged ({type(error).__name__}: {error}); fit it again.")
+    return RecordError(f"{path} is damaged: {what}; {_REMEDY}.")

@@ -6,7 +6,7 @@ an item that has its answer leaves the batch.
 
 from collections.abc import Callable, Sequence
 
-from remask.errors import SettingsError
+from remask import limits
 from remask.values import Decision, Sample, Score, Scorer
 
 Draw = Callable[[Sequence[str], int], list[Sample]]  # items, sample number -> a sample of each
@@ -123,5 +123,4 @@ def _cost(attempts: Sequence[tuple[Sample, Score]]) -> int:
 
 
 def _check_budget(n: int) -> None:
-    if n < 1:
-        raise SettingsError(f"budget {n} is too small; draw at least 1 sample.")
+    limits.check(budget=n)

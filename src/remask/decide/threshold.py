@@ -66,7 +66,9 @@ class Certificate:
     def __post_init__(self) -> None:
         """Refuse counts that cannot be."""
         check_promise(self.risk, self.confidence)
-        if not 0 <= self.wrong <= self.accepted <= self.n or self.budget < 1:
+        if not math.isfinite(self.threshold):
+            raise SettingsError(f"threshold {self.threshold} is not a finite number.")
+        if not 0 <= self.wrong <= self.accepted <= self.n or self.budget < 1 or self.n < 1:
             raise SettingsError(
                 f"{self.wrong} wrong of {self.accepted} accepted of {self.n} answers, budget "
                 f"{self.budget}, cannot be."

@@ -50,8 +50,13 @@ class Weights:
     def __post_init__(self) -> None:
         """Refuse weights that are not a share of the whole each."""
         total = math.fsum(self.values.values())
-        if not min(self.values.values()) >= 0 or not abs(total - 1) <= 1e-6:
+        if not min(self.values.values(), default=-1) >= 0 or not abs(total - 1) <= 1e-6:
             raise SettingsError(f"weights {dict(self.values)} are negative or do not sum to 1.")
+        if set(self.values) != set(self.provenance.metrics):
+            raise SettingsError(
+                f"weights of {', '.join(self.values)} are not those of the metrics "
+                f"{', '.join(self.provenance.metrics)}."
+            )
 
     def save(self, path: Path) -> None:
         """Write them with their provenance."""

@@ -387,3 +387,10 @@ CHECKPOINTS = (
 def find(name: str) -> Checkpoint | None:
     """Return the checkpoint with this hub id, in any case; None where it is not listed."""
     return next((c for c in CHECKPOINTS if c.id.lower() == name.lower()), None)
+
+
+# The embedded model: not on the hub, and written by its own preset.
+TINY = Checkpoint(
+    id="tiny", family="LLaDA", architecture="LLaDAModelLM", num_parameters=8_360_640, width=320,
+    vocab_size=1024, context=512, licence="Apache-2.0",
+)  # fmt: skip

@@ -29,8 +29,9 @@ from remask.denoisers import (
     sdar,
 )
 from remask.denoisers import split as splitting
-from remask.denoisers.base import Denoiser, Preset, chosen
+from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
+from remask.denoisers.preset import chosen
 from remask.denoisers.replicas import Replicas
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.weights import (
@@ -102,6 +103,7 @@ def load(
     whole = targets if split == "replicas" else targets[:1]
     networks = [outline(config, folder).to(precision) for _ in whole]
     tokenizer = _tokenizer(folder, config, family)
+    tokenizer = replace(tokenizer, max_length=networks[0].max_length)
     how = replace(find_preset(str(model), folder, wanted), schedule=family.schedule)
     if networks[0].block_size is not None:  # no other blocks can be written
         how = replace(how, block=networks[0].block_size)

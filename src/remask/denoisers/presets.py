@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from remask.denoisers import catalog
-from remask.denoisers.base import Preset
+from remask.denoisers.preset import Preset
 from remask.denoisers.published import Checkpoint, Published, Setting
 from remask.denoisers.resampling import resampling
 from remask.errors import SettingsError

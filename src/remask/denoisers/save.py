@@ -1,7 +1,7 @@
 """A network -> a checkpoint folder in the hub's layout, the one `load` reads."""
 
+import errno
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import tokenizers
 import torch
 from torch import Tensor
 
-from remask.records import write_text
+from remask.records import whole, write_text
 
 
 def save(
@@ -47,11 +47,15 @@ def save(
 
 
 def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    temporary = path.with_name(path.name + ".part")
-    save_file(tensors, temporary, metadata={"format": "pt"})
-    os.replace(temporary, path)
+    size = sum(tensor.nbytes for tensor in tensors.values())
+    with whole(path, size) as part:
+        try:
+            save_file(tensors, part, metadata={"format": "pt"})
+        except SafetensorError as error:  # a full disk: the tensors themselves are sound
+            raise OSError(errno.ENOSPC, str(error)) from None
 
 
 def _shards(tensors: dict[str, Tensor], max_bytes: int) -> list[dict[str, Tensor]]:

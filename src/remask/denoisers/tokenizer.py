@@ -22,6 +22,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from remask.denoisers.special_ids import Sources, Wording, find_special_ids
 from remask.errors import CheckpointError, InputError
+from remask.limits import most_characters
 
 LLADA_TEMPLATE = (
     "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n{prompt}<|eot_id|>"
@@ -53,6 +54,7 @@ class Tokenizer:
     template: str  # with one field, {prompt}
     primer: str = ""  # how it begins the reply that it asks for, and no earlier one
     trims: bool = False  # whether it takes blanks off both ends of what is said
+    max_length: int | None = None  # tokens that its model can hold
 
     @property
     def eos_id(self) -> int:
@@ -66,7 +68,15 @@ class Tokenizer:
         return frozenset((self.mask_id, *(i for i, token in added.items() if token.special)))
 
     def encode(self, text: str, what: str = "text") -> list[int]:
-        """Return the ids of `text`; `what` names it in the error."""
+        """Return the ids of `text`; `what` names it in the error.
+
+        One that cannot fit into the model is refused before it is cut into tokens.
+        """
+        if self.max_length is not None and len(text) > most_characters(self.max_length):
+            raise InputError(
+                f"the {what} has {len(text):,} characters, which are more than the "
+                f"{self.max_length} tokens that the model can hold; shorten it."
+            )
         try:
             ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
         except (UnicodeEncodeError, TypeError) as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from remask import records
+from remask import inputs, records
 from remask.errors import RecordError
 from remask.tables import read_table, write_parquet
 
@@ -30,19 +30,29 @@ class Shards:
         """Return the shards of a file, or refuse where they belong to another question."""
         shards = replace(Shards.beside(out), asked=json.loads(json.dumps(asked)))
         if shards._note.exists() and any(shards.folder.glob("*.parquet")):
-            found = json.loads(shards._note.read_text(encoding="utf-8"))
+            found = inputs.read_object(shards._note, f"remove {shards.folder}")
             other = [name for name, value in shards.asked.items() if found.get(name) != value]
             if other:
                 raise RecordError(
                     f"{shards.folder} was begun with another {' and '.join(other)}; "
                     "repeat the earlier command to continue it, or remove the folder."
                 )
+        if not shards._note.exists() and shards._strangers():
+            raise RecordError(
+                f"{shards.folder} is in the way: what is finished early waits there, and that "
+                "folder holds something else; move it."
+            )
         return shards
 
     @staticmethod
     def beside(out: Path) -> "Shards":
         """Return the shards of a file, whatever their question."""
         return Shards(out.with_name(out.name + ".shards"), {})
+
+    def _strangers(self) -> bool:
+        """Say whether the folder holds what was never written here."""
+        beginning = records.unfinished(self._note)
+        return self.folder.exists() and any(path != beginning for path in self.folder.iterdir())
 
     @property
     def _note(self) -> Path:

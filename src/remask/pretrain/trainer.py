@@ -6,9 +6,10 @@ is kept. Every random draw belongs to a step, so a resumed run equals an uninter
 in float32 on a CPU.
 """
 
+import errno
 import json
 import math
-import os
+import pickle
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,14 +21,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from remask import rng
+from remask import outputs, rng
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, hub_tensors
 from remask.denoisers.load import choose_device, load
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
-from remask.errors import DenoiserError, SettingsError
+from remask.errors import CheckpointError, DenoiserError, SettingsError
+from remask.inputs import read_text
+from remask.limits import LIMITS
 from remask.pretrain.corpus import (
     END_OF_TURN_ID,
     EOS_ID,
@@ -37,14 +40,20 @@ from remask.pretrain.corpus import (
     train_tokenizer,
 )
 from remask.pretrain.muon import Muon
-from remask.records import write_text
+from remask.records import whole, write_text
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.tasks import TASKS
 
 MIX = {"wordmath": 0.54, "choice": 0.32, "countdown": 0.09, "pycode": 0.05}
 BLOCK = 16  # of the preset: without blocks the end of an answer is settled before its middle
 WHOLE = ("countdown", "pycode")  # tasks written without: a search, a program is seen as a whole
-_CHECKPOINT = "training.pt"
+_CHECKPOINT, _SETTINGS = "training.pt", "settings.json"
+
+_LIMITED = {  # what bounds each number
+    "steps": "updates", "batch": "batch", "layers": "layers", "width": "width", "heads": "width",
+    "inner": "width", "eval_every": "updates", "eval_problems": "eval_problems",
+    "workers": "generators", "checkpoint_every": "updates",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +89,17 @@ class TrainSettings:
         unknown = set(self.mix) - set(TASKS)
         if unknown:
             raise SettingsError(f"mix names {min(unknown)!r}; the tasks are {', '.join(TASKS)}.")
+        for name, limit in _LIMITED.items():
+            broken = LIMITS[limit].broken_by(getattr(self, name))
+            if broken:
+                raise SettingsError(f"{name} is {getattr(self, name)}; it must be {broken}.")
         if self.width % (2 * self.heads):
             raise SettingsError(f"width {self.width} is no multiple of twice heads {self.heads}.")
-        if self.steps < 1 or self.batch < 1:
-            raise SettingsError(f"steps {self.steps} and batch {self.batch} must be at least 1.")
+        if not 0 < self.lr < math.inf:
+            raise SettingsError(f"lr is {self.lr}; it must be a number above 0.")
+        shares = self.mix.values()
+        if not all(0 <= share < math.inf for share in shares) or not sum(shares) > 0:
+            raise SettingsError(f"mix {dict(self.mix)} must have shares from 0 up, not all 0.")
 
 
 def masked_loss(
@@ -123,7 +139,7 @@ class Trainer:
         s = self.settings = settings
         self.say = say
         self.device = choose_device(s.device)
-        s.out.mkdir(parents=True, exist_ok=True)
+        self._open()
         start = None if s.init is None else load(str(s.init), device="cpu", dtype="float32")
         self.tokenizer = self._tokenizer(start)
         self.config = LLaDAConfig(
@@ -140,6 +156,23 @@ class Trainer:
         self.step = 0
         self._resume()
         self.losses = self._compiled()
+
+    def _open(self) -> None:
+        """Make the folder ready, or refuse one that holds anything but this run."""
+        out, note = self.settings.out, self.settings.out / _SETTINGS
+        begun = (out / _CHECKPOINT).exists() or note.exists()
+        outputs.claim_folder(out, [self.settings.init], is_ours=begun)
+        if note.exists() and read_text(note) != self._identity() + "\n":
+            raise self._other_settings()
+        out.mkdir(parents=True, exist_ok=True)
+        if not begun:
+            write_text(note, self._identity() + "\n")
+
+    def _other_settings(self) -> SettingsError:
+        return SettingsError(
+            f"out {self.settings.out} holds a run with other settings; repeat its command or "
+            "choose another folder."
+        )
 
     def _tokenizer(self, start: Denoiser | None) -> tokenizers.Tokenizer:
         path = self.settings.out / "tokenizer.json"
@@ -330,26 +363,36 @@ class Trainer:
             "average": self.average.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
         }
-        temporary = path.with_name(path.name + ".part")
-        torch.save(state, temporary)
-        os.replace(temporary, path)
+        with whole(path) as part:
+            try:
+                torch.save(state, part)
+            except RuntimeError as error:  # how torch tells of a full disk
+                raise OSError(errno.ENOSPC, str(error)) from None
 
     def _resume(self) -> None:
         path = self.settings.out / _CHECKPOINT
         if not path.exists():
             return
-        state = torch.load(path, map_location=self.device, weights_only=True)
+        state = _read_state(path, self.device)
         if state["run"] != self._identity():
-            raise SettingsError(
-                f"out {self.settings.out} holds a run with other settings; repeat its command or "
-                "choose another folder."
-            )
+            raise self._other_settings()
         self.step = state["step"]
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.say(json.dumps({"resumed": self.step}))
+
+
+def _read_state(path: Path, device: torch.device) -> dict[str, Any]:
+    """Return what a checkpoint of a run holds, or raise where it is damaged."""
+    try:
+        state = dict(torch.load(path, map_location=device, weights_only=True))
+    except (OSError, RuntimeError, EOFError, ValueError, TypeError, pickle.UnpicklingError):
+        state = {}
+    if not state.keys() >= {"step", "run", "network", "average", "optimizers"}:
+        raise CheckpointError(f"{path} is damaged; remove it to train again from the start.")
+    return state
 
 
 def train(settings: TrainSettings, say: Callable[[str], None] = print) -> Path:

@@ -20,6 +20,7 @@ from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.past import Past
 from remask.errors import DenoiserError, SettingsError
+from remask.sampling.budget import HEAD_ELEMENTS
 from remask.sampling.reveal import (
     BLIND_ORDERS,
     DREAM_ORDERS,
@@ -35,7 +36,6 @@ Counts = Callable[[Tensor, int], Tensor]  # a schedule: (masked (B,), steps) -> 
 # Counters of draws that belong to a place or a row, below those of the vocabulary's tokens.
 PLACE, _ORDER = -2, -3
 _CONFIDENT = Rule()  # the most confident first
-HEAD_ELEMENTS = 2**29  # logits held at once: 2 GB of float32
 
 
 class Denoised(NamedTuple):

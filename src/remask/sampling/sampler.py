@@ -18,7 +18,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from remask import rng
+from remask import limits, rng
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.replicas import spread
 from remask.denoisers.wrap import Suppressed
@@ -61,7 +61,10 @@ class SamplerSettings(Rule):
         """Refuse what cannot work."""
         super().__post_init__()
         _ = self.editing  # refuses what cannot be edited with
-        if self.length < 1 or self.block < 1 or self.length % self.block:
+        limits.check(
+            length=self.length, block=self.block, steps=self.steps, temperature=self.temperature
+        )
+        if self.length % self.block:
             raise SettingsError(
                 f"length {self.length} is no multiple of block {self.block}; adjust one."
             )
@@ -70,8 +73,6 @@ class SamplerSettings(Rule):
             raise SettingsError(
                 f"steps {self.steps} is no multiple of the {blocks} blocks; give each the same."
             )
-        if not 0 <= self.temperature < float("inf"):
-            raise SettingsError(f"temperature {self.temperature} is not a number from 0 up.")
         warmer = self.resample_temperature
         if warmer is not None and not 0 < warmer < float("inf"):
             raise SettingsError(f"resample_temperature {warmer} is not a number above 0.")

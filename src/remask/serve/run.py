@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remask.errors import InputError
+from remask.inputs import read_text
 from remask.serve.app import build_app
 from remask.serve.service import Service
 
@@ -27,10 +28,7 @@ def read_key(file: Path | None, variable: str | None) -> str | None:
     """Return the key of a file, else that of the environment variable; None where there is none."""
     if file is None:
         return variable or None
-    try:
-        key = file.read_text(encoding="utf-8").strip()
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is not text; write the key into it.") from None
+    key = read_text(file, InputError).strip()
     if not key:
         raise InputError(f"{file} holds no key; write one into it.")
     return key
@@ -61,7 +59,7 @@ def _refused(host: str, port: int, error: OSError) -> str:
 def url_of(host: str, made: socket.socket) -> str:
     """Return where a browser finds the page."""
     name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{made.getsockname()[1]}/"
+    return f"http://{name}:{made.getsockname()[1]}"
 
 
 def server(service: Service) -> "uvicorn.Server":

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from remask import records
+from remask import limits, records
 from remask.baselines.confidence import ModelConfidence
 from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
@@ -67,6 +67,12 @@ class CollectSettings:
     chunk: int = 256  # most problems of a portion
     tokens: int | None = None  # most tokens of one, prompts and canvases padded; None: no limit
 
+    def __post_init__(self) -> None:
+        """Refuse what nobody can wait for."""
+        limits.check(
+            problems=self.problems, samples=self.samples, scored=self.scored, shots=self.shots
+        )
+
 
 def sampler_settings(denoiser: Denoiser, task: Task, level: str) -> SamplerSettings:
     """Return the preset for a task, with the canvas its level needs and a token a step.
@@ -116,7 +122,7 @@ def collect(
         retry_errors: ask again what could not be asked before.
         force: replace records of another kind, which are refused otherwise.
     """
-    task = prepare(settings)
+    task = prepare(settings, out, force)
     level = check_level(task, settings.level, settings.split)
     settings = replace(
         settings,
@@ -203,11 +209,14 @@ def _work(
     return list(collect_answers(denoiser, task, wanted, settings))
 
 
-def prepare(settings: CollectSettings) -> Task:
+def prepare(settings: CollectSettings, out: Path | None = None, force: bool = False) -> Task:
     """Return the task, with everything checked that can be before a model is loaded.
 
-    Of a public benchmark that is leave to grade, the number of problems and every row asked for.
+    That is whether the records may be written there; of a public benchmark also leave to grade, the
+    number of problems and every row asked for.
     """
+    if out is not None:
+        manifest.claim(out, settings.data, force=force)
     task = find_task(
         settings.task,
         path=settings.data,

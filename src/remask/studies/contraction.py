@@ -46,7 +46,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.replicas import spread
 from remask.errors import SettingsError
 from remask.sampling.batches import whole_rows
-from remask.sampling.loop import HEAD_ELEMENTS
+from remask.sampling.budget import HEAD_ELEMENTS
 from remask.studies.figures import Figures, plain, present
 from remask.studies.injection import ORIGINAL, Case, brought, problem_of
 from remask.studies.measures import Interval, Statistic, bootstrap, mean

@@ -14,15 +14,16 @@ written in fewer steps than T, a rebuild of few tokens in fewer than K, and a bl
 spends passes on its past beside the steps. The paper calls N K negligible, with T = 1024.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remask.errors import RecordError
+from remask.studies import beside
 from remask.studies.correction import SIZES, mgrs
 from remask.studies.figures import Figures, plain, present
 from remask.studies.measures import Interval, bootstrap, mean
@@ -47,19 +48,16 @@ class Steps:
     @staticmethod
     def read(path: Path) -> "Steps":
         """Return what the manifest beside a file of records says."""
-        manifest = path.with_suffix(path.suffix + ".manifest.json")
-        try:
-            asked = json.loads(manifest.read_text(encoding="utf-8"))["asked"]
-            return Steps(
-                generation=asked["sampler"]["steps"],
-                rebuild=asked["consistency"]["rebuild_steps"],
-                trips=asked["consistency"]["trips"],
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RecordError(
-                f"{manifest} does not say what {path.name} was collected with "
-                f"({type(error).__name__}: {error}); collect it again."
-            ) from None
+        asked = beside.read(path)["asked"]
+        places = (("sampler", "steps"), ("consistency", "rebuild_steps"), ("consistency", "trips"))
+        found: list[Any] = [(asked.get(part) or {}).get(name) for part, name in places]
+        for (part, name), value in zip(places, found, strict=True):
+            if not isinstance(value, int) or value < 1:
+                raise RecordError(
+                    f"{beside.path_of(path)} is damaged: asked.{part}.{name} is {value!r:.80}, "
+                    f"not a whole number from 1 up; {beside.REMEDY}."
+                )
+        return Steps(generation=found[0], rebuild=found[1], trips=found[2])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from remask import records
 from remask.studies.correction import SIZES, Correction, correction, mgrs, standard, summarise
 from remask.studies.diagnosis import (
     ROUNDTRIPS,
@@ -28,6 +27,7 @@ from remask.studies.diagnosis import (
 from remask.studies.geometry import Geometry, geometry
 from remask.studies.measures import Interval, proportion
 from remask.studies.pool import Row, answered, pool_size, pools, weakest
+from remask.studies.rows import read_rows
 from remask.tasks import TASKS
 
 LEVELS = {"medium": "", "hard": "-hard"}  # of a study, and how its name ends
@@ -114,7 +114,7 @@ def study_figures(study: str, rows: Sequence[Row], threshold: float) -> Figures:
 def read(folder: Path, name: str) -> list[dict[str, Any]]:
     """Return the answers in a file of records, none where it does not exist."""
     path = folder / f"{name}.jsonl"
-    return [dict(row) for row in answered(records.read(path))] if path.exists() else []
+    return [dict(row) for row in answered(read_rows(path))] if path.exists() else []
 
 
 def error_figures(study: str, errors: int) -> Figures:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from remask import records
 from remask.consistency.metrics import metric_names
 from remask.decide.calibration import Calibrator, Method, fit_calibrator
 from remask.decide.columns import metric_columns
@@ -23,10 +22,12 @@ from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
 from remask.studies import manifest
 from remask.studies.pool import BY_POOL, RECORDED, Pool, answered, pools
+from remask.studies.rows import read_rows
 from remask.tasks import public
 from remask.tasks import task as find_task
 
 MetricSet = Literal["paper", "core"]
+FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
 COLUMNS = "columns"  # the metric set of a combination of baselines
 BASELINES = (*RECORDED, *BY_POOL)
 _FIELDS = {"id", "number", "right", "answer", "scores"}
@@ -107,7 +108,7 @@ class Evidence:
 
 def read_evidence(path: Path) -> Evidence:
     """Return the records of a file with their manifest, or raise where they cannot be used."""
-    rows = answered(records.read(path))
+    rows = answered(read_rows(path))
     if not rows:
         raise InputError(f"{path} holds no records; collect some.")
     for row in rows:
@@ -176,10 +177,22 @@ def calibrate(path: Path, weights: Path | None = None, method: Method = "isotoni
     chosen, metrics, fitted = _weighted(evidence, weights)
     if fitted is not None:
         _refuse_second_look(evidence, fitted, path, "calibrate")
+    _check_kinds(evidence)
     scores = _scores(evidence.columns(chosen, metrics), fitted)
     return fit_calibrator(
         scores, evidence.right, evidence.provenance(chosen, metrics, fitted), method
     )
+
+
+def _check_kinds(evidence: Evidence) -> None:
+    """Raise where a curve would rest on a handful of right, or of wrong, answers."""
+    right = sum(evidence.right)
+    for kind, num in (("right", right), ("wrong", len(evidence.pools) - right)):
+        if num < FEWEST:
+            raise InputError(
+                f"{evidence.path} holds {num} {kind} answers, too few for chances that hold "
+                f"elsewhere; collect at least {FEWEST} right and {FEWEST} wrong ones."
+            )
 
 
 def _weighted(

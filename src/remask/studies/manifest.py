@@ -24,7 +24,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from remask import records
+from remask import outputs, records
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser, fingerprint
 from remask.engine.cluster import Elsewhere
@@ -32,7 +32,11 @@ from remask.engine.portions import Portion, cut
 from remask.engine.shards import Shards
 from remask.errors import RecordError
 from remask.studies import rivals
+from remask.studies.beside import COUNTED, REMEDY
+from remask.studies.beside import path_of as path_of
+from remask.studies.beside import read as read
 from remask.tasks.base import SPELLING
+from remask.tasks.public.source import split_named
 
 # May differ between runs: they change what is there, or how it is reached, and no record.
 FREE = ("problems", "chunk", "tokens", "data", "allow_execution")
@@ -40,25 +44,6 @@ FREE = ("problems", "chunk", "tokens", "data", "allow_execution")
 UNSAID = {"wording": "llada", "shots": 0, "baselines": list(rivals.FREE)}
 UNSAID_OF_SAMPLER = {"resample_temperature": None}
 Document = dict[str, Any]
-
-
-def path_of(out: Path) -> Path:
-    """Return the manifest of a file of records."""
-    return out.with_name(out.name + ".manifest.json")
-
-
-def read(out: Path) -> Document:
-    """Return the manifest of a file of records, or raise where there is none."""
-    path = path_of(out)
-    if not path.exists():
-        raise RecordError(f"{out} has no manifest {path.name} beside it; bring both files.")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found["asked"], dict):
-            return dict(found)
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise RecordError(f"{path} is damaged; collect the records again.")
 
 
 def sampler_in(asked: Mapping[str, Any]) -> Document:
@@ -86,6 +71,19 @@ def drawn_in(text: str) -> str:
         return drawn_as(json.loads(text)["asked"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return ""
+
+
+def claim(out: Path, data: Path | None, *, force: bool = False) -> None:
+    """Raise, before a model is loaded, where records would be written over anything else."""
+    rows = [] if data is None else [data]
+    if data is not None and data.is_dir():
+        rows = [path for path in data.iterdir() if split_named(path)]
+    for path in (out, path_of(out)):
+        outputs.refuse_inputs(path, rows)
+    if out.is_dir():
+        raise RecordError(f"{out} is a folder; name a file.")
+    if out.exists() and out.stat().st_size and not force:
+        read(out)  # one without a manifest is no collection
 
 
 @dataclass(kw_only=True)
@@ -272,6 +270,8 @@ def _check(
     out: Path,
 ) -> None:
     """Raise where the records that are there are of another kind."""
+    if not all(run.keys() >= set(COUNTED) for run in found.get("runs") or ()):
+        raise RecordError(f"{path_of(out)} is damaged: a run has no {COUNTED[0]}; {REMEDY}.")
     old = {**UNSAID, **found["asked"], "sampler": sampler_in(found["asked"])}
     other = [name for name in asked if name not in FREE and old.get(name) != asked[name]]
     if other:

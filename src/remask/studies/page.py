@@ -17,7 +17,7 @@ from html import escape
 from importlib import metadata
 from pathlib import Path
 
-from remask import records
+from remask import outputs, records
 from remask.decide.threshold import accepts_all, best_f1
 from remask.errors import RecordError
 from remask.studies import script
@@ -41,6 +41,7 @@ from remask.studies.plots import Plot, plots
 from remask.studies.pool import Row, answered, pools
 from remask.studies.render import RIGHT, WRONG
 from remask.studies.report import Table, tables
+from remask.studies.rows import read_rows
 from remask.tasks import TASKS
 
 LIMIT = 10_000_000  # bytes of the page
@@ -98,10 +99,11 @@ def write_page(
         with_plots: also write every plot as SVG and CSV, into a folder beside the page.
     """
     files = read_files(source)
+    outputs.refuse_inputs(out, outputs.of_records([source] if isinstance(source, Path) else source))
     limits = _thresholds(files) | dict(thresholds or {})
     folder = source if isinstance(source, Path) and source.is_dir() else None
     with tempfile.TemporaryDirectory() as scratch:
-        drawn = out.with_name(f"{out.stem}-plots") if with_plots else Path(scratch)
+        drawn = plots_of(out) if with_plots else Path(scratch)
         found = _findings(folder, files, limits, drawn)
     listed = entries(files, limits)
     slots = _sections(found, files, listed) | {"title": escape(shown(title or _name(source)))}
@@ -109,6 +111,11 @@ def write_page(
     out.parent.mkdir(parents=True, exist_ok=True)
     records.replace_file(out, page)
     return out
+
+
+def plots_of(out: Path) -> Path:
+    """Return the folder of a page's plots."""
+    return out.with_name(f"{out.stem}-plots")
 
 
 def read_files(source: Path | Sequence[Path]) -> list[File]:
@@ -128,7 +135,7 @@ def read_files(source: Path | Sequence[Path]) -> list[File]:
 
 def _read(path: Path) -> File:
     # Solutions with injected flaws are no answers of a model: `remask study spurious` shows them.
-    every = [row for row in records.read(path) if "kind" not in row]
+    every = [row for row in read_rows(path) if "kind" not in row]
     rows, errors = answered(every), [row for row in every if "error" in row]
     for number, row in enumerate(rows, 1):
         missing = [field for field in _FIELDS if field not in row]

@@ -4,7 +4,6 @@ What is drawn is `render`'s; here stands which methods are shown, and the same n
 for whoever wants to draw them anew.
 """
 
-import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from remask.studies.pool import Pool, Row
 from remask.studies.reliability import diagram, ece
 from remask.studies.report import names_under
 from remask.studies.selective import accuracy_at
+from remask.studies.tables import write_csv
 
 SHOWN = ("roundtrips", "confidence", "vote", "agreement")
 
@@ -36,8 +36,7 @@ class Plot:
     def write(self, folder: Path, prefix: str) -> Path:
         """Write the picture as SVG and its numbers as CSV; return the picture."""
         path = self.draw(folder / f"{prefix}{self.name}.svg")
-        with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([self.heads, *self.rows])
+        write_csv(path.with_suffix(".csv"), [self.heads, *self.rows])
         return path
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from remask import records
 from remask.decide.auroc import auroc
 from remask.studies.measures import bootstrap, curve, interval_text
 from remask.studies.reliability import diagram, ece
@@ -336,5 +337,7 @@ def _figure(path: Path, width: float, height: float) -> Iterator["Figure"]:
         yield figure
         path.parent.mkdir(parents=True, exist_ok=True)
         if not alone:
-            figure.savefig(path)
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+            with records.whole(path) as part:
+                figure.savefig(part, format="png")
+        with records.whole(path.with_suffix(".svg")) as part:
+            figure.savefig(part, format="svg", metadata={"Date": None})

@@ -16,14 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from remask import records
 from remask.decide.threshold import accepts_all, best_f1
 from remask.errors import RecordError
+from remask.studies import beside
 from remask.studies.curves import USUAL_TRIPS, Settings, settings_in
 from remask.studies.diagnosis import THRESHOLD
 from remask.studies.figures import DEFAULTS, LEVELS, MAIN, TRIPS, read
 from remask.studies.manifest import drawn_as, sampler_in
 from remask.studies.pool import Row, answered
+from remask.studies.rows import read_rows
 from remask.studies.spurious import flawed_files
 from remask.tasks import TASKS
 
@@ -133,7 +134,7 @@ def _whole(path: Path) -> Source:
 
 
 def _errors(path: Path) -> int:
-    return sum("error" in row for row in records.read(path))
+    return sum("error" in row for row in read_rows(path))
 
 
 def _validation_pool(path: Path, task: str) -> list[dict[str, Any]]:
@@ -170,7 +171,7 @@ class _File:
 
     @staticmethod
     def read(path: Path) -> "_File":
-        every = list(records.read(path))
+        every = list(read_rows(path))
         rows = answered(every)
         for number, row in enumerate(rows, 1):
             missing = [name for name in _FIELDS if name not in row and "kind" not in row]
@@ -304,13 +305,7 @@ def _threshold(rows: Rows) -> float:
 
 def _asked(path: Path) -> dict[str, Any]:
     """Return the settings in a manifest; none where it is not there."""
-    beside = path.with_name(path.name + ".manifest.json")
-    if not beside.exists():
-        return {}
-    try:
-        return dict(json.loads(beside.read_text(encoding="utf-8"))["asked"])
-    except (ValueError, KeyError, TypeError):
-        raise RecordError(f"{beside} is damaged; collect the records again.") from None
+    return dict(beside.read(path)["asked"]) if beside.path_of(path).exists() else {}
 
 
 def _shown(value: object) -> str:

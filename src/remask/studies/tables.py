@@ -9,11 +9,13 @@ Which tables a study has is in `layout`.
 """
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from remask import records
 from remask.studies.figures import Figure
 from remask.studies.report import as_text, quote
 
@@ -85,16 +87,22 @@ def document(table: Table) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows as CSV; the file appears whole or not at all."""
+    content = io.StringIO()
+    csv.writer(content, lineterminator="\n").writerows(rows)
+    records.write_text(path, content.getvalue())
+
+
 def write_tables(tables: Sequence[Table], folder: Path, name: str) -> list[Path]:
     """Write all tables into one Markdown file, and each into a CSV file; return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"{name}.md"
     text = "\n".join(f"## {table.title}\n\n{markdown(table)}" for table in tables)
-    page.write_text(text, encoding="utf-8")
+    records.write_text(page, text)
     written = [page]
     for table in tables:
         path = folder / f"{name}-{table.name}.csv"
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(columns(table))
+        write_csv(path, columns(table))
         written.append(path)
     return written

@@ -48,20 +48,62 @@ def test_another_kind_of_file_is_refused(path: Path) -> None:
         read(path, "certificate", "core", METRICS, dict)
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"kind": "weights"}', "[" * 100_000, "\xff"])
-def test_a_damaged_file_is_an_error_that_names_it(path: Path, text: str) -> None:
-    path.write_text(text, encoding="latin-1")
-    with pytest.raises(RecordError, match=r"some\.json is damaged"):
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "is damaged: it is empty; fit it again."),
+        (b"[1]", "is damaged: it is no JSON object; fit it again."),
+        (b"{", "is damaged: it is not valid JSON (Expecting property name enclosed in double"),
+        (b'{"kind": NaN}', "is damaged: it is not valid JSON (NaN is no number there); fit it"),
+        (b"{}", "is damaged: it has no kind; fit it again."),
+        (b'{"kind": "weights"}', "is damaged: it has no provenance; fit it again."),
+        (b"[" * 100_000, "is damaged: it is nested too deeply to be read; fit it again."),
+        (b"\xff", "is not valid UTF-8 (invalid start byte); re-encode it."),
+        ("{}".encode("utf-16"), "is UTF-16, not UTF-8; re-encode it."),
+    ],
+)
+def test_a_damaged_file_is_an_error_that_names_it(
+    path: Path, content: bytes, sentence: str
+) -> None:
+    path.write_bytes(content)
+    with pytest.raises(RecordError) as caught:
         read(path, "weights", "core", METRICS, dict)
+    assert str(caught.value).startswith(f"{path} {sentence}")
 
 
-@pytest.mark.parametrize("change", [{"surplus": 1}, {"metrics": 3}])
-def test_a_provenance_that_is_none_is_refused(path: Path, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"surplus": 1}, "it has surplus, which is no field of it"),
+        ({"metrics": 3}, "metrics is 3, not names"),
+        ({"seed": "0"}, "seed is '0', not a whole number"),
+        ({"weights": {"a": "b"}}, "weights is {'a': 'b'}, not names, each with a number"),
+        ({"settings": []}, "settings is [], not names with values"),
+    ],
+)
+def test_a_provenance_that_is_none_is_refused(
+    path: Path, change: dict[str, Any], sentence: str
+) -> None:
     document = json.loads(path.read_text())
     document["provenance"] |= change
     path.write_text(json.dumps(document))
-    with pytest.raises(RecordError, match="is damaged"):
+    with pytest.raises(RecordError) as caught:
         read(path, "weights", "core", METRICS, dict)
+    assert str(caught.value) == f"{path} is damaged: {sentence}; fit it again."
+
+
+@pytest.mark.parametrize("field", ["metric_set", "metrics", "task", "model", "split", "seed"])
+def test_what_a_provenance_lacks_is_named(path: Path, field: str) -> None:
+    document = json.loads(path.read_text())
+    del document["provenance"][field]
+    path.write_text(json.dumps(document))
+    with pytest.raises(RecordError, match=rf"is damaged: it has no provenance\.{field}; fit"):
+        read(path, "weights", "core", METRICS, dict)
+
+
+def test_a_mark_before_the_text_is_passed_over(path: Path) -> None:
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read(path, "weights", "core", METRICS, dict)["n"] == 7
 
 
 def test_not_a_number_is_not_written_and_the_old_file_stays(made_of: Made, path: Path) -> None:

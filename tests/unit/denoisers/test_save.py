@@ -84,7 +84,7 @@ def test_slices_of_a_larger_matrix_are_saved_alone(tmp_path: Path) -> None:
 
 def test_no_temporary_file_is_left(tmp_path: Path) -> None:
     write(tmp_path, max_shard_bytes=2048)
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob("*.tmp"))
 
 
 def test_interrupted_weights_leave_the_old_ones_whole(

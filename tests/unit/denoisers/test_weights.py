@@ -16,8 +16,8 @@ from torch import Tensor
 import remask
 from remask.denoisers import presets
 from remask.denoisers.a2d import FAMILY as A2D
-from remask.denoisers.base import chosen, speaks
 from remask.denoisers.load import find_family, find_preset, outline, read_config
+from remask.denoisers.preset import chosen, speaks
 from remask.denoisers.tokenizer import read_json
 from remask.denoisers.weights import Shards
 from remask.errors import CheckpointError

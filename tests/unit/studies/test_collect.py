@@ -293,7 +293,7 @@ def test_the_manifest_says_what_the_numbers_rest_on(
     assert run["forwards"] == 48 + 24
     assert run["seconds"] > 0
     assert run["started"] <= run["finished"]
-    assert not list(out.parent.glob("*.part"))
+    assert not list(out.parent.glob("*.tmp"))
 
 
 def test_records_of_a_benchmark_say_how_they_were_graded_and_nothing_of_steps(

@@ -71,12 +71,17 @@ def test_rejection_sampling_needs_a_verified_pool(rows: list[Row]) -> None:
 def test_what_was_asked_is_read_from_the_manifest(tmp_path: Path, rows: list[Row]) -> None:
     path = tmp_path / "pool-wordmath-hard.jsonl"
     records.append(path, rows)
-    with pytest.raises(RecordError, match="does not say what pool-wordmath-hard"):
+    with pytest.raises(RecordError, match="has no manifest pool-wordmath-hard"):
         Steps.read(path)
     asked = {"sampler": {"steps": 12}, "consistency": {"rebuild_steps": 4, "trips": 2}}
     manifest = tmp_path / "pool-wordmath-hard.jsonl.manifest.json"
     manifest.write_text(json.dumps({"asked": asked}))
     assert Steps.read(path) == STEPS
+    manifest.write_text(json.dumps({"asked": {**asked, "sampler": {"steps": "12"}}}))
+    with pytest.raises(
+        RecordError, match=r"is damaged: asked\.sampler\.steps is '12', not a whole"
+    ):
+        Steps.read(path)
 
 
 def test_figures_have_the_names_of_their_formulas(rows: list[Row]) -> None:

@@ -163,7 +163,7 @@ def test_the_same_records_make_the_same_page(make_row: Make, tmp_path: Path) -> 
     assert one == other
     assert b"r.jsonl" in one
     assert b"has no manifest" in one
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob("*.tmp"))
 
 
 def test_several_files_are_several_studies(make_row: Make, tmp_path: Path) -> None:

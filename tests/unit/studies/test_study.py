@@ -373,7 +373,9 @@ def test_no_records_a_damaged_manifest_and_a_foreign_row_are_refused(
     (tmp_path / "a.jsonl").unlink()
     records.append(tmp_path / "b.jsonl", [make_row()])
     (tmp_path / "b.jsonl.manifest.json").write_text("{")
-    with pytest.raises(RecordError, match="is damaged; collect the records again"):
+    with pytest.raises(
+        RecordError, match=r"is damaged: it is not valid JSON .*; collect the records again"
+    ):
         study("cost", [tmp_path])
     with pytest.raises(RecordError, match="reads one folder or file, not 2"):
         study("cost", [tmp_path, tmp_path])

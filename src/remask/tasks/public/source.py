@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from remask.errors import InputError, MissingExtra
+from remask.inputs import decode
 from remask.tables import read_parquet
 from remask.tasks.base import SPLITS, Split
 
@@ -171,10 +172,7 @@ def _content(path: Path) -> bytes:
 
 
 def _text(path: Path) -> str:
-    try:
-        return _content(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not valid UTF-8 ({error.reason}); re-encode it.") from None
+    return decode(_content(path), str(path), InputError)
 
 
 def _json_lines(text: str, name: str) -> Iterator[Row]:

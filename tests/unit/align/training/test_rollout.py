@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from remask.align.named import build_reward
 from remask.align.policy import load_policy
-from remask.align.rollout import Prompts, Roller, build_reward, draw_groups, gold_samples
+from remask.align.rollout import Prompts, Roller, draw_groups, gold_samples
 from remask.align.settings import AlignSettings
 from remask.errors import SettingsError
 

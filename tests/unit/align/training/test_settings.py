@@ -21,17 +21,32 @@ from remask.errors import SettingsError
 LEAST = {"model": "tiny", "task": "wordmath", "out": "runs"}
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown key": ({"learing_rate": 1}, "learing_rate is no setting; use learning_rate."),
+    "a word that is like no other": (
+        {"nope": 1},
+        f"nope is no setting; there are {', '.join(f.name for f in fields(AlignSettings))}.",
+    ),
+    "more updates than anybody waits for": (
+        {"updates": 10**9},
+        "updates is 1000000000; give a whole number at least 1 and at most 100,000,000 (the "
+        "default is 6000).",
+    ),
+    "more round trips than anybody waits for": (
+        {"trips": 10**8}, "trips is 100000000; it must be at most 1,000.",
+    ),
     "a text for a count": (
         {"updates": "many"},
-        "updates is 'many'; give a whole number at least 1 (the default is 6000).",
+        "updates is 'many'; give a whole number at least 1 and at most 100,000,000 (the "
+        "default is 6000).",
     ),
     "yes for a count": (
         {"updates": True},
-        "updates is True; give a whole number at least 1 (the default is 6000).",
+        "updates is True; give a whole number at least 1 and at most 100,000,000 (the "
+        "default is 6000).",
     ),
     "none at all": (
         {"updates": 0},
-        "updates is 0; give a whole number at least 1 (the default is 6000).",
+        "updates is 0; give a whole number at least 1 and at most 100,000,000 (the "
+        "default is 6000).",
     ),
     "a method nobody has": (
         {"method": "ppo"},
@@ -39,7 +54,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a group of one": (
         {"num_generations": 1},
-        "num_generations is 1; give a whole number at least 2 (the default is 8).",
+        "num_generations is 1; give a whole number at least 2 and at most 10,000 (the "
+        "default is 8).",
     ),
     "a share above one": (
         {"collapse_reward_ratio": 2},

@@ -1,0 +1,120 @@
+"""Rewards by name: what `--reward outcome,soft_format=0.5,my_module:my_function` stands for.
+
+Names are resolved before a model is loaded, and by a dry run as well; what they stand for is built
+once the model is there, because rewards by the score need it.
+"""
+
+import importlib
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from remask.align import formats
+from remask.align.combined import Combined, Reward
+from remask.align.reward import ConsistencyReward, OutcomeReward, UngatedReward
+from remask.align.settings import AlignSettings
+from remask.consistency.estimator import Consistency
+from remask.denoisers.base import Denoiser
+from remask.errors import SettingsError
+from remask.fields import nearest
+from remask.tasks.base import Task
+
+FORMATS: Mapping[str, Reward] = {
+    "soft_format": formats.soft_format,
+    "strict_format": formats.strict_format,
+    "tag_count": formats.tag_count,
+    "whole_number_answer": formats.whole_number_answer,
+    "boxed_format": formats.boxed_format,
+}
+SCORED = ("consistency", "ungated")  # rewards that need round trips
+REWARDS = ("consistency", "outcome", "ungated", *FORMATS)
+
+
+class Named(NamedTuple):
+    """One reward of the settings."""
+
+    name: str
+    weight: float | None  # None: 1
+    function: Reward | None  # None: it is built with the task and the model
+
+
+def resolve(settings: AlignSettings) -> dict[str, Named]:
+    """Return the rewards that the settings name, by what the log calls them, or raise."""
+    found: dict[str, Named] = {}
+    for entry in settings.reward:
+        name, equals, weight = entry.partition("=")
+        short = name.rpartition(":")[2]
+        if short in found:
+            raise SettingsError(f"reward {short!r} is named twice; name it once, with a weight.")
+        number = _weight(entry, weight) if equals else None
+        found[short] = Named(name, number, _function(name))
+    return found
+
+
+def build_reward(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Combined:
+    """Return the rewards that the settings name, as one."""
+    named = resolve(settings)
+    rewards = {
+        short: one.function or _built(one.name, settings, task, denoiser)
+        for short, one in named.items()
+    }
+    weights = {short: one.weight for short, one in named.items() if one.weight is not None}
+    return Combined(rewards=rewards, weights=weights)
+
+
+def _weight(entry: str, weight: str) -> float:
+    try:
+        value = float(weight)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise SettingsError(f"reward {entry!r} has no number for a weight; write name=0.5.")
+    return value
+
+
+def _function(name: str) -> Reward | None:
+    """Return the function that a name stands for; None for one that needs task or model."""
+    if ":" in name:
+        return _imported(name)
+    if name not in REWARDS:
+        near = nearest(name, REWARDS)
+        known = near or f"{', '.join(REWARDS)}, or module:function"
+        raise SettingsError(f"reward {name!r} is unknown; use {known}.")
+    return FORMATS.get(name)
+
+
+def _built(name: str, settings: AlignSettings, task: Task, denoiser: Denoiser) -> Reward:
+    if name == "outcome":
+        return OutcomeReward(grade=task.grade, right_reward=settings.right_reward)
+    scorer = Consistency(
+        denoiser=denoiser, extract=task.extract, settings=settings.consistency,
+        metric_set=settings.metrics, task_metrics=task.metrics, seed=settings.seed,
+    )  # fmt: skip
+    annealed = vars(settings.annealed)
+    if name == "ungated":
+        return UngatedReward(scorer=scorer, **annealed)
+    return ConsistencyReward(scorer=scorer, grade=task.grade, **annealed)
+
+
+def _imported(name: str) -> Reward:
+    """Return a user's function; its module is looked for in the current folder too."""
+    module, _, function = name.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Reward = getattr(importlib.import_module(module), function)
+    except Exception as error:  # a user's module may raise anything while it is read
+        raise SettingsError(
+            f"reward {name!r} cannot be imported ({type(error).__name__}: {_line(error)}); write "
+            "module:function."
+        ) from None
+    if not callable(found):
+        raise SettingsError(f"reward {name!r} is {type(found).__name__}, not a function.")
+    return found
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0]

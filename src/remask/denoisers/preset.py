@@ -1,0 +1,124 @@
+"""How a model likes to be sampled, as its generation_config.json says. No torch here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from remask.denoisers import resampling
+from remask.errors import SettingsError
+
+_ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's file calls them
+# Keys that only diffusion has, and those of the score. Those of `_SHARED` are also how an
+# autoregressive ancestor was sampled, and speak of diffusion in their company alone.
+_DIFFUSION = (
+    "length", "steps", "block", "sub_block", "order", "order_temperature", "alg", "alg_temp",
+    "ends_last", "reveal_threshold", "edit_threshold", "post_steps", "suppress_eos", "threshold",
+    "tasks", "resample_temperature",
+)  # fmt: skip
+_SHARED = ("temperature", "top_p", "top_k")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """How a model likes to be sampled, from its generation_config.json."""
+
+    length: int = 128  # canvas, in tokens
+    steps: int = 128
+    block: int = 128  # the canvas is written block by block; equal to the length: all at once
+    sub_block: int | None = None  # a block is written in portions of so many (Fast-dLLM v2)
+    temperature: float = 0.0
+    # Of samples 1 and up where the temperature is 0, which would only copy sample 0.
+    resample_temperature: float = resampling.USUAL.temperature
+    threshold: float = 0.75  # of the score; that of the sampler is reveal_threshold
+    # Which tokens may be drawn and which places are revealed: see `sampling.reveal.Rule`.
+    order: str = "low_confidence"
+    order_temperature: float = 0.0
+    ends_last: bool = False
+    reveal_threshold: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    edit_threshold: float | None = None  # LLaDA2.1: see `sampling.editing.EditSettings`
+    post_steps: int = 16
+    suppress_eos: bool = False
+    # How the model's authors round, see `sampling.reveal`: known by its family, in no file.
+    schedule: str = "even"
+    tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # departures by task
+
+    def for_task(self, task: str) -> "Preset":
+        """Return the preset with the departures for `task` applied."""
+        changes: Any = self.tasks.get(task, {})
+        adjustable = Preset.__dataclass_fields__.keys() - {"tasks", "schedule"}
+        if not isinstance(changes, Mapping) or not set(changes) <= adjustable:
+            raise SettingsError(
+                f"tasks.{task} in generation_config.json is {changes!r}; "
+                f"it may set {', '.join(sorted(adjustable))}."
+            )
+        return replace(self, **changes)
+
+    @staticmethod
+    def read(config: Mapping[str, Any], usual: "Preset | None" = None) -> "Preset":
+        """Return the preset in a generation_config.json; keys of other tools are left alone.
+
+        What the file does not say is as in `usual`. A file that says nothing of diffusion is
+        an autoregressive ancestor's, and so are its temperature and its filters.
+
+        Dream's own file is such a preset too: `alg` and `alg_temp` are its words for the order, an
+        option that is null or 0 is one not set, and steps without a length mean a token a step, in
+        one block.
+        """
+        told = {_ALIASES.get(k, k): v for k, v in config.items()}
+        unset = {k for k in ("order_temperature", "top_p", "top_k") if not told.get(k)}
+        unset |= {"schedule"} if speaks(config) else {"schedule", *_SHARED}
+        told = {k: v for k, v in told.items() if k in Preset.__dataclass_fields__.keys() - unset}
+        if "steps" in told and "length" not in told:
+            told = {"block": told["steps"], **told, "length": told["steps"]}
+        preset = replace(usual or Preset(), **told)
+        if not isinstance(preset.tasks, Mapping):
+            raise SettingsError(
+                f"tasks in generation_config.json is {preset.tasks!r}; give an object by task."
+            )
+        for name in preset.tasks:
+            preset.for_task(name)._check()
+        return preset._check()
+
+    def _check(self) -> "Preset":
+        self._require(_is_count, "a whole number above 0", "steps", "length", "block", "top_k")
+        self._require(_is_count, "a whole number above 0", "sub_block")
+        self._require(_is_number, "a number", "temperature", "threshold", "order_temperature")
+        self._require(_is_positive, "a number above 0", "resample_temperature")
+        self._require(_is_number, "a number", "top_p", "reveal_threshold", "edit_threshold")
+        self._require(lambda v: v == 0 or _is_count(v), "a whole number from 0 up", "post_steps")
+        self._require(
+            lambda value: isinstance(value, bool), "true or false", "ends_last", "suppress_eos"
+        )
+        self._require(lambda value: isinstance(value, str), "the name of an order", "order")
+        return self
+
+    def _require(self, fits: Callable[[Any], bool], what: str, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            unset = value is None and Preset.__dataclass_fields__[name].default is None
+            if not unset and not fits(value):
+                raise SettingsError(f"{name} in generation_config.json is {value!r}; give {what}.")
+
+
+def speaks(config: Mapping[str, Any]) -> bool:
+    """Return whether a generation_config.json says anything of diffusion sampling."""
+    return any(config.get(key) is not None for key in _DIFFUSION)
+
+
+def chosen(config: Mapping[str, Any]) -> bool:
+    """Return whether what it says was chosen: not what a library filled in from its defaults."""
+    return speaks(config) and not config.get("_from_model_config")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_number(value) and 0 < value < float("inf")
