@@ -53,7 +53,8 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"denoisers.base", "denoisers.native", "denoisers.tokenizer", "denoisers.wrap"}
     | {"denoisers.replicas", "denoisers.load", "records", "inputs", "tables", "errors"},
     "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"}
-    | {"inputs", "limits"},
+    | {"limits", "questions"},
+    "questions": {"tasks", "inputs", "errors"},
     "doctor": {"denoisers.catalog", "denoisers.load", "denoisers.tokenizer", "listing", "sampling"},
     "listing": {
         "denoisers.catalog",

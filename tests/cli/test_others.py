@@ -29,7 +29,7 @@ def test_collect_writes_one_record_per_sample_and_continues(
     )  # fmt: skip
     assert json.loads(run(*words, "--problems", "1", "--json").out)["rows"] == 2
     shown = run(*words, "--problems", "2")
-    assert "2 problems, 4 rows" in shown.out
+    assert "2 problems, 4 answers" in shown.out
     found = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(row["id"][-1], row["number"]) for row in found] == [
         ("0", 0), ("0", 1), ("1", 0), ("1", 1),
