@@ -59,6 +59,7 @@ def test_boxes_are_read_with_their_braces_matched(text: str, found: list[str]) -
         (r"<answer>#### 7</answer>", [("7</answer>",)]),
         (r"\boxed{1} and \boxed{2}", [("1", "2")]),
         (r"$\boxed{1}$, $\boxed{2}$ or $\boxed{3}$", [("1", "2", "3")]),
+        (r"$x = \boxed{1}$ or $x_{2}=\boxed{2}$", [("1", "2")]),
         (r"\boxed{3} hours and \boxed{20} minutes", [("3", "20")]),
         (r"\boxed{1}. Then we add, and get \boxed{2}", [("1",), ("2",)]),
         ("\\boxed{1}\n\\boxed{2}", [("1",), ("2",)]),

@@ -19,7 +19,7 @@ _LINE_END = re.compile(r"[\n<>]")
 _GAP = 80  # characters between boxes that are joined
 _JOINT = re.compile(
     r"(?:[\s$.,;]|\\[()\[\],;! ]|\\q?quad|\\(?:text|mbox)\{[\s,]*(?:and|or)?[\s,]*\}"
-    r"|(?:[A-Za-z]+\s+){0,2}(?:and|or)\b)*"
+    r"|(?:[A-Za-z]+\s+){0,2}(?:and|or)\b|[A-Za-z](?:_\{?\w{1,9}\}?)?\s*=)*"
 )
 _JOINS = re.compile(r",|\b(?:and|or)\b")
 _EMPTY = re.compile(r"(?:[\s.…?_\[\]()$*{}-]|\\(?:dots|ldots|cdots|text|square|[()\[\],;! ]))*")
