@@ -100,6 +100,7 @@ class Router(nn.Module):
     def __init__(self, config: LLaDA2Config) -> None:
         super().__init__()
         self.config = config
+        self.num_chosen = config.num_experts_per_tok
         self.weight = nn.Parameter(torch.empty(config.num_experts, config.hidden_size))
         self.expert_bias: Tensor
         self.register_buffer("expert_bias", torch.zeros(config.num_experts))

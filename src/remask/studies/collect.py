@@ -188,6 +188,7 @@ def _pace(denoiser: Denoiser, task: Task, settings: CollectSettings) -> Pace:
         write=sampler.steps,
         verify=verify + rivals.forwards(settings.baselines, denoiser, sampler),
         most=settings.chunk,
+        columns=denoiser.block_size,  # the blocks before it are kept
     )
 
 

@@ -10,9 +10,12 @@ An answer's place is a number: that of its problem times the samples, plus its o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+from torch import nn
 
 from remask.denoisers.base import Denoiser
+from remask.denoisers.experts import Experts
 from remask.denoisers.native import NativeDenoiser
 from remask.engine.portions import Portion
 
@@ -25,16 +28,27 @@ RATES = {"cpu": 2.5e10, "mps": 2e12, "cuda": 2e14}
 def work_budget(denoiser: Denoiser) -> int | None:
     """Return the tokens times forward passes of about a minute; None for a model of unknown size.
 
-    A parameter costs two operations per token; what attention costs besides, and what a model of
-    experts leaves out, is not counted.
+    A parameter costs two operations per token, and one of an expert that a token does not visit
+    none; what attention costs besides is not counted.
     """
     inner: Any = denoiser
     while hasattr(inner, "inner"):
         inner = inner.inner
     if not isinstance(inner, NativeDenoiser):
         return None
-    size = sum(parameter.numel() for parameter in inner.model.parameters())
+    size = num_active(inner.model)
     return max(1, int(SECONDS * RATES.get(denoiser.device.type, RATES["cpu"]) / (2 * size)))
+
+
+def num_active(model: nn.Module) -> int:
+    """Return how many parameters a token meets: of experts, those that are chosen for it."""
+    idle = 0
+    for module in model.modules():
+        if isinstance(module, Experts):
+            num_experts = len(module.down)
+            passed_over = num_experts - cast(int, module.router.num_chosen)
+            idle += passed_over * (module.gate_up.numel() + module.down.numel()) // num_experts
+    return sum(parameter.numel() for parameter in model.parameters()) - idle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +60,7 @@ class Pace:
     write: int  # forward passes that write an answer
     verify: int  # and those that verify it
     most: int  # problems of a portion
+    columns: int | None = None  # of a row that a pass computes; None: all of them
     tokens: int | None = None  # of a portion's problems, padded; None: no limit
     work: int | None = None  # tokens times forward passes; None: no limit
 
@@ -66,7 +81,7 @@ class Pace:
         begin = first
         longest = spent = 0
         for number, length in enumerate(lengths, first):
-            cost = length * sum(map(self._passes, range(self.samples)))
+            cost = sum(self._cost(length, sample) for sample in range(self.samples))
             longest, spent = max(longest, length), spent + cost
             if number > begin and self._is_over(number - begin + 1, longest, spent):
                 portions += self._between(begin, number, lengths[begin - first])
@@ -92,12 +107,14 @@ class Pace:
         place, spent, begin = problem * self.samples, 0, begun
         portions = []
         for number in range(begun, self.samples):
-            cost = length * self._passes(number)
+            cost = self._cost(length, number)
             spent += cost
             if number > begin and self.work is not None and spent > self.work:
                 portions.append(Portion(place + begin, place + number))
                 begin, spent = number, cost
         return [*portions, Portion(place + begin, place + self.samples)]
 
-    def _passes(self, number: int) -> int:
-        return self.write + (self.verify if number < self.scored else 0)
+    def _cost(self, length: int, number: int) -> int:
+        """Return the tokens times forward passes of one answer to a problem of this length."""
+        passes = self.write + (self.verify if number < self.scored else 0)
+        return min(length, self.columns or length) * passes

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.denoisers.base import Denoiser
-from remask.studies.pace import RATES, SECONDS, Pace, work_budget
+from remask.denoisers.experts import Experts, SoftmaxRouter
+from remask.studies.pace import RATES, SECONDS, Pace, num_active, work_budget
 from remask.testing import ScriptedDenoiser
 
 LENGTHS = st.lists(st.integers(0, 30), min_size=1, max_size=12)
@@ -44,6 +45,20 @@ def test_a_problem_that_is_not_asked_costs_nothing_and_is_never_cut() -> None:
 def test_problems_and_tokens_are_limits_too() -> None:
     assert replace(PACE, most=1).portions(0, [10, 10]) == [(0, 2), (2, 4)]
     assert replace(PACE, tokens=19).portions(0, [5, 10, 1]) == [(0, 2), (2, 4), (4, 6)]
+
+
+def test_a_model_that_keeps_earlier_blocks_computes_one_block_a_pass() -> None:
+    """4 columns of 10: an answer costs 4 x 16 verified and 4 x 10 not, a problem 104."""
+    pace = replace(PACE, columns=4)
+    assert replace(pace, work=208).portions(0, [10, 10, 10]) == [(0, 4), (4, 6)]
+    assert replace(pace, work=207).portions(0, [10, 10, 10]) == [(0, 2), (2, 4), (4, 6)]
+    assert replace(pace, work=52).portions(0, [2]) == [(0, 2)]  # a row shorter than a block
+
+
+def test_a_token_meets_the_experts_that_are_chosen_for_it() -> None:
+    """Each of 8 experts has 2 x 3 x 4 + 4 x 3 = 36 parameters; 2 are chosen, the gate has 32."""
+    experts = Experts(SoftmaxRouter(4, 8, 2), 8, 4, 3)
+    assert num_active(experts) == 2 * 36 + 32
 
 
 @given(PACES, LENGTHS)
