@@ -25,7 +25,7 @@ LIMITS: Mapping[str, Limits] = {
     "block": _from(1, _TOKENS),
     "steps": _from(1, 2**16),
     "temperature": _from(0, 100),
-    "trips": _from(1, 1_000),
+    "trips": _from(1, 10_000),
     "rebuild_steps": _from(1, 2**16),
     "rebuild_temperature": _from(0, 100),
     "budget": _from(1, 1_000),

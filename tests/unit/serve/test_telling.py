@@ -48,7 +48,7 @@ def test_half_a_character_is_told_only_where_no_more_can_come(ended: bool, text:
     how = SamplerSettings(length=4, steps=4, block=2)
     begun = (*TOKENIZER.encode("aé")[:2], TOKENIZER.mask_id, TOKENIZER.mask_id)
     draft = Draft(
-        item="i", number=3, seed=0, prompt=(), settings=how, block_size=None, canvas=begun,
+        item="i", number=3, seed=0, prompt=(), settings=how, row_block=None, canvas=begun,
         probs=(1.0,) * 4, steps=(0,) * 4, block=1, ended=ended,
     )  # fmt: skip
     service: Any = SimpleNamespace(denoiser=SimpleNamespace(tokenizer=TOKENIZER))

@@ -31,7 +31,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "default is 6000).",
     ),
     "more round trips than anybody waits for": (
-        {"trips": 10**8}, "trips is 100000000; it must be at most 1,000.",
+        {"trips": 10**8}, "trips is 100000000; it must be at most 10,000.",
     ),
     "a text for a count": (
         {"updates": "many"},
