@@ -26,11 +26,13 @@ $(STAMP): pyproject.toml constraints.txt Makefile
 demo: setup
 	$(BIN)/remask demo
 
+# Two workers, for two cores; without -n the same tests run one after the other.
+WORKERS ?= 2
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 test-all: setup
-	$(BIN)/python -m pytest -m "full or not full"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "full or not full"
 
 # Kept out of the default run, which needs no browser.
 test-browser: setup

@@ -1,10 +1,15 @@
 """What holds for every test: none fails by the clock of a busy machine."""
 
+import os
 import re
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Before torch is imported: as many workers as cores, so each has one.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A test that goes wrong by the clock does so on a busy machine: `pytest -m clock` runs all that
 # could, beside whatever keeps the machine busy.
@@ -34,6 +39,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if touching[Path(item.path)]:
             item.add_marker("clock")
+        if item.path.parent.name != "standins":
+            # A file stays with one worker, which makes its fixtures once. The table of stand-ins
+            # has no such fixtures, and is too long for one.
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 @pytest.fixture(scope="session", autouse=True)
