@@ -14,13 +14,14 @@ import tokenizers
 import torch
 from safetensors.torch import save_file
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
+from torch import Tensor
 
 import remask
 from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.denoisers import a2d, dreamreasoner, fast_dllm, sdar
 from remask.denoisers.catalog import CHECKPOINTS
 from remask.denoisers.load import outline
-from remask.denoisers.native import Family, NativeDenoiser, stacked
+from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.presets import start, translate
 from remask.denoisers.wrap import Guided, Suppressed
 from remask.errors import CheckpointError, InputError
@@ -196,6 +197,35 @@ def test_a_loaded_checkpoint_keeps_the_contract(tmp_path: Path, name: str) -> No
     denoiser = load(write(tmp_path, MODELS[name]))
     assert denoiser.block_size == MODELS[name].block
     check_denoiser(denoiser)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("name", ["SDAR", "Fast-dLLM", "A2D-bd3lm"])
+def test_the_contract_holds_for_blocks_of_every_size(tmp_path: Path, name: str, size: int) -> None:
+    """Wherever they begin, and whether or not rows are shifted, the row of a check fits them."""
+    sizes = {"block_size": size, "bd_size": size}
+    check_denoiser(load(write(tmp_path, MODELS[name], **sizes)))
+
+
+@pytest.mark.parametrize("size", [3, 4, 8])
+@pytest.mark.parametrize("name", ["SDAR", "Fast-dLLM", "A2D-bd3lm"])
+def test_blocks_that_cannot_look_ahead_are_caught(
+    tmp_path: Path, name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attention that is causal inside its blocks too."""
+    denoiser = load(write(tmp_path, MODELS[name], block_size=size, bd_size=size))
+    plain = Network.visible
+
+    def causal(
+        self: Network, length: int, attend: Tensor | None, lacking: Tensor | None = None
+    ) -> Tensor:
+        seen = plain(self, length, attend, lacking)
+        assert seen is not None
+        return seen & torch.ones(length, length, dtype=torch.bool).tril()
+
+    monkeypatch.setattr(Network, "visible", causal)
+    with pytest.raises(AssertionError, match="no earlier position sees the last token"):
+        check_denoiser(denoiser)
 
 
 @pytest.mark.parametrize("name", MODELS)
