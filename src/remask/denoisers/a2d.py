@@ -13,7 +13,7 @@ so it is here.
 from collections.abc import Mapping
 from typing import Any
 
-from remask.denoisers.config import read_count
+from remask.denoisers.config import read_block
 from remask.denoisers.native import Family
 from remask.denoisers.qwen import REFUSED, Qwen, QwenConfig, tensor_map
 
@@ -67,7 +67,7 @@ class A2DLlama(Qwen):
 def build(kind: type[A2D | A2DQwen2 | A2DLlama], config: Mapping[str, Any]) -> Qwen:
     """Return the empty network; without blocks it attends to everything."""
     known = QwenConfig.read(config, refused={**REFUSED, "mlp_bias": False}, family="A2D")
-    return kind(known, read_count(config, "block_size", 0) or None)
+    return kind(known, read_block(config, "block_size", 0) or None)
 
 
 def named(name: str) -> dict[str, Any]:

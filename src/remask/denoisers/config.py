@@ -76,14 +76,20 @@ def _refuse_stretching(key: str, value: Any, family: str) -> None:
         )
 
 
-def read_count(config: Mapping[str, Any], name: str, default: int) -> int:
-    """Return a whole number above 0 of config.json, or `default` where it has none."""
+def read_block(config: Mapping[str, Any], name: str, default: int) -> int:
+    """Return the tokens of a block by config.json, or `default` where it says nothing."""
     value = config.get(name)
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise CheckpointError(
             f"config.json gives {name} as {value!r}; it must be a whole number above 0."
+        )
+    most = config.get("max_position_embeddings")
+    if isinstance(most, int) and value > most:
+        raise CheckpointError(
+            f"config.json gives {name} as {value}, more than the {most} tokens of "
+            "max_position_embeddings; correct one of them."
         )
     return value
 

@@ -8,7 +8,7 @@ sees its own block and every earlier one. Blocks count from the first token of t
 from collections.abc import Mapping
 from typing import Any
 
-from remask.denoisers.config import read_count
+from remask.denoisers.config import read_block
 from remask.denoisers.native import Family
 from remask.denoisers.qwen import Qwen, QwenConfig, tensor_map
 
@@ -28,7 +28,7 @@ class DreamReasoner(Qwen):
 def build(config: Mapping[str, Any]) -> DreamReasoner:
     """Return the empty network."""
     known = QwenConfig.read(config, family="DreamReasoner")
-    return DreamReasoner(known, read_count(config, "block_size", BLOCK_SIZE))
+    return DreamReasoner(known, read_block(config, "block_size", BLOCK_SIZE))
 
 
 FAMILY = Family(

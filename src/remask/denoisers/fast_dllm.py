@@ -11,7 +11,7 @@ Not here: the order in which a block is written (see `sampling.nested`).
 from collections.abc import Mapping
 from typing import Any
 
-from remask.denoisers.config import read_count
+from remask.denoisers.config import read_block
 from remask.denoisers.native import Family
 from remask.denoisers.qwen import Qwen, QwenConfig, tensor_map
 
@@ -38,7 +38,7 @@ class FastDLLM(Qwen):
 def build(config: Mapping[str, Any]) -> FastDLLM:
     """Return the empty network."""
     known = QwenConfig.read(config, family="Fast-dLLM v2")
-    return FastDLLM(known, read_count(config, "bd_size", BLOCK_SIZE))
+    return FastDLLM(known, read_block(config, "bd_size", BLOCK_SIZE))
 
 
 FAMILY = Family(

@@ -153,6 +153,7 @@ FAMILY = Family(
     template=LLADA_TEMPLATE,
     trims=True,
     ends=("<|eot_id|>",),
+    turns=False,  # the base model's tokenizer may do without
     mask_token="<|mdm_mask|>",
     head="model.transformer.ff_out.weight",
     model_types=("llada",),

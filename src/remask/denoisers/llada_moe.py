@@ -146,6 +146,7 @@ FAMILY = Family(
     tensor_map=lambda network: tensor_map(network.config),
     template=ROLE_TEMPLATE,
     ends=("<|role_end|>",),
+    turns=False,  # no tokenizer of the authors was seen
     model_types=("llada", "lladamoe"),
     spare={".mlp.expert_bias": "the released code adds it where config.json switches it on alone"},
 )

@@ -67,6 +67,7 @@ FAMILIES = {
 INFERRED = {illada.ARCHITECTURE: (illada.BEGIN, illada.END)}
 # Diffusion models that this package cannot serve, by how their architecture begins, and why.
 UNFIT = {"DiffusionGemma": "it has no mask token, its noise is random tokens"}
+_TOKEN = re.compile(r"<\|[^<>|]+\|>")  # how special tokens are spelled in templates
 _CAUSAL = ("ForCausalLM", "LMHeadModel")  # how libraries call what writes from left to right
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -139,6 +140,12 @@ def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenize
             raise CheckpointError(
                 f"the tokenizer of {folder} has no {token}, of which the chat template of "
                 f"{family.architecture} was thought to be made; correct the template in its file."
+            )
+    for token in _TOKEN.findall(family.template) if family.turns else ():
+        if tokenizer.backend.token_to_id(token) is None:
+            raise CheckpointError(
+                f"the tokenizer of {folder} has no {token}, of which the chat template of "
+                f"{family.architecture} is made; it is another model's, copy it again."
             )
     return tokenizer
 

@@ -23,6 +23,7 @@ REFUSED: Mapping[str, Any] = {
     "attention_bias": False,
     "partial_rotary_factor": 1,
 }
+_WHOLE = "full_attention"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,7 @@ class QwenConfig:
         family: str = "Qwen",
     ) -> Self:
         """Return the configuration, or raise naming the key that does not fit."""
+        _refuse_windows(config, family)
         heads = config.get("num_attention_heads")
         changed = {
             "num_key_value_heads": config.get("num_key_value_heads") or heads,
@@ -67,6 +69,16 @@ class QwenConfig:
                 "kv heads must divide the heads evenly, and head_dim must be even."
             )
         return self
+
+
+def _refuse_windows(config: Mapping[str, Any], family: str) -> None:
+    """Raise where config.json gives layers another sight than that of the whole row."""
+    kinds = config.get("layer_types")
+    if kinds is not None and (not isinstance(kinds, list) or {*map(str, kinds)} != {_WHOLE}):
+        raise CheckpointError(
+            f"config.json sets layer_types to {kinds!r}; "
+            f"this {family} implementation supports {_WHOLE!r} in every layer only."
+        )
 
 
 def _head_dim(width: Any, heads: Any) -> int | None:

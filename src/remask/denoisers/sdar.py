@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from torch import nn
 
-from remask.denoisers.config import read_count
+from remask.denoisers.config import read_block
 from remask.denoisers.experts import Experts, SoftmaxRouter, expert_map
 from remask.denoisers.native import Family, TensorMap
 from remask.denoisers.qwen import REFUSED, Qwen, QwenConfig, tensor_map
@@ -25,6 +25,7 @@ from remask.errors import CheckpointError
 ARCHITECTURE = "SDARForCausalLM"
 MOE_ARCHITECTURE = "SDARMoeForCausalLM"
 BLOCK_SIZE = 4
+MASK_TOKEN, MASK_ID = "<|MASK|>", 151_669  # tokenizer_config.json names it, config.json seldom
 # Qwen3's, which asks for no thought unless it is told to.
 TEMPLATE = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
 _BLOCKS = re.compile(r"-b(\d+)$")  # how a name ends that tells the size of the blocks
@@ -79,7 +80,7 @@ class SDARMoe(SDAR):
 def build(config: Mapping[str, Any]) -> SDAR:
     """Return the empty dense network."""
     known = QwenConfig.read(config, family="SDAR")
-    return SDAR(known, read_count(config, "block_size", BLOCK_SIZE))
+    return SDAR(known, read_block(config, "block_size", BLOCK_SIZE))
 
 
 def build_moe(config: Mapping[str, Any]) -> SDARMoe:
@@ -92,7 +93,7 @@ def build_moe(config: Mapping[str, Any]) -> SDARMoe:
         )
     refused = {**REFUSED, "shared_expert_intermediate_size": None}
     known = SDARMoeConfig.read(config, refused=refused, family="SDAR-MoE")
-    return SDARMoe(known, read_count(config, "block_size", BLOCK_SIZE))
+    return SDARMoe(known, read_block(config, "block_size", BLOCK_SIZE))
 
 
 def named(name: str) -> dict[str, Any]:
@@ -107,6 +108,8 @@ FAMILY = Family(
     tensor_map=tensor_map,
     template=TEMPLATE,
     ends=("<|im_end|>",),
+    mask_token=MASK_TOKEN,
+    mask_id=MASK_ID,
     model_types=("sdar",),
     named=named,
 )
@@ -116,6 +119,8 @@ MOE_FAMILY = Family(
     tensor_map=tensor_map,
     template=TEMPLATE,
     ends=("<|im_end|>",),
+    mask_token=MASK_TOKEN,
+    mask_id=MASK_ID,
     model_types=("sdar_moe",),
     named=named,
 )

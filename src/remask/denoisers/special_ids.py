@@ -36,6 +36,7 @@ class Wording:
     mask_token: str = MASK_TOKEN
     mask_id: int | None = None  # the authors' word, where no file names the mask token
     filler: str = ""  # what the models write behind the end, where a tokenizer has it
+    turns: bool = True  # whether every tokenizer of the family has the tokens of the template
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -197,11 +197,18 @@ def _qwen(folder: Path, declared: dict[str, Any]) -> tokenizers.Tokenizer:
     # Added tokens join the vocabulary with the ids they have; the library would number them anew.
     vocab = {**read_json(folder / "vocab.json"), **{t.content: i for i, t in added.items()}}
     merges = _merges(folder / "merges.txt")
+    ids = [i for i in vocab.values() if isinstance(i, int)]
+    if len(set(ids)) < len(ids):
+        raise CheckpointError(
+            f"{folder / 'vocab.json'} and the added tokens give two tokens one id; "
+            "download them again."
+        )
     try:
         model = models.BPE(vocab=vocab, merges=merges)
     except Exception as error:  # the library raises plain Exception
+        reason = str(error).splitlines()[0]
         raise CheckpointError(
-            f"{folder / 'vocab.json'} and merges.txt do not fit each other ({error}); "
+            f"{folder / 'vocab.json'} and merges.txt do not fit each other ({reason}); "
             "download both again."
         ) from None
     backend = tokenizers.Tokenizer(model)

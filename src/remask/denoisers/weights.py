@@ -240,20 +240,17 @@ def check_tensors(
     """
     entries = shards.entries()
     _refuse_coded(entries, spare)
+    extra = sorted(entries.keys() - places.keys())
+    left = [name for name in extra if not name.endswith(tuple(spare))]
     missing = sorted(places.keys() - entries.keys())
     if missing:
-        raise CheckpointError(
-            f"{shards.folder} lacks the tensor {missing[0]}{_more(missing)}; "
-            "download the checkpoint again."
-        )
+        raise CheckpointError(_lack(missing, left, shards.folder))
     for hub, place in places.items():
         if entries[hub].shape != tuple(place.shape):
             raise CheckpointError(
                 f"tensor {hub} has shape {entries[hub].shape}, config.json asks for "
                 f"{tuple(place.shape)}; the two files do not belong together."
             )
-    extra = sorted(entries.keys() - places.keys())
-    left = [name for name in extra if not name.endswith(tuple(spare))]
     if left:
         raise CheckpointError(_leftover(left, places, shards.folder))
 
@@ -304,6 +301,19 @@ def _refuse_coded(entries: Mapping[str, Entry], spare: Mapping[str, str]) -> Non
             f"tensor {listed[0]}{_more(listed)} is stored as {entries[listed[0]].dtype}: quantised "
             "weights are not read; name the checkpoint that was not quantised."
         )
+
+
+def _lack(missing: Sequence[str], left: Sequence[str], folder: Path) -> str:
+    """Return the sentence about tensors that are not there, and what is there in their place."""
+    lacks = f"{folder} lacks the tensor {missing[0]}{_more(missing)}"
+    if not left:
+        return f"{lacks}; download the checkpoint again."
+    if _LORA.search(left[0]):
+        return f"{lacks}, and holds {left[0]} of an adapter; merge it into the weights first."
+    return (
+        f"{lacks}, and holds {left[0]}{_more(left)} instead; it is of another model than "
+        "config.json says, or was saved under other names than its authors'."
+    )
 
 
 def _leftover(names: Sequence[str], places: Mapping[str, Tensor], folder: Path) -> str:

@@ -5,7 +5,7 @@ their files say, what only their names say, and that they keep the contract.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +260,50 @@ def test_what_ends_an_answer_and_what_fills_its_tail(
 ) -> None:
     tokenizer = load(write(tmp_path, MODELS[name])).tokenizer
     assert (tokenizer.eos_ids, tokenizer.pad_id) == (ends, pad)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_tokenizer_of_another_family_is_refused(tmp_path: Path, name: str) -> None:
+    """Its ids may fit, and its turns would be read as text."""
+    model = MODELS[name]
+    folder = write(tmp_path, model)
+    other = "A2D-Qwen2" if name == "A2D-Llama" else "A2D-Llama"
+    for path in (folder / "vocab.json", folder / "merges.txt"):
+        path.unlink(missing_ok=True)
+    _write_tokenizer(folder, replace(MODELS[other], mask=model.mask, declared={}))
+    with pytest.raises(CheckpointError, match=r"has no <\|\w+\|>, of which the chat template of"):
+        load(folder)
+
+
+def test_the_mask_of_sdar_is_known_by_its_spelling_where_no_file_names_it(tmp_path: Path) -> None:
+    folder = write(tmp_path, MODELS["SDAR"])
+    (folder / "tokenizer_config.json").unlink()
+    assert load(folder).tokenizer.mask_id == 261
+
+
+@pytest.mark.parametrize("name", BLOCKED)
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"block_size": 513, "bd_size": 513},
+            "as 513, more than the 512 tokens of max_position_embeddings",
+        ),
+        (
+            {"layer_types": ["full_attention", "sliding_attention"]},
+            "supports 'full_attention' in every layer only",
+        ),
+        ({"layer_types": "full_attention"}, "sets layer_types to 'full_attention'"),
+    ],
+)
+def test_sight_that_the_network_does_not_have_is_refused(
+    tmp_path: Path, name: str, changes: dict[str, Any], told: str
+) -> None:
+    folder = write(tmp_path, MODELS[name])
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(CheckpointError, match=told):
+        load(folder)
 
 
 SYSTEM = "system\nYou are a helpful assistant."

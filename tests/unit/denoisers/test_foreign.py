@@ -120,10 +120,14 @@ def unmasked_tokenizer(folder: Path) -> None:
     config(mask_token_id=None)(folder)
 
 
-def renamed(folder: Path) -> None:
-    """Put the tensors under the names that a training wrapper adds."""
-    stored = load_file(folder / WEIGHTS)
-    save_file({f"module.{name}": tensor for name, tensor in stored.items()}, folder / WEIGHTS)
+def prefixed(prefix: str) -> Damage:
+    """Put the tensors under the names that a wrapper gives them."""
+
+    def apply(folder: Path) -> None:
+        stored = load_file(folder / WEIGHTS)
+        save_file({f"{prefix}{name}": held for name, held in stored.items()}, folder / WEIGHTS)
+
+    return apply
 
 
 def emptied(folder: Path) -> None:
@@ -222,7 +226,13 @@ CASES: dict[str, tuple[Damage, str]] = {
         tensors(lambda t: t.update({f"{BLOCK}0.q_proj.lora_A.weight": torch.ones(4, 32)})),
         f"holds the tensor {BLOCK}0.q_proj.lora_A.weight of an adapter",
     ),
-    "names of a training wrapper": (renamed, f"lacks the tensor {BLOCK}0.attn_norm.weight"),
+    "names of a training wrapper": (
+        prefixed("module."),
+        f"lacks the tensor {BLOCK}0.attn_norm.weight and 20 more, and holds module.{BLOCK}0.",
+    ),
+    "an adapter around the weights": (
+        prefixed("base_model.model."), "attn_norm.weight of an adapter; merge it into the weights",
+    ),
     "an adapter beside the weights": (
         file("adapter_config.json", "{}"), "holds an adapter that would be left aside",
     ),

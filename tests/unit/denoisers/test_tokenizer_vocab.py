@@ -163,6 +163,7 @@ def test_a_mask_token_without_a_logit_is_refused(tmp_path: Path) -> None:
         ({"merges": None}, r"^\S+merges\.txt does not exist"),
         ({"vocab": "{"}, r"vocab\.json is not valid JSON"),
         ({"vocab": {"a": "b"}}, r"vocab\.json and merges\.txt do not fit each other"),
+        ({"vocab": {"a": 0, "b": 0}}, r"vocab\.json and the added tokens give two tokens one id"),
         ({"merges": "h e\nhe y"}, r"vocab\.json and merges\.txt do not fit each other"),
         ({"merges": "h e\nhell"}, r"^\S+merges\.txt has 'hell' in line 2, not two tokens"),
         ({"merges": "h e l"}, r"^\S+merges\.txt has 'h e l' in line 1, not two tokens"),
