@@ -177,6 +177,7 @@ def forwards_per_update(
     if s.method == "sft":
         return {"rollout": 0.0, "score": 0.0, "preview": 0.0, "update": float(rows)}
     scored = any(entry.partition("=")[0] in SCORED for entry in s.reward)
+    steps = s.consistency.steps_at_once(block_size)
     passes = 1 if block_size is None else -(-canvas.length // block_size)
     if s.method == "spg":
         preview = float(rows * s.num_copies if s.spg.uses_upper else 0)
@@ -184,7 +185,7 @@ def forwards_per_update(
         preview = rows * ((s.inner_updates - 1) / s.inner_updates + (s.kl_weight > 0))
     return {
         "rollout": rows * canvas.steps / s.inner_updates,
-        "score": rows * s.trips * s.rebuild_steps * passes * scored / s.inner_updates,
+        "score": rows * s.trips * steps * passes * scored / s.inner_updates,
         "preview": preview,
         "update": float(rows * s.num_copies),
     }

@@ -58,6 +58,13 @@ class ConsistencySettings:
             rebuild_temperature=self.rebuild_temperature,
         )  # fmt: skip
 
+    def steps_at_once(self, block_size: int | None) -> int:
+        """Return the steps in which a row, or a block of one, is rebuilt.
+
+        A block gets no more steps than it has positions: the others would reveal nothing.
+        """
+        return min(self.rebuild_steps, block_size or self.rebuild_steps)
+
 
 class Departure(NamedTuple):
     """One row of the flattened batch, before it travels."""
@@ -139,8 +146,8 @@ def _rebuild(
 ) -> Denoised:
     """Fill what is masked: all at once, or block by block where the model sees no further."""
     fill = partial(
-        denoise, denoiser, counts=linear_counts, steps=settings.rebuild_steps,
-        temperature=settings.rebuild_temperature,
+        denoise, denoiser, counts=linear_counts,
+        steps=settings.steps_at_once(denoiser.block_size), temperature=settings.rebuild_temperature,
     )  # fmt: skip
     if denoiser.block_size is None:
         return fill(canvas, keys=keys, watch=watch, truth=truth)

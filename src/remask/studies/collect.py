@@ -181,7 +181,7 @@ def _pace(denoiser: Denoiser, task: Task, settings: CollectSettings) -> Pace:
     """Return what the answers cost, without the limits of a run."""
     sampler, trips = pool_sampler(denoiser, task, settings), settings.consistency
     blocks = sampler.length // sampler.block if denoiser.block_size else 1
-    verify = blocks * trips.trips * trips.rebuild_steps
+    verify = blocks * trips.trips * trips.steps_at_once(denoiser.block_size)
     return Pace(
         samples=settings.samples,
         scored=settings.scored,

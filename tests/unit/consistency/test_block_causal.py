@@ -115,6 +115,29 @@ def test_prompts_read_in_portions_give_what_they_give_at_once(
     assert in_portions.forwards == at_once.forwards
 
 
+def test_a_block_takes_no_more_steps_than_it_has_positions(model: NativeDenoiser) -> None:
+    """A canvas of 8 after 4 tokens is 2 blocks of 4, all masked: each takes 4 steps, however many
+    there may be, and to keep the prompt and the first block takes a pass each.
+    """
+    answers = samples(model, PROMPTS[2:])
+    counted = Counted(model)
+    settings = ConsistencySettings(mask_ratio=1.0, trips=1, rebuild_steps=16)
+    [many] = round_trips(counted, answers, settings)
+    [few] = round_trips(model, answers, replace(settings, rebuild_steps=4))
+    assert many.forwards == few.forwards == counted.forwards == 2 * 4 + 2
+    assert torch.equal(many.rebuilt, few.rebuilt)
+    assert many.confidence == few.confidence
+
+
+@pytest.mark.parametrize(
+    ("block_size", "steps"), [(None, 16), (32, 16), (16, 16), (8, 8), (4, 4), (1, 1)]
+)
+def test_only_blocks_that_are_shorter_than_the_steps_take_fewer(
+    block_size: int | None, steps: int
+) -> None:
+    assert ConsistencySettings().steps_at_once(block_size) == steps
+
+
 def test_every_block_of_a_rebuild_takes_its_own_steps(model: NativeDenoiser) -> None:
     """A canvas of 8 after 6 tokens lies in blocks of 2, 4 and 2 tokens and a tail of 2, all masked.
 
