@@ -107,7 +107,7 @@ def load(
     tokenizer = replace(tokenizer, max_length=networks[0].max_length)
     how = replace(find_preset(str(model), folder, wanted), schedule=family.schedule)
     if networks[0].block_size is not None:  # no other blocks can be written
-        how = replace(how, block=networks[0].block_size)
+        how = how.in_blocks(networks[0].block_size)
     if split == "layers":
         _place_layers(networks[0], targets, family, shards, name=str(model))
     else:

@@ -55,6 +55,11 @@ class Preset:
             )
         return replace(self, **changes)
 
+    def in_blocks(self, size: int) -> "Preset":
+        """Return the preset of a model with blocks of its own: whole ones, each with its steps."""
+        num = -(-self.length // size)
+        return replace(self, block=size, length=num * size, steps=-(-self.steps // num) * num)
+
     @staticmethod
     def read(config: Mapping[str, Any], usual: "Preset | None" = None) -> "Preset":
         """Return the preset in a generation_config.json; keys of other tools are left alone.

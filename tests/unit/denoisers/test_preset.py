@@ -6,6 +6,7 @@ import pytest
 
 from remask.denoisers.base import Preset
 from remask.errors import SettingsError
+from remask.sampling.sampler import SamplerSettings
 
 
 def test_a_preset_is_read_and_keys_of_other_tools_are_left_alone() -> None:
@@ -35,3 +36,22 @@ def test_what_is_neither_a_number_nor_departures_by_task_is_named(name: str, val
     told = re.escape(f"{name} in generation_config.json is {value!r}; give ")
     with pytest.raises(SettingsError, match=told):
         Preset.read({"steps": 8, name: value})
+
+
+@pytest.mark.parametrize(
+    ("size", "length", "steps"),
+    [(32, 128, 128), (4, 128, 128), (5, 130, 130), (3, 129, 129), (200, 200, 128)],
+)
+def test_blocks_of_a_model_s_own_make_a_canvas_of_whole_ones(
+    size: int, length: int, steps: int
+) -> None:
+    """128 tokens are 4 blocks of 32, but 26 of 5, which are 130 tokens, and one of 200."""
+    preset = Preset().in_blocks(size)
+    assert (preset.block, preset.length, preset.steps) == (size, length, steps)
+    SamplerSettings.of(preset)
+
+
+def test_blocks_share_steps_evenly() -> None:
+    """64 steps over 100 tokens in 34 blocks of 3 are 2 for each."""
+    preset = Preset(length=100, steps=64).in_blocks(3)
+    assert (preset.length, preset.steps) == (102, 68)
