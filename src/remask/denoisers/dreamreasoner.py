@@ -38,4 +38,5 @@ FAMILY = Family(
     template=TEMPLATE,
     ends=("<|im_end|>",),
     model_types=("Dream",),
+    schedule="shares",
 )

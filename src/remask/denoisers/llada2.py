@@ -234,6 +234,7 @@ FAMILY = Family(
     tensor_map=lambda network: tensor_map(network.config),
     template=ROLE_TEMPLATE,
     ends=("<|role_end|>",),
+    schedule="shares",
     turns=False,  # no tokenizer of the authors was seen
     model_types=("llada2_moe",),
     settled={"use_bias": ".attention.dense.bias"},

@@ -111,6 +111,7 @@ FAMILY = Family(
     mask_token=MASK_TOKEN,
     mask_id=MASK_ID,
     model_types=("sdar",),
+    schedule="shares",
     named=named,
 )
 MOE_FAMILY = Family(
@@ -122,5 +123,6 @@ MOE_FAMILY = Family(
     mask_token=MASK_TOKEN,
     mask_id=MASK_ID,
     model_types=("sdar_moe",),
+    schedule="shares",
     named=named,
 )

@@ -73,6 +73,7 @@ def denoise(
     keys: Tensor | None = None,
     watch: Tensor | None = None,
     truth: Tensor | None = None,
+    steady: bool = False,
 ) -> Denoised:
     """Reveal every masked token of `canvas` (or of its positions `within`) in `steps` steps.
 
@@ -88,12 +89,12 @@ def denoise(
         keys: (B,) random streams; needed by temperature > 0 and by rules that draw places.
         watch: (B, L) bool, positions whose highest probability is averaged; the canvas by default.
         truth: (B, L) tokens whose log-probability at the first step is wanted.
+        steady: a step reveals its count, although a threshold may have brought it ahead of it.
     """
     keys = _keys(keys, drawn=temperature > 0 or rule.draws)
-    tokens = canvas.tokens
+    tokens, offsets = canvas.tokens, canvas.offsets
     masked = tokens == denoiser.tokenizer.mask_id
     masked = masked if within is None else masked & within
-    offsets = canvas.offsets
     trace = _Trace(tokens, canvas.canvas if watch is None else watch)
     truth = tokens if truth is None else truth
     hidden = denoiser.hidden if past is None else partial(denoiser.hidden, past=past)
@@ -109,13 +110,12 @@ def denoise(
         places = (~masked).flatten().byte().argsort(stable=True)[:num_places]  # (M,)
         # Streams of this step, one per position of each row's own canvas: blind to the batch.
         streams = rng.mix(rng.mix(keys, step)[:, None], offsets) if keys is not None else None
-        noise = None
-        if streams is not None and temperature > 0:
-            noise = (temperature, streams.flatten()[places])
+        noise = _noise(temperature, streams, places)
         rows = hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
         found = predict(denoiser, rows, truth.flatten()[places], rule, noise)
         rank = _ranked(scatter(found.sure, places, masked.shape, -1.0), rule, streams)
-        revealed = pick(rank, masked, num_due(rank, masked, left[step], rule.reveal_threshold))
+        stay = masked.sum(1) - reveals[step] if steady else left[step]
+        revealed = pick(rank, masked, num_due(rank, masked, stay, rule.reveal_threshold))
         trace.note(step, found, places, masked, revealed)
         tokens = torch.where(revealed, scatter(found.tokens, places, masked.shape, 0), tokens)
         masked = masked & ~revealed
@@ -127,6 +127,15 @@ def _keys(keys: Tensor | None, *, drawn: bool) -> Tensor | None:
     if drawn and keys is None:
         raise SettingsError("temperature and drawn places need keys: one stream per row.")
     return keys if drawn else None
+
+
+def _noise(
+    temperature: float, streams: Tensor | None, places: Tensor
+) -> tuple[float, Tensor] | None:
+    """Return the temperature and the streams of flat `places`; None where nothing is drawn."""
+    if streams is None or temperature == 0:
+        return None
+    return temperature, streams.flatten()[places]
 
 
 def _ranked(sure: Tensor, rule: Rule, streams: Tensor | None) -> Tensor:

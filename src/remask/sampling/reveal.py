@@ -5,14 +5,15 @@ The rules are those the models were published with: LLaDA's (arXiv:2502.09992), 
 LLaDA2.0 (arXiv:2512.15745) too. Departures: a schedule counts each row for itself, where Dream's
 counts the mean of the batch (alone the two are equal), and ties go to the earlier position.
 
-A schedule is `even` (LLaDA's, which gives the first steps what is left over) or `rounded` (A2D's);
-Dream's orders have one of their own. They differ where the steps do not divide the block.
+A schedule is `even` (LLaDA's, which gives the first steps what is left over), `rounded` (A2D's) or
+`shares` (LLaDA2.0's and SDAR's: each step reveals its share of a whole block, however few of it are
+masked, and however far ahead a threshold has brought it); Dream's orders have one of their own.
+They differ where the steps do not divide the block, or are fewer than its positions.
 
-LLaDA2.0, published with as many steps as a block has positions, writes the same tokens here. Given
-fewer steps it would differ: its steps each reveal their share of a whole block, however far ahead
-of the schedule they are, and ours only what the schedule is behind. It also asks for more than the
-threshold, where Fast-dLLM and we ask for no less; that is seen at a threshold of 1 alone. Above
-temperature 0 its confidence is that of the order `maskgit_plus`.
+LLaDA2.0 and SDAR ask for more than the threshold, where Fast-dLLM and we ask for no less; that is
+seen at a threshold of 1 alone. Above temperature 0 their confidence is that of the order
+`maskgit_plus`. A share that is larger than what is masked makes SDAR's loop write over tokens that
+are not; here they stay.
 """
 
 from collections.abc import Sequence
@@ -107,6 +108,13 @@ def even_counts(num_masked: Tensor, steps: int) -> Tensor:
     """Return reveals per step, (S, B): LLaDA's, n // S each and one more in the first n % S."""
     k = torch.arange(steps, device=num_masked.device)[:, None]
     return num_masked // steps + (k < num_masked % steps).long()
+
+
+def share_counts(num_masked: Tensor, steps: int, *, block: int) -> Tensor:
+    """Return reveals per step, (S, B): LLaDA2's and SDAR's, the even share of a whole block."""
+    shares = even_counts(torch.full_like(num_masked, block), steps)
+    done = shares.cumsum(0).minimum(num_masked)
+    return torch.cat((done[:1], done[1:] - done[:-1]))
 
 
 def rounded_counts(num_masked: Tensor, steps: int) -> Tensor:

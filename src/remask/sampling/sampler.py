@@ -36,6 +36,7 @@ from remask.sampling.reveal import (
     even_counts,
     origin_counts,
     rounded_counts,
+    share_counts,
 )
 from remask.values import Canvas, Sample
 
@@ -259,7 +260,12 @@ def write_part(
     return denoise(
         denoiser, part.canvas, _schedule(denoiser, s, keys), steps,
         within=part.within, past=part.past, rule=s, temperature=s.temperature, keys=keys,
+        steady=_shares(denoiser, s),
     )  # fmt: skip
+
+
+def _shares(denoiser: Denoiser, settings: SamplerSettings) -> bool:
+    return denoiser.preset.schedule == "shares" and settings.order not in DREAM_ORDERS
 
 
 def _schedule(denoiser: Denoiser, settings: SamplerSettings, keys: Tensor) -> Counts:
@@ -273,6 +279,8 @@ def _schedule(denoiser: Denoiser, settings: SamplerSettings, keys: Tensor) -> Co
         return partial(origin_counts, draws=draws)
     if settings.order in DREAM_ORDERS:
         return dream_counts
+    if _shares(denoiser, settings):
+        return partial(share_counts, block=settings.block)
     return rounded_counts if denoiser.preset.schedule == "rounded" else even_counts
 
 

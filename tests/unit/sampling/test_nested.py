@@ -4,6 +4,7 @@ That Fast-dLLM v2 is written as its authors write it is checked in tests/referen
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,3 +87,20 @@ def test_a_preset_may_ask_for_it() -> None:
     preset = Preset.read({"length": 64, "steps": 64, "block": 32, "sub_block": 8})
     assert SamplerSettings.of(preset).sub_block == 8
     assert SamplerSettings.of(Preset()).sub_block is None
+
+
+@pytest.mark.parametrize(
+    ("schedule", "steps"),
+    [("even", [0, 0, 0, 0, 1, 2]), ("shares", [0, 0, 0, 0, 1, 1])],
+)
+def test_a_share_is_revealed_although_a_threshold_was_ahead_of_it(
+    schedule: str, steps: list[int]
+) -> None:
+    """6 tokens in 3 steps, two for each. Four are sure at once, so that a schedule that counts what
+    is still masked asks the second step for none: it reveals the best alone.
+    """
+    probs = [0.95, 0.96, 0.97, 0.98, 0.6, 0.5]
+    model = replace(denoiser(probs), preset=Preset(schedule=schedule))
+    how = SamplerSettings(length=6, steps=3, block=6, reveal_threshold=0.9)
+    (answer,) = sample(model, [PROMPT], how, items=["a"])
+    assert list(answer.steps) == steps

@@ -15,6 +15,7 @@ from remask.sampling.reveal import (
     origin_counts,
     pick,
     rounded_counts,
+    share_counts,
 )
 
 SIZES = st.lists(st.integers(0, 300), min_size=1, max_size=4)
@@ -58,6 +59,19 @@ def test_rounded_counts_go_to_the_nearest_and_halves_to_the_even_one() -> None:
     """10 / 4 = 2.5, 8 / 3 = 2.7, 5 / 2 = 2.5, then 3; 0.4, 0.5, 0.7, 0.5, 1, zeros last."""
     assert rounded_counts(torch.tensor([10]), 4)[:, 0].tolist() == [2, 3, 2, 3]
     assert rounded_counts(torch.tensor([2]), 5)[:, 0].tolist() == [1, 1, 0, 0, 0]
+
+
+def test_shares_are_those_of_a_whole_block_however_few_are_masked() -> None:
+    """A block of 8 in 3 steps is 3, 3 and 2; of 5 masked tokens the second step finds but 2."""
+    counts = share_counts(torch.tensor([8, 5, 3, 1, 0]), 3, block=8)
+    assert counts.T.tolist() == [[3, 3, 2], [3, 2, 0], [3, 0, 0], [1, 0, 0], [0, 0, 0]]
+
+
+@given(num=st.integers(0, 32), extra=st.integers(0, 8))
+def test_with_a_step_for_every_position_shares_are_even_counts(num: int, extra: int) -> None:
+    masked = torch.tensor([num])
+    shares = share_counts(masked, 32 + extra, block=32)
+    assert torch.equal(shares, even_counts(masked, 32 + extra))
 
 
 @pytest.mark.parametrize("schedule", [linear_counts, even_counts, rounded_counts])
