@@ -153,7 +153,7 @@ def score_file(
 
 
 def _part(out: Path) -> Path:
-    return out.with_name(out.name + ".part")
+    return Path(f"{out}.part")
 
 
 def _check_columns(table: Table, source: Path, settings: ScoreSettings) -> None:

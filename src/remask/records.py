@@ -69,7 +69,7 @@ def alone(path: Path) -> Iterator[None]:
 
 def unfinished(path: Path) -> Path:
     """Return where a file is written before it is whole: not .part, where score keeps results."""
-    return path.with_name(path.name + ".tmp")
+    return Path(f"{path}.tmp")
 
 
 @contextmanager

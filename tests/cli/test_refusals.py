@@ -99,7 +99,8 @@ def outputs() -> Iterator[Case]:
                 yield (*words, "-o", out, *force), 1, "is read by this command"
         there = "there.jsonl" if words is SCORE else "there.json"
         yield (*words, "-o", there), 1, f"{there} exists already; choose another file, or add --f"
-        yield (*words, "-o", "dir.jsonl", "--force"), 1, "dir.jsonl is a folder; name a file"
+        for folder in ("dir.jsonl", ".", "..", "/"):
+            yield (*words, "-o", folder, "--force"), 1, f"{folder} is a folder; name a file"
         yield (*words, "-o", f"{there}/x.jsonl"), 1, f"{there} is not a folder"
     for words in (FIT, CERTIFY, CALIBRATE, REPORT):
         yield (*words, "-o", "rec.jsonl.manifest.json", "--force"), 1, "is read by this command"
@@ -109,9 +110,11 @@ def outputs() -> Iterator[Case]:
     yield ("report", ".", "-o", "other/few.jsonl", "--force"), 1, "is read by this command"
     yield (*REPORT, "-o", "made/page.html", "--plots"), 1, "exists already; choose another folder"
     yield (*STUDY, "--out", "made"), 1, "diagnosis.md exists already; choose another folder"
+    yield (*STUDY, "--out", "made/."), 1, "diagnosis.md exists already; choose another folder"
     yield (*STUDY, "--out", "there.json", "--force"), 1, "there.json is a file; name a folder"
     yield (*COLLECT, "-o", "in.jsonl"), 1, "in.jsonl has no manifest in.jsonl.manifest.json beside"
-    yield (*COLLECT, "-o", "folder"), 1, "folder is a folder; name a file"
+    for folder in ("folder", ".", ".."):
+        yield (*COLLECT, "-o", folder), 1, f"{folder} is a folder; name a file"
     rows = ("collect", "--task", "gsm8k", "--data", "test.jsonl", "-m", "{model}")
     yield (*rows, "-o", "test.jsonl"), 1, "test.jsonl is read by this command"
     yield (*DEMO, "--out", "folder"), 1, "folder holds note.txt, which is not of this run"

@@ -47,7 +47,7 @@ class Shards:
     @staticmethod
     def beside(out: Path) -> "Shards":
         """Return the shards of a file, whatever their question."""
-        return Shards(out.with_name(out.name + ".shards"), {})
+        return Shards(Path(f"{out}.shards"), {})
 
     def _strangers(self) -> bool:
         """Say whether the folder holds what was never written here."""

@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 def path_of(out: Path) -> Path:
     """Return the manifest of a file of records."""
-    return out.with_name(out.name + ".manifest.json")
+    return Path(f"{out}.manifest.json")
 
 
 def read(out: Path) -> Document:

@@ -144,7 +144,7 @@ def _read(path: Path) -> File:
                 f"record {number} of {path} has no {missing[0]!r}: give files that remask collect "
                 "wrote."
             )
-    manifest = path.with_name(path.name + ".manifest.json")
+    manifest = Path(f"{path}.manifest.json")
     told = manifest.read_text(encoding="utf-8", errors="replace") if manifest.exists() else ""
     return File(name=path.stem, rows=rows, manifest=told, errors=errors)
 
