@@ -228,8 +228,11 @@ def choose_device(device: str) -> torch.device:
     """Return the device; "auto" is CUDA where there is one, else the CPU."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    unknown = f"device {device!r} is unknown; use auto, cpu, cuda or mps."
-    if device.split(":")[0] not in ("cpu", "cuda", "mps"):
+    kind = device.split(":")[0]
+    if kind == "mps":
+        raise SettingsError(f"device {device!r} has no float64, which draws need; use cpu.")
+    unknown = f"device {device!r} is unknown; use auto, cpu or cuda."
+    if kind not in ("cpu", "cuda"):
         raise SettingsError(unknown)
     try:
         target = torch.device(device)

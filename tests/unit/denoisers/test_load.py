@@ -426,9 +426,13 @@ def test_an_unknown_dtype_is_named_with_the_known_ones(folder: Path, dtype: str)
 
 @pytest.mark.parametrize("device", ["gpu", "", "cpu:x", "tpu0", "xpu", "meta"])
 def test_an_unknown_device_is_named_with_the_known_ones(folder: Path, device: str) -> None:
-    with pytest.raises(
-        SettingsError, match=f"device '{device}' is unknown; use auto, cpu, cuda or mps"
-    ):
+    with pytest.raises(SettingsError, match=f"device '{device}' is unknown; use auto, cpu or cuda"):
+        load(folder, device=device)
+
+
+@pytest.mark.parametrize("device", ["mps", "mps:0"])
+def test_a_device_without_float64_is_refused_with_the_reason(folder: Path, device: str) -> None:
+    with pytest.raises(SettingsError, match=f"device '{device}' has no float64, .* use cpu"):
         load(folder, device=device)
 
 
