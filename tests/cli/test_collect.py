@@ -40,6 +40,19 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     return path
 
 
+def test_fewer_problems_than_there_are_change_nothing_and_all_are_counted(
+    run: Run, short: tuple[str, ...], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    words = ("collect", "-o", out, "--task", "wordmath", *short, "--samples", "2", "--json")
+    run(*words, "--problems", "3")
+    before = out.read_bytes()
+    shown = run(*words, "--problems", "1")
+    assert json.loads(shown.out) == {"out": str(out), "problems": 3, "rows": 6, "errors": 0}
+    assert out.read_bytes() == before
+    assert "6/2" not in shown.err
+
+
 def test_the_command_writes_the_records_and_the_manifest_of_the_api(
     run: Run, short: tuple[str, ...], model: str, tmp_path: Path
 ) -> None:

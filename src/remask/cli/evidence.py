@@ -74,7 +74,7 @@ def collect(
         )  # fmt: skip
         settings = replace(settings, sampler=sampler)
         _collect(denoiser, where, settings, out, retry_errors, force)
-    _tell_collected(problems, out, as_json)
+    _tell_collected(out, as_json)
 
 
 def _asked(task: "Task", settings: "CollectSettings") -> opt.Question:
@@ -107,18 +107,20 @@ def _collect(
         )  # fmt: skip
 
 
-def _tell_collected(problems: int, out: Path, as_json: bool) -> None:
-    """Say what there is now, and which problems could not be asked."""
+def _tell_collected(out: Path, as_json: bool) -> None:
+    """Say what there is now, an earlier call's too, and which problems could not be asked."""
     from remask import records
 
     rows = errors = 0
+    problems = set()
     for row in records.read(out):
         rows += 1
+        problems.add(row["id"])
         errors += "error" in row
         if "error" in row and errors <= _NAMED:
             say_aside(row["error"])
-    document = {"out": str(out), "problems": problems, "rows": rows, "errors": errors}
-    counts = f"{problems} problems, {rows - errors} answers"
+    document = {"out": str(out), "problems": len(problems), "rows": rows, "errors": errors}
+    counts = f"{len(problems)} problems, {rows - errors} answers"
     if errors:
         counts += f", {errors} error{'s' if errors > 1 else ''} (--retry-errors asks again)"
     tell(document, f"{counts}: {out}", as_json)

@@ -13,11 +13,12 @@ from typing import Any
 
 from remask import records
 from remask.denoisers.base import Denoiser
+from remask.engine.minute import work_budget
 from remask.engine.portions import Engine, Portion
 from remask.engine.shards import Shards
 from remask.studies import manifest
 from remask.studies.asking import Asked, refuse_all
-from remask.studies.pace import Pace, work_budget
+from remask.studies.pace import Pace
 
 Row = dict[str, Any]
 Progress = Callable[[int, int], None]  # answers that are there, forward passes of this run
@@ -48,7 +49,7 @@ class Collection:
         places = _places(records.read(self.out), samples)
         there = places[-1] if places else 0
         done = manifest.resume_at(document, there, self.portions, per=samples)
-        progress(done, 0)
+        progress(min(done, total), 0)  # more may be there than is wanted
         if done >= total:
             return document
         refuse_all(map(self.ask, range(self.problems)))
