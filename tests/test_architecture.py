@@ -51,7 +51,8 @@ ALLOWED: dict[str, set[str]] = {
     "jobs": ROOMS | {"api", "tables", "engine"},
     "serve": ROOMS | {"api", "studies", "options"},
     "engine": {"denoisers.base", "denoisers.native", "denoisers.tokenizer", "denoisers.wrap"}
-    | {"denoisers.replicas", "denoisers.load", "records", "inputs", "tables", "errors"},
+    | {"denoisers.experts", "denoisers.replicas", "denoisers.load"}
+    | {"records", "inputs", "tables", "errors"},
     "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"}
     | {"limits", "questions"},
     "questions": {"tasks", "inputs", "errors"},

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from remask import api, outputs, records
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
+from remask.engine.minute import work_budget
 from remask.engine.portions import Engine, Local, Portion, cut_by_tokens
 from remask.engine.shards import Shards
 from remask.errors import DenoiserError, InputError, RecordError
@@ -117,9 +118,9 @@ def score_file(
 ) -> ScoreSummary:
     """Score the rows that are left, write the output file and return what came of it.
 
-    A portion has `batch` rows, or fewer where their tokens fill a pass. `progress` is told how many
-    rows are done and the forward passes this run has spent. The engine that does the work, this
-    process by default, changes no result.
+    A portion has `batch` rows, or fewer where their tokens fill a pass or a minute. `progress` is
+    told how many rows are done and the forward passes this run has spent. The engine that does the
+    work, this process by default, changes no result.
     """
     s, results = job.settings, [*job.results]
     rows = job.table.select((s.prompt_column, s.answer_column, "id"))  # others may hold anything
@@ -196,10 +197,17 @@ def _begin(part: Path, asked: Row, *, force: bool) -> list[Row]:
 def _portions(
     denoiser: Denoiser, rows: Sequence[Row], start: int, batch: int, settings: ScoreSettings
 ) -> list[Portion]:
-    """Return the rows from number `start` on in portions; one that cannot be scored is short."""
+    """Return the rows from number `start` on in portions of about a minute.
+
+    One that cannot be scored is short. A single answer is never cut, however long it takes.
+    """
     brought = (_bring(denoiser, row, settings) for row in rows[start:])
     lengths = [len(s.prompt) + len(s.canvas) if isinstance(s, Sample) else 0 for s in brought]
-    return cut_by_tokens(start, lengths, token_budget(denoiser.device), batch)
+    most, work = token_budget(denoiser.device), work_budget(denoiser)
+    if work is not None:
+        passes = settings.consistency.trips * settings.consistency.rebuild_steps
+        most = min(most, work // passes)
+    return cut_by_tokens(start, lengths, most, batch)
 
 
 def _work(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> list[Row]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from remask import jobs, records
+from remask import api, jobs, records
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
@@ -51,6 +51,24 @@ def test_progress_counts_rows_and_the_forwards_of_this_run(
     done = jobs.score_file(llada, job, batch=2, progress=lambda *now: told.append(now))
     assert told == [(0, 0), (2, 8), (4, 16), (5, 20)]
     assert done == jobs.ScoreSummary(rows=5, failed=0, forwards=20, resumed=0)
+
+
+@pytest.mark.parametrize(("rows", "ends"), [(0, [1, 2, 3, 4, 5]), (3, [3, 5]), (None, [5])])
+def test_portions_end_within_a_minute_of_work(
+    llada: NativeDenoiser,
+    source: Path,
+    rows: int | None,
+    ends: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """4 forwards a row, so `rows` of them take their tokens 4 times; one is never cut."""
+    sample = api.bring(llada, "q0", "0")
+    work = None if rows is None else max(1, rows * 4 * (len(sample.prompt) + len(sample.canvas)))
+    monkeypatch.setattr(jobs, "work_budget", lambda denoiser: work)
+    told: list[int] = []
+    job = jobs.prepare(source, source.with_name("out.jsonl"), SETTINGS)
+    jobs.score_file(llada, job, progress=lambda done, forwards: told.append(done))
+    assert told == [0, *ends]
 
 
 def test_draws_belong_to_the_id_of_a_row_or_else_to_its_prompt(
