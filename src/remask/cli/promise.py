@@ -86,7 +86,9 @@ class Promise(NamedTuple):
 
 def _drawn(sampler: Mapping[str, Any] | None, budget: int) -> dict[str, Any]:
     """Return the settings of a sampler that decide about so many samples."""
-    whole = {"resample_temperature": None, **(sampler or {})}
+    from remask.studies.manifest import sampler_in
+
+    whole = sampler_in({"sampler": sampler})
     return whole if budget > 1 else {**whole, "resample_temperature": None}
 
 

@@ -42,7 +42,7 @@ from remask.tasks.public.source import split_named
 FREE = ("problems", "chunk", "tokens", "data", "allow_execution")
 # What a manifest written before these settings existed stands for.
 UNSAID = {"wording": "llada", "shots": 0, "baselines": list(rivals.FREE)}
-UNSAID_OF_SAMPLER = {"resample_temperature": None}
+UNSAID_OF_SAMPLER = {"resample_temperature": None, "sub_block": None}
 Document = dict[str, Any]
 
 
