@@ -361,3 +361,32 @@ def test_twice_the_text_takes_no_more_than_twice_the_calls(piece: str) -> None:
         read(piece)  # what is made once
         few, many = (calls(read, piece * repeats) for repeats in (200, 400))
         assert many <= 2 * few + 50, read.__name__
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The answer is US$18.", "18"),
+        ("\\boxed{Rs. 18}", "18"),
+        ("<answer>Total cost: $18</answer>", "18"),
+        ("#### Final Answer: 18", "18"),
+        ("<answer>#### 18</answer>", "18"),
+        ("The answer is 1'234'567.", "1234567"),
+        ("The answer is a total of 7.", "7"),
+        ("The answer is not 16 but 18.", "18"),
+        ("\\boxed{negative five}", "-5"),
+        ("\\boxed{three hundred}", "300"),
+        ("\\boxed{one hundred twenty}", None),
+        ("Thus, \\[ 18\\text{ cm}^2 \\]", "18"),
+        ("So the curve is y = x^2", None),
+        ("<answer>\n\\boxed{70\\text{ minutes>\n", "70"),
+        ("The answer is January 5.", None),
+        ("The answer is a total of 7 and 8.", None),
+        ("\\boxed{5!}", None),
+        ("The answer is 5!", "5"),
+        ("<answer>Ratio: 3:4</answer>", None),
+        ("<answer>Step 2: 18</answer>", None),
+    ],
+)
+def test_labels_currencies_and_words_around_a_number(text: str, expected: str | None) -> None:
+    assert extract_number(text) == expected

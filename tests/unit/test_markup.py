@@ -56,7 +56,7 @@ def test_boxes_are_read_with_their_braces_matched(text: str, found: list[str]) -
         (r"<answer>\boxed{7}</answer>", [("7",)]),
         (r"<answer>It is \boxed{7} cm</answer> #### 8", [("7",), ("8",)]),
         (r"#### \boxed{7}", [("7",)]),
-        (r"<answer>#### 7</answer>", [("7</answer>",)]),
+        (r"<answer>#### 7</answer>", [("7",)]),
         (r"\boxed{1} and \boxed{2}", [("1", "2")]),
         (r"$\boxed{1}$, $\boxed{2}$ or $\boxed{3}$", [("1", "2", "3")]),
         (r"$x = \boxed{1}$ or $x_{2}=\boxed{2}$", [("1", "2")]),

@@ -1,5 +1,6 @@
 r"""Reading numbers and final answers out of text, by the paper's tiers.
 
+    turn        where an answer ends
     markup      where an answer is marked: a box, a tag, hashes
     statement   where one is stated: "the answer is ..."
     quantity    one number in words, read whole or not at all

@@ -15,6 +15,7 @@ from typing import Literal
 from remask.answers.extraction import NOTHING, Extraction
 from remask.answers.markup import Mark, marks
 from remask.answers.statement import Statement, statements
+from remask.answers.turn import answer_of
 
 _NOUNS = "option|choice"
 _AROUND = re.compile(  # what may stand around a letter and means nothing
@@ -79,6 +80,7 @@ def extract_choice(text: str, letters: str = "ABCDE") -> str | None:
 
 def find_choice(text: str, letters: str = "ABCDE") -> Extraction:
     """Return the letter that `text` settles on and its tier."""
+    text = answer_of(text)
     marked = marks(text)
     for mark in reversed(marked):
         letter = _read_mark(mark, letters)

@@ -14,7 +14,8 @@ _BOX = re.compile(
     r"\\(?:boxed|fbox)\s*\{|(?<![A-Za-z\\])boxed\{|\\boxed\s+([^\s${}]{1,40})|\\.|[{}]", re.DOTALL
 )
 _TAG = re.compile(r"<(/?)answer\b[>}]?", re.IGNORECASE)
-_HASHES = re.compile(r"(?<!#)####(?!#)[ \t]*((?:(?!####)[^\n])*)")
+_HASHES = re.compile(r"(?<!#)####(?!#)[ \t]*((?:(?!####|</?[A-Za-z])[^\n])*)")
+_WORDS_OPEN = re.compile(r"\\(?:text|textbf|mathrm|mbox)\{[A-Za-z ]*$")  # a unit left open
 _LINE_END = re.compile(r"[\n<>]")
 _GAP = 80  # characters between boxes that are joined
 _JOINT = re.compile(
@@ -84,7 +85,7 @@ def _unclosed(text: str, opened: tuple[int, int]) -> Mark:
     inside = len(text) - len(content)
     end = _LINE_END.search(text, inside)
     stop = end.start() if end else len(text)
-    body = text[inside:stop]
+    body = _WORDS_OPEN.sub(r"\g<0>}", text[inside:stop]) if end else text[inside:stop]
     cut = end is None or body.count("{") != body.count("}")
     return Mark(start=start, end=stop, kind="box", bodies=(body,), cut=cut)
 

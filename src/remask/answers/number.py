@@ -18,8 +18,13 @@ from remask.answers.quantity import (
     value_of,
 )
 from remask.answers.statement import statements
+from remask.answers.turn import answer_of
 
 _DIGIT = re.compile("[0-9]")
+_SURFACE = re.compile(
+    r"(?:(?<=[a-z][a-z])|(?<=[\s{0-9]m))[\s}]*\^\s*\{?[23]\}?(?![0-9])"
+)  # the power of "cm^2"
+_FACTORIAL = re.compile(r"[0-9]\s*!\s*$")  # in a sentence it is a sign of joy
 _HEAD = 80  # characters of a line in which its value begins
 _HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.):]\s+\S")  # "#### 2. Add them up"
 # What the last number may be a part of: a clock, a version, a power, a formula.
@@ -45,6 +50,7 @@ def extract_number(text: str) -> str | None:
 
 def find_number(text: str) -> Extraction:
     """Return the final numeric answer of `text` and its tier."""
+    text = answer_of(text)
     end = len(text.rstrip())
     for mark in reversed(marks(text)):
         if not mark.empty and (mark.kind != "hashes" or _is_value(mark, end)):
@@ -68,13 +74,14 @@ def _is_value(mark: Mark, end: int) -> bool:
 def _read_mark(mark: Mark) -> Extraction:
     """Return the value in a mark; boxes that are joined must agree."""
     values = {value_of(body) for body in mark.bodies if body.strip()}
-    answer = values.pop() if len(values) == 1 and not mark.cut else None
+    factorial = mark.kind == "box" and any(_FACTORIAL.search(body) for body in mark.bodies)
+    answer = values.pop() if len(values) == 1 and not (mark.cut or factorial) else None
     return Extraction(answer=answer, tier=1, matched=mark.bodies[-1]) if answer else NOTHING
 
 
 def _last_number(text: str) -> Extraction:
     """Return the last number of a text; none where it is a part of a clock or of a power."""
-    text = plain(text)
+    text = _SURFACE.sub("", plain(text))
     last: re.Match[str] | None = None
     for match in VALUE.finditer(text):
         last = match

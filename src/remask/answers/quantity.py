@@ -23,7 +23,9 @@ _PLAIN = (
     (re.compile(r"\{,\}"), ","),
     (re.compile(r"(?<![0-9:])([0-9]{1,2}):00(?![0-9:])"), r"\1"),  # two o'clock is 2
     (re.compile(r"\\[,;: ]|~|[\u00a0\u2000-\u200a\u202f\u205f]"), "\u2009"),
+    (re.compile(r"(?<![A-Za-z])(?:(?:US|CA|AU|NZ|HK|[ACS])(?=\\?\$)|Rs\.? ?(?=[0-9]))"), ""),
     (re.compile(r"\\?[$€£]"), ""),
+    (re.compile(r"(?<=[0-9])['’](?=[0-9]{3}(?![0-9]))"), ","),  # as the Swiss part thousands
     (re.compile(r"\\%"), "%"),
     (re.compile(r"\\[dtc]?frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])|[×·∗]"), "*"),
@@ -37,6 +39,9 @@ _PLAIN = (
     (re.compile(r"\\q?quad(?![A-Za-z])"), " "),
     (re.compile("[−–](?=[\\s\u2009]?[0-9.\\\\])"), "-"),
     (re.compile(r"\^\s*\{\s*\{?\s*(st|nd|rd|th)\b\s*\}?\s*\}"), r"\1"),
+    # Words that a value may stand behind unchanged.
+    (re.compile(r"\b(?:total of|value of|equal to)\b", re.IGNORECASE), ""),
+    (re.compile(r"\bnot\s[^.;:!?\n]{1,30}?,?\sbut\s", re.IGNORECASE), " "),
 )
 _VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -68,7 +73,7 @@ _GOES_ON = re.compile(
     r"\s*(?:[:^_!+*=>\\|]|<(?!/?[A-Za-z])|/)|[.,][0-9]|\s*-+\s*[0-9.\\(]|\s*-\s+[A-Za-z]\b|['′″]"
 )
 _GLUED = re.compile(
-    r"(?:st|nd|rd|th|cm|mm|km|dm|kg|mg|lbs?|oz|ft|yd|mi|mph|kmh?|km/h|m/s|ml|cl|dl|gal|hrs?|mins?"
+    r"(?:st|nd|rd|th|cm|mm|km|dm|kg|mg|lbs?|oz|ft|yd|mi|mph|kmh?|km/h|m/s|m[lL]|c[lL]|d[lL]|gal|hrs?|mins?"
     r"|secs?|pm|am|GB|MB|kB|kWh?|kcal|cents?|degrees|deg)(?![A-Za-z0-9])"
 )
 _LETTER = re.compile(r"[\s\u2009{(]*([A-Za-z])(?![A-Za-z.])")
@@ -90,7 +95,8 @@ _FREE = re.compile(
 _CHANGES = re.compile(
     r"\b(?:of|half|twice|thrice|double|triple|third|quarter|times|plus|than|not|never|no|between|by"
     r"|least|most|or|either|neither|if|unless|step|part|option|question|problem|chapter|figure|to"
-    r"|cannot|can't|isn't|without|under|below|above|over|up|from|square root|sum|and)\b"
+    r"|cannot|can't|isn't|without|under|below|above|over|up|from|square root|sum|and|january|february|march|april"
+    r"|june|july|august|september|october|november|december)\b"
     r"|[0-9^_!+*/\\<>|:]",
     re.IGNORECASE,
 )
@@ -105,6 +111,7 @@ _COMES_TO = re.compile(
     r"\s",
     re.IGNORECASE,
 )
+_LABEL = re.compile(r"[A-Za-z ]{0,40}:\s*(?=\S)")  # "Total cost: $18"
 _UNITS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
     "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
@@ -114,6 +121,9 @@ _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ni
 _WORDS = {word: value for value, word in enumerate(_UNITS)}
 _WORDS |= {word: 10 * value for value, word in enumerate(_TENS, 2)}
 _SPELLED = re.compile(rf"[\s*_]*({'|'.join(_WORDS)})(?:[- ]({'|'.join(_WORDS)}))?\b", re.IGNORECASE)
+_MORE_WORDS = re.compile(
+    r"\b(?:of|and|or|to|hundred|thousand|million|billion|trillion|half|times)\b", re.IGNORECASE
+)
 _DIGIT = re.compile(r"[0-9\u00bc-\u00be\u2150-\u215e]")
 
 
@@ -141,7 +151,7 @@ def value_of(text: str) -> str | None:
         if text.isdecimal() and text.isascii():
             return canonical_literal(text)
         text = text[:_LONGEST] if _HEAD_END.search(text, 0, _LONGEST) else ""
-    text = plain(text).strip(" \t\n\u2009*_\"'")
+    text = _unlabelled(plain(text).strip(" \t\n\u2009*_\"'"))
     if not _DIGIT.search(text):
         return _spelled(text)
     end = _HEAD_END.search(text)
@@ -155,9 +165,18 @@ def value_of(text: str) -> str | None:
     return value
 
 
+def _unlabelled(text: str) -> str:
+    """Return a text without the label that a colon ends; "Step" and "Option" are none."""
+    label = _LABEL.match(text)
+    if label is None or _CHANGES.search(text[: text.index(":")]):
+        return text
+    return text[label.end() :]
+
+
 def _spelled(text: str) -> str | None:
-    """Return the value of "twelve" and "twenty-five"; None for other words."""
-    match = _SPELLED.match(text)
+    """Return the value of "twelve", "negative five", "three hundred"; None for other words."""
+    sign = re.match(r"[\s*_]*(?:negative|minus)\s+", text, re.IGNORECASE)
+    match = _SPELLED.match(text, sign.end() if sign else 0)
     if match is None:
         return None
     first, second = _WORDS[match[1].lower()], _WORDS.get((match[2] or "zero").lower(), 0)
@@ -165,9 +184,12 @@ def _spelled(text: str) -> str | None:
         return None
     if match[1].lower() == "one" and re.match(r"\s+(?:that|which|who|of)\b", text[match.end() :]):
         return None  # a pronoun
-    rest = _FREE.split(text[match.end() :], maxsplit=1)[0]
-    joined = re.search(r"\b(?:of|and|or|to|hundred|thousand|million|half|times)\b", rest, re.I)
-    return None if joined else str(first + second)
+    scale = _SCALE.match(text, match.end())
+    rest = _FREE.split(text[scale.end() if scale else match.end() :], maxsplit=1)[0]
+    if _SPELLED.match(rest) or _MORE_WORDS.search(rest):
+        return None
+    value = (first + second) * (10 ** _SCALES[scale[1].lower()] if scale else 1)
+    return str(-value if sign else value)
 
 
 def _first(text: str) -> str | None:

@@ -11,6 +11,7 @@ import re
 from remask.answers import NOTHING, Extraction
 from remask.answers.markup import Mark, marks
 from remask.answers.statement import statements
+from remask.answers.turn import answer_of
 
 _PLAIN = (
     (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])|[×·∗]"), "*"),
@@ -19,16 +20,26 @@ _PLAIN = (
     (re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])|\\[()\[\],;! ]|[$`]"), ""),
     (re.compile(r"\\(?:text|mathrm)\s*\{([^{}]*)\}"), r" \1 "),
     (re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}"), r"((\1)/(\2))"),
-    (re.compile(r"\*\*(?!\s*[0-9(])"), ""),  # bold ends; "3**4" is something else
+    (re.compile(r"\*\*(?!\s*[0-9(])|(?<![0-9)\s])\*\*(?!\*)"), ""),  # bold; "3**4" is a power
+    (re.compile(r"(?<=[0-9)])[ ]?[xX][ ]?(?=[0-9(])"), " * "),
+    (re.compile(r"(?<=[0-9)])(?=\([0-9(])"), "*"),  # 7(8 + 4)
+    (re.compile(r"\[(?=[0-9( ]*[0-9])"), "("),
+    (re.compile(r"(?<=[0-9)])\]"), ")"),
 )
 _RUN = re.compile(r"[0-9(][0-9+\-*/() ]*")
 _OPERATION = re.compile(r"[-+*/]")
+_WORDS = re.compile(r"[A-Za-z][A-Za-z ,']{0,60}(?:\bis\b|:)\s*")
 # After an expression: nothing, the end of a sentence, or words.
-_ENDS = re.compile(r"\s*(?:[.,;:!?*]*\s*$|[.,;:]\s|[A-Za-z]{2,}|\()")
+_ENDS = re.compile(r"\s*(?!or\b)(?:[.,;:!?]*\s*$|[.,;:]\s|[A-Za-z]{2,}|\()")
+# What an expression in the middle of a text may be a part of: "x + 3 - 2", "8.5 + 4".
+_BEFORE = re.compile(r"(?:[\w.^!]|[A-Za-z)\]}] ?[-+*/^] ?)$")
+_AFTER = re.compile(r" ?(?:\.[0-9]|[\w^!%\\\[{])")
+_ANOTHER = re.compile(r"[0-9)]\s?(?:[,;\n]|and\b|or\b|then\b)[^+*/]{0,40}?[0-9)] ?[-+*/] ?[0-9(]")
 
 
 def find_arithmetic(text: str) -> Extraction:
     """Return the final expression of `text` in plain signs, and its tier."""
+    text = answer_of(text)
     marked = [mark for mark in marks(text) if mark.kind != "hashes" or _whole(mark.bodies[0])]
     for mark in reversed(marked):
         if not mark.empty:
@@ -38,27 +49,49 @@ def find_arithmetic(text: str) -> Extraction:
         answer = _whole(statement.said)
         matched = statement.cue + statement.said
         return Extraction(answer=answer, tier=2, matched=matched) if answer else NOTHING
-    if marked:
+    return NOTHING if marked else _last(_plain(text))
+
+
+def _last(text: str) -> Extraction:
+    """Return the last expression with an operation; none where it is a part of something else."""
+    last: re.Match[str] | None = None
+    for run in _RUN.finditer(text):
+        last = run if _OPERATION.search(run.group()) else last
+    if last is None:
         return NOTHING
-    runs = (run for run in reversed(_RUN.findall(text)) if _OPERATION.search(run))
-    last = next(runs, None)
-    return NOTHING if last is None else Extraction(answer=last.strip(), tier=3, matched=last)
+    part = _BEFORE.search(text[max(0, last.start() - 4) : last.start()])
+    if part or (not last.group().endswith((" ", "(")) and _AFTER.match(text, last.end())):
+        return NOTHING
+    return Extraction(answer=_trimmed(last.group()), tier=3, matched=last.group())
 
 
 def _in_mark(mark: Mark) -> str | None:
     """Return the expression in a mark; boxes that are joined must agree."""
+    if mark.cut or any(_ANOTHER.search(_plain(body)) for body in mark.bodies):
+        return None  # steps, one after the other, are no expression
     sides = {_whole(body) for body in mark.bodies if body.strip()}
-    return sides.pop() if len(sides) == 1 and not mark.cut else None
+    return sides.pop() if len(sides) == 1 else None
+
+
+def _plain(text: str) -> str:
+    """Return a text in plain signs."""
+    for pattern, sign in _PLAIN:
+        text = pattern.sub(sign, text)
+    return text
 
 
 def _whole(said: str) -> str | None:
     """Return the expression that is said, in plain signs; None where it is none, or goes on."""
-    for pattern, sign in _PLAIN:
-        said = pattern.sub(sign, said)
-    sides = [side.strip(" \n\t*_:") for side in said.split("=")]
+    sides = [side.strip(" \n\t_:") for side in _plain(said).split("=")]
     made = len(sides) > 1 and sides[0].isdecimal() and _OPERATION.search(sides[1])
     side = sides[1] if made else sides[0]
-    run = _RUN.match(side)
-    if run is None or not _ENDS.match(side, run.end()):
+    words = _WORDS.match(side)
+    run = _RUN.match(side, words.end() if words else 0)
+    if run is None or not _ENDS.match(side, run.end() - run.group().endswith("(")):
         return None
-    return run.group().strip()
+    return _trimmed(run.group())
+
+
+def _trimmed(run: str) -> str:
+    """Return a run of signs without the bracket that opens a remark after it."""
+    return re.sub(r"(?<=[0-9)])[ ]+\($", "", run.strip())

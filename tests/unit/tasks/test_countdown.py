@@ -188,3 +188,28 @@ def test_a_problem_is_named_by_its_identity_alone() -> None:
 def test_an_unknown_level_is_refused_with_the_known_ones() -> None:
     with pytest.raises(TaskError, match="easy, medium, hard"):
         TASK.problem(0, level="harder")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One way is $25 \\times 4 − 3$.", "25*4-3"),
+        ("\\[ (8 + 4) \\div 6 \\cdot 7 = 14 \\]", "(4+8)*7/6"),
+        ("$$\\frac{(8+4)}{6}\\times7=14$$", "(4+8)*7/6"),
+        ("<answer>[(8 + 4) / 6] * 7</answer>", "(4+8)*7/6"),
+        ("<answer>(8 + 4) / 6 x 7</answer>", "(4+8)*7/6"),
+        ("<answer>7(8+4)/6</answer>", "(4+8)*7/6"),
+        ("<answer>The expression is 25 * 4 - 3.</answer>", "25*4-3"),
+        ("The answer is 7 * (8 + 4) / 6 (that is 14).", "(4+8)*7/6"),
+        ("<answer>8 + 4 *</answer>", None),
+        ("<answer>8 + 4 = 12, 12 - 3 = 9</answer>", None),
+        ("<answer>8 + 4 = 12\n12 - 3 = 9</answer>", None),
+        ("<answer>8 + 4 or 4 + 8 - 2</answer>", None),
+        ("So x + 3 - 2", None),
+        ("It is 8.5 + 4", None),
+        ("It is 8 + 4.5", None),
+        ("It is 8 + 4^2", None),
+    ],
+)
+def test_an_expression_is_read_whole_wherever_it_stands(text: str, expected: str | None) -> None:
+    assert Countdown().extract(text) == expected

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from remask.answers import Extraction, find_choice
+from remask.answers.turn import answer_of
 from remask.tasks.base import Grade, Problem, Split, compared
 from remask.tasks.public.benchmark import ALL, Entry
 from remask.tasks.public.source import Hub, Row
@@ -48,6 +49,7 @@ def find_letter(text: str, letters: str = _USUAL) -> Extraction:
 
     A text whose lines begin with several letters goes through the options, and begins with none.
     """
+    text = answer_of(text)
     settled = find_choice(text, letters)
     if settled.answer is not None:
         return settled

@@ -11,6 +11,7 @@ from remask.answers import NOTHING, Extraction, find_number
 from remask.answers.markup import Mark, marks
 from remask.answers.quantity import value_of
 from remask.answers.statement import statements
+from remask.answers.turn import answer_of
 
 _WINDOW = 400  # characters after a cue in which its answer must stand
 _FORMULA = re.compile(
@@ -30,6 +31,7 @@ _MOST_WORDS = 3  # of an answer in words, as in "no real solution"
 
 def find_expression(text: str) -> Extraction:
     """Return the final answer of `text` as it is written there, and its tier."""
+    text = answer_of(text)
     end = len(text.rstrip())
     marked = [mark for mark in marks(text) if mark.kind != "hashes" or _announces(mark, end)]
     for mark in reversed(marked):

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from remask.answers.turn import answer_of
 from remask.tasks.base import TIERS
 
 MAX_PROGRAM = 20_000  # characters that are searched for where Python ends
@@ -72,6 +73,7 @@ def defines(source: str, names: Sequence[str]) -> bool:
 
 def _pieces(text: str) -> list[_Piece]:
     """Return what stands between fences and around them; empty pieces are left out."""
+    text = answer_of(text)
     cuts: list[_Piece] = []
     start, inside = 0, False
     for fence in _FENCE.finditer(text):
