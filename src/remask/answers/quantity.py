@@ -95,8 +95,8 @@ _FREE = re.compile(
 _CHANGES = re.compile(
     r"\b(?:of|half|twice|thrice|double|triple|third|quarter|times|plus|than|not|never|no|between|by"
     r"|least|most|or|either|neither|if|unless|step|part|option|question|problem|chapter|figure|to"
-    r"|cannot|can't|isn't|without|under|below|above|over|up|from|square root|sum|and|january|february|march|april"
-    r"|june|july|august|september|october|november|december)\b"
+    r"|cannot|can't|isn't|without|under|below|above|over|up|from|square root|sum|and"
+    r"|january|february|march|april|june|july|august|september|october|november|december)\b"
     r"|[0-9^_!+*/\\<>|:]",
     re.IGNORECASE,
 )

@@ -5,11 +5,15 @@ empty folder and no input. It has passed only when a secret word, drawn for this
 through the standard input, comes back as the last line after all tests: leaving early, however
 politely, is no pass.
 
+Time is the processor's: a busy machine makes no right program wrong. The clock on the wall stops
+only what waits, after `PATIENCE` times as long.
+
 This is no security boundary. It stops the accidents of generated code (endless loops, memory
 bombs, floods of output, early exits); code that means harm needs a container around the caller.
 """
 
 import marshal
+import math
 import os
 import secrets
 import select
@@ -24,6 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 OUTPUT_LIMIT = 65_536  # bytes on the standard output
+PATIENCE = 10  # times its processor time that a candidate may take by the clock
 
 # The limits are set by the child itself, before it looks at the candidate: a function run between
 # fork and exec would not be safe under the threads of `run_many`. The job travels as marshal, which
@@ -34,9 +39,9 @@ import marshal, resource, sys
 def main():
     word, seconds, memory, source, tests, calls = marshal.loads(sys.stdin.buffer.read())
     sys.stdin.close()
-    for name, value in (("CPU", seconds), ("AS", memory), ("FSIZE", 1 << 20), ("NPROC", 0),
-                        ("CORE", 0)):
+    for name, value in (("AS", memory), ("FSIZE", 1 << 20), ("NPROC", 0), ("CORE", 0)):
         resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     del sys.modules["marshal"], sys.modules["resource"]
     verdict = watch(source, calls) if calls else run(source, tests)
     sys.stdout = sys.__stdout__
@@ -100,7 +105,7 @@ class Job:
     source: str
     tests: tuple[str, ...] = ()  # such as "assert f(2) == 4"; an AssertionError is a wrong answer
     calls: tuple[str, ...] = ()  # such as "f(2)": what is to be watched in place of tests
-    seconds: float = 2.0
+    seconds: float = 2.0  # of processor time, rounded up
     memory_mb: int = 512
 
 
@@ -154,7 +159,7 @@ def _run(job: Job) -> Outcome:
         )
         try:
             _hand_over(child, job, word)
-            output, stopped = _listen(child, time.monotonic() + job.seconds)
+            output, stopped = _listen(child, time.monotonic() + job.seconds * PATIENCE)
         finally:
             _end(child)
     return _judge(output, stopped, child.returncode, word)
@@ -163,7 +168,7 @@ def _run(job: Job) -> Outcome:
 def _hand_over(child: subprocess.Popen[bytes], job: Job, word: str) -> None:
     """Send the job; surrogates, which UTF-8 cannot carry, become question marks."""
     source = job.source.encode("utf-8", "replace").decode()
-    limits = (int(job.seconds) + 1, job.memory_mb << 20)
+    limits = (math.ceil(job.seconds), job.memory_mb << 20)
     assert child.stdin is not None
     with suppress(BrokenPipeError), child.stdin:
         child.stdin.write(marshal.dumps((word, *limits, source, job.tests, job.calls)))

@@ -1,9 +1,9 @@
 """Symbolic comparison of two LaTeX answers, by math-verify in worker processes.
 
 Sympy can take for ever on a short formula, and math-verify's own time limit rests on signals, which
-fail in threads. So each comparison runs in a child with a deadline of ours: a child that is late is
-killed and the next comparison starts another. A late child also ends by itself, should its parent
-have died. Workers are kept between comparisons, one per thread that compares at the same time.
+fail in threads. So each comparison runs in a child with a deadline of ours, in processor time, so
+that a busy machine decides as an idle one does: a child that is late ends, and the next comparison
+starts another. One that waits is killed after `PATIENCE` times as long by the clock. Workers are kept between comparisons, one per thread that compares at the same time.
 """
 
 import atexit
@@ -23,6 +23,7 @@ from fractions import Fraction
 from remask.errors import MissingExtra
 from remask.tasks.public.latex import MAX_ANSWER
 
+PATIENCE = 10  # times its processor time that a comparison may take by the clock
 START_SECONDS = 60.0  # to import sympy on a busy machine
 _LONG_NUMBER = re.compile(r"[0-9]{257}")
 _DEEPEST = 64  # braces in braces
@@ -51,13 +52,15 @@ def worth(text):
     return "worth %s" % number if number.is_real and number.is_Float else "unread"
 print("ready", file=answers, flush=True)
 for line in sys.stdin:
-    seconds, gold, answer = json.loads(line)
-    signal.alarm(seconds)
+    seconds, patience, gold, answer = json.loads(line)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.alarm(int(seconds * patience) + 2)
     try:
         verdict = worth(gold) if answer is None else compare(gold, answer)
     except Exception as error:
         verdict = "failed: " + type(error).__name__
     signal.alarm(0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
     print(verdict, file=answers, flush=True)
 """
 
@@ -74,7 +77,7 @@ class Verdict:
 class Verifier:
     """Workers that compare, with a deadline for each comparison."""
 
-    seconds: float = 5.0
+    seconds: float = 5.0  # of processor time
     _idle: list["_Worker"] = field(default_factory=list)
     _owner: int = field(default_factory=os.getpid)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -149,13 +152,13 @@ class _Worker:
     def ask(self, gold: str, answer: str | None, seconds: float) -> str | None:
         """Return what the child says, of gold alone if there is no answer; None: late or dead."""
         assert self.child.stdin is not None
-        line = json.dumps((int(seconds) + 2, gold, answer)) + "\n"
+        line = json.dumps((seconds, PATIENCE, gold, answer)) + "\n"
         try:
             self.child.stdin.write(line.encode())
             self.child.stdin.flush()
         except BrokenPipeError:
             return None
-        return self._listen(seconds)
+        return self._listen(seconds * PATIENCE)
 
     def _listen(self, seconds: float) -> str | None:
         assert self.child.stdout is not None

@@ -17,7 +17,7 @@ SCRIPT = """
 import json, os, sys, time
 print("ready", flush=True)
 for number, line in enumerate(sys.stdin):
-    seconds, gold, answer = json.loads(line)
+    seconds, patience, gold, answer = json.loads(line)
     if answer == "hang":
         time.sleep(600)
     if answer == "die":
@@ -71,7 +71,7 @@ def test_what_cannot_be_read_is_different_and_says_so(verifier: Verifier) -> Non
 
 
 def test_a_comparison_that_hangs_is_cut_at_the_deadline(scripted: Verifier) -> None:
-    """The worker would sleep for ten minutes; 60 s are two hundred times what it is allowed."""
+    """The worker would sleep for ten minutes; 60 s are twenty times what it is allowed."""
     scripted.seconds = 0.3
     started = time.monotonic()
     verdict = scripted.compare("a", "hang")
