@@ -390,3 +390,32 @@ def test_twice_the_text_takes_no_more_than_twice_the_calls(piece: str) -> None:
 )
 def test_labels_currencies_and_words_around_a_number(text: str, expected: str | None) -> None:
     assert extract_number(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("B\n\nExplanation: option C is too hot, option D too cold.", "B"),
+        ("**B. the moon**\n\nThis is because Option A does not hold.", "B"),
+        ("A. false\nB. true\nOption B it is", "B"),
+        ("### Answer\nB. the moon", "B"),
+        ("### Answer\nA decrease in light", None),
+        ("#### B - the moon", "B"),
+        ("I would choose B: the moon.", "B"),
+        ("I would not choose B.", None),
+        ("We choose B and C", None),
+        ("Option B is wrong; C is correct.", "C"),
+        ("A is correct. B is correct. C is wrong.", None),
+        ("B is not correct.", None),
+        ("B is right next to the door.", None),
+        ("The answer cannot be B.", None),
+        ("The answer is not A but B.", "B"),
+        ("The correct answer is likely B.", "B"),
+        ("I think it's B.", "B"),
+        ("A\nB\nC\nD", None),
+    ],
+)
+def test_a_letter_is_told_from_those_that_are_only_mentioned(
+    text: str, expected: str | None
+) -> None:
+    assert extract_choice(text, "ABCD") == expected

@@ -22,6 +22,8 @@ _AROUND = re.compile(  # what may stand around a letter and means nothing
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|rm|bf)\s*(?=\{)|[{}$*`\"_]|\\[()\[\],;!]|\[\s*\]"
 )
 _LISTED = re.compile(r"\n[\s*_(-]*([A-Z])[.):]")
+_LONE = re.compile(r"(?:\A|\n)[\s*(\[]{0,8}[A-Z][).\]*]{0,3}[ \t]*\n$")  # a line with one letter
+_NOT_BUT = re.compile(r"^\s*not\s[^.;\n]{1,40}?\bbut\s+(?:rather\s+)?", re.IGNORECASE)
 _LIST = 1000  # characters after a letter in which others may be listed
 _END = 64  # characters at the end of a text in which a letter may stand alone
 
@@ -34,6 +36,8 @@ class _Shapes:
     marked: re.Pattern[str]  # the same, with a sign or nothing after it
     another: re.Pattern[str]  # after a letter: a second one
     verdict: re.Pattern[str]  # "B is the best answer"
+    right: re.Pattern[str]  # "B is correct"
+    opening: re.Pattern[str]  # a letter on the first line, with lines after it
     option: re.Pattern[str]
     ending: re.Pattern[str]
 
@@ -44,6 +48,7 @@ def _shapes(letters: str) -> _Shapes:
     upper = "[" + re.escape(letters.upper()) + "]"
     either = "[" + re.escape(letters.upper() + letters.lower()) + "]"
     noun = r"\s*(?:(?i:the\s+)?(?i:option|choice|letter|answer)\b[\s:]*)?"
+    remark = r"\s+(?:[-–—(]|(?i:because|since)\b)"
     signed = rf"[(\[]\s*(?P<bracketed>{either})\s*[)\]]|(?P<bare>{upper})(?=\s*$|[.:;,)\]])"
     small = rf"(?P<small>{either})(?=[\s.)\]:]*$|[.):]\s)"
     reason = r"\s+(?:[-–—=(\[]|(?i:because|since|as|is|for|due|and|or)\b)"
@@ -51,10 +56,13 @@ def _shapes(letters: str) -> _Shapes:
     named = rf"(?P<named>(?!A){upper})(?=\s)|(?P<article>A)(?=\s+[A-Z]\w*[\s.]*$)"
     worded = rf"(?P<worded>{upper})(?={reason})|{named}"
     ended = r"[^A-Za-z0-9]{0,8}\Z"
-    concluding = r"\b(?i:is|be|so|thus|therefore|hence|choose|pick|select|with|answer)[\s,:*]+"
+    concluding = (
+        r"(?<!not )\b(?i:(?:it|that)['’]s|ans|is|be|so|thus|therefore|hence|choose|pick|select|with"
+        r"|answer)[\s,:*]+"
+    )
     return _Shapes(
         first=re.compile(rf"{noun}(?:{signed}|{small}|{worded})"),
-        marked=re.compile(rf"{noun}(?:{signed}|{small})"),
+        marked=re.compile(rf"{noun}(?:{signed}|{small}|(?P<remarked>{upper})(?={remark}))"),
         another=re.compile(
             rf"[\s.)\]]*(?:,|/|&|,?\s*\b(?i:and|or)\b)[\s(]*(?:(?i:option)\s+)?{upper}(?![A-Za-z])"
         ),
@@ -62,9 +70,16 @@ def _shapes(letters: str) -> _Shapes:
             rf"(?<![\w°'’])[(\[]?(?P<bare>{upper})[)\]]?\s+(?i:is|would be)\s+(?i:the)\s+"
             r"(?:[A-Za-z]+\s+){0,3}(?i:answer|option|choice)\b"
         ),
+        right=re.compile(
+            rf"(?<![\w°'’])[(\[*]{{0,3}}(?P<bare>{upper})[)\]*]{{0,3}}\s+is\s+"
+            r"(?:(?:therefore|thus|clearly|indeed|the only)\s+)?(?:correct|right)"
+            r"(?=[.,;:!]|\s*$|\s+(?:because|since|as|one)\b)"
+        ),
+        opening=re.compile(rf"[\s*_]*[(\[]?(?P<bare>{upper})(?:[)\].:*][^\n]*)?\s*\n"),
         option=re.compile(
-            rf"\b(?i:{_NOUNS})(?:\s(?i:is)\b)?[\s:*_]{{0,4}}[(\[\"'*$]{{0,4}}"
-            rf"(?P<bare>{upper})(?![A-Za-z0-9'’])"
+            rf"(?<!not )(?:\b(?i:{_NOUNS})(?:\s(?i:is)\b)?"
+            r"|\b(?i:choose|pick|select|go\s+with)\b(?![\s:*_]*A\s+(?!because|since|as\b)[a-z]))"
+            rf"[\s:*_]{{0,4}}[(\[\"'*$`]{{0,4}}(?P<bare>{upper})(?![A-Za-z0-9'’])"
         ),
         ending=re.compile(
             rf"(?:\A[\s*(\[]*(?P<bare>{either})|\n[\s*(\[]*(?P<line>{upper})"
@@ -114,20 +129,38 @@ def _unmarked(text: str, letters: str) -> Extraction:
             return Extraction(answer=letter, tier=2, matched=statement.cue + statement.said)
         said = _AROUND.sub("", statement.said).strip(" []().:")
         words = max(words, statement.start if said else 0)
+    verdict = verdict or _agreed(shapes.right.finditer(text))
     if verdict is not None:
         return _extraction(verdict, letters, 2)
+    return _by_place(text, letters, words)
+
+
+def _by_place(text: str, letters: str, words: int) -> Extraction:
+    """Return the option that is named, the letter that opens a text, or the one that ends it.
+
+    Before `words` an option is only talked about: an answer in words was stated there.
+    """
+    shapes = _shapes(letters)
+    option, opening = _last(shapes.option.finditer(text)), shapes.opening.match(text)
+    if opening and option and not set(_LISTED.findall(text)) - {opening["bare"]}:
+        return _extraction(opening, letters, 3)  # and then the options are talked about
     end = len(text.rstrip())
     ending = shapes.ending.search(text, max(0, end - _END), end)
-    option = _last(shapes.option.finditer(text))
-    chosen = option is not None and option.start() >= words
-    if option is not None and chosen and (ending is None or ending.start() < option.end()):
-        return _extraction(option, letters, 2)
-    return NOTHING if ending is None else _extraction(ending, letters, 3)
+    if option is not None and option.start() >= words:
+        if shapes.another.match(text, option.end()):
+            return NOTHING
+        if ending is None or ending.start() < option.end():
+            return _extraction(option, letters, 2)
+    if ending is None:
+        return NOTHING
+    before = text[max(0, ending.start() - 16) : ending.start() + 1]
+    listed = ending["line"] and _LONE.search(before)
+    return NOTHING if listed else _extraction(ending, letters, 3)
 
 
 def _letter_of(said: str, letters: str, shape: re.Pattern[str] | None = None) -> str | None:
     """Return the one letter at the front of what is said; None where there is none, or two."""
-    said = _AROUND.sub("", said)
+    said = _NOT_BUT.sub("", _AROUND.sub("", said))
     match = (shape or _shapes(letters).first).match(said)
     if match is None or _shapes(letters).another.match(said, match.end()):
         return None
@@ -151,6 +184,12 @@ def _letter(match: re.Match[str], letters: str) -> str:
 
 def _extraction(match: re.Match[str], letters: str, tier: Literal[2, 3]) -> Extraction:
     return Extraction(answer=_letter(match, letters), tier=tier, matched=match.group().strip())
+
+
+def _agreed(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
+    """Return the last match where all name one letter, or None."""
+    every = list(matches)
+    return every[-1] if len({match["bare"] for match in every}) == 1 else None
 
 
 def _last(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:

@@ -19,9 +19,11 @@ _BETWEEN = (
     r"(?:[,][^.!?\n:=0-9]{0,60},|\s+(?:to|for|in|of|here|then|therefore)\b[^.!?\n:=0-9]{0,100}?)?"
 )
 _NOUN = r"(?<!to )\banswer(?:\s*\([^()\n]{0,30}\))?"
-_AFTER = r"(?:[\s:*_]|therefore\b|thus\b|simply\b)*"
+_AFTER = r"(?:[\s:*_]|(?:therefore|thus|simply|clearly|definitely|probably|(?:most )?likely)\b)*"
+# "### Final Answer", and the answer below it.
+_TITLE = r"(?m:^)[#*_][#*_ ]{0,7}(?:(?:the|final|correct) ){0,3}answer[*_ ]*\n"
 _VERBAL = rf"{_BETWEEN}[\s*_]{{0,4}}\b{_VERB}"
-_CUE = re.compile(rf"{_NOUN}(?:{_VERBAL}|[\s*_]{{0,4}}[:=]){_AFTER}", re.IGNORECASE)
+_CUE = re.compile(rf"{_NOUN}(?:{_VERBAL}|[\s*_]{{0,4}}[:=]){_AFTER}|{_TITLE}\s*", re.IGNORECASE)
 _OPENING = re.compile(r"(?:\s|\\\[|\\\(|\$\$?(?=\s)|\*\*|#+\s)*")
 # "5! - 3" goes on after its mark, which is no end of a sentence.
 _SENTENCE_END = re.compile(r"[.!?;](?<!!(?=[\s]{0,2}[-+*/=^]))(?:[*_\"')\]]{0,3}(?:\s|$))|\n")

@@ -21,7 +21,7 @@ from remask.tasks.wordmath import METRICS
 
 LETTERS = "ABCDEFGH"
 _USUAL = "ABCDE"
-_LEADING = re.compile(r"^[\s*_]{0,8}\(?([A-H])(?:\)|[.:](?=[\s*]|$))", re.MULTILINE)
+_LEADING = re.compile(r"^[\s*_]{0,8}\(?([A-H])(?:\)|[.:](?=[\s*]|$)|\s[-–—]\s)", re.MULTILINE)
 
 ARC_HUB = Hub(
     repository="allenai/ai2_arc",

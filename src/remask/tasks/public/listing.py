@@ -19,8 +19,13 @@ MAX_PROGRAM = 20_000  # characters that are searched for where Python ends
 _TRIES = 40
 _STARTS = 8  # lines that look like code from which a program may begin
 
-_FENCE = re.compile(r"(?:```+|~~~+)([^\S\n]*[\w+.-]*[^\S\n]*(?:\n|\Z))?|\[(?:BEGIN|DONE)\]")
-_CODE_LINE = re.compile(r"^(?:async def |def |class |import |from |@)", re.MULTILINE)
+_FENCE = re.compile(
+    r"(?:```+|~~~+)([^\S\n]*[\w+.-]*[^\S\n]*(?:\n|\Z))?|\[(?:BEGIN|DONE)\]|</?answer>"
+)
+_CODE_LINE = re.compile(
+    r"^(?:async def |def |class |import |from \w+ import |@|[A-Za-z_]\w*(?:: ?[\w\[\], ]+)? = )",
+    re.MULTILINE,
+)
 _NEW_BLOCK = re.compile(r"^(?=\S)", re.MULTILINE)
 
 
@@ -66,9 +71,8 @@ def pieces_of(text: str) -> list[str]:
 def defines(source: str, names: Sequence[str]) -> bool:
     """Say whether a text has a function or class of one of these names; without names, of any."""
     name = "|".join(map(re.escape, names)) or r"\w+"
-    return (
-        re.search(rf"^\s*(?:async def|def|class)\s+(?:{name})\b", source, re.MULTILINE) is not None
-    )
+    bound = rf"^\s*(?:async def|def|class)\s+(?:{name})\b|^(?:{name})\s*=\s*(?:lambda|\w+\()"
+    return re.search(bound, source, re.MULTILINE) is not None
 
 
 def _pieces(text: str) -> list[_Piece]:
@@ -85,15 +89,16 @@ def _pieces(text: str) -> list[_Piece]:
 
 def _program(text: str, names: Sequence[str]) -> str:
     """Return the program of one piece: all of it, or what is Python from a line of code on."""
-    text = _unquoted(text)
-    if compiles(text):
-        return text
+    whole, text = _unquoted(text), textwrap.dedent(text)
+    for source in (whole, text.strip("\n").rstrip()):
+        if compiles(source):
+            return source
     starts = [match.start() for match in _CODE_LINE.finditer(text[:MAX_PROGRAM])]
     for start in starts[:_STARTS]:
         source = python_only(text[start:])
         if compiles(source) and defines(source, names):
             return source
-    return python_only(text[starts[0] :]) if starts else text
+    return python_only(text[starts[0] :]) if starts else whole
 
 
 def _unquoted(text: str) -> str:

@@ -3,7 +3,8 @@
 Sympy can take for ever on a short formula, and math-verify's own time limit rests on signals, which
 fail in threads. So each comparison runs in a child with a deadline of ours, in processor time, so
 that a busy machine decides as an idle one does: a child that is late ends, and the next comparison
-starts another. One that waits is killed after `PATIENCE` times as long by the clock. Workers are kept between comparisons, one per thread that compares at the same time.
+starts another. One that waits is killed after `PATIENCE` times as long by the clock. Workers are
+kept between comparisons, one per thread that compares at the same time.
 """
 
 import atexit

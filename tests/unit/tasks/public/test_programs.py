@@ -1,5 +1,7 @@
 """Programs found in texts, completed, and run against their tests."""
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -124,3 +126,19 @@ def test_a_body_with_an_import_in_it_is_run_whole() -> None:
     )
     assert task.judge(problem, "y = x\nimport math\nreturn math.floor(y)").right
     assert task.judge(problem, "return x").reason == "wrong answer in test 1 of 1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. A loop:\n\n   ```python\n   def f(x):\n       return x\n   ```\n",
+        "<answer>def f(x):\n    return x</answer>",
+        "Sure!\nf = lambda x: x\n\nThis works, since it's the same.",
+        "A stub:\n```python\ndef f(x):\n    pass\n```\nNow whole:\n```python\nf = lambda x: x\n```",
+        "Sure! Here it is:\nBASE = 0\n\ndef f(x):\n    return x + BASE\n\nThis is all.",
+    ],
+)
+def test_a_program_may_be_indented_tagged_or_bound_to_its_name(text: str) -> None:
+    space: dict[str, Any] = {}
+    exec(find_program(text, ["f"]).source, space)
+    assert space["f"](7) == 7
