@@ -21,6 +21,9 @@ PRECISION = 15
 _NOISE = Fraction(1, 10**30)  # of what a formula is worth, computed to 40 digits
 _BASED = re.compile(r"(-?[0-9A-F]+(?:\.[0-9A-F]+)?)(?:_([0-9]+))?")
 
+_JOINTS = re.compile(r"[,;]|\\(?:text|mbox)\s*\{[\s,]*(?:and|or)[\s,]*\}|\b(?:and|or)\b")
+_EQUATION = re.compile(r"[\s$]*([A-Za-z])(?:_\{?\w+\}?)?\s*=([^=]+)")
+
 
 class Comparison(NamedTuple):
     """What a comparison came to, and how."""
@@ -33,7 +36,7 @@ class Comparison(NamedTuple):
 def compare(gold: str, answer: str, verifier: Verifier = VERIFIER) -> Comparison:
     """Return whether an answer is the gold one; what is not decided in time is not equal."""
     if "=" not in gold:
-        answer = answer.rpartition("=")[2]  # what a chain of equations comes to
+        answer = _unnamed(answer)
     same = exactly(gold, answer)
     if same is not None:
         return Comparison(same, "exact", "" if same else f"{answer!r} is not {gold!r}")
@@ -43,6 +46,19 @@ def compare(gold: str, answer: str, verifier: Verifier = VERIFIER) -> Comparison
     verdict = verifier.compare(gold, answer)
     reason = verdict.reason and f"{answer!r} against {gold!r}: {verdict.reason}"
     return Comparison(verdict.equal is True, "math-verify", reason)
+
+
+def _unnamed(answer: str) -> str:
+    """Return what a chain of equations comes to, or the values of a list: "x = 1 or x = 2".
+
+    Of several variables the values are a tuple, in the order of their names.
+    """
+    items = [_EQUATION.fullmatch(item) for item in _JOINTS.split(answer)]
+    named = sorted((item[1], number, item[2]) for number, item in enumerate(items) if item)
+    if len(named) < 2 or len(named) < len(items):
+        return answer.rpartition("=")[2]
+    values = ", ".join(value for _, _, value in named)
+    return values if len({name for name, _, _ in named}) == 1 else f"({values})"
 
 
 def exactly(gold: str, answer: str) -> bool | None:
@@ -56,8 +72,8 @@ def exactly(gold: str, answer: str) -> bool | None:
         return False
     left, right = _BASED.fullmatch(expected), _BASED.fullmatch(given)
     if left and right and (left[2] or right[2]):
-        # The question names the base, so an answer may leave it out; two bases must agree.
-        return left[1] == right[1] and (left[2] is None or right[2] is None)
+        # The question names the base, so an answer may leave it out; gold without one is in ten.
+        return left[1] == right[1] and (right[2] is None or right[2] == (left[2] or "10"))
     kinds = brackets(expected), brackets(given)
     if all(kinds) and kinds[0] != kinds[1]:
         return False  # a pair, an interval and a set are three things

@@ -68,7 +68,7 @@ def _bare(body: str) -> str:
     """Return a formula without what opens and closes it."""
     body = body.strip(_AROUND)
     formula = _FORMULA.fullmatch(body.rstrip("."))
-    return _body(formula) if formula else re.sub(r"\\[()\[\]]", "", body).strip(_AROUND)
+    return _body(formula) if formula else re.sub(r"(?<!\\)\\[()\[\]]", "", body).strip(_AROUND)
 
 
 def _body(match: re.Match[str]) -> str:

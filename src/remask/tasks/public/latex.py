@@ -28,6 +28,11 @@ _REPLACED = (
     (re.compile(r"\^\s*(?:\{\s*\\(?:circ|degree)\s*\}|\\(?:circ|degree)(?![A-Za-z]))"), ""),
     (re.compile(r"\\degree(?![A-Za-z])"), ""),
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\\\\\[[0-9.]+(?:pt|em|ex|mm|cm)\]"), r"\\\\"),  # the space after a row
+    (re.compile(r"\\frac\s*\\pi\s*([0-9])"), r"\\frac{\\pi}{\1}"),
+    (re.compile(r"\u221a\s*([0-9a-z]|\{[^{}]*\})|(?<![\\A-Za-z])sqrt(\{[^{}]*\})"), r"\\sqrt \1\2"),
+    (re.compile(r"^\(([0-9A-F]+)\)\s*_"), r"\1_"),
+    (re.compile(r"^(-?[0-9]+)\s+([0-9]+)/([0-9]+)$"), r"\1\\frac{\2}{\3}"),
     (re.compile(r"\\leq?(?![A-Za-z])|\u2264"), r"\\le "),
     (re.compile(r"\\geq?(?![A-Za-z])|\u2265"), r"\\ge "),
     (re.compile(r"\\lbrace(?![A-Za-z])"), r"\\{"),

@@ -107,3 +107,25 @@ def test_what_is_not_decided_is_not_equal_and_says_so() -> None:
 def test_no_pair_of_texts_makes_the_exact_path_raise(gold: str, answer: str) -> None:
     assert exactly(gold, answer) in (True, False, None)
     assert exactly(gold, gold) is True
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "equal"),
+    [
+        ("1,-2", "x=1, x=-2", True),
+        ("1,-2", r"x = -2 \text{ or } x = 1", True),
+        ("1,-2", "x_1 = 1, x_2 = -2", True),
+        ("-2", "x=1, x=-2", False),
+        ("(1,2)", "y=2, x=1", True),
+        ("(1,2)", "y=1, x=2", False),
+        ("1000", "x=1,000", True),
+        ("10", "10_2", False),
+        ("10", "10_{10}", True),
+        ("2516_8", "(2516)_8", True),
+        (r"11\frac{1}{2}", "11 1/2", True),
+        (r"\frac{\pi}{4}", r"\frac\pi4", True),
+        (r"\sqrt{2}", "\u221a2", True),
+    ],
+)
+def test_named_values_bases_and_loose_spellings(gold: str, answer: str, equal: bool) -> None:
+    assert compare(gold, answer).equal is equal
