@@ -50,7 +50,7 @@ UNRUN = {
     ("README.md", "pip install -c constraints.txt -e '.[semantic]'"): "installs packages",
     ("README.md", "pip install -c constraints.txt -e '.[semantic,serve]'"):
         "installs packages, and serves until it is stopped; tests/serve does",
-    ("README.md", "make test        # every test"): "runs this test, among others",
+    ("README.md", "make test        # test-all: the long ones too"): "runs this test, among others",
     ("docs/alignment.md", "with torch.no_grad():                          # only rows of "
      "needs_preview(advantages, settings)"): "a sketch of a trainer's inner loop",
     ("docs/alignment.md", "remask align --model tiny --task wordmath --tuning full --set "
