@@ -25,7 +25,7 @@ from typing import Any
 
 from figures import FIGURES, merge
 
-from remask.records import write_text
+from remask.records.jsonl import write_text
 
 METHODS: dict[str, dict[str, Any]] = {
     "start": {},
@@ -242,7 +242,7 @@ def told(out: Path) -> str:
 
 def figures_of(rows: Sequence[Row]) -> dict[str, tuple[Any, str]]:
     """Return every figure with its unit, by name; what does not exist is left out."""
-    from remask.studies.seeds import over_seeds
+    from remask.analysis.seeds import over_seeds
 
     out: dict[str, Any] = {}
     for method in METHODS:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from align import CANVASES, MEASURES, METHODS, PHASES
 
-from remask.studies import published
-from remask.studies.claims import Verdict, side, together
-from remask.studies.figures import Figures
-from remask.studies.report import quote
-from remask.studies.tables import Table, markdown
+from remask.analysis import published
+from remask.analysis.figures import Figures
+from remask.report.claims import Verdict, side, together
+from remask.report.results_tables import quote
+from remask.report.table import Table, markdown
 
 OWNED = "align/"
 CLAIMS = (  # above 0 where they hold

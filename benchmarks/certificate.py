@@ -19,9 +19,9 @@ import numpy as np
 from figures import merge, origin, parse
 from numpy.typing import NDArray
 
+from remask.analysis.statistics import Interval, interval_text, proportion
 from remask.decide.provenance import Provenance
 from remask.decide.threshold import GRID, Certificate, certify
-from remask.studies.measures import Interval, interval_text, proportion
 
 Floats = NDArray[np.float64]
 RISK, CONFIDENCE = 0.1, 0.95

@@ -22,20 +22,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from remask.analysis.diagnosis import THRESHOLD, better_consistency
+from remask.analysis.figures import CURVES, TRIPS, read
+from remask.analysis.load_records import read_source
+from remask.analysis.pool import Row, pools
+from remask.collect.collect import CollectSettings, collect, sampler_settings
+from remask.collect.injection import InjectionSettings, collect_injected, reference_pairs
 from remask.consistency.cycle import ConsistencySettings
 from remask.decide.threshold import accepts_all, best_f1
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import EMBEDDED, load
 from remask.errors import RecordError, RemaskError
-from remask.records import write_text
+from remask.records.jsonl import write_text
+from remask.report.study import contracted
 from remask.sampling.sampler import SamplerSettings
-from remask.studies.collect import CollectSettings, collect, sampler_settings
-from remask.studies.diagnosis import THRESHOLD, better_consistency
-from remask.studies.figures import CURVES, TRIPS, read
-from remask.studies.injection import InjectionSettings, collect_injected, reference_pairs
-from remask.studies.pool import Row, pools
-from remask.studies.sources import read_source
-from remask.studies.study import contracted
 from remask.tasks import TASKS
 from remask.tasks.base import Split
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from remask.records import write_text
+from remask.records.jsonl import write_text
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures.json"
 

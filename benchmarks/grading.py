@@ -24,10 +24,10 @@ from typing import Any
 
 from figures import merge, origin, parse
 
+from remask.analysis.figures import Figure
+from remask.analysis.statistics import proportion
 from remask.errors import RemaskError
-from remask.records import write_text
-from remask.studies.figures import Figure
-from remask.studies.measures import proportion
+from remask.records.jsonl import write_text
 from remask.tasks.base import Grade, Problem
 from remask.tasks.public import Benchmark, task
 from remask.tasks.public.latex import number_of

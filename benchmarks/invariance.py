@@ -26,10 +26,10 @@ from remask.api import bring
 from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
 from remask.denoisers.base import Denoiser
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.load import load
-from remask.denoisers.past import Past
 from remask.denoisers.wrap import Counted
-from remask.records import write_text
+from remask.records.jsonl import write_text
 from remask.tasks import TASKS
 from remask.values import Canvas, Sample, Score
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.serve.app import build_service
 from remask.serve.run import bound, server, url_of
 from remask.serve.service import ServeSettings, Service

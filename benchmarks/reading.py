@@ -19,9 +19,9 @@ from fractions import Fraction
 from figures import merge, origin, parse
 from grammar import Item, items
 
+from remask.analysis.figures import Figure
+from remask.analysis.statistics import proportion
 from remask.errors import RemaskError
-from remask.studies.figures import Figure
-from remask.studies.measures import proportion
 from remask.tasks.base import Problem
 from remask.tasks.countdown import Countdown
 from remask.tasks.public.choices import Arc

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from remask.denoisers.load import choose_device, choose_dtype
-from remask.records import write_text
+from remask.records.jsonl import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTED = time.perf_counter()

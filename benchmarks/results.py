@@ -23,12 +23,8 @@ from alignment import OWNED as ALIGNED
 from alignment import alignment_section, alignment_verdicts
 from figures import FIGURES, merge
 
-from remask.denoisers.load import EMBEDDED
-from remask.errors import RecordError, RemaskError
-from remask.records import write_text
-from remask.studies import published
-from remask.studies.claims import FAILS, HOLDS, Verdict, verdicts
-from remask.studies.figures import (
+from remask.analysis import published
+from remask.analysis.figures import (
     MAIN,
     Figure,
     Figures,
@@ -37,10 +33,14 @@ from remask.studies.figures import (
     process_figures,
     single_curves,
 )
-from remask.studies.report import names_under, quote
-from remask.studies.sources import read_source
-from remask.studies.study import STUDIES, Told, study_source
-from remask.studies.tables import Table, cell, markdown
+from remask.analysis.load_records import read_source
+from remask.denoisers.load import EMBEDDED
+from remask.errors import RecordError, RemaskError
+from remask.records.jsonl import write_text
+from remask.report.claims import FAILS, HOLDS, Verdict, verdicts
+from remask.report.results_tables import names_under, quote
+from remask.report.study import STUDIES, Told, study_source
+from remask.report.table import Table, cell, markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = "python benchmarks/core.py collect MODEL OUT; make results RECORDS=OUT"

@@ -37,7 +37,7 @@ from remask.consistency.semantic import SentenceEncoder
 from remask.denoisers import load as loader
 from remask.denoisers.base import Preset
 from remask.denoisers.catalog import CHECKPOINTS
-from remask.records import write_text
+from remask.records.jsonl import write_text
 from remask.testing import write_standin
 
 PROMPT = "Ben has 12 apples. Zoe has 5 more than Ben. How many has Zoe?"

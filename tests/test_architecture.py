@@ -1,8 +1,8 @@
 """The house rules that a reader can check by walking the syntax trees of `src/`.
 
-`ALLOWED` is the table of docs/architecture.md, and a test keeps the two equal. A room is a module
-or package right under `remask`; inside `denoisers` every module is a room, because adapters must
-not know one another. A room may always import itself.
+`ALLOWED` is the table of docs/architecture.md, and a test keeps the two equal. A package is what
+lies right under `remask`, be it one module; it may always import itself. The families of
+`denoisers` must not know one another.
 """
 
 import ast
@@ -15,121 +15,33 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 
-GROUND = {
-    "errors", "values", "rng", "answers", "records", "inputs", "outputs", "fields", "limits",
-}  # fmt: skip
-ADAPTER = {
-    "denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.transformer", "values",
-    "errors",
-}  # fmt: skip
-FAMILY = ADAPTER | {"denoisers.config", "denoisers.native"}
-DENOISERS = {
-    "denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.transformer",
-    "denoisers.config", "denoisers.experts", "denoisers.native", "denoisers.qwen",
-    "denoisers.llada", "denoisers.dream", "denoisers.a2d", "denoisers.llada_moe",
-    "denoisers.llada2", "denoisers.illada", "denoisers.sdar", "denoisers.dreamreasoner",
-    "denoisers.fast_dllm", "denoisers.wrap", "denoisers.replicas", "denoisers.load",
-    "denoisers.split",
-    "denoisers.save", "denoisers.published", "denoisers.catalog", "denoisers.block_catalog",
-    "denoisers.presets", "denoisers.resampling", "denoisers.special_ids",
-    "denoisers.weights", "denoisers.preset",
-}  # fmt: skip
-CATALOGUE = {"denoisers.published", "denoisers.catalog", "denoisers.block_catalog"}
-SCORER = {
-    "sampling", "denoisers.base", "denoisers.tokenizer", "values", "answers", "errors", "rng",
-}  # fmt: skip
-ROOMS = {"decide", "tasks", "consistency", "baselines", "sampling"} | DENOISERS | GROUND
-TOP = {
-    "api", "studies", "pretrain", "jobs", "engine", "demo", "doctor", "listing", "options",
-    "documents", "paint", "testing",
-}  # fmt: skip
-
 ALLOWED: dict[str, set[str]] = {
-    "cli": ROOMS | TOP | {"remask", "align", "serve"},
-    "remask": ROOMS | TOP,
-    "demo": ROOMS | {"studies", "paint"},
-    "jobs": ROOMS | {"api", "tables", "engine"},
-    "serve": ROOMS | {"api", "studies", "options"},
-    "engine": {"denoisers.base", "denoisers.native", "denoisers.tokenizer", "denoisers.wrap"}
-    | {"denoisers.experts", "denoisers.replicas", "denoisers.load"}
-    | {"records", "inputs", "tables", "errors"},
-    "options": {"consistency", "sampling", "denoisers.base", "studies", "tasks", "errors", "api"}
-    | {"limits", "questions"},
-    "questions": {"tasks", "inputs", "errors"},
-    "doctor": {"denoisers.catalog", "denoisers.load", "denoisers.tokenizer", "listing", "sampling"},
-    "listing": {
-        "denoisers.catalog",
-        "denoisers.published",
-        "denoisers.presets",
-        "denoisers.resampling",
-    }
-    | {"sampling", "errors"},
-    "documents": {"paint", "values"},
-    "paint": {"denoisers.tokenizer", "values"},
-    "tables": {"records", "errors"},
-    "api": ROOMS - {"baselines"},
-    "pretrain": ROOMS,
-    "align": ROOMS,
-    "studies": ROOMS | {"engine"},
-    "decide": {"values", "errors", "records", "inputs", "fields", "limits", "sampling"},
-    "tasks": {"errors", "answers", "records", "inputs", "tables"},
-    "consistency": SCORER | {"denoisers.replicas", "limits"},
-    "baselines": SCORER,
-    "sampling": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.replicas"}
-    | {"denoisers.wrap", "values", "rng", "limits", "errors"},
-    "denoisers.load": DENOISERS
-    - {"denoisers.load", "denoisers.save", "denoisers.resampling"}
-    - CATALOGUE
-    | {"values", "errors"},
-    "denoisers.published": {"errors"},
-    "denoisers.block_catalog": {"denoisers.published", "errors"},
-    "denoisers.catalog": {"denoisers.published", "denoisers.block_catalog", "errors"},
-    "denoisers.presets": {"denoisers.preset", "denoisers.catalog", "denoisers.published"}
-    | {"denoisers.resampling", "errors"},
-    "denoisers.resampling": set(),
-    "denoisers.preset": {"denoisers.resampling", "errors"},
-    "denoisers.replicas": {"denoisers.base", "denoisers.wrap"},
-    "denoisers.split": {"denoisers.native", "errors"},
-    "denoisers.config": {"errors"},
-    "denoisers.save": {"records"},
-    "denoisers.wrap": ADAPTER,
-    "denoisers.native": ADAPTER | {"denoisers.special_ids"},
-    "denoisers.llada": FAMILY,
-    "denoisers.qwen": FAMILY,
-    "denoisers.dream": FAMILY | {"denoisers.qwen"},
-    "denoisers.a2d": FAMILY | {"denoisers.qwen"},
-    "denoisers.illada": FAMILY | {"denoisers.qwen"},
-    "denoisers.dreamreasoner": FAMILY | {"denoisers.qwen"},
-    "denoisers.fast_dllm": FAMILY | {"denoisers.qwen"},
-    "denoisers.sdar": FAMILY | {"denoisers.qwen", "denoisers.experts"},
-    "denoisers.llada_moe": FAMILY | {"denoisers.experts"},
-    "denoisers.llada2": FAMILY | {"denoisers.experts"},
-    "denoisers.experts": {"values", "errors"},
-    "denoisers.transformer": {"values", "errors"},
-    "denoisers.base": {"denoisers.past", "denoisers.preset", "denoisers.tokenizer"}
-    | {"values", "errors"},
-    "denoisers.past": {"values", "errors"},
-    "denoisers.weights": {"denoisers.tokenizer", "errors"},
-    "denoisers.tokenizer": {"denoisers.special_ids", "inputs", "limits", "errors"},
-    "denoisers.special_ids": {"errors"},
-    "testing": {"denoisers.base", "denoisers.past", "denoisers.tokenizer", "denoisers.llada"}
-    | {"denoisers.save", "sampling", "values", "rng", "errors"},
-    "records": {"inputs", "errors"},
-    "inputs": {"errors"},
-    "outputs": {"records", "errors"},
-    "fields": {"errors"},
-    "limits": {"fields", "errors"},
-    "answers": {"errors"},
+    "errors": set(),
     "values": {"errors"},
     "rng": {"errors"},
-    "errors": set(),
+    "answers": {"errors"},
+    "fields": {"errors"},
+    "limits": {"fields", "errors"},
+    "records": {"fields", "errors"},
+    "denoisers": {"values", "records", "limits", "errors"},
+    "sampling": {"denoisers", "values", "rng", "limits", "errors"},
 }
-WITHOUT_TORCH = {
-    "tasks", "tables", "answers", "records", "inputs", "outputs", "fields", "limits", "errors",
-    "denoisers.presets", "denoisers.preset", "denoisers.resampling", "listing",
-    "paint",
-}  # fmt: skip
-WITHOUT_TORCH |= CATALOGUE
+ALLOWED["consistency"] = ALLOWED["sampling"] | {"sampling", "answers"}
+ALLOWED["baselines"] = ALLOWED["consistency"]
+ALLOWED["decide"] = {"sampling", "values", "records", "fields", "limits", "errors"}
+ALLOWED["tasks"] = {"answers", "records", "errors"}
+ALLOWED["testing"] = {"sampling", "denoisers", "values", "rng", "errors"}
+METHOD = set(ALLOWED) - {"testing"}
+ALLOWED["api"] = METHOD
+ALLOWED["collect"] = METHOD | {"api"}
+ALLOWED["analysis"] = METHOD | {"collect"}
+ALLOWED["report"] = ALLOWED["analysis"] | {"analysis"}
+ALLOWED["pretrain"] = METHOD
+ALLOWED["align"] = METHOD
+ALLOWED["serve"] = METHOD | {"api", "collect", "analysis", "report"}
+ALLOWED["remask"] = METHOD | {"api"}
+ALLOWED["cli"] = set(ALLOWED)
+WITHOUT_TORCH = {"tasks", "answers", "records", "fields", "limits", "errors"}
 HEAVY = {
     "sentence_transformers", "matplotlib", "ray", "fastapi", "peft", "accelerate", "datasets",
     "pyarrow", "sklearn", "transformers",
@@ -149,12 +61,12 @@ MODULES = {module_name(path): path for path in sorted((SRC / "remask").rglob("*.
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 
-def room_of(module: str) -> str:
-    """Return the room of a module: 'remask.tasks.base' -> 'tasks', the façade -> 'remask'."""
+def package_of(module: str) -> str:
+    """Return the package of a module: 'remask.tasks.base' -> 'tasks', the façade -> 'remask'."""
     parts = module.split(".")
     if len(parts) == 1:
         return "remask"
-    return ".".join(parts[1:3]) if parts[1] == "denoisers" else parts[1]
+    return parts[1]
 
 
 def at_import_time(tree: ast.AST) -> Iterator[ast.AST]:
@@ -213,15 +125,15 @@ def dotted(node: ast.AST) -> str:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_what_its_room_may(module: str) -> None:
-    room = room_of(module)
+def test_a_module_imports_only_what_its_package_may(module: str) -> None:
+    package = package_of(module)
     if module == "remask.denoisers":
         assert not imports_of(module), "denoisers/__init__.py stays empty: every adapter runs it"
         return
-    assert room in ALLOWED, f"room {room!r} is not in the table of docs/architecture.md"
+    assert package in ALLOWED, f"package {package!r} is not in the table of docs/architecture.md"
     ours = {name for name in imports_of(module) if name.split(".")[0] == "remask"}
-    edges = {room_of(name) for name in ours} - {room}
-    assert edges <= ALLOWED[room], f"{room} may not import {sorted(edges - ALLOWED[room])}"
+    edges = {package_of(name) for name in ours} - {package}
+    assert edges <= ALLOWED[package], f"{package} may not import {sorted(edges - ALLOWED[package])}"
 
 
 def test_the_table_in_the_docs_is_the_table_of_this_test() -> None:
@@ -231,19 +143,31 @@ def test_the_table_in_the_docs_is_the_table_of_this_test() -> None:
         for name, members in re.findall(r"^- \*(\w+)\*: (.*)$", section, re.MULTILINE)
     }
     table = {}
-    for room, cell in re.findall(r"^\| `([\w.]+)` \| (.*?) \|", section, re.MULTILINE):
+    for package, cell in re.findall(r"^\| `([\w.]+)` \| (.*?) \|", section, re.MULTILINE):
         named = [groups[name] for name in re.findall(r"\*(\w+)\*", cell)]
-        table[room] = set(re.findall(r"`([\w.]+)`", cell)).union(*named)
+        table[package] = set(re.findall(r"`([\w.]+)`", cell)).union(*named)
     assert table == ALLOWED
 
 
 def test_allowed_imports_have_no_cycle() -> None:
-    left = {room: set(edges) for room, edges in ALLOWED.items()}
+    left = {package: set(edges) for package, edges in ALLOWED.items()}
     while left:
-        free = [room for room, edges in left.items() if not edges & left.keys()]
-        assert free, f"these rooms may import one another in a circle: {sorted(left)}"
-        for room in free:
-            del left[room]
+        free = [package for package, edges in left.items() if not edges & left.keys()]
+        assert free, f"these packages may import one another in a circle: {sorted(left)}"
+        for package in free:
+            del left[package]
+
+
+FAMILIES = {
+    "a2d", "dream", "dreamreasoner", "fast_dllm", "illada", "llada", "llada2", "llada_moe", "sdar",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_family_is_known_to_the_loader_alone(module: str) -> None:
+    families = {f"remask.denoisers.{name}" for name in FAMILIES} - {module}
+    if package_of(module) == "denoisers" and module != "remask.denoisers.load":
+        assert not imports_of(module) & families
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -251,7 +175,7 @@ def test_heavy_packages_are_imported_inside_functions(module: str) -> None:
     assert not packages_of(module, on_import=True) & HEAVY
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) in WITHOUT_TORCH])
+@pytest.mark.parametrize("module", [name for name in MODULES if package_of(name) in WITHOUT_TORCH])
 def test_graders_extraction_and_records_do_without_torch(module: str) -> None:
     assert "torch" not in packages_of(module)
 
@@ -305,4 +229,4 @@ def test_imports_are_resolved_however_they_are_written() -> None:
 def test_imports_in_functions_do_not_run_on_import() -> None:
     code = "import ast\nif ast:\n    import ray\ndef f():\n    import torch"
     nodes = at_import_time(ast.parse(code))
-    assert set(imported(nodes, "remask.jobs", is_package=False)) == {"ast", "ray"}
+    assert set(imported(nodes, "remask.collect.score_file", is_package=False)) == {"ast", "ray"}

@@ -6,10 +6,18 @@ field; the server has limits of its own, which are lower. No torch here.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from remask.errors import SettingsError
 from remask.fields import Limits
+
+MetricSet = Literal["paper", "core"]
+MaskDesign = Literal["independent", "stratified"]
+AnswerKind = Literal[
+    "number", "choice", "code", "text", "wordmath", "countdown", "pycode", "gsm8k", "math",
+    "math500", "arc", "gpqa", "humaneval", "mbpp",
+]  # fmt: skip
+WordingName = Literal["llada", "dream"]
 
 
 def _from(least: int, most: int) -> Limits:

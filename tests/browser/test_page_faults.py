@@ -60,7 +60,7 @@ def test_what_a_model_writes_is_text_even_five_thousand_tokens_of_it(
 
 
 def test_the_same_signs_are_written_out_as_in_reports(page: Any) -> None:
-    from remask.studies.painting import shown
+    from remask.report.drift_spans import shown
 
     signs = [
         chr(code) for code in [*range(0x3200), *range(0xD700, 0x10000), *range(0xE0000, 0xE1001)]

@@ -93,7 +93,7 @@ def test_certificates_are_those_of_python(page: Any) -> None:
 
 
 def test_a_saved_report_is_a_study_too(page: Any, tmp_path: Path) -> None:
-    from remask.studies.entries import FIELDS, encode
+    from remask.report.answer_list import FIELDS, encode
 
     values = dict.fromkeys(FIELDS, 0) | {"confidence": None}
     answers = [

@@ -14,9 +14,9 @@ import pytest
 from live import soon
 from person import check_outline
 
-from remask.studies import measures
-from remask.studies.entries import KINDS, STABLE
-from remask.studies.page import write_page
+from remask.analysis import statistics
+from remask.report.answer_list import KINDS, STABLE
+from remask.report.page import write_page
 
 pytestmark = pytest.mark.browser
 
@@ -67,9 +67,11 @@ def write_records(folder: Path, problems: int, samples: int) -> list[Row]:
 
 @pytest.fixture(scope="session", autouse=True)
 def few_resamples() -> Iterator[None]:
-    whole = measures._resamples
+    whole = statistics._resamples
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measures, "_resamples", lambda n, groups, _, seed: whole(n, groups, 9, seed))
+        patch.setattr(
+            statistics, "_resamples", lambda n, groups, _, seed: whole(n, groups, 9, seed)
+        )
         yield
 
 

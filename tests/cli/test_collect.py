@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from remask.collect.collect import CollectSettings, collect, prepare, sampler_settings
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.load import load
-from remask.studies.collect import CollectSettings, collect, prepare, sampler_settings
 
 Run = Callable[..., Any]
 Fails = Callable[..., str]

@@ -31,7 +31,7 @@ class Noisy:
 def test_nothing_but_results_reaches_standard_output(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("remask.engine.cluster.Cluster", Noisy)
+    monkeypatch.setattr("remask.collect.cluster.Cluster", Noisy)
     with place(Asked("ray", 2, ""), "tiny", "cpu", "auto", "") as where:
         sys.stdout.write("(raylet) and another")
     sys.stdout.write("results\n")

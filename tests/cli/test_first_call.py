@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from remask import api
+from remask.collect.collect import sampler_settings
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.load import load
 from remask.sampling.sampler import sample
-from remask.studies.collect import sampler_settings
 from remask.tasks import task
 
 Run = Callable[..., Any]

@@ -11,12 +11,12 @@ import pytest
 import typer
 
 from remask import cli
-from remask import options as opt
+from remask.cli import flags as opt
+from remask.collect.collect import CollectSettings
 from remask.consistency.cycle import ConsistencySettings
 from remask.decide.rejection import reject
 from remask.denoisers.load import load
 from remask.pretrain.trainer import TrainSettings
-from remask.studies.collect import CollectSettings
 
 Run = Callable[..., Any]
 GROUP: Any = typer.main.get_command(cli.app)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from remask import api, doctor
+from remask import api
+from remask.cli import doctor
 from remask.denoisers import catalog
 
 Run = Callable[..., Any]
@@ -63,9 +64,9 @@ def test_demo_is_handed_its_options_and_gives_its_exit_code(
         handed.update(options)
         return 3
 
-    fake = ModuleType("remask.demo")
+    fake = ModuleType("remask.cli.demonstration")
     fake.run = pretend  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "remask.demo", fake)
+    monkeypatch.setitem(sys.modules, "remask.cli.demonstration", fake)
     assert run("demo", "-o", tmp_path, "--problems", "8", "--json").code == 3
     assert handed == {
         "out": tmp_path, "problems": 8, "samples": 3, "seed": 0, "device": "auto",

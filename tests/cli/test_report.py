@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remask.studies.page import write_page
+from remask.report.page import write_page
 
 Run = Callable[..., Any]
 Fails = Callable[..., str]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from remask.denoisers.load import load
-from remask.studies.study import NAMES, study
-from remask.studies.tables import cell
+from remask.report.study import NAMES, study
+from remask.report.table import cell
 from remask.tasks import TASKS
 
 Run = Callable[..., Any]

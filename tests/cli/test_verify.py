@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from remask import api
+from remask.cli.terminal import LEGEND
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.load import load
-from remask.paint import LEGEND
 from remask.tasks import task
 
 Run = Callable[..., Any]

@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 import torch
 
-from remask import cli, jobs
+from remask import cli
+from remask.collect import manifest, score_file
+from remask.collect.chunks import Row, cut
+from remask.collect.cluster import Cluster, Elsewhere, Held
+from remask.collect.collect import CollectSettings, collect
+from remask.collect.shards import Shards
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
-from remask.engine.cluster import Cluster, Elsewhere, Held
-from remask.engine.portions import Row, cut
-from remask.engine.shards import Shards
 from remask.errors import CheckpointError, EngineError, InputError
 from remask.sampling.sampler import SamplerSettings
-from remask.studies import manifest
-from remask.studies.collect import CollectSettings, collect
 from remask.testing import write_checkpoint
 
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=8)
@@ -127,14 +127,14 @@ def test_a_file_scored_by_workers_that_are_killed_has_the_bytes_of_one_process(
     rows[7] = {"prompt": "What?", "answer": ""}
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = jobs.ScoreSettings(
+    settings = score_file.ScoreSettings(
         model="some", metrics="core", consistency=ConsistencySettings(trips=2, rebuild_steps=32)
     )
     whole, out = tmp_path / f"whole.{suffix}", tmp_path / f"out.{suffix}"
-    alone = jobs.score_file(model, jobs.prepare(source, whole, settings), batch=4)
+    alone = score_file.score_file(model, score_file.prepare(source, whole, settings), batch=4)
     killer = Killer()
-    job = jobs.prepare(source, out, settings)
-    done = jobs.score_file(elsewhere, job, batch=4, progress=killer, engine=cluster)
+    job = score_file.prepare(source, out, settings)
+    done = score_file.score_file(elsewhere, job, batch=4, progress=killer, engine=cluster)
     assert killer.killed
     assert done == alone
     assert done.failed == 1

@@ -18,7 +18,7 @@ from live import Faulty, live  # type: ignore[import-not-found]
 
 import remask
 from remask.denoisers.base import Denoiser
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.wrap import Wrapped
 from remask.serve.app import build_app, build_service
 from remask.serve.service import ServeSettings, Service

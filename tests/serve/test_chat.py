@@ -12,7 +12,7 @@ from remask import api
 from remask.consistency import estimator
 from remask.denoisers.base import Denoiser
 from remask.errors import MissingExtra
-from remask.serve import shapes
+from remask.serve import response_models
 from remask.serve.service import ServeSettings
 
 Client = Any  # see conftest.py
@@ -40,7 +40,7 @@ def test_choices_are_samples_of_the_prompts_pool(
     client: Client, body: dict[str, Any], denoiser: Denoiser
 ) -> None:
     found = chat(client, body, n=3, seed=4)
-    shapes.ChatCompletion.model_validate(found, strict=True)
+    response_models.ChatCompletion.model_validate(found, strict=True)
     known = [remask.sample(denoiser, PROMPT, number=i, seed=4) for i in range(3)]
     assert [c["message"]["content"] for c in found["choices"]] == [s.text for s in known]
     assert found["usage"]["completion_tokens"] == sum(s.num_response for s in known)
@@ -84,7 +84,7 @@ def test_the_field_remask_has_every_choice_verified(
     client: Client, body: dict[str, Any], denoiser: Denoiser
 ) -> None:
     found = chat(client, body, n=2, remask=TRIPS)
-    shapes.ChatCompletion.model_validate(found, strict=True)
+    response_models.ChatCompletion.model_validate(found, strict=True)
     settings = remask.ConsistencySettings(**TRIPS)
     for number, choice in enumerate(found["choices"]):
         sample = remask.sample(denoiser, PROMPT, number=number)

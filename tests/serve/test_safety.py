@@ -157,7 +157,7 @@ def test_a_full_queue_says_when_to_come_again(
 ) -> None:
     """The thread is not started, so that the one place stays taken."""
     from remask.serve.batcher import Batcher
-    from remask.serve.meters import Meters
+    from remask.serve.metrics import Meters
 
     service = build_service(denoiser, settings)
     service.batcher.close(LIMIT)

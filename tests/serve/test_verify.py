@@ -10,7 +10,7 @@ import remask
 from remask import api
 from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser
-from remask.serve import shapes
+from remask.serve import response_models
 from remask.tasks import TASKS
 
 Client = Any  # see conftest.py
@@ -47,7 +47,7 @@ def test_the_score_is_the_weighted_sum_of_the_metrics(client: Client) -> None:
 def test_the_answer_fits_its_shape_with_and_without_a_trace(client: Client) -> None:
     for trace in (True, False):
         found = client.ok("/v1/verify", {**BODY, "remask": {"trips": 1, "trace": trace}})
-        shapes.Verification.model_validate(found, strict=True)
+        response_models.Verification.model_validate(found, strict=True)
         assert bool(found["trips"]) == trace
 
 

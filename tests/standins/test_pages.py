@@ -27,9 +27,9 @@ from unittest import mock
 import pytest
 from safetensors.torch import load_file, save_file
 
+from remask.collect import collect as collecting
 from remask.denoisers import load as loader
 from remask.denoisers.catalog import CHECKPOINTS
-from remask.studies import collect as collecting
 from remask.testing import STANDINS
 from remask.testing.standins.cache import write_repository
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from remask import records
 from remask.denoisers.save import _write_tensors
 from remask.errors import WriteError
-from remask.tables import ADDED, Table
+from remask.records import jsonl
+from remask.records.parquet import ADDED, Table
 
 Fill = Callable[[], None]
 
@@ -33,10 +33,10 @@ def test_a_file_that_does_not_fit_is_named_and_the_old_one_stays(
     tmp_path: Path, fill: Fill
 ) -> None:
     path = tmp_path / "weights.json"
-    records.write_text(path, "old")
+    jsonl.write_text(path, "old")
     fill()
     with pytest.raises(WriteError) as caught:
-        records.write_text(path, "new" * 1000)
+        jsonl.write_text(path, "new" * 1000)
     said = str(caught.value)
     assert said.startswith(f"{path} could not be written: No space left on device (3,000 bytes are")
     assert said.endswith(" bytes are free); what was there before is unchanged.")
@@ -45,10 +45,10 @@ def test_a_file_that_does_not_fit_is_named_and_the_old_one_stays(
 
 def test_rows_are_appended_all_or_none(tmp_path: Path, fill: Fill) -> None:
     path = tmp_path / "rows.jsonl"
-    records.append(path, [{"a": 1}])
+    jsonl.append(path, [{"a": 1}])
     fill()
     with pytest.raises(WriteError, match=r"rows\.jsonl could not be written: No space left"):
-        records.append(path, [{"a": 2}, {"a": 3}])
+        jsonl.append(path, [{"a": 2}, {"a": 3}])
     assert path.read_text() == '{"a": 1}\n'
 
 
@@ -62,7 +62,7 @@ def test_a_scored_file_is_whole_or_not_there(tmp_path: Path, fill: Fill, suffix:
 
 def test_an_error_that_names_no_disk_says_nothing_of_room(tmp_path: Path) -> None:
     with pytest.raises(WriteError) as caught:
-        records.write_text(tmp_path / "none" / "a.json", "text")
+        jsonl.write_text(tmp_path / "none" / "a.json", "text")
     assert str(caught.value) == (
         f"{tmp_path / 'none' / 'a.json'} could not be written: No such file or directory; what was "
         "there before is unchanged."
@@ -77,10 +77,10 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 what, path = sys.argv[1], Path(sys.argv[2])
 try:
     if what == "text":
-        from remask.records import write_text
+        from remask.records.jsonl import write_text
         write_text(path, "a" * 10_000)
     elif what == "rows":
-        from remask.records import append
+        from remask.records.jsonl import append
         append(path, [{"a": "b" * 10_000}])
     else:
         import torch

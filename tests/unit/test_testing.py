@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from remask.baselines.confidence import ModelConfidence
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.load import load
-from remask.denoisers.past import Past
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.testing import (
     ScriptedDenoiser,

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from remask import outputs
 from remask.align import lora
 from remask.align.policy import Policy
 from remask.denoisers.base import Preset
@@ -29,6 +28,7 @@ from remask.denoisers.preset import chosen
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import read_json
 from remask.errors import CheckpointError
+from remask.records import outputs
 
 if TYPE_CHECKING:
     from remask.align.settings import AlignSettings

@@ -25,9 +25,9 @@ from remask.align import lora
 from remask.align.settings import AlignSettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.experts import Experts
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.load import choose_device, choose_dtype, load
 from remask.denoisers.native import NativeDenoiser, Network
-from remask.denoisers.past import Past
 from remask.errors import SettingsError
 from remask.sampling.likelihood import log_likelihood
 from remask.values import Canvas

@@ -18,8 +18,8 @@ from remask.consistency.cycle import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.errors import SettingsError
 from remask.fields import Limits, fitted
-from remask.inputs import read_text
 from remask.limits import LIMITS
+from remask.records.text_file import read_text
 from remask.sampling.sampler import SamplerSettings
 from remask.tasks.base import Task
 

@@ -20,17 +20,17 @@ import torch
 from torch import nn
 
 from remask.align import checkpoint
-from remask.align.journal import Journal, Row, Say, measured, peak_memory_gb, summary
+from remask.align.collapse_guard import Monitor
+from remask.align.distributed import Team
 from remask.align.masks import MaskSettings
-from remask.align.monitor import Monitor
 from remask.align.named import build_reward, resolve
 from remask.align.policy import Actor, load_policy, reference_of, trained
 from remask.align.rollout import Prompts, Roller, Rollout, draw_groups
 from remask.align.settings import AlignSettings, as_yaml, differing, record
-from remask.align.team import Team
+from remask.align.train_log import Journal, Row, Say, measured, peak_memory_gb, summary
 from remask.align.update import Batch, Updater, make_optimizer, shown
 from remask.errors import SettingsError
-from remask.records import write_text
+from remask.records.jsonl import write_text
 
 
 @dataclass

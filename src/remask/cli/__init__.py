@@ -14,8 +14,8 @@ The order of the imports is that of the commands in `remask --help`.
 
 from remask.cli.answers import score, solve, verify
 from remask.cli.app import app, main
-from remask.cli.evidence import calibrate, certify, collect, fit
 from remask.cli.models import demo, examine, train
+from remask.cli.records_commands import calibrate, certify, collect, fit
 from remask.cli.studies import study
 
 # isort: split

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from remask import options as opt
+from remask.cli import flags as opt
 from remask.cli.app import app, print_json
 
 Method = Literal["spg", "diffu_grpo", "sft"]

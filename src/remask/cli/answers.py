@@ -6,15 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remask import options as opt
+from remask.cli import flags as opt
 from remask.cli.app import app, load_model, print_json
+from remask.cli.certificate import asked_settings, certified_kind, model_settings, read_promise
 from remask.cli.engines import Asked, place
-from remask.cli.promise import asked_settings, certified_kind, model_settings, read_promise
 from remask.errors import InputError
 
 if TYPE_CHECKING:
+    from remask.collect.score_file import ScoreSummary
     from remask.denoisers.base import Denoiser
-    from remask.jobs import ScoreSummary
     from remask.values import Decision, Sample, Score
 
 
@@ -176,7 +176,8 @@ def score(
     a column remask_accepted says which answers its promise is about.
     """
     opt.require_model(model)
-    from remask import jobs, paint
+    from remask.cli import terminal
+    from remask.collect import score_file
 
     read_as = certified_kind(certificate, kind) or "number"
     promise = read_promise(weights, certificate, read_as, metrics)
@@ -184,16 +185,16 @@ def score(
     with place(Asked(engine, workers, address), model, device, dtype, preset, split) as where:
         same = model_settings(model, where.precision)
         promise.check(1, opt.Question("", read_as), consistency=asdict(trip), **same)
-        settings = jobs.ScoreSettings(
+        settings = score_file.ScoreSettings(
             model=model, dtype=where.precision, preset=preset, kind=read_as, metrics=metrics,
             weights=promise.weights, threshold=promise.threshold(None), length=promise.length,
             seed=seed, prompt_column=prompt_column, answer_column=answer_column, consistency=trip,
         )  # fmt: skip
         read = (weights, certificate)
-        job = jobs.prepare(source, out, settings, inputs=read, force=force)
+        job = score_file.prepare(source, out, settings, inputs=read, force=force)
         denoiser = where.load()
-        with paint.Bar("scoring", len(job.table), "rows") as bar:
-            done = jobs.score_file(
+        with terminal.Bar("scoring", len(job.table), "rows") as bar:
+            done = score_file.score_file(
                 denoiser, job, batch=batch, progress=bar.advance_to, engine=where.engine
             )
     _show_summary(done, out, promise.sentence() if promise.certificate else None, as_json)
@@ -203,7 +204,7 @@ def score(
 
 def _show_summary(done: "ScoreSummary", out: Path, promised: str | None, as_json: bool) -> None:
     """Print what a scored file amounts to, and the promise where there is one."""
-    from remask import paint
+    from remask.cli import terminal
 
     if as_json:
         counts = {name: value for name, value in asdict(done).items() if value is not None}
@@ -213,33 +214,34 @@ def _show_summary(done: "ScoreSummary", out: Path, promised: str | None, as_json
         before = f" ({done.resumed} by an earlier run)" if done.resumed else ""
         kept = "" if done.accepted is None else f" {done.accepted} accepted,"
         spent = f"{done.failed} failed, {done.forwards:,} forwards"
-        paint.say(f"{done.rows} rows{before},{kept} {spent}: {out}")
+        terminal.say(f"{done.rows} rows{before},{kept} {spent}: {out}")
         if promised is not None:
-            paint.say(promised)
+            terminal.say(promised)
 
 
 def _show_decision(
     decision: "Decision", asked: opt.Question, limit: float, about: dict[str, Any], as_json: bool
 ) -> None:
     """Print what was decided, with its grade where the truth is known."""
-    from remask import api, documents, paint
+    from remask import api
+    from remask.cli import json_output, terminal
 
     extract = api.reader(asked.kind).extract
     graded = asked.grade(decision.sample.text)
     if as_json:
-        told = documents.decided(decision, limit, extract)
+        told = json_output.decided(decision, limit, extract)
         print_json({"prompt": asked.prompt, "threshold": limit, **about, **told, **graded})
     else:
-        paint.show_decision(decision, extract(decision.sample.text), graded)
+        terminal.show_decision(decision, extract(decision.sample.text), graded)
         _say_promise(about)
 
 
 def _show_question(asked: opt.Question, as_json: bool) -> None:
     """Print a question that was drawn; the user's own is known."""
-    from remask import paint
+    from remask.cli import terminal
 
     if asked.problem is not None and not as_json:
-        paint.show_question(asked.prompt, asked.problem.id)
+        terminal.show_question(asked.prompt, asked.problem.id)
 
 
 def _show_verdict(
@@ -251,38 +253,40 @@ def _show_verdict(
     as_json: bool,
 ) -> None:
     """Print an answer with its score, and with its grade where the truth is known."""
-    from remask import api, documents, paint
+    from remask import api
+    from remask.cli import json_output, terminal
 
     extract, limit = api.reader(asked.kind).extract, about["threshold"]
     tokens, graded = sample.canvas[: sample.num_response], asked.grade(sample.text)
     if as_json:
-        told = documents.scored(sample.text, score, limit, extract)
+        told = json_output.scored(sample.text, score, limit, extract)
         pieces = denoiser.tokenizer.pieces(tokens)
         told |= {"forwards": score.forwards, "tokens": pieces, "drift": score.drift}
         print_json({"prompt": asked.prompt, **about, **told, **graded})
     else:
-        spans = paint.spans(denoiser.tokenizer, tokens, score.drift)
-        paint.show_verdict(score, limit, spans, extract(sample.text), graded)
+        spans = terminal.spans(denoiser.tokenizer, tokens, score.drift)
+        terminal.show_verdict(score, limit, spans, extract(sample.text), graded)
         _say_promise(about)
 
 
 def _say_promise(told: Mapping[str, Any]) -> None:
     """Print whether the answer is accepted, and the promise; nothing where there is none."""
-    from remask import paint
+    from remask.cli import terminal
 
     if "promise" in told:
-        paint.say(f"{'accepted' if told['accepted'] else 'not accepted'}. {told['promise']}")
+        terminal.say(f"{'accepted' if told['accepted'] else 'not accepted'}. {told['promise']}")
 
 
 def _watcher(limit: float, kind: str, *, silent: bool) -> "Callable[[Sample, Score], None]":
     """Return what shows each attempt as it comes."""
-    from remask import api, paint
+    from remask import api
+    from remask.cli import terminal
 
     extract = api.reader(kind).extract
 
     def watch(sample: "Sample", score: "Score") -> None:
         if not silent:
-            paint.show_attempt(sample, score, limit, extract(sample.text))
+            terminal.show_attempt(sample, score, limit, extract(sample.text))
 
     return watch
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from remask import options as opt
+from remask.cli import flags as opt
 from remask.errors import RemaskError
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ def root(
 def load_model(
     model: str, device: str, dtype: str, preset: str, split: opt.LayoutName = "replicas"
 ) -> "Denoiser":
-    from remask import paint
+    from remask.cli import terminal
     from remask.denoisers.load import load
     from remask.denoisers.presets import Unmet
 
     tell_note(model, preset)
-    with paint.waiting(f"loading {model}"), warnings.catch_warnings():
+    with terminal.waiting(f"loading {model}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", Unmet)  # it has just been told
         return load(model, device=device, dtype=dtype, preset=preset, split=split)
 
@@ -75,12 +75,12 @@ def print_json(value: Any) -> None:
 
 def tell(document: Any, sentence: str, as_json: bool) -> None:
     """Print a result, as JSON or as a sentence."""
-    from remask import paint
+    from remask.cli import terminal
 
     if as_json:
         print_json(document)
     else:
-        paint.say(sentence)
+        terminal.say(sentence)
 
 
 def main() -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from remask import options as opt
+from remask.cli import flags as opt
 from remask.cli.app import load_model, tell_note
 
 if TYPE_CHECKING:
+    from remask.collect.chunks import Engine
     from remask.denoisers.base import Denoiser
-    from remask.engine.portions import Engine
 
 
 class Asked(NamedTuple):
@@ -64,21 +64,21 @@ def place(
 
 @contextmanager
 def _cluster(asked: Asked, model: str, device: str, dtype: str, preset: str) -> Iterator[Place]:
-    from remask import paint
-    from remask.engine.cluster import Cluster, Held
+    from remask.cli import terminal
+    from remask.collect.cluster import Cluster, Held
 
     held = Held(model=model, device=device, dtype=dtype, preset=preset)
     cluster = Cluster(held, workers=asked.workers, address=asked.address)
 
     def load() -> "Denoiser":
         tell_note(model, preset)
-        with paint.waiting(f"loading {model} in {cluster.workers} workers"):
+        with terminal.waiting(f"loading {model} in {cluster.workers} workers"):
             return cluster.load()
 
     with ExitStack() as left:
         # Ray tells of dead workers on standard output, where only results belong.
         left.enter_context(redirect_stdout(left.enter_context(open(os.devnull, "w"))))
-        with paint.waiting("starting Ray"):
+        with terminal.waiting("starting Ray"):
             left.enter_context(cluster)
         yield Place(cluster.precision, load, cluster)
     if cluster.deaths:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from remask import options as opt
-from remask import outputs
+from remask.cli import flags as opt
 from remask.cli.app import app, print_json
+from remask.records import outputs
 
 
 @app.command()
@@ -39,7 +39,7 @@ def train(
     The same command again continues an interrupted run.
     """
     named = opt.shares(mix)
-    from remask import paint
+    from remask.cli import terminal
     from remask.pretrain.trainer import MIX, TrainSettings
     from remask.pretrain.trainer import train as run
 
@@ -50,7 +50,7 @@ def train(
     )  # fmt: skip
 
     def say(line: str) -> None:
-        typer.echo(line if as_json else paint.training_line(json.loads(line), steps))
+        typer.echo(line if as_json else terminal.training_line(json.loads(line), steps))
 
     folder = run(settings, say=say)
     say(json.dumps({"model": str(folder)}))
@@ -70,7 +70,7 @@ def demo(
     """Watch the embedded model catch its own errors."""
     earlier = (out / "summary.json").is_file() and (out / "records.jsonl").is_file()
     outputs.claim_folder(out, is_ours=earlier, force=force)
-    from remask.demo import run
+    from remask.cli.demonstration import run
 
     return run(
         out=out,
@@ -89,15 +89,15 @@ def models(
     as_json: opt.Json = False,
 ) -> None:
     """List published models; with an id, its authors' presets."""
-    from remask import listing, paint
+    from remask.cli import listing, terminal
 
     found: Any = listing.model(name) if name else listing.models()
     if as_json:
         print_json(found)
     elif name:
-        paint.show_model(found)
+        terminal.show_model(found)
     else:
-        paint.show_models(found)
+        terminal.show_models(found)
 
 
 @app.command(name="doctor")
@@ -114,19 +114,19 @@ def examine(
             f"whether {model} fits is asked of a device: leave --no-device out, or see its size "
             "with remask models"
         )
-    from remask import paint
+    from remask.cli import terminal
 
     if no_device:
-        from remask.listing import installed
+        from remask.cli.listing import installed
 
         found = installed()
     else:
-        from remask import doctor
+        from remask.cli import doctor
 
         found = doctor.estimate(model) if model else doctor.examine()
     if as_json:
         print_json(found)
     elif model:
-        paint.show_estimate(found)
+        terminal.show_estimate(found)
     else:
-        paint.show_examination(found)
+        terminal.show_examination(found)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from remask import options as opt
+from remask.cli import flags as opt
 from remask.cli.app import app, load_model, tell
 
 

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from remask import options as opt
-from remask import outputs
+from remask.cli import flags as opt
 from remask.cli.app import app, load_model, print_json
+from remask.records import outputs
 
 if TYPE_CHECKING:
     from rich.table import Table as Drawn
 
-    from remask.studies.study import Told
-    from remask.studies.tables import Table
+    from remask.report.study import Told
+    from remask.report.table import Table
 
 WIDE = 200  # columns of what goes to a file or another program
 
@@ -32,8 +32,8 @@ def study(
     Further seeds are found in folders seed-1, seed-2 and so on beside the records; scaling takes
     several folders, one for each model.
     """
-    from remask import paint
-    from remask.studies import study as studies
+    from remask.cli import terminal
+    from remask.report import study as studies
 
     if model and name != "geometry":
         raise opt.UsageError(f"{name} needs no model; leave --model {model} out")
@@ -41,18 +41,18 @@ def study(
         outputs.refuse_inputs(out, records)
         outputs.claim_in_folder(out, [f"{name}.md", f"{name}-*"], force=force)
     denoiser = load_model(model, device, dtype, "", split) if model else None
-    with paint.waiting("reading and resampling"):
+    with terminal.waiting("reading and resampling"):
         told = studies.study(name, records, denoiser)
     written = []
     if out is not None:
-        with paint.waiting("writing"):
+        with terminal.waiting("writing"):
             written = told.write(out)
     if as_json:
         print_json({**told.document(), "files": [str(path) for path in written]})
     else:
         _show(told)
         if written:
-            paint.say(f"{len(written)} files: {out}")
+            terminal.say(f"{len(written)} files: {out}")
 
 
 def _show(told: "Told") -> None:
@@ -62,16 +62,16 @@ def _show(told: "Told") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from remask import paint
+    from remask.cli import terminal
 
     console = Console(width=None if sys.stdout.isatty() else WIDE)
     for table in told.tables:
-        console.print(Text(paint.escape(table.title), style="bold"))
+        console.print(Text(terminal.escape(table.title), style="bold"))
         console.print(_drawn(table))
         if table.note:
-            console.print(f"{paint.escape(table.note)}\n", style="dim", markup=False)
+            console.print(f"{terminal.escape(table.note)}\n", style="dim", markup=False)
     for note in told.notes:
-        paint.say(note)
+        terminal.say(note)
 
 
 def _drawn(table: "Table") -> "Drawn":
@@ -79,13 +79,13 @@ def _drawn(table: "Table") -> "Drawn":
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    from remask import paint
-    from remask.studies.tables import cell
+    from remask.cli import terminal
+    from remask.report.table import cell
 
     drawn = Drawn(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for number, head in enumerate(table.heads):
         measured = any(row[number] in table.figures for row in table.rows)
-        drawn.add_column(Text(paint.escape(head)), justify="right" if measured else "left")
+        drawn.add_column(Text(terminal.escape(head)), justify="right" if measured else "left")
     for row in table.rows:
-        drawn.add_row(*(Text(paint.escape(cell(table, word))) for word in row))
+        drawn.add_row(*(Text(terminal.escape(cell(table, word))) for word in row))
     return drawn

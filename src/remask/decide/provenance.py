@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remask import inputs, records
 from remask.errors import RecordError, SettingsError
 from remask.fields import misfit
+from remask.records import jsonl, text_file
 
 Fitted = TypeVar("Fitted")
 _REMEDY = "fit it again"
@@ -47,7 +47,7 @@ class Provenance:
 def write(path: Path, kind: str, fields: Mapping[str, Any]) -> None:
     """Write one fitted thing, its provenance among the fields, as JSON: whole or not at all."""
     text = json.dumps({"kind": kind, **fields}, indent=2, allow_nan=False) + "\n"
-    records.write_text(path, text)
+    jsonl.write_text(path, text)
 
 
 def read(
@@ -66,7 +66,7 @@ def read(
 
 def parse(path: Path, kind: str) -> tuple[dict[str, Any], Provenance]:
     """Return the fields and the provenance of a fitted thing of this kind, of any metric set."""
-    document = inputs.read_object(path, _REMEDY)
+    document = text_file.read_object(path, _REMEDY)
     found = document.pop("kind", None)
     if not isinstance(found, str):
         raise damaged(path, "it has no kind")

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.preset import Preset as Preset
 from remask.denoisers.tokenizer import Tokenizer
 from remask.values import Canvas

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remask.denoisers.base import Preset
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.special_ids import Wording
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.transformer import Attention, Block, Kept, RMSNorm

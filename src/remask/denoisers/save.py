@@ -9,7 +9,7 @@ import tokenizers
 import torch
 from torch import Tensor
 
-from remask.records import whole, write_text
+from remask.records.jsonl import whole, write_text
 
 
 def save(

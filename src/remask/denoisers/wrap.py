@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser, Preset, starts_apart
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.values import Canvas
 

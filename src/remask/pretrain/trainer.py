@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from remask import outputs, rng
+from remask import rng
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, hub_tensors
 from remask.denoisers.load import choose_device, load
@@ -29,7 +29,6 @@ from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
 from remask.errors import CheckpointError, DenoiserError, SettingsError
-from remask.inputs import read_text
 from remask.limits import LIMITS
 from remask.pretrain.corpus import (
     END_OF_TURN_ID,
@@ -40,7 +39,9 @@ from remask.pretrain.corpus import (
     train_tokenizer,
 )
 from remask.pretrain.muon import Muon
-from remask.records import whole, write_text
+from remask.records import outputs
+from remask.records.jsonl import whole, write_text
+from remask.records.text_file import read_text
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.tasks import TASKS
 

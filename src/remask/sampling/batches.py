@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.past import room_for
+from remask.denoisers.kv_cache import room_for
 
 # A pass over one block of each row is short: under the budget of whole rows, 128 rows of 512
 # columns would send 4,096 tokens at a time to 256 experts, too few to keep a GPU busy.

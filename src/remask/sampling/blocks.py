@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser, starts_apart
-from remask.denoisers.past import Past, joined
+from remask.denoisers.kv_cache import Past, joined
 from remask.sampling.batches import token_budget
 from remask.values import Canvas, Sample
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.loop import Prediction, predict, scatter
 from remask.sampling.reveal import Rule, num_due, pick

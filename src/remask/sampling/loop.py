@@ -18,7 +18,7 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.budget import HEAD_ELEMENTS
 from remask.sampling.reveal import (

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from remask.errors import MissingExtra
-from remask.serve.about import add_page, model_routes, state_routes
 from remask.serve.batcher import Batcher
 from remask.serve.chat import chat_routes
-from remask.serve.faults import Fault, invalid, no_object, unsupported
-from remask.serve.gate import Gate
-from remask.serve.meters import Meters
+from remask.serve.errors import Fault, invalid, no_object, unsupported
+from remask.serve.info_routes import add_page, model_routes, state_routes
+from remask.serve.metrics import Meters
+from remask.serve.middleware import Gate
 from remask.serve.routes import own_routes
 from remask.serve.service import ServeSettings, Service
 

@@ -20,12 +20,12 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from remask.serve.faults import Fault, out_of_memory
+from remask.serve.errors import Fault, out_of_memory
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
-    from remask.serve.meters import Meters
-    from remask.serve.work import Row, Work
+    from remask.serve.metrics import Meters
+    from remask.serve.programs import Row, Work
 
 log = logging.getLogger("remask.serve")
 _MEMORY = 0.9  # how much the mean time of a request remembers

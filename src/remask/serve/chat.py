@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from remask.sampling.drafts import Draft
 from remask.sampling.sampler import SamplerSettings
-from remask.serve import schema, shapes, telling
-from remask.serve.errand import Errand
-from remask.serve.faults import Fault
-from remask.serve.question import (
+from remask.serve import response_models, responses, schema
+from remask.serve.errors import Fault
+from remask.serve.inputs import (
     Question,
     chat_question,
     drafted,
     require_variety,
     sampler_of,
 )
+from remask.serve.programs import Check, Verified, Work, answering
+from remask.serve.request import Errand
 from remask.serve.routes import (
     FAULTS,
     Solving,
@@ -28,7 +29,6 @@ from remask.serve.routes import (
     told_error,
 )
 from remask.serve.service import Service
-from remask.serve.work import Check, Verified, Work, answering
 from remask.values import Sample
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-Document = telling.Document
+Document = responses.Document
 END_OF_STREAM = "data: [DONE]\n\n"
 
 
@@ -46,7 +46,7 @@ def chat_routes(service: Service) -> "APIRouter":
     from starlette.responses import Response
 
     router = APIRouter()
-    shape = {"model": shapes.ChatCompletion, "content": {"text/event-stream": {}}}
+    shape = {"model": response_models.ChatCompletion, "content": {"text/event-stream": {}}}
 
     @router.post(
         "/v1/chat/completions", response_class=Response, operation_id="chat",
@@ -185,7 +185,7 @@ class Chat:
 
     def _delta(self, draft: Draft, written: dict[int, str]) -> Iterator[Document]:
         """Yield what a finished block adds to a choice."""
-        text = telling.written(self.service, draft)
+        text = responses.written(self.service, draft)
         if draft.number not in written:
             yield _chunk(draft.number, {"role": "assistant", "content": ""})
         before = written.get(draft.number, "")
@@ -208,11 +208,11 @@ class Chat:
     def _choice(self, index: int, sample: Sample, verified: Verified | None) -> Document:
         told = {
             "index": index,
-            "finish_reason": telling.finish_reason(self.service, sample),
-            "logprobs": telling.logprobs(self.service, sample) if self.body.logprobs else None,
+            "finish_reason": responses.finish_reason(self.service, sample),
+            "logprobs": responses.logprobs(self.service, sample) if self.body.logprobs else None,
         }
         if verified is not None:
-            told["remask"] = telling.verification(
+            told["remask"] = responses.verification(
                 self.service, self.question, verified, self.errand.seconds, None
             )
         return told
@@ -228,7 +228,7 @@ class Chat:
 
     def _frame(self, kind: str) -> Document:
         return {
-            "id": telling.new_id("chatcmpl"), "object": kind, "created": int(time.time()),
+            "id": responses.new_id("chatcmpl"), "object": kind, "created": int(time.time()),
             "model": self.service.settings.model,
         }  # fmt: skip
 

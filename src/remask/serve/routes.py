@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from remask.sampling.drafts import Draft
 from remask.sampling.sampler import SamplerSettings
-from remask.serve import schema, shapes, telling
-from remask.serve.errand import Errand, Left
-from remask.serve.faults import defect, fault_of
-from remask.serve.question import (
+from remask.serve import response_models, responses, schema
+from remask.serve.errors import defect, fault_of
+from remask.serve.inputs import (
     Question,
     brought,
     drafted,
@@ -20,8 +19,9 @@ from remask.serve.question import (
     require_variety,
     sampler_of,
 )
+from remask.serve.programs import Check, Verified, Work, solving, verifying
+from remask.serve.request import Errand, Left
 from remask.serve.service import Service
-from remask.serve.work import Check, Verified, Work, solving, verifying
 from remask.values import Decision, Sample
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("remask.serve")
 FAULTS: dict[int | str, dict[str, Any]] = {
-    status: {"model": shapes.ErrorDocument}
+    status: {"model": response_models.ErrorDocument}
     for status in (400, 401, 403, 404, 405, 408, 413, 429, 500, 503, 504)
 }
 
@@ -52,7 +52,7 @@ def own_routes(service: Service) -> "APIRouter":
 
     @router.post(
         "/v1/verify", response_class=Response, operation_id="verify",
-        responses={**FAULTS, 200: {"model": shapes.Verification}},
+        responses={**FAULTS, 200: {"model": response_models.Verification}},
     )  # fmt: skip
     async def verify(body: schema.VerifyRequest, request: Request) -> Response:
         """Say how far to trust an answer."""
@@ -60,7 +60,10 @@ def own_routes(service: Service) -> "APIRouter":
 
     @router.post(
         "/v1/solve", response_class=Response, operation_id="solve",
-        responses={**FAULTS, 200: {"model": shapes.Solution, "content": {"text/event-stream": {}}}},
+        responses={
+            **FAULTS,
+            200: {"model": response_models.Solution, "content": {"text/event-stream": {}}},
+        },
     )  # fmt: skip
     async def solve(body: schema.SolveRequest, request: Request) -> Response:
         """Draw answers until one is to be trusted."""
@@ -82,7 +85,7 @@ async def _verify(service: Service, body: schema.VerifyRequest, request: "Reques
     errand.start(verifying(service.denoiser, [sample], check))
     (verified,) = await errand.run()
     told = await errand.prepare(
-        lambda: telling.verified_answer(service, question, verified, errand.seconds)
+        lambda: responses.verified_answer(service, question, verified, errand.seconds)
     )
     return document(told)
 
@@ -113,34 +116,34 @@ class Solving:
             threshold=self.question.threshold(self.service), tell=self.errand.tell,
         )  # fmt: skip
 
-    def told(self, name: str, value: Any) -> telling.Document:
+    def told(self, name: str, value: Any) -> responses.Document:
         """Return the data of an event."""
         if name == "block":
             return self._block(value)
         if name == "attempt":
-            return telling.attempt(self.service, self.question, value)
+            return responses.attempt(self.service, self.question, value)
         return {"number": value.sample.number, **self.verification(value)}
 
-    def _block(self, draft: Draft) -> telling.Document:
-        text = telling.written(self.service, draft)
+    def _block(self, draft: Draft) -> responses.Document:
+        text = responses.written(self.service, draft)
         return {"number": draft.number, "text": text, "finished": draft.ended}
 
-    def verification(self, verified: Verified) -> telling.Document:
+    def verification(self, verified: Verified) -> responses.Document:
         """Return the verification of an attempt; which is no command of its own."""
-        return telling.verification(
+        return responses.verification(
             self.service, self.question, verified, self.errand.seconds, None
         )
 
-    def decision(self, decided: Decision) -> telling.Document:
+    def decision(self, decided: Decision) -> responses.Document:
         """Return the event `decision`."""
-        return telling.decision(
+        return responses.decision(
             self.service, self.question, self.sampler, decided, self.budget, self.errand.seconds
         )
 
-    def solution(self, decided: Decision, attempts: list[Verified]) -> telling.Document:
+    def solution(self, decided: Decision, attempts: list[Verified]) -> responses.Document:
         """Return the whole in one document."""
         listed = [
-            telling.attempt(self.service, self.question, verified.sample)
+            responses.attempt(self.service, self.question, verified.sample)
             | {"verification": self.verification(verified)}
             for verified in attempts
         ]
@@ -198,7 +201,7 @@ async def _events(solving: Solving) -> AsyncIterator[str]:
             yield event(told, "error")
 
 
-def told_error(errand: Errand, error: Exception) -> telling.Document | None:
+def told_error(errand: Errand, error: Exception) -> responses.Document | None:
     """Return what a stream says of an error; None where nobody listens."""
     if isinstance(error, Left):
         return None

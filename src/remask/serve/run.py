@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remask.errors import InputError
-from remask.inputs import read_text
+from remask.records.text_file import read_text
 from remask.serve.app import build_app
 from remask.serve.service import Service
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from remask.options import AnswerKind, MaskDesign, MetricSet
+from remask.limits import AnswerKind, MaskDesign, MetricSet
 
 MAX_TRIPS, MAX_REBUILD_STEPS, MAX_BUDGET, MAX_EXAMPLES = 64, 256, 32, 20
 GeneratedTask = Literal["wordmath", "countdown", "choice", "pycode"]

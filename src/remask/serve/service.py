@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from remask.errors import SettingsError
-from remask.options import MetricSet
+from remask.limits import MetricSet
 from remask.serve.batcher import Batcher
-from remask.serve.faults import Fault
+from remask.serve.errors import Fault
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
-    from remask.serve.meters import Meters
+    from remask.serve.metrics import Meters
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _LONGEST = 16  # characters that a token may have on average

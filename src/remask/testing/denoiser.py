@@ -9,7 +9,7 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser, starts_apart
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import InputError
 from remask.sampling.blocks import whole_length

@@ -10,7 +10,7 @@ from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
 from remask.denoisers.base import Preset
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
 from remask.values import Canvas
 

@@ -3,8 +3,8 @@
 import pytest
 from alignment import alignment_section, alignment_verdicts
 
-from remask.studies.claims import FAILS, HOLDS, OPEN
-from remask.studies.figures import Figure
+from remask.analysis.figures import Figure
+from remask.report.claims import FAILS, HOLDS, OPEN
 
 ORIGIN = {"command": "python benchmarks/align.py study", "hardware": "a GPU", "commit": "0123abc"}
 

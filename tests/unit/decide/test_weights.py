@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
+from remask.analysis.pool import score_of
 from remask.decide import weights as room
 from remask.decide.auroc import auroc
 from remask.decide.columns import metric_columns
 from remask.decide.provenance import Provenance
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError
-from remask.studies.pool import score_of
 
 Made = Callable[..., Provenance]
 VALUES = st.one_of(st.none(), st.integers(0, 4).map(lambda k: k / 4))

@@ -11,9 +11,9 @@ from tokenizers import normalizers, pre_tokenizers
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.past import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.testing import (

@@ -9,9 +9,9 @@ from llada2_config import CONFIG
 import remask
 from remask.consistency.cycle import ConsistencySettings, round_trips
 from remask.denoisers.base import Preset
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.llada2 import FAMILY
 from remask.denoisers.native import NativeDenoiser, Network
-from remask.denoisers.past import Past
 from remask.errors import DenoiserError
 from remask.testing import tiny_tokenizer, write_checkpoint
 from remask.values import Canvas

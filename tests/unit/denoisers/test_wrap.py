@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.past import Past
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.sampling.sampler import SamplerSettings, sample
 from remask.testing import ScriptedDenoiser, tiny_tokenizer

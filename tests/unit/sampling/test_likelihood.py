@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from remask.denoisers.kv_cache import Past
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.past import Past
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.sampling.likelihood import log_likelihood
 from remask.sampling.loop import denoise

@@ -12,8 +12,8 @@ import torch
 
 from remask.errors import DenoiserError
 from remask.serve.batcher import Batcher
-from remask.serve.faults import Fault
-from remask.serve.meters import Meters
+from remask.serve.errors import Fault
+from remask.serve.metrics import Meters
 from remask.testing import ScriptedDenoiser
 
 MODEL = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from remask.errors import InputError, MissingExtra
-from remask.inputs import decode
-from remask.tables import read_parquet
+from remask.records.parquet import read_parquet
+from remask.records.text_file import decode
 from remask.tasks.base import SPLITS, Split
 
 _SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")

@@ -16,7 +16,7 @@ import torch
 
 import remask
 from remask.align import checkpoint, lora, trainer, update
-from remask.align.monitor import Collapse
+from remask.align.collapse_guard import Collapse
 from remask.align.policy import Policy, learning, load_policy, trained
 from remask.align.rollout import Prompts, draw_groups
 from remask.align.settings import AlignSettings, as_yaml, check_settings

@@ -1,0 +1,141 @@
+"""What a training writes down: a row per update under TRL's names, and completions to look at.
+
+    reward, reward_std, frac_reward_zero_std, rewards/<name>/mean, rewards/<name>/std
+    completions/mean_length, min_length, max_length, clipped_ratio
+    entropy    mean surprise, in nats, of a token when it was revealed
+    loss, grad_norm, learning_rate, num_tokens, kl, clip_ratio
+    bmc/*, spg/*                 the score, and the bounds; spg/nan_skipped counts steps left out
+    time/*, memory/peak_gb       seconds by phase, and the most memory so far
+
+Rows that belong to a rollout stand with its first update. A resumed run removes the rows that come
+after its checkpoint, and writes them again.
+"""
+
+import json
+import math
+import resource
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+import torch
+
+from remask.align.rollout import Rollout
+from remask.records.jsonl import write_text
+
+LOG, COMPLETIONS = "log.jsonl", "completions.jsonl"
+Row = dict[str, Any]
+Say = Callable[[Row], None]
+NUM_SHOWN = 2  # completions of a rollout
+
+
+class Journal:
+    """The files of a run; only the process that leads writes."""
+
+    def __init__(self, out: Path, say: Say, *, leads: bool) -> None:
+        self.out, self.say, self.leads = out, say, leads
+
+    def log(self, row: Row) -> None:
+        """Append a row to the log, and say it."""
+        self._append(LOG, row)
+        self.tell(row)
+
+    def tell(self, row: Row) -> None:
+        """Say a row without writing it down."""
+        if self.leads:
+            self.say(row)
+
+    def show(self, rollout: Rollout, step: int) -> None:
+        """Write down, and say, the first completions of a rollout."""
+        for sample, problem, reward in list(
+            zip(rollout.samples, rollout.problems, rollout.rewards, strict=True)
+        )[:NUM_SHOWN]:
+            row = {"step": step, "item": sample.item, "prompt": problem.prompt,
+                   "completion": sample.text, "reward": reward}  # fmt: skip
+            self._append(COMPLETIONS, row)
+            self.tell(row)
+
+    def rewind(self, step: int) -> None:
+        """Remove what was written after an update."""
+        for name in (LOG, COMPLETIONS):
+            path = self.out / name
+            if self.leads and path.exists():
+                rows = [line for line in path.read_text("utf-8").splitlines() if _kept(line, step)]
+                write_text(path, "".join(f"{line}\n" for line in rows))
+
+    def _append(self, name: str, row: Row) -> None:
+        if self.leads:
+            with (self.out / name).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+def _kept(line: str, step: int) -> bool:
+    try:
+        return int(json.loads(line)["step"]) <= step
+    except (ValueError, KeyError, TypeError):  # the last line of a killed run
+        return False
+
+
+def measured(rollout: Rollout, size: int) -> list[Row]:
+    """Return what is counted of each completion, to be gathered from all processes."""
+    rows = []
+    for i, found in enumerate(rollout.samples):
+        group = [r for r in rollout.rewards[i - i % size : i - i % size + size] if r is not None]
+        rows.append(
+            {
+                "reward": rollout.rewards[i],
+                "group_std": pstdev(group) if group else None,
+                "parts": {name: values[i] for name, values in rollout.parts.items()},
+                "length": found.num_response,
+                "clipped": found.num_response == len(found.canvas),
+                "entropy": surprise(found.probs, found.num_response),
+            }
+        )
+    return rows
+
+
+def surprise(probs: Sequence[float] | None, num: int) -> float | None:
+    """Return the mean of - log p over a response; None where nothing was generated."""
+    if not probs or not num:
+        return None
+    return fmean(-math.log(max(p, 1e-30)) for p in probs[:num])
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the log's view of the completions of all processes."""
+    lengths = [row["length"] for row in rows]
+    out = {
+        "completions/mean_length": fmean(lengths),
+        "completions/min_length": min(lengths),
+        "completions/max_length": max(lengths),
+        "completions/clipped_ratio": fmean(row["clipped"] for row in rows),
+    }
+    if rewards := _present(rows, "reward"):
+        spread = _present(rows, "group_std")
+        out |= {
+            "reward": fmean(rewards),
+            "reward_std": fmean(spread),
+            "frac_reward_zero_std": fmean(std == 0 for std in spread),
+        }
+    for name in rows[0]["parts"]:
+        values = [row["parts"][name] for row in rows if row["parts"][name] is not None]
+        if values:
+            out[f"rewards/{name}/mean"] = fmean(values)
+            out[f"rewards/{name}/std"] = pstdev(values)
+    if entropies := _present(rows, "entropy"):
+        out["entropy"] = fmean(entropies)
+    return out
+
+
+def _present(rows: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    return [row[name] for row in rows if row[name] is not None]
+
+
+def peak_memory_gb(device: torch.device) -> float:
+    """Return the most memory so far: allocated on CUDA, resident elsewhere."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 1e9
+    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss: bytes there, kilobytes elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9

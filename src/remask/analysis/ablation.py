@@ -1,0 +1,154 @@
+"""Ablation of the metrics: each alone, in groups, all, all but one, and with fitted weights.
+
+Everything is a mixture of the recorded metrics, compared with the uniform one of the composite on
+the same answers. Weights are fitted on validation records that are given apart; a question that is
+both fitted on and judged is refused. Several seeds of one study are measured together, see `seeds`.
+
+Groups are those of the paper's Table 4; where its logic is the numbers, that of code is its syntax
+tree as well. Departure: appendix B.3 quotes leave-one-out results that Table 4 does not have; here
+they are rows like the others. Other settings of the round trips are in `curves`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from remask.analysis.figures import Figures, plain, present
+from remask.analysis.pool import Row, composite_metrics, pools
+from remask.analysis.seeds import Run, auroc_gap, over_seeds
+from remask.analysis.statistics import Interval, aupr
+from remask.decide.auroc import auroc
+from remask.decide.columns import metric_columns
+from remask.decide.provenance import Provenance
+from remask.decide.weights import Weights, combine, fit_weights
+from remask.errors import RecordError
+
+SURFACE = ("token_accuracy", "semantic_similarity", "confidence")
+LOGIC = ("number_retention", "ast_similarity")
+UNIFORM, OPTIMIZED = "composite/uniform", "composite/optimized"
+
+Mixture = Mapping[str, float]  # weights of metrics
+Column = Sequence[float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ablated:
+    """How well one mixture of metrics told right from wrong."""
+
+    name: str  # "alone/METRIC", "composite/GROUP" or "without/METRIC"
+    weights: Mixture
+    auroc: Interval | None
+    aupr: Interval | None
+    above_uniform: Interval | None  # AUROC beyond uniform weights, paired; None for themselves
+    absent: int  # answers to which it gives no score; they are left out
+
+
+def ablation(
+    runs: Sequence[Iterable[Row]],
+    validation: Iterable[Row] = (),
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> list[Ablated]:
+    """Return every mixture judged on the standard answers of the runs, one run per seed."""
+    answers = [_standard(rows) for rows in runs]
+    tried = _mixtures(answers)
+    fitted = optimized(validation, answers)
+    if fitted is not None:
+        tried[OPTIMIZED] = fitted.values
+    scores = {name: [_scores(rows, mix) for rows in answers] for name, mix in tried.items()}
+
+    def judge(name: str) -> Ablated:
+        single = [_run(rows, own) for rows, own in zip(answers, scores[name], strict=True)]
+        paired = [
+            _run(rows, own, usual)
+            for rows, own, usual in zip(answers, scores[name], scores[UNIFORM], strict=True)
+            if name != UNIFORM
+        ]
+        return Ablated(
+            name=name,
+            weights=tried[name],
+            auroc=over_seeds(auroc, single, resamples=resamples, seed=seed),
+            aupr=over_seeds(aupr, single, resamples=resamples, seed=seed),
+            above_uniform=over_seeds(auroc_gap, paired, resamples=resamples, seed=seed),
+            absent=sum(column.count(None) for column in scores[name]),
+        )
+
+    return [judge(name) for name in tried]
+
+
+def mixtures(metrics: Sequence[str], extra: Sequence[str] = ()) -> dict[str, Mixture]:
+    """Return the mixtures of a composite's metrics; `extra` ones were measured beside it."""
+    surface = [name for name in metrics if name in SURFACE]
+    logic = [name for name in metrics if name in (*SURFACE, *LOGIC)]
+    groups = {f"alone/{name}": [name] for name in (*metrics, *extra)}
+    groups |= {"composite/surface": surface, "composite/surface_logic": logic}
+    if "cross_entropy" in extra:
+        groups["composite/with_cross_entropy"] = [*metrics, "cross_entropy"]
+    groups[UNIFORM] = list(metrics)
+    groups |= {f"without/{name}": [m for m in metrics if m != name] for name in metrics}
+    return {name: dict.fromkeys(group, 1 / len(group)) for name, group in groups.items() if group}
+
+
+def optimized(validation: Iterable[Row], judged: Sequence[Sequence[Row]]) -> Weights | None:
+    """Return weights fitted on the validation records; None where they hold one kind of answer.
+
+    The metrics are those of the judged answers' composite. Records of a question that is judged
+    are refused.
+    """
+    rows = _standard(validation)
+    asked = {row["id"] for run in judged for row in run}
+    shared = next((row["id"] for row in rows if row["id"] in asked), None)
+    if shared is not None:
+        raise RecordError(f"{shared} is in the validation records and judged; give other records.")
+    metrics, right = _metrics(judged), [bool(row["right"]) for row in rows]
+    if len(set(right)) < 2:
+        return None
+    provenance = Provenance(
+        metric_set="records", metrics=metrics, task=rows[0]["task"], model="as recorded",
+        split="validation", seed=0, version="", date="",
+    )  # fmt: skip
+    return fit_weights(metric_columns(rows, metrics), right, provenance)
+
+
+def mixture_figures(study: str, told: Sequence[Ablated]) -> Figures:
+    """Return the figures of every mixture of a study."""
+    found: Figures = {}
+    for row in told:
+        intervals = {
+            "auroc": (row.auroc, "AUROC"), "aupr": (row.aupr, "AUPR"),
+            "above_uniform": (row.above_uniform, "AUROC above uniform weights, paired"),
+        }  # fmt: skip
+        found |= present(f"ablation/{study}/{row.name}", intervals)
+        if row.name == OPTIMIZED:
+            name = f"ablation/{study}/{row.name}/weight"
+            found |= {f"{name}/{key}": plain(w, "weight") for key, w in row.weights.items()}
+    return found
+
+
+def _standard(rows: Iterable[Row]) -> list[Row]:
+    """Return sample 0 of each problem, where it has round trips."""
+    return [pool[0] for pool in pools(rows) if "by_trip" in pool[0]]
+
+
+def _metrics(runs: Sequence[Sequence[Row]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(m for rows in runs for row in rows for m in composite_metrics(row)))
+
+
+def _mixtures(runs: Sequence[Sequence[Row]]) -> dict[str, Mixture]:
+    """Return the mixtures of what the runs measured."""
+    metrics = _metrics(runs)
+    measured = dict.fromkeys(m for rows in runs for row in rows for m in row["by_trip"])
+    return mixtures(metrics, [name for name in measured if name not in metrics])
+
+
+def _scores(rows: Sequence[Row], mixture: Mixture) -> list[float | None]:
+    return combine(metric_columns(rows, list(mixture)), mixture)
+
+
+def _run(rows: Sequence[Row], *columns: Column) -> Run:
+    """Return the questions, then scores and labels for each column, where every score is."""
+    scored = [(row, values) for row, *values in zip(rows, *columns, strict=True)]
+    kept = [(row, values) for row, values in scored if None not in values]
+    right = [bool(row["right"]) for row, _ in kept]
+    pairs = [([values[k] for _, values in kept], right) for k in range(len(columns))]
+    return [[row["id"] for row, _ in kept], *(column for pair in pairs for column in pair)]

@@ -1,0 +1,171 @@
+"""Correction: what does a pool of samples gain over the first one, and at what cost?
+
+Methods are replayed from the records: rejection sampling stops at the first sample above its
+threshold (strictly), else it keeps the best, and pays only for the samples it looked at. Ties go
+to the first; an answer that cannot be read never wins a vote; a sample without a score loses to
+any that has one.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from numpy.typing import ArrayLike
+
+from remask.analysis.pool import Pool, Row, counts, key_of, pool_size, pools, verify_forwards
+from remask.analysis.statistics import Interval, bootstrap, mean, proportion
+from remask.errors import RecordError
+
+SIZES = (3, 10)  # of best-of-N and of the vote, as far as the pool reaches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """What one method settled on for one problem."""
+
+    right: bool
+    samples: int  # drawn
+    forwards: float  # generation, and verification where the method verifies
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """What one method reached over all problems."""
+
+    method: str
+    accuracy: Interval
+    n_avg: Interval  # samples drawn per problem
+    eff: Interval | None  # points of accuracy gained per further sample; None at n_avg 1
+    forwards: Interval  # per problem
+
+
+Chooser = Callable[[Pool], Settled]
+
+
+def correction(
+    rows: Iterable[Row], threshold: float, budget: int = 10, *, resamples: int = 1000
+) -> list[Correction]:
+    """Return every method's accuracy and cost on the same pools."""
+    found = pools(rows)
+    size = pool_size(found)
+    if size == 0:
+        return []
+    first = [standard(pool) for pool in found]
+    choosers = _choosers(found, size, threshold, min(budget, size))
+    tried = {name: [choose(pool) for pool in found] for name, choose in choosers.items()}
+    tried |= _same_cost(found, size, tried["mgrs"])
+    return [summarise(name, first, made, resamples) for name, made in tried.items()]
+
+
+def _choosers(
+    found: Sequence[Pool], size: int, threshold: float, budget: int
+) -> dict[str, Chooser]:
+    """Return the methods; best-of-N by round trips only where every sample was scored."""
+    sizes = sorted({min(n, size) for n in SIZES})
+    listed: dict[str, Chooser] = {"standard": standard}
+    listed |= {f"vote{n}": _majority(n) for n in sizes}
+    listed |= {f"best_of_{n}_confidence": _best(n, "confidence") for n in sizes}
+    if all(_scored(row) for pool in found for row in pool):
+        listed |= {f"best_of_{n}": _best(n, "roundtrips") for n in sizes}
+    listed["mgrs"] = lambda pool: mgrs(pool, threshold, budget)
+    return listed
+
+
+def standard(pool: Pool) -> Settled:
+    """Return the first sample."""
+    return Settled(right=pool[0]["right"], samples=1, forwards=pool[0]["forwards"])
+
+
+def majority(pool: Pool) -> Settled:
+    """Return the first sample with the most frequent answer."""
+    votes = counts(pool)
+    chosen = max(pool, key=lambda row: votes.get(key_of(row) or "", 0))  # None has no vote
+    return Settled(right=chosen["right"], samples=len(pool), forwards=_generation(pool))
+
+
+def best_of(pool: Pool, score: str) -> Settled:
+    """Return the sample with the highest score."""
+    chosen = max(pool, key=lambda row: _value(row, score))
+    spent = _generation(pool) + (_verification(pool) if score == "roundtrips" else 0)
+    return Settled(right=chosen["right"], samples=len(pool), forwards=spent)
+
+
+def mgrs(pool: Pool, threshold: float, budget: int) -> Settled:
+    """Return the first sample that scores above the threshold, or the best (Algorithm 1)."""
+    seen: list[Row] = []
+    for row in pool[:budget]:
+        if not _scored(row):
+            raise RecordError(
+                f"sample {row['number']} of {row['id']} has no round trips, and none before it "
+                f"scored above {threshold:g}; collect with more samples scored."
+            )
+        seen.append(row)
+        if _value(row, "roundtrips") > threshold:
+            spent = _generation(seen) + _verification(seen)
+            return Settled(right=row["right"], samples=len(seen), forwards=spent)
+    return best_of(seen, "roundtrips")
+
+
+def summarise(
+    name: str, first: Sequence[Settled], made: Sequence[Settled], resamples: int = 1000
+) -> Correction:
+    """Return what a method reached, against the first samples of the same problems."""
+    right = [settled.right for settled in made]
+    samples = [settled.samples for settled in made]
+    accuracy = proportion(right)
+    n_avg = bootstrap(mean, samples, resamples=resamples)
+    forwards = bootstrap(mean, [settled.forwards for settled in made], resamples=resamples)
+    if accuracy is None or n_avg is None or forwards is None:
+        raise ValueError("correction needs at least one problem.")
+    gain = [int(m.right) - int(f.right) for m, f in zip(made, first, strict=True)]
+    eff = bootstrap(efficiency, gain, samples, resamples=resamples)
+    return Correction(method=name, accuracy=accuracy, n_avg=n_avg, eff=eff, forwards=forwards)
+
+
+def efficiency(gain: ArrayLike, samples: ArrayLike) -> float | None:
+    """Return Eff = (Acc - Acc_std) / (N_avg - 1), in points; None at N_avg = 1."""
+    gained, drawn = mean(gain), mean(samples)
+    return None if gained is None or drawn in (None, 1.0) else 100 * gained / (drawn - 1)
+
+
+def _same_cost(
+    found: Sequence[Pool], size: int, spent: Sequence[Settled]
+) -> dict[str, list[Settled]]:
+    """Return the vote and confidence with as many samples as rejection sampling's cost buys.
+
+    The number is rounded up, in favour of the other methods; nothing where the pool is smaller.
+    """
+    budget = fmean(settled.forwards for settled in spent)
+    n = math.ceil(budget / fmean(standard(pool).forwards for pool in found))
+    if n > size:
+        return {}
+    return {
+        "vote_same_cost": [majority(pool[:n]) for pool in found],
+        "best_of_same_cost_confidence": [best_of(pool[:n], "confidence") for pool in found],
+    }
+
+
+def _majority(n: int) -> Chooser:
+    return lambda pool: majority(pool[:n])
+
+
+def _best(n: int, score: str) -> Chooser:
+    return lambda pool: best_of(pool[:n], score)
+
+
+def _scored(row: Row) -> bool:
+    return "verify_forwards" in row
+
+
+def _value(row: Row, score: str) -> float:
+    value = row["scores"].get(score)
+    return -1.0 if value is None else float(value)
+
+
+def _generation(pool: Pool) -> float:
+    return float(sum(row["forwards"] for row in pool))
+
+
+def _verification(pool: Pool) -> float:
+    return sum(verify_forwards(row) for row in pool)

@@ -1,0 +1,248 @@
+"""Records -> weights, a certificate, a calibrator, with the provenance that the manifest tells.
+
+The fitting itself is in `decide` and works on plain columns; here the columns are taken from the
+records of one collection. One answer per question counts, sample 0, unless rejection sampling with
+a budget is to be certified. Columns are the metrics of the round trips, or baselines by name:
+
+    confidence, confidence_canvas, self_evaluation, editor      of the answer, as recorded
+    vote, agreement                    of its pool
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remask.analysis.pool import BY_POOL, RECORDED, Pool, answered, pools
+from remask.collect import manifest
+from remask.consistency.metrics import metric_names
+from remask.decide.calibration import Calibrator, Method, fit_calibrator
+from remask.decide.columns import metric_columns
+from remask.decide.provenance import Provenance, parse
+from remask.decide.threshold import Certificate, Refusal, certify
+from remask.decide.weights import Weights, combine, fit_weights
+from remask.errors import InputError, RecordError, SettingsError
+from remask.limits import MetricSet
+from remask.records.record import read_rows
+from remask.tasks import public
+from remask.tasks import task as find_task
+
+FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
+COLUMNS = "columns"  # the metric set of a combination of baselines
+BASELINES = (*RECORDED, *BY_POOL)
+_FIELDS = {"id", "number", "right", "answer", "scores"}
+Columns = dict[str, list[float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The answers of one collection, and what its manifest says of them."""
+
+    path: Path
+    pools: Sequence[Pool]
+    told: Mapping[str, Any]
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """The settings they were collected with."""
+        asked: Mapping[str, Any] = self.told["asked"]
+        return asked
+
+    @property
+    def right(self) -> list[bool]:
+        """Whether the standard answer to each question is right."""
+        return [pool[0]["right"] for pool in self.pools]
+
+    def metrics(self, metric_set: MetricSet | None) -> tuple[MetricSet, tuple[str, ...]]:
+        """Return a metric set, the one collected by default, and its metrics for this task."""
+        chosen: MetricSet = metric_set or self.asked["metrics"]
+        names = metric_names(chosen, find_task(self.asked["task"]).metrics)
+        scored = [row for pool in self.pools for row in pool if "by_trip" in row]
+        if not scored:
+            raise InputError(
+                f"{self.path} holds no round trips; collect it with --scored 1 or more."
+            )
+        absent = [name for name in names if name not in scored[0]["by_trip"]]
+        if absent:
+            raise InputError(
+                f"{self.path} does not hold {', '.join(absent)} of the metric set {chosen!r}; "
+                f"choose the one it was collected with, {self.asked['metrics']!r}."
+            )
+        return chosen, names
+
+    def columns(self, metric_set: str, names: Sequence[str], number: int = 0) -> Columns:
+        """Return columns by name, of sample `number` of every question."""
+        rows = [pool[number] for pool in self.pools]
+        if metric_set != COLUMNS:
+            return metric_columns(rows, names)
+        found: Columns = {}
+        for name in names:
+            if name in BY_POOL:
+                found[name] = [BY_POOL[name](pool) for pool in self.pools]
+            else:
+                found[name] = [row["scores"].get(name) for row in rows]
+        return found
+
+    def provenance(
+        self, metric_set: str, metrics: Sequence[str], weights: Weights | None = None
+    ) -> Provenance:
+        """Return where something fitted on these answers is from."""
+        asked, runs = self.asked, self.told.get("runs") or [{}]
+        kept = ("level", "sampler", "consistency", "samples", "wording", "shots")
+        model = self.told.get("model") or {}
+        return Provenance(
+            metric_set=metric_set,
+            metrics=tuple(metrics),
+            task=asked["task"],
+            model=asked["model"],
+            split=asked["split"],
+            seed=asked["seed"],
+            version=runs[-1].get("versions", {}).get("remask", "unknown"),
+            date=runs[-1].get("started", self.told.get("started", "unknown")),
+            weights=None if weights is None else dict(weights.values),
+            settings={name: asked.get(name) for name in kept}
+            | {"dataset": self.told.get("dataset")}
+            | {name: model.get(name) for name in ("revision", "dtype")},
+        )
+
+
+def read_evidence(path: Path) -> Evidence:
+    """Return the records of a file with their manifest, or raise where they cannot be used."""
+    rows = answered(read_rows(path))
+    if not rows:
+        raise InputError(f"{path} holds no records; collect some.")
+    for row in rows:
+        if not row.keys() >= _FIELDS:
+            listed = ", ".join(sorted(_FIELDS - row.keys()))
+            raise RecordError(f"{path} has a row without {listed}; give what collect wrote.")
+    told = manifest.read(path)
+    absent = [name for name in ("task", "model", "split", "seed") if name not in told["asked"]]
+    if absent:
+        raise RecordError(
+            f"the manifest of {path} does not name the {absent[0]}; collect it again."
+        )
+    return Evidence(path=path, pools=pools(rows), told=told)
+
+
+def fit(path: Path, metric_set: MetricSet | None = None, columns: Sequence[str] = ()) -> Weights:
+    """Return weights of the round trips' metrics, or of baselines where these are named."""
+    evidence = read_evidence(path)
+    unknown = [name for name in columns if name not in BASELINES]
+    if unknown or len(set(columns)) < len(columns):
+        raise SettingsError(
+            f"columns {', '.join(columns)} must be different ones of {', '.join(BASELINES)}."
+        )
+    for name in columns:
+        if name in RECORDED and not any(name in pool[0]["scores"] for pool in evidence.pools):
+            raise InputError(f"{path} holds no {name}; collect it with --baselines {name}.")
+    chosen: tuple[str, Sequence[str]]
+    chosen = (COLUMNS, columns) if columns else evidence.metrics(metric_set)
+    return fit_weights(evidence.columns(*chosen), evidence.right, evidence.provenance(*chosen))
+
+
+def certify_records(
+    path: Path,
+    weights: Path | None = None,
+    *,
+    risk: float = 0.1,
+    confidence: float = 0.95,
+    budget: int = 1,
+) -> Certificate | Refusal:
+    """Return the certificate of these answers, scored with the weights of a file or uniform ones.
+
+    Answers that the weights were fitted on are refused: they have had their look.
+    """
+    evidence = read_evidence(path)
+    chosen, metrics, fitted = _weighted(evidence, weights)
+    if fitted is not None:
+        _refuse_second_look(evidence, fitted, path, "certify")
+    _check_budget(evidence, chosen, metrics, budget)
+    samples = [
+        _scores(evidence.columns(chosen, metrics, number), fitted) for number in range(budget)
+    ]
+    labels = [[pool[number]["right"] for pool in evidence.pools] for number in range(budget)]
+    about = evidence.provenance(chosen, metrics, fitted)
+    if budget == 1:
+        return certify(samples[0], labels[0], about, risk=risk, confidence=confidence)
+    scores, right = list(zip(*samples, strict=True)), list(zip(*labels, strict=True))
+    return certify(scores, right, about, risk=risk, confidence=confidence)
+
+
+def calibrate(path: Path, weights: Path | None = None, method: Method = "isotonic") -> Calibrator:
+    """Return the calibrator of these answers' scores, with the weights of a file or uniform.
+
+    Answers that the weights were fitted on are refused: there they look better than they are.
+    """
+    evidence = read_evidence(path)
+    chosen, metrics, fitted = _weighted(evidence, weights)
+    if fitted is not None:
+        _refuse_second_look(evidence, fitted, path, "calibrate")
+    _check_kinds(evidence)
+    scores = _scores(evidence.columns(chosen, metrics), fitted)
+    return fit_calibrator(
+        scores, evidence.right, evidence.provenance(chosen, metrics, fitted), method
+    )
+
+
+def _check_kinds(evidence: Evidence) -> None:
+    """Raise where a curve would rest on a handful of right, or of wrong, answers."""
+    right = sum(evidence.right)
+    for kind, num in (("right", right), ("wrong", len(evidence.pools) - right)):
+        if num < FEWEST:
+            raise InputError(
+                f"{evidence.path} holds {num} {kind} answers, too few for chances that hold "
+                f"elsewhere; collect at least {FEWEST} right and {FEWEST} wrong ones."
+            )
+
+
+def _weighted(
+    evidence: Evidence, weights: Path | None
+) -> tuple[str, Sequence[str], Weights | None]:
+    """Return the metric set, its metrics and the weights that the answers are scored with."""
+    if weights is None:
+        return *evidence.metrics(None), None
+    about = parse(weights, "weights")[1]
+    if about.metric_set == COLUMNS:
+        return COLUMNS, about.metrics, Weights.load(weights, COLUMNS, about.metrics)
+    known: MetricSet | None = "core" if about.metric_set == "core" else None
+    chosen, metrics = evidence.metrics(known)
+    return chosen, metrics, Weights.load(weights, chosen, metrics)
+
+
+def _scores(columns: Columns, weights: Weights | None) -> list[float | None]:
+    even = dict.fromkeys(columns, 1 / len(columns))
+    return combine(columns, even if weights is None else weights.values)
+
+
+def _refuse_second_look(evidence: Evidence, weights: Weights, path: Path, act: str) -> None:
+    """Raise where the weights may have been fitted on these questions.
+
+    A seed draws other problems of a generated task; the rows of a benchmark stay the same.
+    """
+    asked, about = evidence.asked, weights.provenance
+    level, fixed = about.settings.get("level"), asked["task"] in public.NAMES
+    same = (about.task, about.split) == (asked["task"], asked["split"])
+    same_level = level == asked["level"] or (fixed and "all" in (level, asked["level"]))
+    if same and same_level and (fixed or about.seed == asked["seed"]):
+        other = "split" if fixed else "seed or split"
+        raise InputError(
+            f"{path} holds the questions that the weights were fitted on ({about.task}, level "
+            f"{level}, split {about.split}, seed {about.seed}); {act} on another {other}."
+        )
+
+
+def _check_budget(evidence: Evidence, metric_set: str, metrics: Sequence[str], budget: int) -> None:
+    """Raise where so many samples of a question cannot be scored."""
+    if budget < 1:
+        raise SettingsError(f"budget is {budget}; it must be at least 1.")
+    if budget > 1 and set(metrics) & set(BY_POOL):
+        raise SettingsError("vote and agreement are of one answer per question; set budget 1.")
+    usable = [
+        sum(metric_set == COLUMNS or "by_trip" in row for row in pool[:budget])
+        for pool in evidence.pools
+    ]
+    if min(usable) < budget:
+        raise InputError(
+            f"{evidence.path} holds scores of {min(usable)} samples per question and the budget is "
+            f"{budget}; collect it with --samples {budget} --scored {budget}."
+        )

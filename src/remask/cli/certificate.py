@@ -1,0 +1,156 @@
+"""What was fitted elsewhere, for an answer at hand: weights, or a certificate with its own.
+
+A certificate holds for one way of drawing and scoring answers. What its file tells of that is
+compared with what is about to be done, and anything else is refused: the promise would be void.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from remask.cli import flags as opt
+from remask.errors import InputError
+
+if TYPE_CHECKING:
+    from remask.decide.threshold import Certificate
+    from remask.denoisers.base import Denoiser
+
+_OF_MODEL = ("revision", "dtype")
+_UNSAID: dict[str, Any] = {"wording": "llada", "shots": 0}  # how benchmarks are asked by default
+
+
+class Promise(NamedTuple):
+    """The weights to score with, and the certificate whose threshold decides."""
+
+    weights: Mapping[str, float] | None = None
+    path: Path | None = None
+    certificate: "Certificate | None" = None
+
+    @property
+    def length(self) -> int | None:
+        """The canvas that the certified answers stood on; scores on another are other scores."""
+        if self.certificate is None:
+            return None
+        sampler = self.certificate.provenance.settings.get("sampler") or {}
+        return sampler.get("length")
+
+    def threshold(self, given: float | None) -> float | None:
+        """Return the certified threshold, or the one that was given."""
+        return given if self.certificate is None else self.certificate.threshold
+
+    def told(self, score: float | None) -> dict[str, Any]:
+        """Return what a document says of an answer with this score; nothing without a promise."""
+        if self.certificate is None:
+            return {}
+        accepted = score is not None and score > self.certificate.threshold
+        return {"accepted": accepted, "promise": self.sentence()}
+
+    def sentence(self) -> str:
+        """Return the promise and for which answers it holds, which no answer can show."""
+        if self.certificate is None:
+            return ""
+        about = self.certificate.provenance
+        level = about.settings.get("level")
+        of = about.task if level in (None, "all") else f"{about.task}, level {level}"
+        return f"{self.certificate} It holds for questions and answers drawn like these: {of}."
+
+    def check(self, budget: int, asked: opt.Question, **settings: Any) -> None:
+        """Raise where answers are to be drawn or scored in another way than was certified.
+
+        Of the model's revision and number format only what the file knows is compared.
+        """
+        if self.certificate is None:
+            return
+        about = self.certificate.provenance
+        known = {**_UNSAID, **about.settings}
+        known |= {"model": about.model, "budget": self.certificate.budget}
+        told = {**settings, "budget": budget}
+        known["sampler"] = _drawn(known.get("sampler"), budget)
+        if "sampler" in told:
+            told["sampler"] = _drawn(told["sampler"], budget)
+        told = {k: v for k, v in told.items() if k not in _OF_MODEL or known.get(k) is not None}
+        if asked.problem is not None:
+            known["task"], told["task"] = about.task, asked.problem.task
+            if known.get("level") != "all":
+                told["level"] = asked.problem.level
+        else:
+            told = {name: value for name, value in told.items() if name not in _UNSAID}
+        other = [name for name in told if known.get(name) != told[name]]
+        if other:
+            raise InputError(
+                f"{self.path} was certified with another {' and '.join(other)} "
+                f"({_named(known, other)}), so its promise is void here; ask as it did, or certify "
+                "again."
+            )
+
+
+def _drawn(sampler: Mapping[str, Any] | None, budget: int) -> dict[str, Any]:
+    """Return the settings of a sampler that decide about so many samples."""
+    from remask.collect.manifest import sampler_in
+
+    whole = sampler_in({"sampler": sampler})
+    return whole if budget > 1 else {**whole, "resample_temperature": None}
+
+
+def model_settings(model: str, dtype: str | None) -> dict[str, Any]:
+    """Return what tells one model from another, as `Promise.check` compares it."""
+    from remask.collect.manifest import revision_of
+
+    return {"model": model, "revision": revision_of(model), "dtype": dtype}
+
+
+def asked_settings(model: str, denoiser: "Denoiser", rows: opt.Rows) -> dict[str, Any]:
+    """Return the same of a loaded model, and how a benchmark is asked."""
+    from remask.collect.manifest import dtype_of
+
+    told = model_settings(model, dtype_of(denoiser))
+    return {**told, "wording": rows.wording, "shots": rows.shots}
+
+
+def certified_kind(certificate: Path | None, kind: opt.AnswerKind | None) -> opt.AnswerKind | None:
+    """Return how to read answers: as the certified ones were, where there is a certificate."""
+    if certificate is None:
+        return kind
+    if kind is not None:
+        raise opt.UsageError("--certificate says how to read an answer: leave --kind out")
+    from remask.decide.provenance import parse
+
+    return cast(opt.AnswerKind, parse(certificate, "certificate")[1].task)
+
+
+def read_promise(
+    weights: Path | None,
+    certificate: Path | None,
+    kind: str,
+    metrics: opt.MetricSet,
+    threshold: float | None = None,
+) -> Promise:
+    """Return what the files hold for answers of this kind, scored with this metric set.
+
+    Weights beside a certificate must be its own.
+    """
+    if certificate is not None and threshold is not None:
+        raise opt.UsageError("--certificate has a threshold of its own: leave --threshold out")
+    from remask import api
+    from remask.consistency.metrics import metric_names
+    from remask.decide.threshold import Certificate
+    from remask.decide.weights import Weights
+
+    names = metric_names(metrics, api.reader(kind).metrics)
+    fitted = None if weights is None else Weights.load(weights, metrics, names).values
+    if certificate is None:
+        return Promise(fitted)
+    found = Certificate.load(certificate, metrics, names)
+    if fitted is not None and dict(fitted) != found.provenance.weights:
+        raise InputError(
+            f"{certificate} was certified with other weights than those in {weights}, so its "
+            "promise is void with them; leave --weights out, or certify again."
+        )
+    return Promise(found.provenance.weights, certificate, found)
+
+
+def _named(known: Mapping[str, Any], names: list[str]) -> str:
+    simple = {name: known.get(name) for name in names if not isinstance(known.get(name), dict)}
+    nested = [name for name in names if name not in simple]
+    listed = [f"{name} {value}" for name, value in simple.items()]
+    return ", ".join([*listed, *(f"its file tells the {name}" for name in nested)])

@@ -1,0 +1,365 @@
+"""The story for a stranger: a small model solves problems and catches its own errors.
+
+    write a pool of answers per problem -> verify them by round trips, as rejection sampling does
+    -> which score tells right from wrong? what do further samples gain? -> tables, pictures
+
+Sized for five minutes on two CPU cores: answers are written several tokens per step, and a further
+sample is verified only where no earlier one was trusted. The full-size study, whose figures stand
+beside these, hurries neither.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from torch import Tensor
+
+from remask.analysis.correction import Correction, correction
+from remask.analysis.diagnosis import Diagnosis, columns, diagnosis, methods
+from remask.analysis.pool import pools
+from remask.cli import terminal
+from remask.collect.collect import (
+    EXTRA_METRICS,
+    CollectSettings,
+    draw_pools,
+    grade_pools,
+    record,
+    sampler_settings,
+)
+from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.estimator import Consistency
+from remask.consistency.semantic import sentence_encoder
+from remask.denoisers.base import Denoiser
+from remask.denoisers.kv_cache import Past
+from remask.denoisers.load import EMBEDDED, load
+from remask.denoisers.wrap import Counted
+from remask.errors import SettingsError
+from remask.records import jsonl
+from remask.report import render
+from remask.report.terminal import show_correction, show_diagnosis
+from remask.sampling.sampler import SamplerSettings
+from remask.tasks import task as find_task
+from remask.tasks.base import Problem
+from remask.values import Canvas, RoundTrips, Sample, Score
+
+MODEL = "tiny"
+TASK = "wordmath"
+HARD_SHARE = 0.625  # the others are of the level below: right and wrong answers must both be there
+METRIC_SET: Literal["paper", "core"] = "paper"
+CONSISTENCY = ConsistencySettings()
+TOKENS_PER_STEP = 2
+SHOWN_IN_ROC = ("roundtrips", "confidence", "vote", "agreement")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the demo does, chosen before it starts."""
+
+    levels: Mapping[str, int]  # problems of each level
+    samplers: Mapping[str, SamplerSettings]
+    samples: int
+    threshold: float
+    seed: int
+
+    @property
+    def problems(self) -> int:
+        """Problems in all."""
+        return sum(self.levels.values())
+
+
+class Attempt(NamedTuple):
+    """One verified answer, with what its round trips brought back."""
+
+    trips: RoundTrips
+    score: Score
+
+
+Attempts = dict[tuple[str, int], Attempt]  # by problem and sample number
+
+
+class Worked(NamedTuple):
+    """One level: its problems and the pool of answers to each."""
+
+    problems: list[Problem]
+    pools: list[list[Sample]]
+
+
+@dataclass(frozen=True, eq=False)
+class Watched(Counted):
+    """Tells a progress bar about every forward pass."""
+
+    tick: Callable[[int], None] = lambda forwards: None
+
+    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+        """Pass on, then tell."""
+        states = super().hidden(canvas, past)
+        self.tick(self.counts[-1])
+        return states
+
+
+def run(
+    *,
+    out: Path,
+    problems: int = 32,
+    samples: int = 3,
+    seed: int = 0,
+    device: str = "auto",
+    split: str = "replicas",
+    as_json: bool = False,
+) -> int:
+    """Work the demo, show it, write its folder, and return the exit code."""
+    started = time.perf_counter()
+    console = Console(quiet=as_json, highlight=False)
+    with terminal.waiting("loading the embedded model and the sentence encoder"):
+        model = load(MODEL, device=device, split=split)
+        if METRIC_SET == "paper":
+            sentence_encoder(model.device.type)  # here, so that no progress bar has to wait for it
+    plan = make_plan(model, problems, samples, seed)
+    introduce(console, plan)
+    worked = [write(model, plan, level) for level in plan.levels]
+    attempts = verify(model, plan, [pool for level in worked for pool in level.pools])
+    rows = grade(worked, attempts)
+    told, gained = diagnosis(rows), correction(rows, plan.threshold, plan.samples)
+    examples = pick(rows)
+    files = draw_pictures(model, out, rows, examples, attempts)
+    summary = summarise(plan, rows, told, gained, time.perf_counter() - started)
+    files += save(out, rows, summary)
+    if as_json:
+        print(json.dumps({**summary, "files": [str(path) for path in files]}, indent=2))
+        return 0
+    right = [row["right"] for row in rows if row["number"] == 0]
+    show_diagnosis(console, told, right, full_size(), f"{TASK}-hard")
+    show_correction(console, gained, full_size(), f"{TASK}-hard")
+    for kind, row in examples.items():
+        show_answer(console, model, kind, row, attempts[row["id"], 0])
+    show_end(console, files, summary["seconds"])
+    return 0
+
+
+def make_plan(model: Denoiser, problems: int, samples: int, seed: int) -> Plan:
+    """Return how many problems of which level, and how their answers are written."""
+    for name, value in (("problems", problems), ("samples", samples)):
+        if value < 1:
+            raise SettingsError(f"{name} is {value}; it must be at least 1.")
+    task = find_task(TASK)
+    easier, hard = task.levels[-2:]
+    num_hard = math.ceil(problems * HARD_SHARE)
+    levels = {hard: num_hard} | ({easier: problems - num_hard} if problems > num_hard else {})
+    samplers = {}
+    for level in levels:
+        usual = sampler_settings(model, task, level)
+        samplers[level] = replace(usual, steps=max(1, usual.length // TOKENS_PER_STEP))
+    threshold = model.preset.for_task(TASK).threshold
+    return Plan(levels=levels, samplers=samplers, samples=samples, threshold=threshold, seed=seed)
+
+
+def write(model: Denoiser, plan: Plan, level: str) -> Worked:
+    """Return the problems of a level and a pool of answers to each."""
+    task, sampler, number = find_task(TASK), plan.samplers[level], plan.levels[level]
+    problems = [task.problem(i, split="test", level=level, seed=plan.seed) for i in range(number)]
+    settings = CollectSettings(
+        task=TASK, level=level, samples=plan.samples, sampler=sampler, seed=plan.seed
+    )
+    answers = number * plan.samples
+    forwards = answers * sampler.steps * model.forwards_per_call
+    with watched(model, f"writing {answers} answers to {level} problems", forwards) as watching:
+        return Worked(problems, draw_pools(watching, task, problems, settings))
+
+
+def verify(model: Denoiser, plan: Plan, drawn: Sequence[Sequence[Sample]]) -> Attempts:
+    """Return the round trips of every first answer, and of the next where none was trusted yet."""
+    each = CONSISTENCY.trips * CONSISTENCY.rebuild_steps * model.forwards_per_call
+    found: Attempts = {}
+    waiting = list(drawn)
+    for number in range(plan.samples):
+        if not waiting:
+            break
+        chosen = [pool[number] for pool in waiting]
+        which = f"{len(chosen)} first answers" if number == 0 else f"{len(chosen)} further answers"
+        with watched(model, f"round trips of {which}", each * len(chosen)) as watching:
+            attempts = attempt(watching, chosen, plan.seed)
+        found |= {(a.trips.sample.item, number): a for a in attempts}
+        pairs = zip(waiting, attempts, strict=True)
+        waiting = [pool for pool, a in pairs if not terminal.trusted(a.score, plan.threshold)]
+    return found
+
+
+def attempt(model: Denoiser, samples: Sequence[Sample], seed: int) -> list[Attempt]:
+    """Return the samples, verified."""
+    task = find_task(TASK)
+    scorer = Consistency(
+        denoiser=model,
+        extract=task.extract,
+        settings=CONSISTENCY,
+        metric_set=METRIC_SET,
+        task_metrics=task.metrics,
+        extra_metrics=EXTRA_METRICS,
+        seed=seed,
+    )
+    trips = round_trips(model, samples, CONSISTENCY, seed=seed)
+    return [Attempt(*pair) for pair in zip(trips, scorer.measure(trips), strict=True)]
+
+
+def grade(worked: Sequence[Worked], attempts: Attempts) -> list[Row]:
+    """Return every answer as a record."""
+    task = find_task(TASK)
+    rows = []
+    for problems, drawn in worked:
+        grades = grade_pools(task, problems, drawn)
+        for problem, pool, graded in zip(problems, drawn, grades, strict=True):
+            for answer, (right, process) in zip(pool, graded, strict=True):
+                made = attempts.get((problem.id, answer.number))
+                score = None if made is None else made.score
+                rows.append(record(task, problem, answer, right, process, score))
+    return rows
+
+
+def pick(rows: Sequence[Row]) -> dict[str, Row]:
+    """Return the typical right and the typical wrong first answer: the middle ones by score."""
+    found = {}
+    for name, right in (("right", True), ("wrong", False)):
+        kind = [row for row in rows if row["number"] == 0 and row["right"] == right]
+        kind.sort(key=lambda row: row["scores"]["roundtrips"] or 0.0)
+        if kind:
+            found[name] = kind[len(kind) // 2]
+    return found
+
+
+def draw_pictures(
+    model: Denoiser,
+    out: Path,
+    rows: Sequence[Row],
+    examples: Mapping[str, Row],
+    attempts: Attempts,
+) -> list[Path]:
+    """Write the pictures and return their paths."""
+    found = pools(rows)
+    curves = {m.name: columns(m, found) for m in methods(found) if m.name in SHOWN_IN_ROC}
+    with terminal.waiting("drawing pictures"):
+        return [
+            render.separation(*curves["roundtrips"], out / "separation.png", of="round-trip"),
+            render.roc(curves, out / "roc.png"),
+            *(
+                render.drift(
+                    drift_map(model, name, row, attempts[row["id"], 0]), out / f"drift-{name}.png"
+                )
+                for name, row in examples.items()
+            ),
+        ]
+
+
+def drift_map(model: Denoiser, kind: str, row: Row, made: Attempt) -> render.DriftMap:
+    """Return what a picture of one answer's round trips needs."""
+    stop = made.trips.sample.num_response
+    read = model.tokenizer.pieces
+    truth = "" if row["right"] else f", where {row['gold']} is right"
+    return render.DriftMap(
+        pieces=read(made.trips.sample.canvas[:stop]),
+        rebuilt=[read(tokens[:stop]) for tokens in made.trips.rebuilt.tolist()],
+        masked=[masked[:stop] for masked in made.trips.masked.tolist()],
+        drift=made.score.drift,
+        title=(
+            f"A {kind} answer: {row['answer']}{truth}. "
+            f"Score {terminal.score_text(made.score)} "
+            f"over {len(made.trips.texts)} round trips"
+        ),
+    )
+
+
+def summarise(
+    plan: Plan,
+    rows: Sequence[Row],
+    told: Sequence[Diagnosis],
+    gained: Sequence[Correction],
+    seconds: float,
+) -> Row:
+    """Return everything that was found, ready for JSON."""
+    first = [row for row in rows if row["number"] == 0]
+    right = sum(row["right"] for row in first)
+    return {
+        "model": MODEL,
+        "task": TASK,
+        **asdict(plan),
+        "right": right,
+        "wrong": len(first) - right,
+        "diagnosis": [asdict(row) for row in told],
+        "correction": [asdict(row) for row in gained],
+        "full_size": {name: figure["value"] for name, figure in full_size().items()},
+        "seconds": round(seconds, 1),
+    }
+
+
+def save(out: Path, rows: Sequence[Row], summary: Row) -> list[Path]:
+    """Write records and summary over those of an earlier run; return their paths."""
+    listed, told = out / "records.jsonl", out / "summary.json"
+    out.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    jsonl.write_text(listed, "".join(lines))
+    jsonl.write_text(told, json.dumps(summary, indent=2) + "\n")
+    return [listed, told]
+
+
+def full_size() -> dict[str, Row]:
+    """Return the figures of the full-size study, where the package carries them."""
+    path = EMBEDDED / "figures.json"
+    if not path.exists():
+        return {}
+    figures: dict[str, Row] = json.loads(path.read_text(encoding="utf-8"))["figures"]
+    return figures
+
+
+@contextmanager
+def watched(model: Denoiser, what: str, forwards: int) -> Iterator[Denoiser]:
+    """Yield the model, its forward passes shown as a bar on standard error."""
+    columns = (
+        TextColumn("{task.description:<44}"), BarColumn(), TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(what, total=forwards)
+        yield Watched(model, tick=lambda done: progress.advance(task, done))
+        progress.update(task, completed=forwards)  # answers that end early leave a rest
+
+
+def introduce(console: Console, plan: Plan) -> None:
+    """Say what is about to happen."""
+    counts = ", ".join(f"{number} {level}" for level, number in plan.levels.items())
+    sampler = next(iter(plan.samplers.values()))
+    terminal.show(console, "A small diffusion language model solves problems, and round trips tell")
+    terminal.show(
+        console, "when it is wrong: mask the answer again, rebuild it, see what survives.\n"
+    )
+    terminal.show(
+        console,
+        f"{plan.problems} {TASK} problems ({counts}; hard is longer than anything it was trained "
+        f"on), {plan.samples} samples each,\n{TOKENS_PER_STEP} tokens per step (hurried, to be "
+        f"quick), temperature {sampler.temperature:g}, seed {plan.seed}\n",
+    )
+
+
+def show_answer(console: Console, model: Denoiser, kind: str, row: Row, made: Attempt) -> None:
+    """Print one answer painted by drift."""
+    sample = made.trips.sample
+    terminal.show(
+        console, f"A typical {kind} answer, score {terminal.score_text(made.score)}; asked:"
+    )
+    terminal.show(console, terminal.paragraph(row["prompt"]))
+    ids = sample.canvas[: sample.num_response]
+    terminal.show_drift(console, terminal.spans(model.tokenizer, ids, made.score.drift))
+    terminal.show(console, f"it says {row['answer']}; right is {row['gold']}\n")
+
+
+def show_end(console: Console, files: Sequence[Path], seconds: float) -> None:
+    """Print where everything is."""
+    names = ", ".join(path.name for path in files)
+    terminal.show(console, f"written to {files[-1].parent}: {names}")
+    terminal.show(console, f"{seconds:.0f} seconds")

@@ -1,0 +1,221 @@
+"""Right solutions and the same with a flaw written in, scored: one JSON line each.
+
+    pairs = reference_pairs(task, level="hard", problems=300)     the tasks' own solutions
+    pairs = recorded_pairs(rows)                                   or what a model wrote, all right
+    collect_injected(model, pairs, InjectionSettings(), out)
+
+A problem has one row as it is and one per kind of flaw, in the order of `flaws.KINDS`; a kind that
+does not apply has a row without text, so that a file is resumed at the problem. The flaws are the
+tasks' (`tasks.flaws`), what the scores say about them is in `spurious`.
+
+No answer here was written by the model, so none has the confidence of writing it. In its place is
+`read_confidence`: the mean probability of its tokens, an eighth of which is hidden at a time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from remask.collect import manifest
+from remask.collect.collect import EXTRA_METRICS, record
+from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.estimator import Consistency
+from remask.decide.columns import Row
+from remask.denoisers.base import Denoiser
+from remask.denoisers.replicas import spread
+from remask.errors import RecordError
+from remask.records import jsonl
+from remask.sampling.batches import whole_rows
+from remask.sampling.blocks import whole_canvas
+from remask.sampling.likelihood import log_likelihood
+from remask.tasks import task as find_task
+from remask.tasks.base import Problem, Split, Task, check_level
+from remask.tasks.flaws import KINDS, inject
+from remask.values import Canvas, Sample
+
+ORIGINAL = "original"
+VARIANTS = (ORIGINAL, *KINDS)
+HIDDEN_EVERY = 8  # passes that read an answer; each hides every eighth of its tokens
+
+Pair = tuple[Problem, str]  # a problem and a right solution of it
+
+
+class Case(NamedTuple):
+    """One text to be scored."""
+
+    problem: Problem
+    kind: str  # one of VARIANTS
+    text: str | None  # None: the kind does not apply to this solution
+
+
+@dataclass(frozen=True, kw_only=True)
+class InjectionSettings:
+    """How to draw the flaws and how to score them."""
+
+    consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
+    metrics: Literal["paper", "core"] = "paper"
+    seed: int = 0
+    chunk: int = 64  # problems
+
+
+def reference_pairs(
+    name: str, *, level: str = "", split: Split = "test", problems: int = 100, seed: int = 0
+) -> list[Pair]:
+    """Return problems of a task with the solutions that come with them."""
+    task = find_task(name)
+    level = check_level(task, level, split)
+    drawn = (task.problem(k, split=split, level=level, seed=seed) for k in range(problems))
+    return [(problem, problem.solution) for problem in drawn]
+
+
+def recorded_pairs(rows: Iterable[Row]) -> list[Pair]:
+    """Return the recorded standard answers that are right in every step, with their problems."""
+    kept = (row for row in rows if row["number"] == 0 and row["process_ok"])
+    return [(problem_of(row), row["text"]) for row in kept]
+
+
+def cases(pairs: Iterable[Pair], seed: int = 0) -> Iterator[Case]:
+    """Yield every solution as it is and with each kind of flaw."""
+    for problem, solution in pairs:
+        yield Case(problem, ORIGINAL, solution)
+        for kind in KINDS:
+            yield Case(problem, kind, inject(problem, solution, kind, seed))
+
+
+def collect_injected(
+    denoiser: Denoiser,
+    pairs: Sequence[Pair],
+    settings: InjectionSettings,
+    out: Path,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Path:
+    """Append the records of `pairs`, all of one task, continuing where an earlier run stopped."""
+    asked = {**asdict(settings), "flaws": list(KINDS), "problems": len(pairs)}
+    with jsonl.alone(out):
+        document = manifest.begin(denoiser, asked, None, out)
+        done = manifest.resume_at(document, jsonl.recover(out, len(VARIANTS)))
+        progress(done)
+        if done >= len(pairs):
+            return out
+        _check_begun(out, pairs)
+        jsonl.keep(out, done * len(VARIANTS))
+        run = manifest.start(denoiser, document, done, out)
+        for start in range(done, len(pairs), settings.chunk):
+            chunk = pairs[start : start + settings.chunk]
+            rows = list(injected_records(denoiser, chunk, settings))
+            jsonl.append(out, rows)
+            run.note(start + len(chunk), rows, finished=start + len(chunk) == len(pairs))
+            progress(start + len(chunk))
+    return out
+
+
+def injected_records(
+    denoiser: Denoiser, pairs: Sequence[Pair], settings: InjectionSettings
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of some pairs, a problem's together."""
+    task = find_task(pairs[0][0].task)
+    found = list(cases(pairs, settings.seed))
+    samples = [brought(denoiser, task, case) for case in found]
+    told = [sample for sample in samples if sample is not None]
+    scorer = Consistency(
+        denoiser=denoiser,
+        extract=task.extract,
+        settings=settings.consistency,
+        metric_set=settings.metrics,
+        task_metrics=task.metrics,
+        extra_metrics=EXTRA_METRICS,
+        seed=settings.seed,
+    )
+    scored = zip(told, scorer.score(told), read_confidence(denoiser, told), strict=True)
+    for case, sample in zip(found, samples, strict=True):
+        if sample is None:
+            yield _absent(case)
+            continue
+        answer, score, confidence = next(scored)
+        right = task.grade(case.problem, answer.text)
+        process = right and task.process_ok(case.problem, answer.text)
+        row = record(task, case.problem, answer, right, process, score)
+        row["scores"]["read_confidence"] = round(confidence, 7)
+        pieces = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
+        yield {**row, "kind": case.kind, "pieces": pieces}
+
+
+def read_confidence(denoiser: Denoiser, samples: Sequence[Sample]) -> list[float]:
+    """Return the mean probability of each answer's tokens given the prompt and most of the others.
+
+    Every token is hidden once, together with those that stand a multiple of `HIDDEN_EVERY` away.
+    """
+    jobs = [(k, phase) for k in range(len(samples)) for phase in range(HIDDEN_EVERY)]
+    lengths = [len(samples[k].prompt) + len(whole_canvas(denoiser, samples[k])) for k, _ in jobs]
+    total = [0.0] * len(samples)
+
+    def read(replica: Denoiser, batch: list[int]) -> list[float]:
+        return _read(replica, [(samples[jobs[i][0]], jobs[i][1]) for i in batch])
+
+    for batch, summed in spread(denoiser, whole_rows(lengths, denoiser.device), read):
+        for i, probs in zip(batch, summed, strict=True):
+            total[jobs[i][0]] += probs
+    return [probs / sample.num_response for probs, sample in zip(total, samples, strict=True)]
+
+
+@torch.no_grad()
+def _read(denoiser: Denoiser, jobs: Sequence[tuple[Sample, int]]) -> list[float]:
+    """Return the summed probability of the tokens that each row hides."""
+    canvas = Canvas.of(
+        [sample.prompt for sample, _ in jobs],
+        [whole_canvas(denoiser, sample) for sample, _ in jobs],
+        denoiser.tokenizer.pad_id,
+        denoiser.device,
+    )
+    ends, phases = (
+        torch.tensor(column, device=denoiser.device)[:, None]
+        for column in zip(*((sample.num_response, phase) for sample, phase in jobs), strict=True)
+    )
+    response = canvas.canvas & (canvas.offsets < ends)  # (B, L)
+    masked = response & (canvas.offsets % HIDDEN_EVERY == phases)
+    probs = log_likelihood(denoiser, canvas, masked).exp() * masked
+    summed: list[float] = probs.sum(1).tolist()
+    return summed
+
+
+def brought(denoiser: Denoiser, task: Task, case: Case) -> Sample | None:
+    """Return a text as a sample on the canvas of its level, longer only where it does not fit."""
+    if case.text is None:
+        return None
+    tokenizer = denoiser.tokenizer
+    ids = tokenizer.encode(case.text, "solution")
+    length = max(task.canvas_length(case.problem.level), len(ids) + 1)
+    return Sample(
+        item=case.problem.id,
+        number=VARIANTS.index(case.kind),
+        prompt=tuple(tokenizer.render(case.problem.prompt)),
+        canvas=(*ids, *[tokenizer.eos_id] * (length - len(ids))),
+        num_response=len(ids) + 1,
+        text=case.text,
+    )
+
+
+def _absent(case: Case) -> dict[str, Any]:
+    problem, number = case.problem, VARIANTS.index(case.kind)
+    named = {"id": problem.id, "task": problem.task, "level": problem.level, "number": number}
+    return {**named, "kind": case.kind, "text": None, "forwards": 0}
+
+
+def problem_of(row: Row) -> Problem:
+    """Return the problem that a row answers, drawn again from its identity."""
+    name, level, split, seed, index = row["id"].split("/")
+    problem = find_task(name).problem(int(index), split=split, level=level, seed=int(seed))
+    if problem.prompt != row["prompt"]:
+        raise RecordError(f"{row['id']} is another problem in these records; collect them again.")
+    return problem
+
+
+def _check_begun(out: Path, pairs: Sequence[Pair]) -> None:
+    """Raise unless the file begins with these pairs."""
+    begun = (row for row in jsonl.read(out) if row["kind"] == ORIGINAL)
+    for row, (problem, solution) in zip(begun, pairs, strict=False):
+        if (row["id"], row["text"]) != (problem.id, solution):
+            raise RecordError(f"{out} has another solution of {row['id']}; choose another file.")

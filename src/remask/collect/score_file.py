@@ -1,0 +1,273 @@
+"""Work that takes long, reports as it goes and can be interrupted: a file of answers, a solution.
+
+Scoring a file: results are appended to OUT.part, one line per portion, each on the disk before the
+next is asked for; the same command continues after the last whole line. OUT itself appears in one
+move when every row has its result. A row's draws are keyed by its `id`, or by its prompt where
+there is none, so a score depends neither on batches nor on interruptions.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from remask import api
+from remask.collect.chunks import Engine, Local, Portion, cut_by_tokens
+from remask.collect.minute import work_budget
+from remask.collect.shards import Shards
+from remask.consistency.cycle import ConsistencySettings
+from remask.denoisers.base import Denoiser
+from remask.errors import DenoiserError, InputError, RecordError
+from remask.records import jsonl, outputs
+from remask.records.parquet import ACCEPTED, ADDED, Table, read_table
+from remask.sampling.batches import token_budget
+from remask.sampling.sampler import check_length
+from remask.values import Sample, Score, Scorer
+
+Row = dict[str, Any]
+_FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSettings:
+    """How the answers of a file are scored; results under other settings are never mixed."""
+
+    model: str
+    dtype: str = "float32"
+    preset: str = ""  # decides how long the canvas of an answer is
+    kind: str = "number"
+    metrics: Literal["paper", "core"] = "paper"
+    weights: Mapping[str, float] | None = None  # of the metrics; None: uniform
+    threshold: float | None = None  # certified: answers are marked that score above it
+    length: int | None = None  # the canvas it was certified on; None: the preset's
+    consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
+    prompt_column: str = "prompt"
+    answer_column: str = "answer"
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoreJob:
+    """A file to be scored, and how far an earlier run came."""
+
+    table: Table
+    out: Path
+    settings: ScoreSettings
+    asked: Row  # the settings, and a hash of the file
+    results: list[Row]  # of the first rows
+
+    @property
+    def part(self) -> Path:
+        """The file that holds the results until all are there."""
+        return _part(self.out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSummary:
+    """What a finished job amounts to."""
+
+    rows: int
+    failed: int
+    forwards: int  # of all rows, those of earlier runs included
+    resumed: int  # rows that an earlier run had scored
+    accepted: int | None = None  # rows above the certified threshold; None without one
+    first_error: str = ""
+
+
+def prepare(
+    source: Path,
+    out: Path,
+    settings: ScoreSettings,
+    *,
+    inputs: Sequence[Path | None] = (),
+    force: bool = False,
+) -> ScoreJob:
+    """Return the job, begun or continued; refuse bad files before a model is loaded.
+
+    Args:
+        source: the rows.
+        out: where they go with their scores; see `outputs`.
+        settings: of the scores.
+        inputs: what else is read, and must not be overwritten.
+        force: replace `out`, and what a run with other settings has left of it.
+    """
+    api.reader(settings.kind)
+    for path in (out, _part(out)):
+        outputs.refuse_inputs(path, (source, *inputs))
+    outputs.claim(out, force=force)
+    table = read_table(source)
+    _check_columns(table, source, settings)
+    table.check(out)
+    with source.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    asked = json.loads(json.dumps({"input": digest, **asdict(settings)}))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    results = _begin(_part(out), asked, force=force)
+    return ScoreJob(table=table, out=out, settings=settings, asked=asked, results=results)
+
+
+def score_file(
+    denoiser: Denoiser,
+    job: ScoreJob,
+    *,
+    batch: int = 32,
+    progress: Callable[[int, int], None] = lambda done, forwards: None,
+    engine: Engine | None = None,
+) -> ScoreSummary:
+    """Score the rows that are left, write the output file and return what came of it.
+
+    A portion has `batch` rows, or fewer where their tokens fill a pass or a minute. `progress` is
+    told how many rows are done and the forward passes this run has spent. The engine that does the
+    work, this process by default, changes no result.
+    """
+    s, results = job.settings, [*job.results]
+    rows = job.table.select((s.prompt_column, s.answer_column, "id"))  # others may hold anything
+    shards = Shards.of(job.out, job.asked)
+    portions = _portions(denoiser, rows, len(results), batch, s)
+
+    def load(portion: Portion) -> list[Row]:
+        return rows[portion.start : portion.stop]
+
+    found = (engine or Local(denoiser)).results(portions, load, partial(_work, s), shards)
+    forwards = 0
+    progress(len(results), forwards)
+    with jsonl.alone(job.part):
+        for scored in found:
+            jsonl.append(job.part, [{"rows": scored}])
+            results += scored
+            forwards += sum(row["remask_forwards"] for row in scored)
+            progress(len(results), forwards)
+        job.table.write(job.out, results)
+        job.part.unlink()
+    shards.clear()
+    errors = [row["remask_error"] for row in results if row["remask_error"] is not None]
+    return ScoreSummary(
+        rows=len(rows),
+        failed=len(errors),
+        forwards=sum(row["remask_forwards"] for row in results),
+        resumed=len(job.results),
+        accepted=None if s.threshold is None else sum(row[ACCEPTED] for row in results),
+        first_error=errors[0] if errors else "",
+    )
+
+
+def _part(out: Path) -> Path:
+    return Path(f"{out}.part")
+
+
+def _check_columns(table: Table, source: Path, settings: ScoreSettings) -> None:
+    taken = [name for name in (*ADDED, ACCEPTED) if name in table.columns]
+    if taken:
+        raise InputError(f"{source} has a column {taken[0]} already; rename or drop it.")
+    for name in (settings.prompt_column, settings.answer_column):
+        if len(table) and name not in table.columns:
+            listed = ", ".join(table.columns)
+            raise InputError(f"{source} has no column {name!r}; it has {listed}.")
+
+
+def _begin(part: Path, asked: Row, *, force: bool) -> list[Row]:
+    """Return the results an interrupted run left, or begin the file with what is asked."""
+    if part.exists() and not force:
+        with part.open("rb") as file:
+            first = file.read(len(_FIRST))
+        if first != _FIRST[: len(first)]:
+            raise RecordError(
+                f"{part} is in the way: score keeps its results there, and that file is not its "
+                "own; move it, or add --force to replace it."
+            )
+    jsonl.recover(part)
+    lines = list(jsonl.read(part)) if part.exists() else []
+    found = lines[0].get("asked") if lines else None
+    begun = found if isinstance(found, dict) else {}
+    other = [name for name in asked if begun.get(name) != asked[name]]
+    if len(lines) < 2 or (other and force):  # nothing was scored, or it is given up
+        part.unlink(missing_ok=True)
+        jsonl.append(part, [{"asked": asked}])
+        return []
+    if other:
+        raise RecordError(
+            f"{part} was begun with another {' and '.join(other)}; "
+            "repeat the earlier command to continue it, or add --force to start again."
+        )
+    return [row for line in lines[1:] for row in line["rows"]]
+
+
+def _portions(
+    denoiser: Denoiser, rows: Sequence[Row], start: int, batch: int, settings: ScoreSettings
+) -> list[Portion]:
+    """Return the rows from number `start` on in portions of about a minute.
+
+    One that cannot be scored is short. A single answer is never cut, however long it takes.
+    """
+    brought = (_bring(denoiser, row, settings) for row in rows[start:])
+    lengths = [len(s.prompt) + len(s.canvas) if isinstance(s, Sample) else 0 for s in brought]
+    most, work = token_budget(denoiser.device), work_budget(denoiser)
+    if work is not None:
+        passes = settings.consistency.trips * settings.consistency.rebuild_steps
+        most = min(most, work // passes)
+    return cut_by_tokens(start, lengths, most, batch)
+
+
+def _work(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> list[Row]:
+    """Return one result per row; a row that cannot be scored says why."""
+    s = settings
+    scorer = api.consistency(
+        denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, weights=s.weights,
+        seed=s.seed,
+    )  # fmt: skip
+    brought = [_bring(denoiser, row, settings) for row in rows]
+    scores = iter(_scores(scorer, [s for s in brought if isinstance(s, Sample)]))
+    results = (_result(next(scores) if isinstance(s, Sample) else s) for s in brought)
+    return [_decided(row, settings.threshold) for row in results]
+
+
+def _bring(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | str:
+    """Return the row's answer, or the sentence that says why it cannot be scored."""
+    prompt, answer = row.get(settings.prompt_column), row.get(settings.answer_column)
+    for name, value in ((settings.prompt_column, prompt), (settings.answer_column, answer)):
+        if not isinstance(value, str):
+            return f"{name} is {'missing' if value is None else type(value).__name__}, not text."
+    item = None if row.get("id") is None else str(row["id"])
+    try:
+        sample = api.bring(denoiser, str(prompt), str(answer), item=item, length=settings.length)
+        check_length(denoiser, len(sample.prompt), len(sample.canvas))
+    except InputError as error:
+        return str(error)
+    return sample
+
+
+def _scores(scorer: Scorer, samples: Sequence[Sample]) -> list[Score | str]:
+    """Return the scores; where the model breaks on a batch, only the answers that break it fail."""
+    if not samples:
+        return []
+    try:
+        return [*scorer.score(samples)]
+    except DenoiserError as error:
+        if len(samples) == 1:
+            return [str(error)]
+        return [score for sample in samples for score in _scores(scorer, [sample])]
+
+
+def _result(score: Score | str) -> Row:
+    """Return the added columns of one row, rounded to what survives another batch."""
+    if isinstance(score, str):
+        return dict(zip(ADDED, (None, None, None, None, 0, score), strict=True))
+    metrics = {name: round(value, 6) for name, value in score.by_metric.items()}
+    drift = [_rounded(d) for d in score.drift]
+    values = (_rounded(score.value), _rounded(score.stderr), metrics, drift, score.forwards)
+    return dict(zip(ADDED, (*values, score.reason or None), strict=True))
+
+
+def _decided(row: Row, threshold: float | None) -> Row:
+    """Return the added columns with the decision, where there is a threshold to decide by."""
+    if threshold is None:
+        return row
+    value = row["remask_score"]
+    return {**row, ACCEPTED: value is not None and value > threshold}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

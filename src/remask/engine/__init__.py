@@ -1,1 +1,0 @@
-"""Who does long work: one process, or the workers of a Ray cluster; the results are the same."""

@@ -1,0 +1,159 @@
+"""Results on the disk: lines appended as they come, files replaced whole. No torch here."""
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from remask.errors import RecordError, WriteError
+from remask.records import text_file
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Append rows and make sure they reach the disk: all of them, or none where it is full.
+
+    NaN is refused, as JSON has none.
+    """
+    content = _lines(rows)  # before the file is there
+    before = path.stat().st_size if path.exists() else 0
+    with _naming(path, len(content)):
+        try:
+            with path.open("ab") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):
+                os.truncate(path, before)
+            raise
+
+
+def replace_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write other rows in the place of those of a file, all of them or none."""
+    replace_file(path, _lines(rows))
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return rows as they stand in a file; half a surrogate pair, which is no UTF-8, is escaped."""
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    return "".join(lines).encode("utf-8", "backslashreplace")
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold a file to append to, or raise where another process holds it.
+
+    Two that append would each write every row. The hold ends with the process, however it ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RecordError(
+                f"{path} is being written by another process; wait for it or choose another file."
+            ) from None
+        try:
+            yield
+        finally:
+            if path.exists() and not path.stat().st_size:
+                path.unlink()
+
+
+def unfinished(path: Path) -> Path:
+    """Return where a file is written before it is whole: not .part, where score keeps results."""
+    return Path(f"{path}.tmp")
+
+
+@contextmanager
+def whole(path: Path, size: int | None = None) -> Iterator[Path]:
+    """Yield where to write a file; it takes its name when all of it is on the disk, or never.
+
+    Args:
+        path: the file, of which a failure leaves what was there before.
+        size: its bytes, where they are known: a full disk is told how many are needed.
+    """
+    part = unfinished(path)
+    with _naming(path, size):
+        try:
+            yield part
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except BaseException:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, and make sure that it reaches the disk."""
+    with whole(path, len(content)) as part:
+        part.write_bytes(content)
+
+
+@contextmanager
+def _naming(path: Path, size: int | None) -> Iterator[None]:
+    """Let an error of the disk say which file could not be written, and how much it takes."""
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        room = _room(path, size) if error.errno in _FULL else ""
+        raise WriteError(
+            f"{path} could not be written: {reason}{room}; what was there before is unchanged."
+        ) from None
+
+
+def _room(path: Path, size: int | None) -> str:
+    """Return how much a file takes and how much there is, as far as both are known."""
+    facts = [] if size is None else [f"{size:,} bytes are needed"]
+    with suppress(OSError):
+        facts.append(f"{shutil.disk_usage(path.parent).free:,} bytes are free")
+    return f" ({', '.join(facts)})" if facts else ""
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text whole or not at all."""
+    replace_file(path, text.encode())
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield every row; a broken line is an error that names its number."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            content = text_file.without_mark(line, str(path)) if number == 1 else line
+            if content.strip():
+                yield text_file.parse_object(content, f"{path} line {number}")
+
+
+def recover(path: Path, group: int = 1) -> int:
+    """Cut off what a kill left unfinished, and return how many groups of rows remain.
+
+    Unfinished are a half-written last line and, where rows come in groups, a group that is not
+    whole.
+    """
+    if not path.exists():
+        return 0
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith(b"\n")]
+    groups = len(whole) // group
+    keep(path, groups * group)
+    return groups
+
+
+def keep(path: Path, num_rows: int) -> None:
+    """Cut off what follows the first rows."""
+    with path.open("r+b") as file:
+        for _ in range(num_rows):
+            file.readline()
+        file.truncate(file.tell())

@@ -1,0 +1,101 @@
+"""What a command may write over: never one of its inputs, and nothing else that nobody gave up.
+
+A command claims its outputs before it does any work. That two names lead to one file is asked of
+the disk, so links, relative paths and letters of another case change nothing. Who continues a run
+of its own (score, collect, align, train) asks first whether what is there belongs to it. No torch
+here.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from remask.errors import InputError, RecordError
+from remask.records.jsonl import unfinished
+
+
+def claim(out: Path, inputs: Iterable[Path | None] = (), *, force: bool = False) -> None:
+    """Raise unless a file may be written: it is no input, and it is new or given up by `force`."""
+    refuse_inputs(out, inputs)
+    if out.is_dir():
+        raise InputError(f"{out} is a folder; name a file.")
+    if out.exists() and not out.is_file():
+        raise InputError(f"{out} is no plain file; name another.")
+    if os.path.lexists(out) and not force:
+        raise RecordError(
+            f"{out} exists already; choose another file, or add --force to replace it."
+        )
+
+
+def claim_in_folder(out: Path, patterns: Iterable[str], *, force: bool = False) -> None:
+    """Raise where a folder holds files of these names already, unless they are given up."""
+    _check_folder(out)
+    there = sorted(path for pattern in patterns for path in out.glob(pattern))
+    if there and not force:
+        raise RecordError(
+            f"{there[0]} exists already; choose another folder, or add --force to replace it."
+        )
+
+
+def claim_folder(
+    out: Path,
+    inputs: Iterable[Path | None] = (),
+    *,
+    is_ours: bool,
+    force: bool | None = None,
+) -> None:
+    """Raise unless a run may have a folder: it is new, empty, or the run's own already.
+
+    Args:
+        out: the folder.
+        inputs: what the run reads; neither the folder nor anything right in it may be of these.
+        is_ours: what is there was written by this run.
+        force: whatever is there may be replaced; None where a command has no such flag.
+    """
+    inputs = list(inputs)
+    _check_folder(out)
+    refuse_inputs(out, inputs)
+    for path in out.iterdir() if out.is_dir() else ():
+        refuse_inputs(path, inputs)  # the folders that a run replaces
+        if not (is_ours or force):
+            more = "" if force is None else ", or add --force to write there all the same"
+            raise RecordError(
+                f"{out} holds {path.name}, which is not of this run; choose another folder{more}."
+            )
+
+
+def of_records(places: Iterable[Path]) -> list[Path]:
+    """Return the files that are read where records are: themselves, and the manifests beside."""
+    found: list[Path] = []
+    for place in places:
+        found += sorted(place.rglob("*.jsonl")) if place.is_dir() else [place]
+    return [path for file in found for path in (file, Path(f"{file}.manifest.json"))]
+
+
+def _check_folder(out: Path) -> None:
+    _check_parents(out)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; name a folder.")
+
+
+def refuse_inputs(out: Path, inputs: Iterable[Path | None]) -> None:
+    """Raise where a file, or its half-written form, is something that the command reads."""
+    _check_parents(out)
+    for source in filter(None, inputs):
+        for path in (out, unfinished(out)):
+            if path.exists() and source.exists() and path.samefile(source):
+                raise InputError(
+                    f"{path} is read by this command ({source}) and would be overwritten; choose "
+                    "another output."
+                )
+
+
+def _check_parents(out: Path) -> None:
+    """Raise where a folder on the way is a file, or may not be written to."""
+    above = next((path for path in out.absolute().parents if os.path.lexists(path)), None)
+    if above is None:
+        return
+    if not above.is_dir():
+        raise InputError(f"cannot write {out}: {above} is not a folder; choose another output.")
+    if not os.access(above, os.W_OK):
+        raise InputError(f"cannot write {out}: {above} is not yours to write to; choose another.")

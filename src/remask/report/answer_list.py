@@ -1,0 +1,175 @@
+"""Answers as a page lists them: of which kinds they are, and which of them fit into it.
+
+A page must stay small, so it may hold fewer answers than the records do. Files and kinds then take
+turns: the rare ones, which people look for, come whole, and the many that are alike share the rest.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from statistics import median
+from typing import Any
+
+from remask.analysis.audit import REASONS, audit
+from remask.analysis.diagnosis import THRESHOLD
+from remask.analysis.pool import Row
+from remask.report.drift_spans import cut, painted, patterned, shown
+
+DRIFTING = "confident but drifting"
+SPURIOUS = "right but spurious"
+STABLE = "wrong but stable"
+ALARM = "right but drifting"
+DOUBTFUL = "doubtful label"
+KINDS = {
+    DRIFTING: "The model was surer than with half of the answers of the same file, and the round "
+    "trips did not confirm it: their score is not above the threshold.",
+    SPURIOUS: "The final answer is right and a step on the way is wrong.",
+    STABLE: "The answer is wrong, and the round trips confirmed it: what they cannot see.",
+    ALARM: "The answer is right, and the round trips did not confirm it: a false alarm.",
+    DOUBTFUL: "How the final answer was read gives reason to look at the label.",
+}
+FIELDS = (  # of one answer in the page's data, in order
+    "file", "id", "number", "prompt", "gold", "runs", "painted", "answer", "right", "steps",
+    "reason", "kinds", "doubts", "score", "stderr", "threshold", "confidence", "forwards", "trips",
+)  # fmt: skip
+SHORT = 400  # characters that are shown of a gold or extracted answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """One file of records."""
+
+    name: str
+    rows: Sequence[Row]
+    manifest: str  # as it stands on disk; empty where there is none
+    errors: Sequence[Row] = ()  # problems that could not be asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One answer, and what it is an example of."""
+
+    file: int
+    row: Row
+    threshold: float
+    kinds: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The answers that a page shows, as JSON, and which they are."""
+
+    data: str
+    shown: Sequence[Entry]
+
+
+def entries(files: Sequence[File], thresholds: Mapping[str, float]) -> list[Entry]:
+    """Return every answer of the files; `thresholds` are by task."""
+    return [entry for number, file in enumerate(files) for entry in _of(number, file, thresholds)]
+
+
+def list_entries(
+    found: Sequence[Entry], files: Sequence[File], *, most: int, limit: int
+) -> Listing:
+    """Return at most `most` of the entries, in at most `limit` bytes."""
+    by_pattern = [patterned(file.rows) for file in files]
+    metrics = list(dict.fromkeys(m for entry in found for m in entry.row.get("by_trip", ())))
+    prompts: dict[str, int] = {}
+    lines: dict[int, str] = {}
+    size = 0
+    for place in _in_turns(found):
+        row = found[place].row
+        prompt = cut(row["prompt"])
+        number = prompts.get(prompt, len(prompts))
+        paint = by_pattern[found[place].file]
+        line = encode(_values(found[place], number, metrics, by_pattern=paint))
+        cost = len(line) + 1 + (len(encode(prompt)) + 1 if number == len(prompts) else 0)
+        if len(lines) == most or size + cost > limit:
+            break
+        prompts[prompt] = number
+        lines[place] = line
+        size += cost
+    data = {
+        "fields": FIELDS, "kinds": KINDS, "doubts": REASONS, "prompts": list(prompts),
+        "metrics": list(map(shown, metrics)), "files": [shown(file.name) for file in files],
+        "whole": len(lines) == len(found),
+    }  # fmt: skip
+    head = encode(data).removesuffix("}")
+    order = sorted(lines)
+    answers = ",".join(lines[place] for place in order)
+    return Listing(data=f'{head},"answers":[{answers}]}}', shown=[found[place] for place in order])
+
+
+def encode(value: Any) -> str:
+    """Return JSON that may stand inside a script element: plain ASCII, without < > &."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _of(number: int, file: File, thresholds: Mapping[str, float]) -> Iterator[Entry]:
+    sure = [row["scores"]["confidence"] for row in file.rows if _confidence(row) is not None]
+    usual = median(sure) if sure else 1.0
+    for row, doubts in zip(file.rows, audit(file.rows), strict=True):
+        threshold = thresholds.get(row["task"], THRESHOLD)
+        kinds = tuple(_kinds(row, threshold, usual, is_doubtful=bool(doubts)))
+        yield Entry(file=number, row=row, threshold=threshold, kinds=kinds, doubts=doubts)
+
+
+def _kinds(row: Row, threshold: float, usual: float, *, is_doubtful: bool) -> Iterator[str]:
+    score, confidence = row["scores"].get("roundtrips"), _confidence(row)
+    confirmed = score is not None and score > threshold
+    rejected = score is not None and not confirmed
+    if rejected and confidence is not None and confidence > usual:
+        yield DRIFTING
+    if row["right"] and row["process_ok"] is False:
+        yield SPURIOUS
+    if confirmed and not row["right"]:
+        yield STABLE
+    if rejected and row["right"]:
+        yield ALARM
+    if is_doubtful:
+        yield DOUBTFUL
+
+
+def _confidence(row: Row) -> float | None:
+    value: float | None = row["scores"].get("confidence")
+    return value
+
+
+def _in_turns(found: Sequence[Entry]) -> Iterator[int]:
+    """Yield the places of all entries, one of each group after the other."""
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for place, entry in enumerate(found):
+        groups[entry.file, entry.kinds, entry.row["right"]].append(place)
+    turns = chain.from_iterable(zip_longest(*groups.values()))
+    return (place for place in turns if place is not None)
+
+
+def _values(entry: Entry, prompt: int, metrics: Sequence[str], *, by_pattern: bool) -> list[Any]:
+    """Return an answer as the values of FIELDS; what repeats itself is a number in a list."""
+    row = entry.row
+    runs = painted(row, by_pattern=by_pattern)
+    plain = [(cut(row["text"]), None)]
+    by_trip = row.get("by_trip", {})
+    return [
+        entry.file, cut(row["id"], SHORT), row["number"], prompt, cut(row["gold"], SHORT),
+        [part for run in (plain if runs is None else runs) for part in run],
+        int(runs is not None),
+        None if row["answer"] is None else cut(row["answer"], SHORT),
+        int(row["right"]), row["process_ok"], cut(row.get("reason", ""), SHORT),
+        [list(KINDS).index(kind) for kind in entry.kinds],
+        [REASONS.index(doubt) for doubt in entry.doubts],
+        _rounded(row["scores"].get("roundtrips")), _rounded(row.get("stderr")), entry.threshold,
+        _rounded(_confidence(row)), [row["forwards"], row.get("verify_forwards")],
+        [[_rounded(value) for value in by_trip.get(metric, ())] for metric in metrics],
+    ]  # fmt: skip
+
+
+def _rounded(value: float | None) -> float | None:
+    if value is None:
+        return None
+    short = round(value, 3)
+    return int(short) if short == int(short) else short

@@ -1,0 +1,160 @@
+"""The plots of a study, each with the numbers that it draws.
+
+What is drawn is `render`'s; here stands which methods are shown, and the same numbers as a table
+for whoever wants to draw them anew.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remask.analysis.diagnosis import ROUNDTRIPS, columns, methods
+from remask.analysis.figures import Figure
+from remask.analysis.geometry import points
+from remask.analysis.pool import Pool, Row
+from remask.analysis.reliability import diagram, ece
+from remask.analysis.selective import accuracy_at
+from remask.analysis.statistics import curve
+from remask.report import render
+from remask.report.results_tables import names_under
+from remask.report.table import write_csv
+
+SHOWN = ("roundtrips", "confidence", "vote", "agreement")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """One picture and its numbers."""
+
+    name: str
+    says: str  # for those who cannot see it
+    heads: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    draw: Callable[[Path], Path]
+
+    def write(self, folder: Path, prefix: str) -> Path:
+        """Write the picture as SVG and its numbers as CSV; return the picture."""
+        path = self.draw(folder / f"{prefix}{self.name}.svg")
+        write_csv(path.with_suffix(".csv"), [self.heads, *self.rows])
+        return path
+
+
+def plots(found: Sequence[Pool]) -> list[Plot]:
+    """Return the plots of the standard answers of these pools; none where nothing was scored."""
+    curves = {m.name: columns(m, found) for m in methods(found) if m.name in SHOWN}
+    if ROUNDTRIPS.name not in curves:
+        return []
+    scores, right = curves[ROUNDTRIPS.name]
+    return [
+        Plot(
+            name="separation",
+            says="Histogram of the round-trip scores of right and of wrong answers.",
+            heads=("score", "right"),
+            rows=list(zip(scores, map(int, right), strict=True)),
+            draw=lambda path: render.separation(scores, right, path, of="round-trip"),
+        ),
+        Plot(
+            name="coverage",
+            says="Share of right answers against the share of answers given, for each method.",
+            heads=("method", "coverage", "accuracy"),
+            rows=list(_coverage(curves)),
+            draw=lambda path: render.coverage(curves, path),
+        ),
+        Plot(
+            name="roc",
+            says="ROC curves: right answers accepted against wrong ones, for each method.",
+            heads=("method", "wrong_accepted", "right_accepted"),
+            rows=list(_roc(curves)),
+            draw=lambda path: render.roc(curves, path),
+        ),
+        Plot(
+            name="reliability",
+            says="Reliability diagram: share of right answers against the score, for each method.",
+            heads=("method", "mean_score", "right", "answers"),
+            rows=list(_reliability(curves)),
+            draw=lambda path: render.reliability(curves, path),
+        ),
+    ]
+
+
+def curve_plots(study: str, found: Mapping[str, Figure]) -> list[Plot]:
+    """Return the curves of a study: AUROC against the values of each numeric setting."""
+    drawn = []
+    for setting in ("mask_ratio", "rebuild_steps", "trips"):
+        under = f"ablation/{study}/{setting}"
+        names = sorted(names_under(found, under), key=float)
+        figures = [(name, found[f"{under}/{name}/auroc"]) for name in names]
+        spread = [(name, f.value, *_ends(f)) for name, f in figures]
+        if len(spread) > 1:
+            drawn.append(_curve(setting, spread, study))
+    return drawn
+
+
+def correction_plot(study: str, found: Mapping[str, Figure]) -> Plot:
+    """Return what each method reaches against what it costs."""
+    under = f"correction/{study}"
+    methods = {
+        name: (found[f"{under}/{name}/forwards"].value, found[f"{under}/{name}/accuracy"].value)
+        for name in names_under(found, under)
+        if f"{under}/{name}/forwards" in found and "same_cost" not in name  # nearly that of others
+    }
+    return Plot(
+        name="correction",
+        says="Share of right answers against forwards per problem, for each method.",
+        heads=("method", "forwards", "accuracy"),
+        rows=[(name, *pair) for name, pair in methods.items()],
+        draw=lambda path: render.tradeoff(methods, path, title=f"{study}: gain and cost"),
+    )
+
+
+def plane_plot(study: str, rows: Sequence[Row]) -> list[Plot]:
+    """Return the plane of density and quality; none where the answers span no space."""
+    found = points(rows)
+    if found is None:
+        return []
+    columns = (found.density, found.quality, found.right)
+    return [
+        Plot(
+            name="plane",
+            says="Quality of the answers against their density, right and wrong ones.",
+            heads=("density", "quality", "right"),
+            rows=[(float(d), float(q), int(r)) for d, q, r in zip(*columns, strict=True)],
+            draw=lambda path: render.plane(*columns, path, title=f"{study}: density and quality"),
+        )
+    ]
+
+
+def _ends(figure: Figure) -> tuple[float, float]:
+    low = figure.value if figure.low is None else figure.low
+    return low, figure.value if figure.high is None else figure.high
+
+
+def _curve(setting: str, spread: Sequence[render.Spread], study: str) -> Plot:
+    return Plot(
+        name=setting,
+        says=f"AUROC of the round trips against {setting}.",
+        heads=(setting, "auroc", "low", "high"),
+        rows=spread,
+        draw=lambda path: render.settings(spread, path, name=setting, title=f"{study}: {setting}"),
+    )
+
+
+def _coverage(curves: render.Curves) -> Iterator[tuple[Any, ...]]:
+    for name, (scores, right) in curves.items():
+        for share in render.SHARES if right else ():
+            yield name, share, accuracy_at(scores, right, share)
+
+
+def _roc(curves: render.Curves) -> Iterator[tuple[Any, ...]]:
+    for name, (scores, right) in curves.items():
+        if any(right) and not all(right):
+            for wrong_above, right_above in zip(*curve(scores, right), strict=True):
+                yield name, float(wrong_above), float(right_above)
+
+
+def _reliability(curves: render.Curves) -> Iterator[tuple[Any, ...]]:
+    for name, (scores, right) in curves.items():
+        if ece(scores, right) is not None:
+            for said, came, size in zip(*diagram(scores, right), strict=True):
+                yield name, float(said), float(came), int(size)

@@ -1,0 +1,243 @@
+"""`--weights` and `--certificate`: an answer judged by what was fitted before."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from remask import api
+from remask.analysis.fitting import read_evidence
+from remask.consistency.cycle import ConsistencySettings
+from remask.decide.threshold import Certificate
+from remask.decide.weights import Weights
+from remask.denoisers.load import load
+from remask.records.parquet import read_table
+from remask.tasks import TASKS
+
+Run = Callable[..., Any]
+Fails = Callable[..., str]
+CORE = tuple(name for name in TASKS["wordmath"].metrics if name != "semantic_similarity")
+ALONE = dict.fromkeys(CORE, 0.0) | {"token_accuracy": 1.0}
+
+
+PROMPT, ANSWER = "Two and two?", "2+2=4. #### 4"  # 13 bytes: a canvas of 16 holds them
+PROMISE = (
+    "Among answers accepted above 0.25 at most 10 % are wrong, with 95 % confidence, from n = 50 "
+    "validation answers: 44 accepted (coverage 88.0 %), 0 of them wrong. It holds for questions "
+    "and answers drawn like these: wordmath, level easy."
+)
+
+
+class Files(NamedTuple):
+    weights: Path
+    certificate: Path
+    words: tuple[str, ...]  # that answers were drawn and scored with
+
+
+@pytest.fixture
+def files(run: Run, fast: tuple[str, ...], tmp_path: Path) -> Files:
+    """Weights on token accuracy alone, and a certificate above .25 with them."""
+    words = (*fast, "--task", "wordmath", "--level", "easy", "--length", "16", "--steps", "2")
+    out = tmp_path / "records.jsonl"
+    assert run("collect", "-o", out, *words, "--problems", "1").code == 0
+    about = read_evidence(out).provenance("core", CORE)
+    found = Files(tmp_path / "weights.json", tmp_path / "certificate.json", words)
+    weights = Weights(values=ALONE, n=50, auroc=0.9, auroc_uniform=0.8, provenance=about)
+    weights.save(found.weights)
+    Certificate(
+        threshold=0.25, risk=0.1, confidence=0.95, n=50, accepted=44, wrong=0,
+        provenance=replace(about, weights=ALONE),
+    ).save(found.certificate)  # fmt: skip
+    return found
+
+
+def test_an_answer_is_judged_by_the_weights_and_threshold_of_a_certificate(
+    run: Run, files: Files
+) -> None:
+    shown = run(
+        "solve", *files.words, "--budget", "1", "--certificate", files.certificate, "--json"
+    )
+    found = json.loads(shown.out)
+    assert found["threshold"] == 0.25
+    assert found["score"] == pytest.approx(found["metrics"]["token_accuracy"])
+    assert found["weights"] == ALONE
+    assert found["accepted"] is (found["score"] > 0.25)
+    assert found["promise"] == PROMISE
+    shown = run("solve", *files.words, "--budget", "1", "--weights", files.weights, "--json")
+    assert json.loads(shown.out)["score"] == pytest.approx(found["score"])
+    assert json.loads(shown.out)["threshold"] != 0.25
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("--budget", "2", "--temperature", "1"), "another sampler and budget (budget 1, its file"),
+        (("--trips", "3"), "another consistency (its file tells the consistency)"),
+        (("--steps", "4"), "another sampler (its file tells the sampler)"),
+        (("--level", "medium"), "another level (level easy)"),
+        (("--wording", "dream"), "another wording (wording llada)"),
+    ],
+)
+def test_a_certificate_for_another_way_of_asking_is_void(
+    fails: Fails, files: Files, change: tuple[str, ...], sentence: str
+) -> None:
+    words = ("solve", *files.words, "--budget", "1", "--certificate", files.certificate, *change)
+    assert sentence in fails(1, *words)
+
+
+@pytest.mark.parametrize(
+    ("collected", "forgotten", "budget", "void"),
+    [("2", False, 2, False), ("2", False, 1, False), ("2", True, 2, True), ("1", True, 1, False)],
+)
+def test_a_second_temperature_is_part_of_a_promise_about_several_samples(
+    run: Run, fast: tuple[str, ...], tmp_path: Path,
+    collected: str, forgotten: bool, budget: int, void: bool,
+) -> None:  # fmt: skip
+    """A file of before there was one (`forgotten`) is about copies, or about single answers."""
+    words = (*fast, "--task", "wordmath", "--level", "easy", "--length", "16", "--steps", "2")
+    out, file = tmp_path / "records.jsonl", tmp_path / "certificate.json"
+    assert run("collect", "-o", out, *words, "--problems", "1", "--samples", collected).code == 0
+    about = replace(read_evidence(out).provenance("core", CORE), weights=ALONE)
+    if forgotten:
+        settings = json.loads(json.dumps(dict(about.settings)))
+        del settings["sampler"]["resample_temperature"]
+        about = replace(about, settings=settings)
+    Certificate(
+        threshold=0.25, risk=0.1, confidence=0.95, n=50, accepted=44, wrong=0, budget=budget,
+        provenance=about,
+    ).save(file)  # fmt: skip
+    shown = run("solve", *words, "--budget", budget, "--certificate", file, "--json")
+    assert shown.code == int(void)
+    assert ("certified with another sampler" in shown.err) == void
+
+
+def test_files_for_other_metrics_and_doubled_wishes_are_refused(fails: Fails, files: Files) -> None:
+    words = ("solve", *files.words, "--budget", "1")
+    said = fails(2, *words, "--certificate", files.certificate, "--threshold", "0.5")
+    assert "--certificate has a threshold of its own" in said
+    said = fails(2, *words, "--certificate", files.certificate, "--kind", "number")
+    assert "--certificate says how to read an answer" in said
+    said = fails(1, *words, "--weights", files.weights, "--metrics", "paper")
+    assert "was fitted to metric set 'core'" in said
+    assert "holds a certificate, not a weights" in fails(1, *words, "--weights", files.certificate)
+
+
+def test_a_file_is_scored_with_weights(
+    run: Run, files: Files, fast: tuple[str, ...], tmp_path: Path
+) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "scored.jsonl"
+    source.write_text('{"prompt": "Two and two?", "answer": "2+2=4. Answer: 4"}\n')
+    assert run("score", source, "-o", out, *fast, "--weights", files.weights).code == 0
+    (row,) = map(json.loads, out.read_text().splitlines())
+    assert row["remask_score"] == pytest.approx(row["remask_metrics"]["token_accuracy"])
+    other = tmp_path / "other.jsonl"
+    assert run("score", source, "-o", other, *fast).code == 0
+    assert json.loads(other.read_text())["remask_score"] != row["remask_score"]
+
+
+def certify(files: Files, **changes: Any) -> None:
+    """Write the certificate again with other fields, or fields of its provenance."""
+    found = Certificate.load(files.certificate, "core", CORE)
+    own = {name: value for name, value in changes.items() if hasattr(found, name)}
+    about = {name: value for name, value in changes.items() if name not in own}
+    replace(found, **own, provenance=replace(found.provenance, **about)).save(files.certificate)
+
+
+def score_of(model: str, weights: dict[str, float] | None = None) -> float:
+    """Return what the API says of the answer, on the canvas of 16 that was certified."""
+    denoiser, settings = load(model), ConsistencySettings(trips=2, rebuild_steps=2)
+    answer = api.bring(denoiser, PROMPT, ANSWER, length=16)
+    score = api.score(
+        denoiser, PROMPT, answer, kind="wordmath", settings=settings, metrics="core",
+        weights=weights,
+    )  # fmt: skip
+    assert score.value is not None
+    return score.value
+
+
+def test_an_answer_at_hand_is_accepted_above_the_certified_threshold_alone(
+    run: Run, files: Files, fast: tuple[str, ...], model: str
+) -> None:
+    value = score_of(model, ALONE)
+    words = ("verify", PROMPT, ANSWER, *fast, "--certificate", files.certificate)
+    for threshold, accepted in ((value, False), (value - 1e-3, True)):
+        certify(files, threshold=threshold)
+        found = json.loads(run(*words, "--json").out)
+        assert found["score"] == pytest.approx(value, abs=1e-6)
+        assert (found["threshold"], found["accepted"]) == (threshold, accepted)
+        assert found["trusted"] is accepted
+        assert found["weights"] == ALONE
+        shown = " ".join(run(*words).out.split())
+        start = "accepted. Among answers" if accepted else "not accepted. Among answers"
+        assert start in shown
+        assert shown.endswith("drawn like these: wordmath, level easy.")
+
+
+def test_an_answer_at_hand_is_scored_with_weights(
+    run: Run, files: Files, fast: tuple[str, ...], model: str
+) -> None:
+    found = json.loads(
+        run("verify", PROMPT, ANSWER, *fast, "--weights", files.weights, "--json").out
+    )
+    assert found["score"] == pytest.approx(score_of(model, ALONE), abs=1e-6)
+    assert "promise" not in found
+    assert found["weights"] == ALONE
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_file_is_decided_by_a_certificate(
+    run: Run, files: Files, fast: tuple[str, ...], model: str, tmp_path: Path, suffix: str
+) -> None:
+    """The second answer does not fit the canvas of 16 that was certified: no score, no promise."""
+    value = score_of(model, ALONE)
+    certify(files, threshold=value - 1e-3)
+    source, out = tmp_path / "in.jsonl", tmp_path / f"scored.{suffix}"
+    rows = [{"prompt": PROMPT, "answer": text} for text in (ANSWER, ANSWER * 2)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("score", source, "-o", out, *fast, "--certificate", files.certificate)
+    told = json.loads(run(*words, "--json").out)
+    assert (told["rows"], told["failed"], told["accepted"]) == (2, 1, 1)
+    assert told["promise"].startswith(f"Among answers accepted above {value - 1e-3:g} at most")
+    first, second = read_table(out).rows
+    assert first["remask_score"] == pytest.approx(value, abs=1e-6)
+    assert (first["remask_accepted"], second["remask_accepted"]) == (True, False)
+    assert second["remask_error"].startswith("the answer takes 27 tokens with its end, and the")
+    certify(files, threshold=value)
+    out.unlink()
+    assert " 0 accepted, 1 failed," in " ".join(run(*words).out.split())
+
+
+@pytest.mark.parametrize("command", ["verify", "score"])
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"model": "another"}, "another model (model another)"),
+        ({"budget": 4}, "another budget (budget 4)"),
+        ({"settings": {"consistency": {"trips": 4}}}, "another consistency (its file tells"),
+        ({"settings": {"dtype": "bfloat16"}}, "dtype bfloat16"),
+        ({"settings": {"revision": "0" * 40}}, "revision 000000"),
+        ({"weights": None}, "certified with other weights than those in"),
+    ],
+)
+def test_a_promise_for_another_score_is_void(
+    fails: Fails, files: Files, fast: tuple[str, ...], tmp_path: Path, command: str,
+    changes: dict[str, Any], sentence: str,
+) -> None:  # fmt: skip
+    certify(files, **changes)
+    source, out = tmp_path / "in.jsonl", tmp_path / "scored.jsonl"
+    source.write_text(json.dumps({"prompt": PROMPT, "answer": ANSWER}) + "\n")
+    what = (PROMPT, ANSWER) if command == "verify" else (source, "-o", out)
+    fitted = ("--certificate", files.certificate, "--weights", files.weights)
+    assert sentence in fails(1, command, *what, *fast, *fitted)
+    assert not out.exists()
+
+
+def test_weights_beside_a_certificate_may_be_its_own(
+    run: Run, files: Files, fast: tuple[str, ...]
+) -> None:
+    fitted = ("--certificate", files.certificate, "--weights", files.weights)
+    found = json.loads(run("verify", PROMPT, ANSWER, *fast, *fitted, "--json").out)
+    assert (found["weights"], found["threshold"]) == (ALONE, 0.25)

@@ -1,0 +1,155 @@
+"""Mixtures of metrics, worked out on a few answers written by hand."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from remask.analysis.ablation import Ablated, ablation, mixture_figures, mixtures, optimized
+from remask.errors import RecordError
+
+Row = dict[str, Any]
+Make = Callable[..., Row]
+METRICS = (
+    "token_accuracy",
+    "semantic_similarity",
+    "number_retention",
+    "answer_match",
+    "character_similarity",
+    "confidence",
+)
+# token_accuracy, answer_match, right: tokens rank against the truth, answers with it.
+ANSWERS = {
+    "a": (0.2, 1.0, True),
+    "b": (0.3, 0.9, True),
+    "c": (0.8, 0.1, False),
+    "d": (0.9, 0.2, False),
+}
+
+
+def scored(make_row: Make, name: str, tokens: float, answer: float | None, right: bool) -> Row:
+    trips = {"token_accuracy": (tokens,), "answer_match": (answer,), "cross_entropy": (0.5,)}
+    return make_row(name, right=right, by_trip=trips)
+
+
+@pytest.fixture
+def four(make_row: Make) -> list[Row]:
+    return [scored(make_row, name, *values) for name, values in ANSWERS.items()]
+
+
+def told(runs: list[list[Row]], validation: list[Row] | None = None) -> dict[str, Ablated]:
+    return {row.name: row for row in ablation(runs, validation or [], resamples=20)}
+
+
+def test_the_groups_are_those_of_table_4() -> None:
+    found = mixtures(METRICS, ("cross_entropy", "embedding_distance"))
+    assert set(found["composite/surface"]) == {
+        "token_accuracy", "semantic_similarity", "confidence"
+    }  # fmt: skip
+    assert set(found["composite/surface_logic"]) == {
+        *found["composite/surface"], "number_retention"
+    }  # fmt: skip
+    assert set(found["composite/with_cross_entropy"]) == {*METRICS, "cross_entropy"}
+    assert found["composite/uniform"] == dict.fromkeys(METRICS, 1 / 6)
+    assert found["without/answer_match"] == dict.fromkeys(
+        [m for m in METRICS if m != "answer_match"], 1 / 5
+    )
+    assert found["alone/embedding_distance"] == {"embedding_distance": 1.0}
+    assert len(found) == 6 + 2 + 4 + 6
+
+
+def test_code_has_its_syntax_tree_for_logic() -> None:
+    found = mixtures(("token_accuracy", "number_retention", "ast_similarity"))
+    assert set(found["composite/surface_logic"]) == {
+        "token_accuracy", "number_retention", "ast_similarity"
+    }  # fmt: skip
+
+
+def test_every_mixture_of_four_answers_is_worked_out(four: list[Row]) -> None:
+    """Means are .6 .6 .45 .55: uniform weights part right from wrong, as answers do alone.
+
+    Tokens alone rank all four pairs wrongly, an AUROC of 0: 1 below uniform. With a constant
+    cross-entropy the order is that of uniform weights. Without answers tokens are left.
+    """
+    found = told([four])
+    values = {name: row.auroc.value for name, row in found.items() if row.auroc is not None}
+    assert values == {
+        "alone/token_accuracy": 0.0, "alone/answer_match": 1.0, "alone/cross_entropy": 0.5,
+        "composite/surface": 0.0, "composite/surface_logic": 0.0,
+        "composite/with_cross_entropy": 1.0, "composite/uniform": 1.0,
+        "without/token_accuracy": 1.0, "without/answer_match": 0.0,
+    }  # fmt: skip
+    gap = found["alone/token_accuracy"].above_uniform
+    assert gap is not None
+    assert gap.value == -1.0
+    assert found["composite/uniform"].above_uniform is None, "it is not compared with itself"
+
+
+def test_an_absent_metric_is_left_out_and_counted(make_row: Make, four: list[Row]) -> None:
+    """Without an answer, `e` is scored by tokens alone and cannot be ranked by answers alone."""
+    rows = [*four, scored(make_row, "e", 0.7, None, True)]
+    found = told([rows])
+    alone, uniform = found["alone/answer_match"], found["composite/uniform"]
+    assert (alone.absent, uniform.absent) == (1, 0)
+    assert alone.auroc is not None
+    assert uniform.auroc is not None
+    assert (alone.auroc.n, uniform.auroc.n) == (4, 5)
+    assert alone.above_uniform is not None
+    assert alone.above_uniform.n == 4, "paired on the answers that both have"
+
+
+def test_weights_are_fitted_on_validation_and_told(make_row: Make, four: list[Row]) -> None:
+    """Answers alone tell right from wrong in validation, so they get all the weight."""
+    other = [
+        scored(make_row, f"v{k}", 0.5 + 0.1 * (k % 3), float(right), right)
+        for k, right in enumerate([True, False] * 20)
+    ]
+    found = told([four], other)["composite/optimized"]
+    assert found.weights["answer_match"] > 0.9
+    assert found.auroc is not None
+    assert found.auroc.value == 1.0
+    assert "composite/optimized" not in told([four], other[::2]), "right answers only teach nothing"
+    assert optimized([], [four]) is None
+
+
+def test_a_question_is_never_fitted_on_and_judged(four: list[Row]) -> None:
+    with pytest.raises(RecordError, match="wordmath/hard/a is in the validation records"):
+        ablation([four], four, resamples=5)
+
+
+def test_seeds_are_averaged(make_row: Make, four: list[Row]) -> None:
+    """Tokens alone have an AUROC of 0 in one seed, of 1 in the other."""
+    second = [
+        scored(make_row, f"s{name}", 1 - tokens, answer, right)
+        for name, (tokens, answer, right) in ANSWERS.items()
+    ]
+    found = told([four, second])["alone/token_accuracy"].auroc
+    assert found is not None
+    assert (found.value, found.low, found.high, found.n) == (0.5, 0.0, 1.0, 8)
+
+
+def test_only_standard_answers_with_round_trips_are_judged(make_row: Make, four: list[Row]) -> None:
+    further = make_row("a", 1, right=False, by_trip={"token_accuracy": (1.0,)})
+    unscored = {k: v for k, v in make_row("f").items() if k != "by_trip"}
+    found = told([[*four, further, unscored]])["composite/uniform"].auroc
+    assert found is not None
+    assert (found.value, found.n) == (1.0, 4)
+
+
+def test_figures_have_the_names_of_their_mixtures(make_row: Make, four: list[Row]) -> None:
+    validation = [
+        scored(make_row, f"v{k}", 0.5, float(right), right)
+        for k, right in enumerate([True, False] * 10)
+    ]
+    found = mixture_figures("wordmath-hard", ablation([four], validation, resamples=5))
+    assert found["ablation/wordmath-hard/composite/uniform/auroc"].value == 1.0
+    assert found["ablation/wordmath-hard/alone/token_accuracy/above_uniform"].value == -1.0
+    assert found["ablation/wordmath-hard/composite/optimized/weight/answer_match"].value > 0.9
+
+
+def test_these_studies_need_no_torch() -> None:
+    names = "ablation, curves, cost, spurious, scaling, published"
+    code = f"import sys; from remask.analysis import {names}; assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=600).returncode == 0

@@ -1,0 +1,162 @@
+"""Spurious success on answers written by hand, with a threshold of 0.75.
+
+answer   score   confidence   right   steps
+a        .9      .9           R       sound
+b        .8      .8           R       flawed
+c        .7      .6           R       sound
+d        .6      .95          R       flawed
+e        .5      .5           W
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remask.analysis.load_records import read_source
+from remask.analysis.measure import spurious_study
+from remask.analysis.spurious import detection, examples, spurious
+from remask.analysis.statistics import Interval
+from remask.records import jsonl
+
+Row = dict[str, Any]
+Make = Callable[..., Row]
+ANSWERS = (
+    ("a", 0.9, 0.9, True, True),
+    ("b", 0.8, 0.8, True, False),
+    ("c", 0.7, 0.6, True, True),
+    ("d", 0.6, 0.95, True, False),
+    ("e", 0.5, 0.5, False, False),
+)
+
+
+@pytest.fixture
+def rows(make_row: Make) -> list[Row]:
+    return [
+        make_row(name, score=score, confidence=confidence, right=right, process_ok=sound)
+        for name, score, confidence, right, sound in ANSWERS
+    ]
+
+
+def value(found: Interval | None) -> float:
+    assert found is not None
+    return found.value
+
+
+def test_every_measure_of_four_right_answers_is_worked_out(rows: list[Row]) -> None:
+    """Of a > b, a > d, c < b, c > d three pairs are ranked right; by confidence only a > b.
+
+    Below .75 are c and d, of which d is flawed; of the flawed b and d, d is below.
+    """
+    found = spurious(rows, 0.75, resamples=50)
+    assert (found.n, found.flawed) == (4, 2)
+    assert (value(found.auroc), value(found.auroc_confidence)) == (0.75, 0.25)
+    assert value(found.above_confidence) == 0.5
+    assert (value(found.below), value(found.precision), value(found.recall)) == (0.5, 0.5, 0.5)
+    assert value(found.score_flawed) == pytest.approx(0.7)
+    assert value(found.score_sound) == pytest.approx(0.8)
+    assert value(found.confidence_flawed) == pytest.approx(0.875)
+    assert value(found.confidence_sound) == pytest.approx(0.75)
+
+
+def test_a_score_at_the_threshold_is_not_below_it(rows: list[Row]) -> None:
+    found = spurious(rows, 0.6, resamples=20)
+    assert value(found.below) == 0.0
+    assert found.precision is None, "of nothing there is no share"
+    assert value(found.recall) == 0.0
+
+
+def test_shares_keep_their_width_at_one(rows: list[Row]) -> None:
+    """Every draw has a recall of 1; Wilson's interval of 2 of 2 begins at 2 / (2 + 1.96^2)."""
+    found = spurious(rows, 1.0, resamples=50).recall
+    assert found is not None
+    assert found.value == 1.0
+    assert found.low == pytest.approx(2 / (2 + 1.96**2), abs=1e-3)
+
+
+def test_answers_without_labels_or_scores_do_not_count(make_row: Make, rows: list[Row]) -> None:
+    unlabelled = {**make_row("f"), "process_ok": None}
+    unscored = make_row("g", score=None)
+    assert spurious([*rows, unlabelled, unscored], 0.75, resamples=5).n == 4
+    nothing = spurious([], 0.75, resamples=5)
+    assert (nothing.n, nothing.auroc, nothing.recall, nothing.score_flawed) == (0, None, None, None)
+
+
+def test_samples_of_one_problem_are_drawn_together(make_row: Make) -> None:
+    """Ten equal samples of two problems say no more than two: the interval spans all there is."""
+    rows = [
+        make_row(name, k, score=score, process_ok=name == "a")
+        for name, score in (("a", 0.9), ("b", 0.5))
+        for k in range(10)
+    ]
+    found = spurious(rows, 0.75, resamples=200).below
+    assert found is not None
+    assert (found.value, found.low, found.high) == (0.5, 0.0, 1.0)
+
+
+def test_examples_are_the_lowest_of_the_flawed_one_per_problem(
+    make_row: Make, rows: list[Row]
+) -> None:
+    lower = make_row("d", 1, score=0.1, process_ok=False)
+    zero = make_row("h", score=0.0, process_ok=False)
+    found = examples([*rows, lower, zero], 0.75)
+    assert [(row["id"], row["scores"]["roundtrips"]) for row in found] == [
+        ("wordmath/hard/h", 0.0), ("wordmath/hard/d", 0.1)
+    ]  # fmt: skip
+    assert examples([*rows, lower, zero], 0.75, num=1) == [zero]
+
+
+def injected(make_row: Make, problem: str, kind: str, score: float, confidence: float) -> Row:
+    row = make_row(problem, score=score, process_ok=kind == "original")
+    row["scores"]["read_confidence"] = confidence
+    return {**row, "kind": kind}
+
+
+@pytest.fixture
+def flawed(make_row: Make) -> list[Row]:
+    """Drift lowers one score and leaves the other; skipping applies to one solution alone."""
+    absent = {"id": "wordmath/hard/q", "kind": "skipped_constraint", "text": None}
+    return [
+        injected(make_row, "p", "original", 0.9, 0.9),
+        injected(make_row, "p", "token_drift", 0.6, 0.95),
+        injected(make_row, "p", "skipped_constraint", 0.5, 0.8),
+        injected(make_row, "q", "original", 0.7, 0.8),
+        injected(make_row, "q", "token_drift", 0.7, 0.7),
+        absent,
+    ]
+
+
+def test_each_kind_of_flaw_is_compared_with_its_originals(flawed: list[Row]) -> None:
+    """Drift: originals .9 .7, flawed .6 .7. Pairs .9 > both, .7 > .6, .7 = .7: 3.5 of 4.
+
+    One is lowered and one tied: .75. Both flawed ones are below .75, and one original. By
+    confidence .9 .8 against .95 .7 two of four pairs are ranked right.
+    """
+    skipped, drifted = detection(flawed, 0.75, resamples=50)
+    assert (skipped.kind, skipped.n, drifted.kind, drifted.n) == (
+        "skipped_constraint", 1, "token_drift", 2
+    )  # fmt: skip
+    assert (value(drifted.auroc), value(drifted.lowered)) == (3.5 / 4, 0.75)
+    assert (value(drifted.recall), value(drifted.false_alarms)) == (1.0, 0.5)
+    assert value(drifted.score_flawed) == pytest.approx(0.65)
+    assert value(drifted.score_sound) == pytest.approx(0.8)
+    assert value(drifted.auroc_confidence) == 0.5
+    assert value(drifted.confidence_flawed) == pytest.approx(0.825)
+    assert value(skipped.score_sound) == 0.9, "compared with the solution it was made from"
+
+
+def test_figures_without_a_file_are_of_the_least_hurried_with_enough_flaws(
+    make_row: Make, rows: list[Row], flawed: list[Row], tmp_path: Path
+) -> None:
+    many = [make_row(f"m{k}", score=0.5 + 0.4 * (k % 2), process_ok=k % 2 == 1) for k in range(200)]
+    jsonl.append(tmp_path / "pool-wordmath-medium.jsonl", rows)
+    jsonl.append(tmp_path / "hurried-24.jsonl", many)
+    jsonl.append(tmp_path / "injected-wordmath-hard.jsonl", flawed)
+    found = spurious_study(read_source(tmp_path))
+    assert found["spurious/auroc"].value == 1.0
+    assert found["spurious/auroc"].unit.endswith("hurried-24")
+    assert (found["spurious/precision"].value, found["spurious/recall"].value) == (1.0, 1.0)
+    assert found["spurious/pool-wordmath-medium/auroc"].value == 0.75
+    assert found["spurious/pool-wordmath-medium/flawed"].value == 2
+    assert found["spurious/injected/wordmath-hard/token_drift/lowered"].value == 0.75

@@ -1,0 +1,126 @@
+"""What the terminal shows: nothing that steers it, and marks that line up."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from remask.cli import terminal
+from remask.testing import tiny_tokenizer
+from remask.values import Score
+
+SPANS = st.lists(st.tuples(st.text(max_size=30), st.none() | st.floats(0, 1)), max_size=8)
+
+
+@given(st.text())
+def test_escaped_text_is_printable_and_printable_text_is_left_alone(text: str) -> None:
+    assert terminal.escape(text).isprintable()
+    if text.isprintable():
+        assert terminal.escape(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("\x1b[2J", "\\x1b[2J"), ("a\tb", "a\\tb"), ("\u202e", "\\u202e"), ("\x9b", "\\x9b")],
+)
+def test_what_a_terminal_obeys_is_written_out(text: str, shown: str) -> None:
+    assert terminal.escape(text) == shown
+
+
+def test_a_paragraph_keeps_its_lines() -> None:
+    assert terminal.paragraph("a\nb\r\x1b\n") == "a\nb\\r\\x1b\n"
+
+
+@given(SPANS, st.integers(20, 60))
+def test_marks_are_as_wide_as_their_line_and_fit(
+    tokens: list[tuple[str, float | None]], width: int
+) -> None:
+    for words, marks in terminal.drift_lines(tokens, width):
+        assert words.cell_len == marks.cell_len <= width
+        assert words.plain.isprintable()
+
+
+def test_each_share_has_its_mark() -> None:
+    """Of 4 trips that masked a token, 0 to 4 lost it: 0, .25, .5, .75, 1; of 3, one: .33."""
+    tokens = [
+        ("a", 0.0),
+        ("b", 0.25),
+        ("c", 1 / 3),
+        ("d", 0.5),
+        ("e", 0.75),
+        ("f", 1.0),
+        ("g", None),
+    ]
+    ((words, marks),) = terminal.drift_lines(tokens, 80)
+    assert (words.plain, marks.plain) == ("abcdefg", " .--=#?")
+
+
+def test_lines_break_where_the_answer_does_and_before_a_token_that_does_not_fit() -> None:
+    tokens = [("one\ntwo", 1.0), (" three" * 2, 0.0), ("漢" * 5, 1.0)]
+    lines = [(words.plain, marks.plain) for words, marks in terminal.drift_lines(tokens, 20)]
+    assert lines == [
+        ("one↵", "####"),
+        ("two three three", "###" + " " * 12),  # 漢 is two columns wide: 10 more do not fit
+        ("漢" * 5, "#" * 10),
+    ]
+
+
+def test_tokens_of_one_character_are_joined_under_their_largest_drift() -> None:
+    tokenizer = tiny_tokenizer()
+    ids = tokenizer.encode("aé漢🦆")
+    assert len(ids) == 1 + 2 + 3 + 4
+    drift = [0.0, 0.25, 0.5, None, 1.0, None, None, None, None, None]
+    assert terminal.spans(tokenizer, ids, drift) == [
+        ("a", 0.0),
+        ("é", 0.5),
+        ("漢", 1.0),
+        ("🦆", None),
+    ]
+
+
+def test_a_byte_that_completes_no_character_is_shown_as_such() -> None:
+    tokenizer = tiny_tokenizer()
+    (first, _) = tokenizer.encode("é")
+    (letter,) = tokenizer.encode("a")
+    assert terminal.spans(tokenizer, [first, letter], [1.0, 0.0]) == [("\ufffd", 1.0), ("a", 0.0)]
+
+
+def test_the_end_of_the_answer_is_shown_by_its_name() -> None:
+    assert terminal.spans(tiny_tokenizer(), [0], [0.5]) == [("<|endoftext|>", 0.5)]
+
+
+@pytest.mark.parametrize(("value", "full"), [(0.0, 0), (0.5, 10), (1.0, 20), (-0.3, 0), (1.7, 20)])
+def test_a_bar_is_as_long_as_its_value(value: float, full: int) -> None:
+    console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert terminal.bar(console, value) == "#" * full + "." * (20 - full)
+
+
+def test_a_score_is_told_with_its_error_or_its_reason() -> None:
+    assert terminal.score_text(Score(value=0.8125, stderr=0.0312)) == "0.812 ± 0.031"
+    assert terminal.score_text(Score(value=0.8125)) == "0.812"
+    assert terminal.score_text(Score(value=None, reason="nothing")) == "no score (nothing)"
+
+
+@pytest.mark.parametrize(("value", "kept"), [(0.76, True), (0.75, False), (None, False)])
+def test_only_a_score_above_the_threshold_is_trusted(value: float | None, kept: bool) -> None:
+    assert terminal.trusted(Score(value=value), 0.75) is kept
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        ({"resumed": 1200}, "resumed at step 1,200"),
+        (
+            {"step": 100, "loss": 1.23456, "steps_per_s": 2.5, "left_s": 3661.4},
+            "step 100/20,000  loss 1.2346  2.50 steps/s  1:01:01 left",
+        ),
+        (
+            {"step": 2000, "accuracy": {"choice/easy": 0.5, "choice/hard": 1.0}},
+            "step 2,000/20,000  held-out accuracy: choice/easy 50%  choice/hard 100%",
+        ),
+    ],
+)
+def test_the_training_log_reads_as_sentences(row: dict[str, object], line: str) -> None:
+    assert terminal.training_line(row, 20_000) == line

@@ -1,0 +1,165 @@
+"""Jobs: what a file of answers becomes, and what is refused before work begins."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from remask import api
+from remask.collect import score_file
+from remask.consistency.cycle import ConsistencySettings
+from remask.denoisers.base import Denoiser
+from remask.denoisers.native import NativeDenoiser
+from remask.errors import RecordError, SettingsError
+from remask.records import jsonl
+from remask.sampling.sampler import SamplerSettings
+from remask.testing import ScriptedDenoiser, tiny_tokenizer
+from remask.values import Score
+
+SETTINGS = score_file.ScoreSettings(
+    model="random",
+    metrics="core",
+    consistency=ConsistencySettings(trips=2, rebuild_steps=2),
+)
+WRITER = SamplerSettings(length=8, steps=4, block=8, temperature=1.0)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write(tmp_path / "in.jsonl", [{"prompt": f"q{i}", "answer": f"{i}"} for i in range(5)])
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def scored(denoiser: Denoiser, source: Path, **named: Any) -> list[dict[str, Any]]:
+    out = source.with_name(f"out{len(list(source.parent.iterdir()))}.jsonl")
+    score_file.score_file(denoiser, score_file.prepare(source, out, SETTINGS), **named)
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def test_progress_counts_rows_and_the_forwards_of_this_run(
+    llada: NativeDenoiser, source: Path
+) -> None:
+    """2 trips x 2 steps: 4 forwards a row."""
+    told: list[tuple[int, int]] = []
+    job = score_file.prepare(source, source.with_name("out.jsonl"), SETTINGS)
+    done = score_file.score_file(llada, job, batch=2, progress=lambda *now: told.append(now))
+    assert told == [(0, 0), (2, 8), (4, 16), (5, 20)]
+    assert done == score_file.ScoreSummary(rows=5, failed=0, forwards=20, resumed=0)
+
+
+@pytest.mark.parametrize(("rows", "ends"), [(0, [1, 2, 3, 4, 5]), (3, [3, 5]), (None, [5])])
+def test_portions_end_within_a_minute_of_work(
+    llada: NativeDenoiser,
+    source: Path,
+    rows: int | None,
+    ends: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """4 forwards a row, so `rows` of them take their tokens 4 times; one is never cut."""
+    sample = api.bring(llada, "q0", "0")
+    work = None if rows is None else max(1, rows * 4 * (len(sample.prompt) + len(sample.canvas)))
+    monkeypatch.setattr(score_file, "work_budget", lambda denoiser: work)
+    told: list[int] = []
+    job = score_file.prepare(source, source.with_name("out.jsonl"), SETTINGS)
+    score_file.score_file(llada, job, progress=lambda done, forwards: told.append(done))
+    assert told == [0, *ends]
+
+
+def test_draws_belong_to_the_id_of_a_row_or_else_to_its_prompt(
+    llada: NativeDenoiser, tmp_path: Path
+) -> None:
+    row = {"prompt": "Add 2 and 3.", "answer": "2+3=5, so it is 5"}
+    variants = [row, {**row, "id": 7}, {**row, "id": "7"}, {**row, "id": None}]
+    drifts = [r["remask_drift"] for r in scored(llada, write(tmp_path / "in.jsonl", variants))]
+    assert drifts[1] == drifts[2] != drifts[0] == drifts[3]
+
+
+def test_results_come_in_order_however_many_are_worked_at_once(
+    llada: NativeDenoiser, source: Path
+) -> None:
+    one, all_at_once = scored(llada, source, batch=1), scored(llada, source, batch=64)
+    for a, b in zip(one, all_at_once, strict=True):
+        assert (a["prompt"], a["remask_drift"]) == (b["prompt"], b["remask_drift"])
+        assert a["remask_score"] == pytest.approx(b["remask_score"], abs=2e-6)
+
+
+def test_only_the_answers_that_break_the_model_fail(tmp_path: Path) -> None:
+    """Logits are NaN where the row holds a z; its neighbours in the batch are scored."""
+    tokenizer = tiny_tokenizer()
+    (bad,) = tokenizer.encode("z")
+
+    def script(tokens: Tensor) -> Tensor:
+        logits = torch.zeros(*tokens.shape, 262)
+        return logits.masked_fill((tokens == bad).any(1)[:, None, None], torch.nan)
+
+    denoiser = ScriptedDenoiser(script=script, tokenizer=tokenizer)
+    rows = [{"prompt": prompt, "answer": "1"} for prompt in ("a", "z", "b")]
+    found = scored(denoiser, write(tmp_path / "in.jsonl", rows))
+    assert [row["remask_error"] is None for row in found] == [True, False, True]
+    assert "NaN logits" in found[1]["remask_error"]
+    assert (found[1]["remask_score"], found[1]["remask_forwards"]) == (None, 0)
+
+
+def test_a_score_without_a_value_is_an_error_row() -> None:
+    row = score_file._result(Score(value=None, reason="no metric has a value", forwards=4))
+    assert (row["remask_score"], row["remask_error"]) == (None, "no metric has a value")
+    assert row["remask_forwards"] == 4
+
+
+def test_an_interrupted_job_continues_after_its_last_whole_batch(
+    llada: NativeDenoiser, source: Path
+) -> None:
+    out = source.with_name("out.jsonl")
+
+    def stop(done: int, forwards: int) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score_file.score_file(
+            llada, score_file.prepare(source, out, SETTINGS), batch=2, progress=stop
+        )
+    assert not out.exists()
+    job = score_file.prepare(source, out, SETTINGS)
+    assert len(job.results) == 4
+    assert score_file.score_file(llada, job, batch=2).resumed == 4
+    fresh = scored(llada, source, batch=2)
+    assert [json.loads(line) for line in out.read_text().splitlines()] == fresh
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"model": "another"}, "model"),
+        ({"dtype": "bfloat16"}, "dtype"),
+        ({"kind": "text"}, "kind"),
+        ({"metrics": "paper"}, "metrics"),
+        ({"consistency": ConsistencySettings(trips=2, rebuild_steps=3)}, "consistency"),
+        ({"prompt_column": "answer"}, "prompt_column"),
+        ({"seed": 1}, "seed"),
+        ({"seed": 1, "model": "another"}, "model and seed"),
+    ],
+)
+def test_results_of_other_settings_are_not_mixed(
+    llada: NativeDenoiser, source: Path, change: dict[str, Any], named: str
+) -> None:
+    out = source.with_name("out.jsonl")
+    job = score_file.prepare(source, out, SETTINGS)
+    jsonl.append(job.part, [{"rows": [score_file._result("unusable.")]}])
+    with pytest.raises(RecordError, match=f"begun with another {named};"):
+        score_file.prepare(source, out, replace(SETTINGS, **change))
+    assert len(score_file.prepare(source, out, SETTINGS).results) == 1
+
+
+def test_an_unknown_kind_is_refused_before_anything_is_written(source: Path) -> None:
+    with pytest.raises(SettingsError, match="kind 'poem' is unknown"):
+        score_file.prepare(source, source.with_name("out.jsonl"), replace(SETTINGS, kind="poem"))
+    assert [path.name for path in source.parent.iterdir()] == ["in.jsonl"]

@@ -1,0 +1,113 @@
+"""Requests as rows, driven by hand: what comes out is what the library gives."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from remask import api
+from remask.consistency.cycle import ConsistencySettings
+from remask.denoisers.base import Denoiser
+from remask.denoisers.native import NativeDenoiser
+from remask.sampling.drafts import begin
+from remask.sampling.sampler import SamplerSettings
+from remask.serve.programs import Check, TripRow, Work, drawing, solving, verifying
+
+HOW = SamplerSettings(length=8, steps=4, block=4, temperature=1.0)
+TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
+PROMPT = "What is 1 + 2?"
+
+
+def drive(model: Denoiser, work: Work[Any]) -> tuple[Any, list[list[str]]]:
+    """Run every row alone; return the result, and the kinds of rows asked for."""
+    kinds, results = [], None
+    while True:
+        try:
+            rows = next(work) if results is None else work.send(results)
+        except StopIteration as end:
+            return end.value, kinds
+        kinds.append([row.kind for row in rows])
+        results = [row.run(model, [row])[0] for row in rows]
+
+
+@pytest.fixture
+def check(llada: NativeDenoiser) -> Check:
+    scorer = api.consistency(llada, settings=TRIPS, metrics="core")
+    return Check(scorer=scorer, reads="number", seed=5)
+
+
+def draft_of(model: Denoiser, number: int = 0) -> Any:
+    ids = model.tokenizer.render(PROMPT)
+    return begin(model, ids, HOW, item=api.item_of(PROMPT), number=number, seed=5)
+
+
+def test_drawing_asks_for_a_block_of_each_answer_at_a_time(llada: NativeDenoiser) -> None:
+    told: list[tuple[str, Any]] = []
+    work = drawing(llada, [draft_of(llada, n) for n in (0, 1)], lambda *news: told.append(news))
+    samples, kinds = drive(llada, work)
+    known = [api.sample(llada, PROMPT, settings=HOW, number=n, seed=5) for n in (0, 1)]
+    assert [s.canvas for s in samples] == [s.canvas for s in known]
+    assert kinds[0] == ["block", "block"]
+    assert len(told) == sum(map(len, kinds))
+
+
+def test_verifying_asks_for_all_trips_and_then_for_the_metrics(
+    llada: NativeDenoiser, check: Check
+) -> None:
+    samples = [api.bring(llada, PROMPT, text) for text in ("3", "It is 4.")]
+    verified, kinds = drive(llada, verifying(llada, samples, check))
+    assert kinds == [["trip"] * 4, ["measure"] * 2]
+    for found, sample in zip(verified, samples, strict=True):
+        known = api.score(llada, PROMPT, sample, settings=TRIPS, metrics="core", seed=5)
+        assert found.score.value == pytest.approx(known.value, abs=1e-5)
+        assert found.sample is sample
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 2.0])
+def test_solving_stops_where_rejection_sampling_does(
+    llada: NativeDenoiser, check: Check, threshold: float
+) -> None:
+    """Every score is above -1, so that the first answer is taken, and none above 2."""
+    told: list[str] = []
+    work = solving(
+        llada, draft_of(llada), check, threshold=threshold, budget=3,
+        tell=lambda name, value: told.append(name),
+    )  # fmt: skip
+    (decision, attempts), _ = drive(llada, work)
+    known = api.solve(
+        llada, PROMPT, sampler=HOW, settings=TRIPS, metrics="core", threshold=threshold, budget=3,
+        seed=5,
+    )  # fmt: skip
+    assert (decision.action, decision.reason) == (known.action, known.reason)
+    assert decision.sample.canvas == known.sample.canvas
+    assert decision.forwards == known.forwards
+    assert len(attempts) == (1 if threshold < 0 else 3)
+    assert told.count("attempt") == told.count("verification") == len(attempts)
+
+
+def group(model: Denoiser, **changes: Any) -> Any:
+    from dataclasses import replace
+
+    from remask.consistency.cycle import Departure
+
+    sample = api.bring(model, PROMPT, "3")
+    return TripRow(Departure(sample, 0, 0), replace(TRIPS, **changes)).group
+
+
+def test_trips_share_a_batch_where_only_their_number_differs(llada: NativeDenoiser) -> None:
+    """Stratified masks look at how many there are, and may not."""
+    assert group(llada, trips=2) == group(llada, trips=7)
+    assert group(llada, rebuild_steps=3) != group(llada)
+    design: dict[str, Any] = {"mask_design": "stratified"}
+    assert group(llada, trips=2, **design) != group(llada, trips=7, **design)
+
+
+def test_blocks_share_a_batch_whatever_their_length(llada: NativeDenoiser) -> None:
+    from dataclasses import replace
+
+    longer = replace(HOW, length=16, steps=8)
+    hotter = replace(HOW, temperature=0.5)
+    ids: Sequence[int] = llada.tokenizer.render(PROMPT)
+    first, second, third = (begin(llada, ids, how, item="i") for how in (HOW, longer, hotter))
+    assert first.manner == second.manner
+    assert first.manner != third.manner
