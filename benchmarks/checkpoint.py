@@ -12,7 +12,8 @@ import torch
 from meter import peak_memory_gb, timed
 from report import Row
 
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.values import Sample
 

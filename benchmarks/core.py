@@ -28,14 +28,14 @@ from remask.analysis.load_records import read_source
 from remask.analysis.pool import Row, pools
 from remask.collect.collect import CollectSettings, collect, sampler_settings
 from remask.collect.injection import InjectionSettings, collect_injected, reference_pairs
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.decide.threshold import accepts_all, best_f1
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import EMBEDDED, load
 from remask.errors import RecordError, RemaskError
 from remask.records.jsonl import write_text
 from remask.report.study import contracted
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import TASKS
 from remask.tasks.base import Split
 

@@ -28,8 +28,9 @@ from work import Work, block_by_block, up_to_each, whole, work_of
 
 from remask.denoisers.load import choose_device
 from remask.denoisers.native import NativeDenoiser
-from remask.sampling.reveal import DREAM_ORDERS, dream_counts, even_counts
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.reveal import dream_counts, even_counts
+from remask.sampling.sampler import sample
+from remask.sampling.settings import DREAM_ORDERS, SamplerSettings
 from remask.values import Sample
 
 NOTES = (

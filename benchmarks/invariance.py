@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 
 from remask.api import bring
-from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import Past
 from remask.denoisers.load import load

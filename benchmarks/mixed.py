@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 
 from remask import api
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 
 TOLERANCE = 1e-5
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=4)

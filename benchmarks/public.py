@@ -20,7 +20,7 @@ from remask.denoisers.experts import Experts
 from remask.denoisers.llada2 import LLaDA2
 from remask.denoisers.native import NativeDenoiser, Network
 from remask.sampling.reveal import even_counts
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 
 
 @torch.no_grad()

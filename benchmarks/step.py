@@ -17,9 +17,11 @@ from shapes import SHAPES, build, random_tokens
 from remask.align.policy import make_policy, trained
 from remask.align.settings import check_settings
 from remask.align.update import Batch, Updater, make_optimizer
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import choose_device
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.values import Sample
 
 GROUP = 8

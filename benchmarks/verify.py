@@ -29,7 +29,8 @@ from shapes import SHAPES, Shape, build, compile_blocks, random_answers, windows
 from torch import Tensor
 from work import Work, block_by_block, up_to_each, whole, work_of
 
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.experts import Experts
 from remask.denoisers.load import choose_device, load
 from remask.denoisers.native import NativeDenoiser

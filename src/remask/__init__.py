@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from remask.baselines.confidence import ModelConfidence
     from remask.baselines.editor import EditorAgreement
     from remask.baselines.judge import SelfEvaluation
-    from remask.consistency.cycle import ConsistencySettings
     from remask.consistency.estimator import Consistency
+    from remask.consistency.settings import ConsistencySettings
     from remask.decide.rejection import best_of, majority_vote, reject
     from remask.denoisers.load import load
     from remask.errors import RemaskError
-    from remask.sampling.sampler import SamplerSettings
+    from remask.sampling.settings import SamplerSettings
     from remask.tasks import task
     from remask.values import Decision, Sample, Score, Scorer
 
@@ -42,8 +42,8 @@ _HOMES = {
     "solve_many": "api",
     "task": "tasks",
     "Consistency": "consistency.estimator",
-    "ConsistencySettings": "consistency.cycle",
-    "SamplerSettings": "sampling.sampler",
+    "ConsistencySettings": "consistency.settings",
+    "SamplerSettings": "sampling.settings",
     "EditorAgreement": "baselines.editor",
     "ModelConfidence": "baselines.confidence",
     "SelfConsistency": "baselines.agreement",

@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from remask.answers import extract_choice, extract_number
-from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
+from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import Watch, reject
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
-from remask.sampling.sampler import SamplerSettings
 from remask.sampling.sampler import sample as sample_ids
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import TASKS, public
 from remask.tasks import task as find_task
 from remask.values import Decision, Sample, Score

@@ -10,7 +10,7 @@ import pytest
 
 from remask import api
 from remask.analysis.fitting import read_evidence
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.decide.threshold import Certificate
 from remask.decide.weights import Weights
 from remask.denoisers.load import load

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remask.collect.collect import CollectSettings, collect, prepare, sampler_settings
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
 
 Run = Callable[..., Any]

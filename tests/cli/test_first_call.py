@@ -8,7 +8,7 @@ from typing import Any
 
 from remask import api
 from remask.collect.collect import sampler_settings
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
 from remask.sampling.sampler import sample
 from remask.tasks import task

@@ -13,7 +13,7 @@ import typer
 from remask import cli
 from remask.cli import flags as opt
 from remask.collect.collect import CollectSettings
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import reject
 from remask.denoisers.load import load
 from remask.pretrain.trainer import TrainSettings

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from remask import api
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import catalog
 from remask.denoisers.load import load
 from remask.denoisers.presets import official, preset
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 
 Run = Callable[..., Any]
 Fails = Callable[..., str]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from remask import api
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
 
 Run = Callable[..., Any]

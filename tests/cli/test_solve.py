@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from remask import api
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import task
 
 Run = Callable[..., Any]

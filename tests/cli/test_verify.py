@@ -9,7 +9,7 @@ import pytest
 
 from remask import api
 from remask.cli.terminal import LEGEND
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
 from remask.tasks import task
 

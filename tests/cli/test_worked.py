@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from remask import api
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import public
 
 Run = Callable[..., Any]

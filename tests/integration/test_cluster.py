@@ -22,11 +22,11 @@ from remask.collect.chunks import Row, cut
 from remask.collect.cluster import Cluster, Elsewhere, Held
 from remask.collect.collect import CollectSettings, collect
 from remask.collect.shards import Shards
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import CheckpointError, EngineError, InputError
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.testing import write_checkpoint
 
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=8)

@@ -20,7 +20,7 @@ from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser, stacked
 from remask.sampling import sampler
 from remask.sampling.reveal import even_counts, rounded_counts
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.testing import tiny_tokenizer
 
 HERE = Path(__file__).parent

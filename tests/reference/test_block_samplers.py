@@ -17,7 +17,7 @@ from remask.denoisers import a2d, dreamreasoner, fast_dllm, sdar
 from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser, stacked
 from remask.sampling import drafts, sampler
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.testing import tiny_tokenizer
 
 HERE = Path(__file__).parent

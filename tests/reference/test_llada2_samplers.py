@@ -19,7 +19,7 @@ from remask.denoisers import llada2
 from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser, stacked
 from remask.sampling import sampler
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.testing import tiny_tokenizer
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ import torch
 
 import remask
 from remask import cli
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.serve.app import build_app, build_service
 from remask.serve.service import ServeSettings

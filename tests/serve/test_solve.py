@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import remask
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.serve import programs, response_models
 from remask.values import Decision

@@ -8,7 +8,7 @@ import pytest
 
 import remask
 from remask import api
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.serve import response_models
 from remask.tasks import TASKS

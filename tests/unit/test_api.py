@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask import api
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, SettingsError
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import TASKS
 from remask.values import Sample, Score
 

@@ -11,7 +11,8 @@ import torch
 from remask.baselines.confidence import ModelConfidence
 from remask.denoisers.kv_cache import Past
 from remask.denoisers.load import load
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.testing import (
     ScriptedDenoiser,
     check_denoiser,

@@ -30,7 +30,7 @@ from remask.denoisers.native import Network
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.transformer import Attention
 from remask.errors import RemaskError
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import TASKS
 from remask.tasks import task as find_task
 

@@ -25,7 +25,8 @@ from remask.align.reward import Progress, Values
 from remask.align.settings import AlignSettings
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Split, Task, check_level
 from remask.tasks.public.benchmark import Benchmark

@@ -14,13 +14,13 @@ from remask.align.diffu_grpo import GrpoSettings
 from remask.align.masks import LossRegion, MaskSampler, MaskSettings
 from remask.align.reward import Annealed
 from remask.align.spg import NegativeBranch, SpgSettings
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.errors import SettingsError
 from remask.fields import Limits, fitted
 from remask.limits import LIMITS
 from remask.records.text_file import read_text
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.tasks.base import Task
 
 Count = Annotated[int, LIMITS["updates"]]

@@ -22,8 +22,8 @@ from remask.errors import DenoiserError
 from remask.sampling.batches import whole_rows
 from remask.sampling.blocks import whole_canvas
 from remask.sampling.loop import predict
-from remask.sampling.reveal import Rule
 from remask.sampling.sampler import check_length
+from remask.sampling.settings import Rule
 from remask.values import Canvas, Sample, Score
 
 _GREEDY = Rule()

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
 from remask.sampling.blocks import whole_length
-from remask.sampling.sampler import SamplerSettings, check_length, sample
+from remask.sampling.sampler import check_length, sample
+from remask.sampling.settings import SamplerSettings
 from remask.values import Sample, Score
 
 PROMPT = (

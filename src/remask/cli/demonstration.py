@@ -33,9 +33,10 @@ from remask.collect.collect import (
     record,
     sampler_settings,
 )
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
 from remask.consistency.estimator import Consistency
 from remask.consistency.semantic import sentence_encoder
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import Past
 from remask.denoisers.load import EMBEDDED, load
@@ -44,7 +45,7 @@ from remask.errors import SettingsError
 from remask.records import jsonl
 from remask.report import render
 from remask.report.terminal import show_correction, show_diagnosis
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem
 from remask.values import Canvas, RoundTrips, Sample, Score

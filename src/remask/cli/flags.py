@@ -23,9 +23,9 @@ from remask.limits import MetricSet as MetricSet
 from remask.limits import WordingName as WordingName
 
 if TYPE_CHECKING:
-    from remask.consistency.cycle import ConsistencySettings
+    from remask.consistency.settings import ConsistencySettings
     from remask.denoisers.base import Denoiser
-    from remask.sampling.sampler import SamplerSettings
+    from remask.sampling.settings import SamplerSettings
 
 TailName = Literal["masked", "visible"]
 SplitName = Literal["train", "validation", "test"]
@@ -332,7 +332,7 @@ def consistency(
     tail: TailName = "masked",
 ) -> "ConsistencySettings":
     """Return the settings of the round trips."""
-    from remask.consistency.cycle import ConsistencySettings
+    from remask.consistency.settings import ConsistencySettings
 
     return ConsistencySettings(
         mask_ratio=share(mask_ratio),
@@ -363,7 +363,7 @@ def sampler(
     Where the preset writes the canvas in one block, or one token a step, another length keeps that.
     """
     from remask.collect.collect import sampler_settings
-    from remask.sampling.sampler import SamplerSettings
+    from remask.sampling.settings import SamplerSettings
 
     if asked.task is not None and asked.problem is not None and not preset:
         base = sampler_settings(denoiser, asked.task, asked.problem.level)

@@ -22,12 +22,13 @@ from remask.collect.chunks import Engine, Local, Portion
 from remask.collect.collection import Collection, Progress
 from remask.collect.pace import Pace
 from remask.collect.shards import Shards
-from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.errors import RecordError, SettingsError, TaskError
 from remask.records import jsonl
-from remask.sampling.sampler import SamplerSettings, sample_rows
+from remask.sampling.sampler import sample_rows
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import steps_ok
 from remask.tasks import task as find_task
 from remask.tasks.base import (

@@ -21,8 +21,8 @@ import torch
 
 from remask.collect import manifest
 from remask.collect.collect import EXTRA_METRICS, record
-from remask.consistency.cycle import ConsistencySettings
 from remask.consistency.estimator import Consistency
+from remask.consistency.settings import ConsistencySettings
 from remask.decide.columns import Row
 from remask.denoisers.base import Denoiser
 from remask.denoisers.replicas import spread

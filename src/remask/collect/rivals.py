@@ -14,7 +14,7 @@ from remask.baselines.editor import EditorAgreement
 from remask.baselines.judge import SelfEvaluation, reply_settings
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.values import Sample, Score, Scorer
 
 FREE = ("confidence", "agreement", "vote")

@@ -18,7 +18,7 @@ from remask import api
 from remask.collect.chunks import Engine, Local, Portion, cut_by_tokens
 from remask.collect.minute import work_budget
 from remask.collect.shards import Shards
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, InputError, RecordError
 from remask.records import jsonl, outputs

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Literal
 
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
 from remask.consistency.metrics import (
     METRIC_SETS,
     METRICS,
@@ -25,6 +25,7 @@ from remask.consistency.metrics import (
     uniform_weights,
 )
 from remask.consistency.semantic import sentence_encoder
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.values import RoundTrips, Sample, Score

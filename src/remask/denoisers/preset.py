@@ -30,14 +30,14 @@ class Preset:
     # Of samples 1 and up where the temperature is 0, which would only copy sample 0.
     resample_temperature: float = resampling.USUAL.temperature
     threshold: float = 0.75  # of the score; that of the sampler is reveal_threshold
-    # Which tokens may be drawn and which places are revealed: see `sampling.reveal.Rule`.
+    # Which tokens may be drawn and which places are revealed: see `sampling.settings.Rule`.
     order: str = "low_confidence"
     order_temperature: float = 0.0
     ends_last: bool = False
     reveal_threshold: float | None = None
     top_p: float | None = None
     top_k: int | None = None
-    edit_threshold: float | None = None  # LLaDA2.1: see `sampling.editing.EditSettings`
+    edit_threshold: float | None = None  # LLaDA2.1: see `sampling.settings.EditSettings`
     post_steps: int = 16
     suppress_eos: bool = False
     # How the model's authors round, see `sampling.reveal`: known by its family, in no file.

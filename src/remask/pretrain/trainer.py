@@ -42,7 +42,8 @@ from remask.pretrain.muon import Muon
 from remask.records import outputs
 from remask.records.jsonl import whole, write_text
 from remask.records.text_file import read_text
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import TASKS
 
 MIX = {"wordmath": 0.54, "choice": 0.32, "countdown": 0.09, "pycode": 0.05}

@@ -19,7 +19,8 @@ from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Suppressed
 from remask.sampling.blocks import Walk, block_numbers, row_block, whole_length
-from remask.sampling.sampler import SamplerSettings, check_block, check_length, finish, write_part
+from remask.sampling.sampler import check_block, check_length, finish, write_part
+from remask.sampling.settings import SamplerSettings
 from remask.values import Canvas, Sample
 
 

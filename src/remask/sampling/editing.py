@@ -13,7 +13,7 @@ compares probabilities after temperature and filters: that is the order `maskgit
 Not here: the order of the blocks, and when an answer has ended (see `sampler`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import NamedTuple
@@ -26,27 +26,9 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import Past
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.loop import Prediction, predict, scatter
-from remask.sampling.reveal import Rule, num_due, pick
+from remask.sampling.reveal import num_due, pick
+from remask.sampling.settings import EditSettings
 from remask.values import Canvas
-
-
-@dataclass(frozen=True, kw_only=True)
-class EditSettings(Rule):
-    """How a block is written and edited; the defaults are LLaDA2.1's."""
-
-    reveal_threshold: float | None = 0.95
-    edit_threshold: float = 0.9  # overwrite a token where another is more probable than this
-    post_steps: int = 16  # most passes over a block in which nothing is masked
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        super().__post_init__()
-        if self.reveal_threshold is None:
-            raise SettingsError("editing needs a reveal_threshold; 0.95 is LLaDA2.1's.")
-        if not 0 <= self.edit_threshold <= 1:
-            raise SettingsError(f"edit_threshold {self.edit_threshold} is not between 0 and 1.")
-        if self.post_steps < 0:
-            raise SettingsError(f"post_steps {self.post_steps} is not a whole number from 0 up.")
 
 
 class Edited(NamedTuple):

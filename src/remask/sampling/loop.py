@@ -21,15 +21,8 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import Past
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.budget import HEAD_ELEMENTS
-from remask.sampling.reveal import (
-    BLIND_ORDERS,
-    DREAM_ORDERS,
-    Rule,
-    certainty,
-    filtered,
-    num_due,
-    pick,
-)
+from remask.sampling.reveal import certainty, filtered, num_due, pick
+from remask.sampling.settings import BLIND_ORDERS, DREAM_ORDERS, Rule
 from remask.values import Canvas
 
 Counts = Callable[[Tensor, int], Tensor]  # a schedule: (masked (B,), steps) -> reveals (S, B)

@@ -18,7 +18,7 @@ from torch import Tensor
 from remask.denoisers.base import Denoiser
 from remask.sampling.blocks import Part
 from remask.sampling.loop import Counts, denoise, predict
-from remask.sampling.reveal import Rule
+from remask.sampling.settings import Rule
 
 
 class Nested(NamedTuple):

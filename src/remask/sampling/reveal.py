@@ -17,84 +17,14 @@ are not; here they stay.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from remask.errors import SettingsError
+from remask.sampling.settings import Order
 
-Order = Literal["low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy"]
-DREAM_ORDERS = ("origin", "maskgit_plus", "topk_margin", "entropy")
-BLIND_ORDERS = ("random", "origin")  # they do not look at what is predicted
 LAST = -1e9  # below every confidence, and finite: places that are not masked come later still
 _EPS = 1e-3  # the time at which Dream's schedule ends
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """Which tokens may be drawn, and which places a step reveals.
-
-    `order` is what the confidence in a prediction is: `low_confidence` (LLaDA) the probability of
-    the token, `maskgit_plus` the same after temperature and filters, `topk_margin` its lead over
-    the second, `entropy` the negative entropy (Dream, all after temperature and filters); `random`
-    and `origin` look at nothing: LLaDA's draws places, Dream's also how many.
-
-    `ends_last` is LLaDA's `confidence_eos_eot_inf` at temperature 0, and we keep it so at every
-    temperature: end tokens may be predicted, but are revealed when nothing else is left, and the
-    others are compared as if there were none. Its `logits_eos_inf` is another thing: no EOS is
-    predicted at all, which `Suppressed(denoiser, ids=(eos_id,))` does. With both, the turn end is
-    the only end token that can come, and it comes last.
-    """
-
-    order: Order = "low_confidence"
-    order_temperature: float = 0.0  # > 0: places are drawn from softmax(confidence / it)
-    ends_last: bool = False
-    reveal_threshold: float | None = None  # reveal all predictions at least this probable
-    top_p: float | None = None  # draw from the likeliest tokens that hold this share of the mass
-    top_k: int | None = None  # draw from this many of the likeliest tokens
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        if self.order not in get_args(Order):
-            raise SettingsError(
-                f"order {self.order!r} is unknown; use {', '.join(get_args(Order))}."
-            )
-        if not 0 <= self.order_temperature < float("inf"):
-            raise SettingsError(
-                f"order_temperature {self.order_temperature} is not a number from 0 up."
-            )
-        for name in ("top_p", "reveal_threshold"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value <= 1:
-                raise SettingsError(f"{name} {value} is not above 0 and at most 1.")
-        if self.top_k is not None and self.top_k < 1:
-            raise SettingsError(f"top_k {self.top_k} is not a whole number from 1 up.")
-        if self.reveal_threshold is not None and self._unsure:
-            raise SettingsError(
-                f"reveal_threshold compares probabilities: it needs order low_confidence, "
-                f"maskgit_plus or topk_margin, not {self.order!r}, and order_temperature 0."
-            )
-
-    @property
-    def _unsure(self) -> bool:
-        return self.draws or self.order == "entropy"
-
-    @property
-    def draws(self) -> bool:
-        """Whether places are drawn, so that rows need random streams."""
-        return self.order in BLIND_ORDERS or self.order_temperature > 0
-
-    @property
-    def filters(self) -> bool:
-        """Whether some tokens may not be drawn."""
-        return self.top_k is not None or (self.top_p is not None and self.top_p < 1)
-
-    @property
-    def looks(self) -> bool:
-        """Whether the confidence is another number than the probability of the token."""
-        return self.order not in BLIND_ORDERS and (self.order != "low_confidence" or self.ends_last)
 
 
 def linear_counts(num_masked: Tensor, steps: int) -> Tensor:

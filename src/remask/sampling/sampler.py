@@ -11,144 +11,32 @@ its past (see `blocks`).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import cast
 
 import torch
 from torch import Tensor
 
-from remask import limits, rng
-from remask.denoisers.base import Denoiser, Preset
+from remask import rng
+from remask.denoisers.base import Denoiser
 from remask.denoisers.replicas import spread
 from remask.denoisers.wrap import Suppressed
 from remask.errors import InputError, SettingsError
 from remask.sampling.batches import batches
 from remask.sampling.blocks import Part, Walk, block_numbers, row_block, whole_length
-from remask.sampling.editing import Edited, EditSettings, edit
+from remask.sampling.editing import Edited, edit
 from remask.sampling.loop import PLACE, Counts, Denoised, denoise
 from remask.sampling.nested import Nested, write_nested
 from remask.sampling.reveal import (
-    DREAM_ORDERS,
-    Order,
-    Rule,
     dream_counts,
     even_counts,
     origin_counts,
     rounded_counts,
     share_counts,
 )
+from remask.sampling.settings import DREAM_ORDERS, SamplerSettings
 from remask.values import Canvas, Sample
 
 _Written = tuple[list[int], list[float], list[int], int]  # tokens, probs, steps, forwards
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplerSettings(Rule):
-    """How to write an answer."""
-
-    length: int
-    steps: int  # forward passes; with a reveal_threshold the most there may be
-    block: int
-    sub_block: int | None = None  # a block is written in portions of so many: see `nested`
-    temperature: float = 0.0
-    # Of samples 1 and up where the temperature is 0, as a greedy preset has it; None: as sample 0.
-    resample_temperature: float | None = None
-    edit_threshold: float | None = None  # overwrite tokens where another is more probable
-    post_steps: int = 16  # most passes over a block in which nothing is masked, when editing
-    suppress_eos: bool = False  # the answer may end a turn, not the text: LLaDA's logits_eos_inf
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        super().__post_init__()
-        _ = self.editing  # refuses what cannot be edited with
-        limits.check(
-            length=self.length, block=self.block, steps=self.steps, temperature=self.temperature
-        )
-        if self.length % self.block:
-            raise SettingsError(
-                f"length {self.length} is no multiple of block {self.block}; adjust one."
-            )
-        blocks = self.length // self.block
-        if self.steps < blocks or self.steps % blocks:
-            raise SettingsError(
-                f"steps {self.steps} is no multiple of the {blocks} blocks; give each the same."
-            )
-        warmer = self.resample_temperature
-        if warmer is not None and not 0 < warmer < float("inf"):
-            raise SettingsError(f"resample_temperature {warmer} is not a number above 0.")
-        if self.temperature > 0:  # every sample is drawn at it, and equal settings must be equal
-            object.__setattr__(self, "resample_temperature", None)
-        self._check_sub_block(self.steps // blocks)
-
-    def _check_sub_block(self, per_block: int) -> None:
-        if self.sub_block is None:
-            return
-        if self.sub_block < 1 or self.block % self.sub_block:
-            raise SettingsError(
-                f"block {self.block} is no multiple of sub_block {self.sub_block}; adjust one."
-            )
-        portions = self.block // self.sub_block
-        if per_block % portions:
-            raise SettingsError(
-                f"steps {self.steps} gives a block {per_block}, no multiple of its {portions} "
-                "sub-blocks; give each the same."
-            )
-        if self.edit_threshold is not None:
-            raise SettingsError(
-                "edit_threshold edits a block as a whole; leave sub_block or edit_threshold out."
-            )
-
-    @property
-    def editing(self) -> EditSettings | None:
-        """How blocks are edited; None where they are not."""
-        if self.edit_threshold is None:
-            return None
-        return EditSettings(**{f.name: getattr(self, f.name) for f in fields(EditSettings)})
-
-    def at(self, temperature: float) -> "SamplerSettings":
-        """Return the settings with every sample drawn at one temperature."""
-        return replace(self, temperature=temperature, resample_temperature=None)
-
-    def for_sample(self, number: int) -> "SamplerSettings":
-        """Return how this sample of a pool is drawn."""
-        warmer = self.resample_temperature
-        return self.at(self.temperature if number == 0 or warmer is None else warmer)
-
-    def for_pool(self, size: int, what: str = "budget") -> "SamplerSettings":
-        """Return how a pool of this size is drawn, or refuse to draw copies.
-
-        `what` is the name of the setting that asks for so many.
-        """
-        if size <= 1:
-            return self.at(self.temperature)
-        if self.temperature == 0 and self.resample_temperature is None:
-            raise SettingsError(
-                f"temperature 0 draws the same answer every time, and {what} is {size}; set a "
-                f"temperature above 0, a resample_temperature, or {what} 1."
-            )
-        return self
-
-    @staticmethod
-    def of(preset: Preset) -> "SamplerSettings":
-        """Return the settings a model's preset asks for."""
-        return SamplerSettings(
-            length=preset.length,
-            steps=preset.steps,
-            block=preset.block,
-            sub_block=preset.sub_block,
-            temperature=preset.temperature,
-            resample_temperature=preset.resample_temperature,
-            order=cast(Order, preset.order),  # checked above, like every name from a file
-            order_temperature=preset.order_temperature,
-            ends_last=preset.ends_last,
-            reveal_threshold=preset.reveal_threshold,
-            top_p=preset.top_p,
-            top_k=preset.top_k,
-            edit_threshold=preset.edit_threshold,
-            post_steps=preset.post_steps,
-            suppress_eos=preset.suppress_eos,
-        )
 
 
 def sample(

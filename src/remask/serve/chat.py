@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from remask.sampling.drafts import Draft
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.serve import response_models, responses, schema
 from remask.serve.errors import Fault
 from remask.serve.inputs import (

@@ -7,7 +7,7 @@ asked (several turns, an identity of its own, a nucleus, a NUL byte) there is no
 import shlex
 from typing import Any
 
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.serve.inputs import Question, sampler_of
 from remask.serve.schema import SolveSettings, TripSettings
 from remask.serve.service import Service

@@ -11,10 +11,11 @@ from typing import Any
 
 from remask import api
 from remask.collect.collect import sampler_settings
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.sampling.blocks import whole_canvas
 from remask.sampling.drafts import Draft, begin
-from remask.sampling.sampler import SamplerSettings, check_length
+from remask.sampling.sampler import check_length
+from remask.sampling.settings import SamplerSettings
 from remask.serve.errors import Fault
 from remask.serve.programs import Check
 from remask.serve.schema import Asked, ChatRequest, Message, TripSettings

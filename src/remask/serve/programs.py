@@ -13,8 +13,9 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from remask.consistency.cycle import ConsistencySettings, Departure, Trip, collect, travel
+from remask.consistency.cycle import Departure, Trip, collect, travel
 from remask.consistency.estimator import Consistency
+from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import reject
 from remask.denoisers.base import Denoiser
 from remask.sampling.drafts import Draft, advance, finished

@@ -10,7 +10,7 @@ from typing import Any
 from remask.consistency.metrics import uniform_weights
 from remask.denoisers.tokenizer import Tokenizer
 from remask.sampling.drafts import Draft
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.serve.cli_equivalent import solve_command, verify_command
 from remask.serve.inputs import Question
 from remask.serve.programs import Verified

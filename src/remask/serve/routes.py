@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remask.sampling.drafts import Draft
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.serve import response_models, responses, schema
 from remask.serve.errors import defect, fault_of
 from remask.serve.inputs import (

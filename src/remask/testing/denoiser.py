@@ -13,7 +13,8 @@ from remask.denoisers.kv_cache import Past
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import InputError
 from remask.sampling.blocks import whole_length
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.testing.require import require
 from remask.values import Canvas
 

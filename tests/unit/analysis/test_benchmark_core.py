@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from remask.analysis.figures import CURVES, Figure, figures
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.errors import RecordError
 from remask.records import jsonl
 from remask.report.results_tables import tables

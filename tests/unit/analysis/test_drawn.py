@@ -12,14 +12,14 @@ import torch
 from remask.collect import manifest
 from remask.collect.collect import CollectSettings, collect, prepare
 from remask.collect.manifest import drawn_as, drawn_in
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl
 from remask.report.page import write_page
 from remask.report.study import study
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.testing import write_checkpoint
 
 Make = Callable[..., dict[str, Any]]

@@ -15,7 +15,8 @@ from remask.baselines.judge import PROMPT, SelfEvaluation, read_confidence
 from remask.denoisers.base import Denoiser
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.testing import check_scorer
 from remask.values import Canvas, Sample
 

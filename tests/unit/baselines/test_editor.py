@@ -16,7 +16,8 @@ from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided
 from remask.errors import DenoiserError, InputError
-from remask.sampling.editing import EditSettings, edit
+from remask.sampling.editing import edit
+from remask.sampling.settings import EditSettings
 from remask.testing import check_scorer
 from remask.values import Canvas, Sample
 

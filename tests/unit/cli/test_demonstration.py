@@ -18,7 +18,7 @@ from rich.console import Console
 from remask.analysis.correction import correction
 from remask.analysis.diagnosis import diagnosis
 from remask.cli import demonstration
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.errors import SettingsError
 from remask.records import jsonl
 from remask.report import terminal

@@ -29,13 +29,13 @@ from remask.collect.collect import (
     sampler_settings,
 )
 from remask.collect.shards import Shards
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, RecordError, TaskError
 from remask.records import jsonl
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import task
 from remask.testing import ScriptedDenoiser, write_checkpoint
 

@@ -19,7 +19,7 @@ from remask.collect.injection import (
     recorded_pairs,
     reference_pairs,
 )
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import RecordError

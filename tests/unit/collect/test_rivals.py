@@ -14,13 +14,13 @@ from remask.analysis.pool import agreement, pools, vote
 from remask.baselines.judge import REPLY, reply_settings
 from remask.collect import rivals
 from remask.collect.collect import CollectSettings, collect, prepare
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl
 from remask.report.study import study
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.tasks import TASKS
 from remask.testing import write_checkpoint
 

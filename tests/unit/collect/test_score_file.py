@@ -11,12 +11,12 @@ from torch import Tensor
 
 from remask import api
 from remask.collect import score_file
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
 from remask.values import Score
 

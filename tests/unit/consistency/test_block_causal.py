@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from remask import rng
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
 from remask.consistency.perturb import independent
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted, Guided, Suppressed
@@ -17,7 +18,8 @@ from remask.errors import InputError, SettingsError
 from remask.sampling.blocks import block_numbers
 from remask.sampling.loop import Denoised, denoise
 from remask.sampling.reveal import even_counts, linear_counts
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.values import Canvas, Sample
 
 PROMPTS = ([40, 41, 42, 43, 44, 45], [50, 51, 52], [60, 61, 62, 63])

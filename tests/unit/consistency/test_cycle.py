@@ -9,11 +9,13 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from remask.consistency.cycle import ConsistencySettings, Departure, round_trips, travel
+from remask.consistency.cycle import Departure, round_trips, travel
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Counted, Guided
 from remask.errors import InputError, SettingsError
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.values import Canvas, RoundTrips, Sample
 
 ByPlace = Callable[[Sequence[Mapping[str, float]]], Denoiser]

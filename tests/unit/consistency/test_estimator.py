@@ -11,12 +11,14 @@ import torch
 
 from remask.answers import extract_number
 from remask.consistency import estimator
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
 from remask.consistency.estimator import Consistency
 from remask.consistency.semantic import SentenceEncoder, sentence_encoder
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.testing import check_scorer
 from remask.values import RoundTrips, Sample
 

@@ -17,7 +17,8 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from torch import Tensor
 
 import remask
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import a2d, dreamreasoner, fast_dllm, sdar
 from remask.denoisers.catalog import CHECKPOINTS
 from remask.denoisers.load import outline
@@ -25,7 +26,8 @@ from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.presets import start, translate
 from remask.denoisers.wrap import Guided, Suppressed
 from remask.errors import CheckpointError, InputError
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.testing import check_denoiser
 
 SHAPE: dict[str, Any] = {

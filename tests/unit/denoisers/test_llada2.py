@@ -13,12 +13,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import remask
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Preset
 from remask.denoisers.llada2 import FAMILY, LLaDA2, LLaDA2Config, Router
 from remask.denoisers.native import NativeDenoiser, Network, stacked
 from remask.denoisers.weights import Shards, check_tensors, fill
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.testing import check_denoiser, tiny_tokenizer
 
 ROW = [5, 126, 7, 126, 9, 99, 0, 1, 126, 3, 2, 64, 11, 12]  # three blocks of 4, and half of one

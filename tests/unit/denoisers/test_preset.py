@@ -6,7 +6,7 @@ import pytest
 
 from remask.denoisers.base import Preset
 from remask.errors import SettingsError
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 
 
 def test_a_preset_is_read_and_keys_of_other_tools_are_left_alone() -> None:

@@ -19,7 +19,7 @@ from remask.denoisers.load import load
 from remask.denoisers.presets import Official, Unmet, merged, official, preset, start, translate
 from remask.denoisers.published import Checkpoint, Published, Setting
 from remask.errors import SettingsError
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.testing import write_checkpoint
 
 INSTRUCT = "GSAI-ML/LLaDA-8B-Instruct"

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from remask import api
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import load as loading
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import choose_devices, load
@@ -16,7 +17,8 @@ from remask.denoisers.replicas import Replicas, spread
 from remask.denoisers.wrap import Counted
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.batches import batches
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.testing import check_denoiser, write_checkpoint
 from remask.values import Sample
 

@@ -13,7 +13,7 @@ from remask.denoisers.base import Preset
 from remask.denoisers.load import FAMILIES, load
 from remask.denoisers.resampling import BY_ARCHITECTURE, USUAL, resampling
 from remask.errors import SettingsError
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.testing import write_checkpoint
 
 

@@ -20,7 +20,8 @@ from torch import Tensor
 
 import remask
 from remask import api
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import load as loading
 from remask.denoisers import split
 from remask.denoisers.base import Denoiser, Preset
@@ -28,7 +29,8 @@ from remask.denoisers.load import FAMILIES, Shards, load
 from remask.denoisers.native import NativeDenoiser, Network, home, stacked
 from remask.denoisers.replicas import Replicas
 from remask.errors import SettingsError
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.testing import check_denoiser, tiny_tokenizer, write_checkpoint
 from remask.values import Canvas
 

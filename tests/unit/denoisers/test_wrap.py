@@ -7,7 +7,8 @@ from torch import Tensor
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import Past
 from remask.denoisers.wrap import Counted, Guided, Suppressed
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
 from remask.values import Canvas
 

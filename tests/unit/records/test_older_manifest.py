@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from remask.cli.certificate import _drawn
 from remask.collect.manifest import sampler_in
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 
 OLDER = {  # the keys of a manifest, or a certificate, of 0.1.0
     "order": "low_confidence", "order_temperature": 0.0, "ends_last": False,

@@ -13,7 +13,7 @@ from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
 from remask.records.jsonl import read
 from remask.report.drift_spans import CUT, END, cut, laid, painted, patterned, shown
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 
 Make = Callable[..., dict[str, Any]]
 

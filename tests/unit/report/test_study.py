@@ -15,7 +15,7 @@ from remask.analysis import ablation, curves, seeds, statistics
 from remask.analysis.figures import CURVES, Figure
 from remask.analysis.load_records import USUAL, read_source
 from remask.analysis.pool import pools
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.decide.auroc import auroc
 from remask.errors import RecordError
 from remask.records import jsonl

@@ -8,7 +8,8 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.drafts import Draft, advance, begin, finished
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.values import Sample
 
 HOW = SamplerSettings(length=12, steps=6, block=4, temperature=0.7)

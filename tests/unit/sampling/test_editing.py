@@ -14,7 +14,8 @@ from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import DenoiserError, SettingsError
-from remask.sampling.editing import Edited, EditSettings, edit
+from remask.sampling.editing import Edited, edit
+from remask.sampling.settings import EditSettings
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas
 

@@ -12,7 +12,8 @@ import torch
 
 from remask.denoisers.base import Preset
 from remask.errors import SettingsError
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.testing import ScriptedDenoiser
 
 PROMPT = [65, 66, 67]

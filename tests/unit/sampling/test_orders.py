@@ -13,7 +13,8 @@ from scipy.stats import chisquare
 
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Counted, Suppressed
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.values import Sample
 
 Places = Sequence[Mapping[str, float]]

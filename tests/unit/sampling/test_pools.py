@@ -9,7 +9,8 @@ from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import SettingsError
 from remask.sampling.drafts import advance, begin, finished
-from remask.sampling.sampler import SamplerSettings, sample
+from remask.sampling.sampler import sample
+from remask.sampling.settings import SamplerSettings
 from remask.values import Sample
 
 PROMPTS = [[5, 6, 7], [8, 9]]

@@ -10,14 +10,16 @@ import torch
 from scipy.stats import chisquare
 
 from remask import rng
-from remask.consistency.cycle import ConsistencySettings, round_trips
+from remask.consistency.cycle import round_trips
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import DenoiserError, InputError, SettingsError
 from remask.sampling.loop import denoise
-from remask.sampling.reveal import Rule, even_counts, linear_counts
-from remask.sampling.sampler import SamplerSettings, sample, sample_rows
+from remask.sampling.reveal import even_counts, linear_counts
+from remask.sampling.sampler import sample, sample_rows
+from remask.sampling.settings import Rule, SamplerSettings
 from remask.values import Canvas, Sample
 
 Places = Sequence[Mapping[str, float]]

@@ -6,8 +6,7 @@ import pytest
 
 from remask.denoisers.base import Preset
 from remask.errors import SettingsError
-from remask.sampling.reveal import Rule
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import Rule, SamplerSettings
 
 # The keys of Dream's generation_config.json, with the defaults of its loop.
 DREAM_FILE = {

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from remask import api
-from remask.consistency.cycle import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.sampling.drafts import begin
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.serve.programs import Check, TripRow, Work, drawing, solving, verifying
 
 HOW = SamplerSettings(length=8, steps=4, block=4, temperature=1.0)

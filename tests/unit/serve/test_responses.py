@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from remask.errors import DenoiserError, InputError, MissingExtra, SettingsError, TaskError
 from remask.sampling.drafts import Draft
-from remask.sampling.sampler import SamplerSettings
+from remask.sampling.settings import SamplerSettings
 from remask.serve.errors import Fault, defect, fault_of, invalid
 from remask.serve.inputs import turns_of
 from remask.serve.responses import metrics, texts_of, written

@@ -1,0 +1,204 @@
+"""How an answer is written: the settings, and no torch, so that flags and checks can use them."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal, cast, get_args
+
+from remask import limits
+from remask.denoisers.preset import Preset
+from remask.errors import SettingsError
+
+Order = Literal["low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy"]
+DREAM_ORDERS = ("origin", "maskgit_plus", "topk_margin", "entropy")
+BLIND_ORDERS = ("random", "origin")  # they do not look at what is predicted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """Which tokens may be drawn, and which places a step reveals.
+
+    `order` is what the confidence in a prediction is: `low_confidence` (LLaDA) the probability of
+    the token, `maskgit_plus` the same after temperature and filters, `topk_margin` its lead over
+    the second, `entropy` the negative entropy (Dream, all after temperature and filters); `random`
+    and `origin` look at nothing: LLaDA's draws places, Dream's also how many.
+
+    `ends_last` is LLaDA's `confidence_eos_eot_inf` at temperature 0, and we keep it so at every
+    temperature: end tokens may be predicted, but are revealed when nothing else is left, and the
+    others are compared as if there were none. Its `logits_eos_inf` is another thing: no EOS is
+    predicted at all, which `Suppressed(denoiser, ids=(eos_id,))` does. With both, the turn end is
+    the only end token that can come, and it comes last.
+    """
+
+    order: Order = "low_confidence"
+    order_temperature: float = 0.0  # > 0: places are drawn from softmax(confidence / it)
+    ends_last: bool = False
+    reveal_threshold: float | None = None  # reveal all predictions at least this probable
+    top_p: float | None = None  # draw from the likeliest tokens that hold this share of the mass
+    top_k: int | None = None  # draw from this many of the likeliest tokens
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        if self.order not in get_args(Order):
+            raise SettingsError(
+                f"order {self.order!r} is unknown; use {', '.join(get_args(Order))}."
+            )
+        if not 0 <= self.order_temperature < float("inf"):
+            raise SettingsError(
+                f"order_temperature {self.order_temperature} is not a number from 0 up."
+            )
+        for name in ("top_p", "reveal_threshold"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 1:
+                raise SettingsError(f"{name} {value} is not above 0 and at most 1.")
+        if self.top_k is not None and self.top_k < 1:
+            raise SettingsError(f"top_k {self.top_k} is not a whole number from 1 up.")
+        if self.reveal_threshold is not None and self._unsure:
+            raise SettingsError(
+                f"reveal_threshold compares probabilities: it needs order low_confidence, "
+                f"maskgit_plus or topk_margin, not {self.order!r}, and order_temperature 0."
+            )
+
+    @property
+    def _unsure(self) -> bool:
+        return self.draws or self.order == "entropy"
+
+    @property
+    def draws(self) -> bool:
+        """Whether places are drawn, so that rows need random streams."""
+        return self.order in BLIND_ORDERS or self.order_temperature > 0
+
+    @property
+    def filters(self) -> bool:
+        """Whether some tokens may not be drawn."""
+        return self.top_k is not None or (self.top_p is not None and self.top_p < 1)
+
+    @property
+    def looks(self) -> bool:
+        """Whether the confidence is another number than the probability of the token."""
+        return self.order not in BLIND_ORDERS and (self.order != "low_confidence" or self.ends_last)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditSettings(Rule):
+    """How a block is written and edited; the defaults are LLaDA2.1's."""
+
+    reveal_threshold: float | None = 0.95
+    edit_threshold: float = 0.9  # overwrite a token where another is more probable than this
+    post_steps: int = 16  # most passes over a block in which nothing is masked
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        super().__post_init__()
+        if self.reveal_threshold is None:
+            raise SettingsError("editing needs a reveal_threshold; 0.95 is LLaDA2.1's.")
+        if not 0 <= self.edit_threshold <= 1:
+            raise SettingsError(f"edit_threshold {self.edit_threshold} is not between 0 and 1.")
+        if self.post_steps < 0:
+            raise SettingsError(f"post_steps {self.post_steps} is not a whole number from 0 up.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplerSettings(Rule):
+    """How to write an answer."""
+
+    length: int
+    steps: int  # forward passes; with a reveal_threshold the most there may be
+    block: int
+    sub_block: int | None = None  # a block is written in portions of so many: see `nested`
+    temperature: float = 0.0
+    # Of samples 1 and up where the temperature is 0, as a greedy preset has it; None: as sample 0.
+    resample_temperature: float | None = None
+    edit_threshold: float | None = None  # overwrite tokens where another is more probable
+    post_steps: int = 16  # most passes over a block in which nothing is masked, when editing
+    suppress_eos: bool = False  # the answer may end a turn, not the text: LLaDA's logits_eos_inf
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        super().__post_init__()
+        _ = self.editing  # refuses what cannot be edited with
+        limits.check(
+            length=self.length, block=self.block, steps=self.steps, temperature=self.temperature
+        )
+        if self.length % self.block:
+            raise SettingsError(
+                f"length {self.length} is no multiple of block {self.block}; adjust one."
+            )
+        blocks = self.length // self.block
+        if self.steps < blocks or self.steps % blocks:
+            raise SettingsError(
+                f"steps {self.steps} is no multiple of the {blocks} blocks; give each the same."
+            )
+        warmer = self.resample_temperature
+        if warmer is not None and not 0 < warmer < float("inf"):
+            raise SettingsError(f"resample_temperature {warmer} is not a number above 0.")
+        if self.temperature > 0:  # every sample is drawn at it, and equal settings must be equal
+            object.__setattr__(self, "resample_temperature", None)
+        self._check_sub_block(self.steps // blocks)
+
+    def _check_sub_block(self, per_block: int) -> None:
+        if self.sub_block is None:
+            return
+        if self.sub_block < 1 or self.block % self.sub_block:
+            raise SettingsError(
+                f"block {self.block} is no multiple of sub_block {self.sub_block}; adjust one."
+            )
+        portions = self.block // self.sub_block
+        if per_block % portions:
+            raise SettingsError(
+                f"steps {self.steps} gives a block {per_block}, no multiple of its {portions} "
+                "sub-blocks; give each the same."
+            )
+        if self.edit_threshold is not None:
+            raise SettingsError(
+                "edit_threshold edits a block as a whole; leave sub_block or edit_threshold out."
+            )
+
+    @property
+    def editing(self) -> EditSettings | None:
+        """How blocks are edited; None where they are not."""
+        if self.edit_threshold is None:
+            return None
+        return EditSettings(**{f.name: getattr(self, f.name) for f in fields(EditSettings)})
+
+    def at(self, temperature: float) -> "SamplerSettings":
+        """Return the settings with every sample drawn at one temperature."""
+        return replace(self, temperature=temperature, resample_temperature=None)
+
+    def for_sample(self, number: int) -> "SamplerSettings":
+        """Return how this sample of a pool is drawn."""
+        warmer = self.resample_temperature
+        return self.at(self.temperature if number == 0 or warmer is None else warmer)
+
+    def for_pool(self, size: int, what: str = "budget") -> "SamplerSettings":
+        """Return how a pool of this size is drawn, or refuse to draw copies.
+
+        `what` is the name of the setting that asks for so many.
+        """
+        if size <= 1:
+            return self.at(self.temperature)
+        if self.temperature == 0 and self.resample_temperature is None:
+            raise SettingsError(
+                f"temperature 0 draws the same answer every time, and {what} is {size}; set a "
+                f"temperature above 0, a resample_temperature, or {what} 1."
+            )
+        return self
+
+    @staticmethod
+    def of(preset: Preset) -> "SamplerSettings":
+        """Return the settings a model's preset asks for."""
+        return SamplerSettings(
+            length=preset.length,
+            steps=preset.steps,
+            block=preset.block,
+            sub_block=preset.sub_block,
+            temperature=preset.temperature,
+            resample_temperature=preset.resample_temperature,
+            order=cast(Order, preset.order),  # checked above, like every name from a file
+            order_temperature=preset.order_temperature,
+            ends_last=preset.ends_last,
+            reveal_threshold=preset.reveal_threshold,
+            top_p=preset.top_p,
+            top_k=preset.top_k,
+            edit_threshold=preset.edit_threshold,
+            post_steps=preset.post_steps,
+            suppress_eos=preset.suppress_eos,
+        )
