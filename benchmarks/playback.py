@@ -17,7 +17,8 @@ from typing import Any
 
 from remask.tasks.base import PIECES
 
-PAGE = Path(__file__).resolve().parent.parent / "src" / "remask" / "serve" / "page"
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "remask"
+FOLDERS = (SOURCE / "serve" / "page", SOURCE / "report" / "web")  # the page, and what it shares
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -180,14 +181,15 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _file(self, name: str) -> None:
-        found = PAGE / name
-        if found.parent != PAGE or not found.is_file():
+        paths = [folder / name for folder in FOLDERS]
+        file = next((p for p in paths if p.parent in FOLDERS and p.is_file()), None)
+        if file is None:
             self._send(404, {"error": {"message": "no such file"}})
             return
         self.send_response(200)
-        self.send_header("Content-Type", f"{TYPES[found.suffix]}; charset=utf-8")
+        self.send_header("Content-Type", f"{TYPES[file.suffix]}; charset=utf-8")
         self.send_header("Content-Security-Policy", POLICY)
-        data = found.read_bytes()
+        data = file.read_bytes()
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

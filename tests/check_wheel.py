@@ -21,7 +21,7 @@ import remask
 home = Path(remask.__file__).parent
 if Path(sys.prefix).resolve() not in home.resolve().parents:
     sys.exit(f"remask was imported from {home}, not from the wheel.")
-wanted = ["py.typed", "report/assets/report.html", "serve/page/index.html"] + [
+wanted = ["py.typed", "report/assets/report.html", "report/web/dom.js", "serve/page/index.html"] + [
     f"denoisers/embedded/{name}"
     for name in ("config.json", "generation_config.json", "tokenizer.json", "model.safetensors")
 ]

@@ -1,4 +1,4 @@
-"""The script and the style of a report: the page's modules and its own, each as one text.
+"""The script and the style of a report: the shared web parts and its own, each as one text.
 
 A report paints tokens, bars and thresholds with the very files that the server's page loads. From
 disk a browser loads no modules, so they are laid one after another, each in a function of its own.
@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 OWN = Path(__file__).parent / "assets"
-PAGE = Path(__file__).parent.parent / "serve" / "page"
+WEB = Path(__file__).parent / "web"  # the parts that the server's page loads too
 MODULES = ("dom", "tokens", "bars", "threshold", "study", "slider")  # none before what it imports
 
 _IMPORT = re.compile(r'^import (\{.*\}) from "\./(\w+)\.js";$', re.MULTILINE)
@@ -17,13 +17,13 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:const|function\*?|class) (\w+))"
 
 def script() -> str:
     """Return the modules and `report.js` as one classic script."""
-    modules = "".join(f"const {name} = {_wrapped(_read(PAGE / f'{name}.js'))}" for name in MODULES)
+    modules = "".join(f"const {name} = {_wrapped(_read(WEB / f'{name}.js'))}" for name in MODULES)
     return f'"use strict";\n(() => {{\n{modules}{_wrapped(_read(OWN / "report.js"))}}})();\n'
 
 
 def style() -> str:
-    """Return what the page paints with, then the layout of the report."""
-    return _read(PAGE / "paint.css") + _read(OWN / "report.css")
+    """Return what both pages paint with, then the layout of the report."""
+    return _read(WEB / "paint.css") + _read(OWN / "report.css")
 
 
 def _wrapped(module: str) -> str:

@@ -100,7 +100,7 @@ def state_routes(service: Service) -> "APIRouter":
 
 
 def add_page(app: "FastAPI") -> None:
-    """Add the page: files of the package, and nothing else."""
+    """Add the page: its own files and the web parts it shares with the report, nothing else."""
     from starlette.responses import FileResponse
     from starlette.staticfiles import StaticFiles
 
@@ -108,7 +108,8 @@ def add_page(app: "FastAPI") -> None:
     async def page() -> FileResponse:
         return FileResponse(PAGE / "index.html", media_type="text/html")
 
-    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    files = StaticFiles(directory=PAGE, packages=[("remask.report", "web")])
+    app.mount("/static", files, name="static")
 
 
 def _model(service: Service) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def test_a_module_becomes_a_function_that_returns_what_it_exports() -> None:
 
 def test_every_module_stands_before_those_that_use_it() -> None:
     for place, name in enumerate(script.MODULES):
-        text = (script.PAGE / f"{name}.js").read_text()
+        text = (script.WEB / f"{name}.js").read_text()
         used = re.findall(r'from "\./(\w+)\.js"', text)
         assert set(used) <= set(script.MODULES[:place]), name
     own = re.findall(r'from "\./(\w+)\.js"', (script.OWN / "report.js").read_text())
