@@ -51,19 +51,14 @@ def paragraph(text: str) -> str:
 
 
 def spans(tokenizer: "Tokenizer", ids: Sequence[int], drift: Sequence[float | None]) -> list[Span]:
-    """Return what each token reads as with its drift; tokens that share a character are joined."""
-    pieces = tokenizer.pieces(ids)
+    """Return what each token reads as with its drift; of those that share a character the worst."""
     out: list[Span] = []
-    start = 0
-    while start < len(ids):
-        text, stop = pieces[start], start + 1
-        # A byte of a longer character reads as U+FFFD; no character has more than four bytes.
-        while "\ufffd" in text and stop < min(start + 4, len(ids)) and "\ufffd" in pieces[stop]:
-            stop += 1
-            text = tokenizer.decode(ids[start:stop])
-        known = [d for d in drift[start:stop] if d is not None]
-        out.append((text, max(known, default=None)))
-        start = stop
+    for text, lost in zip(tokenizer.texts(ids), drift, strict=True):
+        if text:
+            out.append((text, lost))
+        elif out and lost is not None:
+            before, worst = out[-1]
+            out[-1] = (before, lost if worst is None else max(worst, lost))
     return out
 
 

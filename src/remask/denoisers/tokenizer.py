@@ -33,6 +33,8 @@ ROLE_TEMPLATE = (
     "<role>SYSTEM</role>detailed thinking off<|role_end|>"
     "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
 )
+HALF = "\ufffd"  # what part of a character reads as
+_CHARACTER = 4  # bytes that a character has at most
 _POINTER = b"version https://git-lfs."
 _OPENING = re.compile(r"<[^<>]+>(?=assistant)", re.IGNORECASE)  # of the model's turn
 # How Qwen's tokenizers cut text before merging: contractions, words, single digits, runs of
@@ -142,6 +144,19 @@ class Tokenizer:
             str(self.backend.id_to_token(i)) if i in self.special_ids else self.backend.decode([i])
             for i in ids
         ]
+
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token; of those that share a character the first has it."""
+        texts = self.pieces(ids)
+        for start in range(len(ids)):
+            stop, text = start + 1, texts[start]
+            most = min(start + _CHARACTER, len(ids))
+            while HALF in text and stop < most and HALF in texts[stop]:
+                stop += 1
+                text = self.backend.decode(list(ids[start:stop]))
+            if HALF not in text:  # else these bytes make no character
+                texts[start:stop] = [text, *[""] * (stop - start - 1)]
+        return texts
 
     @staticmethod
     def read(folder: Path, config: dict[str, Any], wording: Wording) -> "Tokenizer":

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from remask.analysis.pool import Row
+from remask.denoisers.tokenizer import HALF
 from remask.tasks.base import PIECES
 
 Run = tuple[str, int | None]  # a stretch of text; per cent of the trips that lost it, if any tried
@@ -18,7 +19,6 @@ END = "\u23ce"  # stands for the end token where its name is not recorded
 CUT = 20_000  # characters that are shown of one text
 FITTING = 0.9  # share of a file's answers that the pattern must fit
 
-_HALF = "\ufffd"  # what a byte of a longer character reads as
 _NAMED = re.compile(r"<.+>", re.DOTALL)  # the name of a special token, which is no text
 # Controls, invisible signs, what turns the reading order around, halves of characters. Line
 # breaks and tabs stay, and so do joiners, without which some scripts cannot be written.
@@ -74,7 +74,7 @@ def laid(
     after: list[tuple[str, float | None]] = []  # special tokens that follow halves of a character
     place = 0
     for piece, lost in [*zip(pieces, drift, strict=True), ("", None)]:
-        if _HALF in piece:
+        if HALF in piece:
             halves.append(lost)
             continue
         start = _next(text, piece, place) if halves else place

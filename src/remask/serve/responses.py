@@ -2,13 +2,12 @@
 
 import math
 import secrets
-from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
 from remask.consistency.metrics import uniform_weights
-from remask.denoisers.tokenizer import Tokenizer
+from remask.denoisers.tokenizer import HALF
 from remask.sampling.drafts import Draft
 from remask.sampling.settings import SamplerSettings
 from remask.serve.cli_equivalent import solve_command, verify_command
@@ -19,7 +18,6 @@ from remask.values import Decision, RoundTrips, Sample, Score
 
 Document = dict[str, Any]
 _DRAWN = ("temperature", "resample_temperature", "length", "steps", "block")
-_MOST_BYTES = 4  # of one character
 
 
 def new_id(prefix: str) -> str:
@@ -27,29 +25,11 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{secrets.token_hex(8)}"
 
 
-def texts_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
-    """Return the text of every token; where several make one character, the first has it."""
-    pieces = tokenizer.pieces(ids)
-    start = 0
-    while start < len(ids):
-        stop = start + 1
-        text = pieces[start]
-        while "\ufffd" in text and stop < min(start + _MOST_BYTES, len(ids)):
-            stop += 1
-            text = tokenizer.backend.decode(list(ids[start:stop]))
-        if stop > start + 1 and "\ufffd" not in text:
-            pieces[start:stop] = [text, *[""] * (stop - start - 1)]
-            start = stop
-        else:
-            start += 1
-    return pieces
-
-
 def written(service: Service, draft: Draft) -> str:
     """Return what can be read of an answer in the making: none of it will change."""
     text = service.denoiser.tokenizer.decode(draft.written)
     # The rest of a character may be in the next block.
-    return text if draft.ended else text.rstrip("\ufffd")
+    return text if draft.ended else text.rstrip(HALF)
 
 
 def verification(
@@ -109,7 +89,7 @@ def _tokens(service: Service, sample: Sample, score: Score) -> list[Document]:
     return [
         {"text": text, "drift": drift, "confidence": prob, "special": i in tokenizer.special_ids}
         for text, drift, prob, i in zip(
-            texts_of(tokenizer, ids), score.drift, probs[: len(ids)], ids, strict=True
+            tokenizer.texts(ids), score.drift, probs[: len(ids)], ids, strict=True
         )
     ]
 
@@ -125,7 +105,7 @@ def _trips(service: Service, trips: RoundTrips) -> list[Document]:
             {
                 "text": text,
                 "masked": masked,
-                "rebuilt": texts_of(tokenizer, trips.rebuilt[n, :size].tolist()),
+                "rebuilt": tokenizer.texts(trips.rebuilt[n, :size].tolist()),
                 "steps": [s if m else None for s, m in zip(steps, masked, strict=True)],
                 "original": [math.exp(p) if m else None for p, m in zip(logp, masked, strict=True)],
             }
@@ -151,7 +131,7 @@ def attempt(service: Service, question: Question, sample: Sample) -> Document:
     tokens = [
         {"text": text, "confidence": prob, "step": step, "special": i in tokenizer.special_ids}
         for text, prob, step, i in zip(
-            texts_of(tokenizer, ids), sample.probs[:size], sample.steps[:size], ids, strict=True
+            tokenizer.texts(ids), sample.probs[:size], sample.steps[:size], ids, strict=True
         )
     ]
     return {
@@ -214,7 +194,7 @@ def logprobs(service: Service, sample: Sample) -> Document:
 def attempt_tokens(service: Service, sample: Sample) -> list[Document]:
     """Return the tokens of an answer with the logarithms of their probabilities."""
     size = sample.num_response
-    texts = texts_of(service.denoiser.tokenizer, sample.canvas[:size])
+    texts = service.denoiser.tokenizer.texts(sample.canvas[:size])
     assert sample.probs is not None, "answers drawn here have probabilities"
     assert sample.steps is not None, "and steps"
     return [

@@ -155,3 +155,26 @@ def test_read_json_gives_the_object(tmp_path: Path) -> None:
     assert read_json(tmp_path / "a.json") == {"a": [1, "é"]}
     with pytest.raises(CheckpointError, match=r"b\.json does not exist"):
         read_json(tmp_path / "b.json")
+
+
+@given(PLAIN.filter(lambda text: "\ufffd" not in text))
+def test_the_texts_of_the_tokens_are_the_text(text: str) -> None:
+    """One token per byte: a character of several bytes stands with its first one.
+
+    U+FFFD itself cannot be told from bytes that make no character.
+    """
+    texts = TOKENIZER.texts(ids(text))
+    assert len(texts) == len(ids(text))
+    assert "".join(texts) == text
+
+
+def test_a_character_stands_with_the_first_of_its_bytes() -> None:
+    """é has two bytes and the sign for euro three; an end token reads as its name."""
+    assert TOKENIZER.texts([*ids("aé€"), EOS]) == ["a", "é", "", "€", "", "", "<|endoftext|>"]
+
+
+def test_bytes_that_make_no_character_stay_unreadable() -> None:
+    """The first byte of é, then an a; or both bytes with an end token between them."""
+    first, second = ids("é")
+    assert TOKENIZER.texts([first, *ids("a")]) == ["\ufffd", "a"]
+    assert TOKENIZER.texts([first, EOS, second]) == ["\ufffd", "<|endoftext|>", "\ufffd"]

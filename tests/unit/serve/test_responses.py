@@ -12,34 +12,13 @@ from remask.sampling.drafts import Draft
 from remask.sampling.settings import SamplerSettings
 from remask.serve.errors import Fault, defect, fault_of, invalid
 from remask.serve.inputs import turns_of
-from remask.serve.responses import metrics, texts_of, written
+from remask.serve.responses import metrics, written
 from remask.serve.routes import Solving
 from remask.serve.schema import ChatRequest, Message, SolveRequest, VerifyRequest
 from remask.testing import tiny_tokenizer
 from remask.values import Score
 
 TOKENIZER = tiny_tokenizer()
-
-
-@given(st.text())
-def test_the_texts_of_the_tokens_are_the_text(text: str) -> None:
-    """One token per byte: a character of several bytes stands with its first one."""
-    ids = TOKENIZER.encode(text) if "<|" not in text else []
-    texts = texts_of(TOKENIZER, ids)
-    assert len(texts) == len(ids)
-    assert "".join(texts) == (text if ids else "")
-
-
-def test_a_character_stands_with_the_first_of_its_bytes() -> None:
-    """é has two bytes and the sign for euro three; an end token is told by its name."""
-    ids = [*TOKENIZER.encode("aé€"), TOKENIZER.eos_id]
-    assert texts_of(TOKENIZER, ids) == ["a", "é", "", "€", "", "", "<|endoftext|>"]
-
-
-def test_bytes_that_make_no_character_stay_unreadable() -> None:
-    """The first byte of é, then an a: nothing is joined."""
-    broken = [TOKENIZER.encode("é")[0], *TOKENIZER.encode("a")]
-    assert texts_of(TOKENIZER, broken) == ["\ufffd", "a"]
 
 
 @pytest.mark.parametrize(("ended", "text"), [(False, "a"), (True, "a\ufffd")])
