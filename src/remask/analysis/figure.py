@@ -1,0 +1,86 @@
+"""A figure: one measured number, what it is of, and the name under which it is exported.
+
+    Figure(section="diagnosis", study="wordmath-hard", method="roundtrips", measure="auroc", ...)
+    .name   "diagnosis/wordmath-hard/roundtrips/auroc", as docs/figures.json and its markers say it
+
+Names are made here and read here: everything else looks at the fields.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from remask.analysis.statistics import Interval
+
+ALONE = ("accuracy", "errors")  # sections of one measure, which their names do not repeat
+INJECTED = "spurious/injected"  # the one section of two words
+WEIGHT, WEAKEST_TOKEN = "weight", "weakest_token"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured number and what it is of; what does not apply is empty."""
+
+    section: str  # the kind of measurement: "diagnosis", "correction", "cost"
+    model: str = ""  # where several are compared
+    study: str = ""  # the records: "wordmath-hard"
+    method: str = ""  # a score, a way to choose, a setting, a group of mixtures, a cost
+    part: str = ""  # of the method: a setting's value, a mixture, a difficulty
+    measure: str  # "auroc"
+    metric: str = ""  # whose weight it is
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None  # answers or problems it was measured on
+    unit: str
+    detail: str = ""  # on what it was measured, where the fields above do not say it
+
+    @property
+    def name(self) -> str:
+        """The name in exported files."""
+        measure = "" if self.section in ALONE else self.measure
+        words = (self.section, self.model, self.study, self.method, self.part, measure, self.metric)
+        return "/".join(word for word in words if word)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of its interval; twice the value where it has none."""
+        low = self.value if self.low is None else self.low
+        return low, self.value if self.high is None else self.high
+
+    def entry(self) -> dict[str, Any]:
+        """Return what an exported file says under the name."""
+        unit = f"{self.unit}; {self.detail}" if self.detail else self.unit
+        return {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "unit": unit}
+
+
+def of_interval(interval: Interval, **fields: Any) -> Figure:
+    """Return a measured interval as a figure."""
+    return Figure(
+        value=interval.value, low=interval.low, high=interval.high, n=interval.n, **fields
+    )
+
+
+def parse(name: str, entry: Mapping[str, Any]) -> Figure:
+    """Return the figure of a name and entry in an exported file."""
+    unit, _, detail = entry["unit"].partition("; ")
+    numbers = {key: entry[key] for key in ("value", "low", "high", "n")}
+    return Figure(**parse_name(name), **numbers, unit=unit, detail=detail)
+
+
+def parse_name(name: str) -> dict[str, Any]:
+    """Return the fields that a name spells out, such that they spell it again."""
+    section, *words = name.split("/")
+    if name.startswith(f"{INJECTED}/"):
+        section, words = INJECTED, words[1:]
+    fields = {"section": section}
+    if section in ALONE:
+        fields["measure"] = section
+    elif WEIGHT in words[:-1]:
+        *words, fields["measure"], fields["metric"] = words
+    else:
+        *words, fields["measure"] = words
+    if section == "process" and words[-1] == WEAKEST_TOKEN:
+        fields["part"] = words.pop()
+    places = ("study", "method", "part") if section != "scaling" else ("model", "study", "method")
+    return fields | dict(zip(places, words, strict=False))
