@@ -22,14 +22,15 @@ ALLOWED: dict[str, set[str]] = {
     "answers": {"errors"},
     "fields": {"errors"},
     "limits": {"fields", "errors"},
+    "extension": {"fields", "errors"},
     "records": {"fields", "errors"},
     "denoisers": {"values", "records", "limits", "errors"},
     "sampling": {"denoisers", "values", "rng", "limits", "errors"},
 }
-ALLOWED["consistency"] = ALLOWED["sampling"] | {"sampling", "answers"}
+ALLOWED["consistency"] = ALLOWED["sampling"] | {"sampling", "answers", "extension"}
 ALLOWED["baselines"] = ALLOWED["consistency"]
 ALLOWED["decide"] = {"sampling", "values", "records", "fields", "limits", "errors"}
-ALLOWED["tasks"] = {"answers", "records", "errors"}
+ALLOWED["tasks"] = {"answers", "records", "extension", "errors"}
 ALLOWED["testing"] = {"sampling", "denoisers", "values", "rng", "errors"}
 METHOD = set(ALLOWED) - {"testing"}
 ALLOWED["api"] = METHOD
@@ -41,7 +42,7 @@ ALLOWED["align"] = METHOD
 ALLOWED["serve"] = METHOD | {"api", "collect", "analysis", "report"}
 ALLOWED["remask"] = METHOD | {"api"}
 ALLOWED["cli"] = set(ALLOWED)
-WITHOUT_TORCH = {"tasks", "answers", "records", "fields", "limits", "errors"}
+WITHOUT_TORCH = {"tasks", "answers", "records", "extension", "fields", "limits", "errors"}
 HEAVY = {
     "sentence_transformers", "matplotlib", "ray", "fastapi", "peft", "accelerate", "datasets",
     "pyarrow", "sklearn", "transformers",

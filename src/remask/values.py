@@ -4,34 +4,39 @@
 
 `Canvas` is a batch of rows and lives on the model's device; the others belong to one answer and
 live on the CPU, because texts, metrics and records do. Letters: B rows, L length, C canvas length
-(the part after the prompt), N trips, V vocabulary, H hidden width.
+(the part after the prompt), N trips, V vocabulary, H hidden width. torch is imported where tensors
+are made: studies replay decisions from records without it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Canvas:
     """Rows of prompt + canvas, or some columns of them, padded on the right."""
 
-    tokens: Tensor  # (B, L) int64
-    canvas: Tensor  # (B, L) bool: may be masked and rewritten; never the prompt, never padding
-    attend: Tensor | None  # (B, L) bool: not padding; None where no row is padded
-    places: Tensor | None = None  # (B, L) `offsets`, which columns cut from a row cannot show
+    tokens: "Tensor"  # (B, L) int64
+    canvas: "Tensor"  # (B, L) bool: may be masked and rewritten; never the prompt, never padding
+    attend: "Tensor | None"  # (B, L) bool: not padding; None where no row is padded
+    places: "Tensor | None" = None  # (B, L) `offsets`, which columns cut from a row cannot show
 
     @staticmethod
     def of(
         prompts: Sequence[Sequence[int]],
         canvases: Sequence[Sequence[int]],
         pad_id: int,
-        device: torch.device,
+        device: "torch.device",
     ) -> "Canvas":
         """Return the batch of `prompts[i] + canvases[i]`."""
+        import torch
+
         rows = [(*p, *c) for p, c in zip(prompts, canvases, strict=True)]
         lengths = torch.tensor([len(row) for row in rows], device=device)
         longest = max(len(row) for row in rows)
@@ -46,10 +51,12 @@ class Canvas:
         )
 
     @property
-    def offsets(self) -> Tensor:
+    def offsets(self) -> "Tensor":
         """Place of every position inside its row's canvas, (B, L); negative in the prompt."""
         if self.places is not None:
             return self.places
+        import torch
+
         place = torch.arange(self.tokens.shape[1], device=self.tokens.device)
         return place - self.canvas.int().argmax(1, keepdim=True)
 
@@ -74,13 +81,13 @@ class RoundTrips:
     """One answer masked again N times and rebuilt: all that a metric may look at."""
 
     sample: Sample
-    masked: Tensor  # (N, C) bool
-    rebuilt: Tensor  # (N, C) int64
+    masked: "Tensor"  # (N, C) bool
+    rebuilt: "Tensor"  # (N, C) int64
     texts: tuple[str, ...]  # N rebuilds, each up to its own first end token
     confidence: tuple[float | None, ...]  # N: mean over steps of the mean highest probability
-    logp: Tensor  # (N, C) log p(original token) at the first step; 0 where not masked
-    steps: Tensor | None = None  # (N, C) the step that rebuilt it, of its block; -1: not masked
-    drift: Tensor  # (num_response,) share of trips that masked a token and did not bring it back
+    logp: "Tensor"  # (N, C) log p(original token) at the first step; 0 where not masked
+    steps: "Tensor | None" = None  # (N, C) the step that rebuilt it, of its block; -1: not masked
+    drift: "Tensor"  # (num_response,) share of trips that masked a token and did not bring it back
     displacement: tuple[float, ...]  # N: RMS distance of the rebuild in the model's embedding space
     forwards: int
 
@@ -96,6 +103,15 @@ class Score:
     stderr: float | None = None  # of `value`, over trips; None for a single trip
     forwards: int = 0  # beyond those that generated the answer
     reason: str = ""
+
+    @property
+    def rank(self) -> float:
+        """What scores are compared by: without a value, less than any value."""
+        return -math.inf if self.value is None else self.value
+
+    def exceeds(self, threshold: float) -> bool:
+        """Say whether the answer is accepted: strictly above the threshold, as in Algorithm 1."""
+        return self.rank > threshold
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,11 @@ Names are resolved before a model is loaded, and by a dry run as well; what they
 once the model is there, because rewards by the score need it.
 """
 
-import importlib
 import math
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
+from remask import extension
 from remask.align import formats
 from remask.align.combined import Combined, Reward
 from remask.align.reward import ConsistencyReward, OutcomeReward, UngatedReward
@@ -18,7 +16,6 @@ from remask.align.settings import AlignSettings
 from remask.consistency.estimator import Consistency
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
-from remask.fields import nearest
 from remask.tasks.base import Task
 
 FORMATS: Mapping[str, Reward] = {
@@ -76,13 +73,14 @@ def _weight(entry: str, weight: str) -> float:
 
 def _function(name: str) -> Reward | None:
     """Return the function that a name stands for; None for one that needs task or model."""
-    if ":" in name:
-        return _imported(name)
-    if name not in REWARDS:
-        near = nearest(name, REWARDS)
-        known = near or f"{', '.join(REWARDS)}, or module:function"
-        raise SettingsError(f"reward {name!r} is unknown; use {known}.")
-    return FORMATS.get(name)
+    if ":" not in name:
+        if name not in REWARDS:
+            raise extension.unknown("reward", name, REWARDS)
+        return FORMATS.get(name)
+    function: Reward = extension.import_object("reward", name)
+    if not callable(function):
+        raise SettingsError(f"reward {name!r} is {type(function).__name__}, not a function.")
+    return function
 
 
 def _built(name: str, settings: AlignSettings, task: Task, denoiser: Denoiser) -> Reward:
@@ -96,25 +94,3 @@ def _built(name: str, settings: AlignSettings, task: Task, denoiser: Denoiser) -
     if name == "ungated":
         return UngatedReward(scorer=scorer, **annealed)
     return ConsistencyReward(scorer=scorer, grade=task.grade, **annealed)
-
-
-def _imported(name: str) -> Reward:
-    """Return a user's function; its module is looked for in the current folder too."""
-    module, _, function = name.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Reward = getattr(importlib.import_module(module), function)
-    except Exception as error:  # a user's module may raise anything while it is read
-        raise SettingsError(
-            f"reward {name!r} cannot be imported ({type(error).__name__}: {_line(error)}); write "
-            "module:function."
-        ) from None
-    if not callable(found):
-        raise SettingsError(f"reward {name!r} is {type(found).__name__}, not a function.")
-    return found
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [""])[0]

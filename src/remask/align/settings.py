@@ -56,7 +56,7 @@ class AlignSettings:
     allow_execution: bool = False
 
     method: Literal["spg", "diffu_grpo", "sft"] = "spg"
-    reward: tuple[str, ...] = ("consistency",)  # names, or module:function; name=weight weighs
+    reward: tuple[str, ...] = ("consistency",)  # names, or module:name; name=weight weighs
     updates: Count = 6000  # T: optimizer updates
     prompts_per_update: Some = 16  # of all processes together
     num_generations: Annotated[int, Limits(least=2, most=10_000)] = 8  # completions of each prompt

@@ -1,21 +1,23 @@
 """Correction: what does a pool of samples gain over the first one, and at what cost?
 
-Methods are replayed from the records: rejection sampling stops at the first sample above its
-threshold (strictly), else it keeps the best, and pays only for the samples it looked at. Ties go
-to the first; an answer that cannot be read never wins a vote; a sample without a score loses to
-any that has one.
+Methods are replayed from the records: rejection sampling follows `decide.rejection` and pays only
+for the samples it looked at. Ties go to the first; an answer that cannot be read never wins a
+vote; a sample without a score loses to any that has one.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 from numpy.typing import ArrayLike
 
 from remask.analysis.pool import Pool, Row, counts, key_of, pool_size, pools, verify_forwards
 from remask.analysis.statistics import Interval, bootstrap, mean, proportion
+from remask.decide.rejection import Attempt, Round, decide
 from remask.errors import RecordError
+from remask.values import Sample, Score
 
 SIZES = (3, 10)  # of best-of-N and of the vote, as far as the pool reaches
 
@@ -86,25 +88,36 @@ def majority(pool: Pool) -> Settled:
 
 def best_of(pool: Pool, score: str) -> Settled:
     """Return the sample with the highest score."""
-    chosen = max(pool, key=lambda row: _value(row, score))
+    chosen = max(pool, key=lambda row: Score(value=row["scores"].get(score)).rank)
     spent = _generation(pool) + (_verification(pool) if score == "roundtrips" else 0)
     return Settled(right=chosen["right"], samples=len(pool), forwards=spent)
 
 
 def mgrs(pool: Pool, threshold: float, budget: int) -> Settled:
-    """Return the first sample that scores above the threshold, or the best (Algorithm 1)."""
-    seen: list[Row] = []
-    for row in pool[:budget]:
-        if not _scored(row):
-            raise RecordError(
-                f"sample {row['number']} of {row['id']} has no round trips, and none before it "
-                f"scored above {threshold:g}; collect with more samples scored."
-            )
-        seen.append(row)
-        if _value(row, "roundtrips") > threshold:
-            spent = _generation(seen) + _verification(seen)
-            return Settled(right=row["right"], samples=len(seen), forwards=spent)
-    return best_of(seen, "roundtrips")
+    """Return what rejection sampling settles on, replayed from the records."""
+    budget = min(budget, len(pool))
+    attempt = partial(_recorded, pool, threshold)
+    (decision,) = decide(attempt, [pool[0]["id"]], threshold=threshold, budget=budget)
+    return Settled(
+        right=pool[decision.sample.number]["right"],
+        samples=len(decision.attempts),
+        forwards=float(decision.forwards),
+    )
+
+
+def _recorded(pool: Pool, threshold: float, needed: Round) -> list[Attempt]:
+    """Return the attempt of a round as it was recorded; its tokens are not needed."""
+    row = pool[needed.number]
+    if not _scored(row):
+        raise RecordError(
+            f"sample {row['number']} of {row['id']} has no round trips, and none before it "
+            f"scored above {threshold:g}; collect with more samples scored."
+        )
+    sample = Sample(
+        item=row["id"], number=needed.number, prompt=(), canvas=(), num_response=0, text="",
+        forwards=row["forwards"],
+    )  # fmt: skip
+    return [(sample, Score(value=row["scores"].get("roundtrips"), forwards=row["verify_forwards"]))]
 
 
 def summarise(
@@ -156,11 +169,6 @@ def _best(n: int, score: str) -> Chooser:
 
 def _scored(row: Row) -> bool:
     return "verify_forwards" in row
-
-
-def _value(row: Row, score: str) -> float:
-    value = row["scores"].get(score)
-    return -1.0 if value is None else float(value)
 
 
 def _generation(pool: Pool) -> float:

@@ -33,7 +33,7 @@ Reward = Annotated[
     str | None,
     _flag(
         "consistency (default), outcome, ungated, soft_format, strict_format, tag_count, "
-        "whole_number_answer, boxed_format or module:function; several with commas, name=0.5 "
+        "whole_number_answer, boxed_format or module:name; several with commas, name=0.5 "
         "weighs."
     ),
 ]

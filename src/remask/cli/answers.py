@@ -78,7 +78,7 @@ def solve(
     about: dict[str, Any] = {"model": model, "preset": preset or None, "seed": seed}
     about |= {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
     about |= {"weights": promise.weights, "sampler": asdict(sampler)}
-    _show_decision(decision, asked, limit, about | promise.told(decision.score.value), as_json)
+    _show_decision(decision, asked, limit, about | promise.told(decision.score), as_json)
 
 
 @app.command()
@@ -134,7 +134,7 @@ def verify(
     )  # fmt: skip
     about: dict[str, Any] = {"model": model, "preset": preset or None, "seed": seed}
     about |= {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
-    about |= {"weights": promise.weights, "threshold": limit, **promise.told(score.value)}
+    about |= {"weights": promise.weights, "threshold": limit, **promise.told(score)}
     _show_question(asked, as_json)
     _show_verdict(denoiser, sample, score, asked, about, as_json)
 

@@ -14,6 +14,7 @@ from remask.errors import InputError
 if TYPE_CHECKING:
     from remask.decide.threshold import Certificate
     from remask.denoisers.base import Denoiser
+    from remask.values import Score
 
 _OF_MODEL = ("revision", "dtype")
 _UNSAID: dict[str, Any] = {"wording": "llada", "shots": 0}  # how benchmarks are asked by default
@@ -38,11 +39,11 @@ class Promise(NamedTuple):
         """Return the certified threshold, or the one that was given."""
         return given if self.certificate is None else self.certificate.threshold
 
-    def told(self, score: float | None) -> dict[str, Any]:
+    def told(self, score: "Score") -> dict[str, Any]:
         """Return what a document says of an answer with this score; nothing without a promise."""
         if self.certificate is None:
             return {}
-        accepted = score is not None and score > self.certificate.threshold
+        accepted = score.exceeds(self.certificate.threshold)
         return {"accepted": accepted, "promise": self.sentence()}
 
     def sentence(self) -> str:

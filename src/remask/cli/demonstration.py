@@ -37,6 +37,7 @@ from remask.consistency.cycle import round_trips
 from remask.consistency.estimator import Consistency
 from remask.consistency.semantic import sentence_encoder
 from remask.consistency.settings import ConsistencySettings
+from remask.decide.rejection import Round, decide
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import Past
 from remask.denoisers.load import EMBEDDED, load
@@ -177,21 +178,21 @@ def write(model: Denoiser, plan: Plan, level: str) -> Worked:
 
 
 def verify(model: Denoiser, plan: Plan, drawn: Sequence[Sequence[Sample]]) -> Attempts:
-    """Return the round trips of every first answer, and of the next where none was trusted yet."""
+    """Return the round trips of every answer that rejection sampling looks at."""
     each = CONSISTENCY.trips * CONSISTENCY.rebuild_steps * model.forwards_per_call
-    found: Attempts = {}
-    waiting = list(drawn)
-    for number in range(plan.samples):
-        if not waiting:
-            break
-        chosen = [pool[number] for pool in waiting]
-        which = f"{len(chosen)} first answers" if number == 0 else f"{len(chosen)} further answers"
-        with watched(model, f"round trips of {which}", each * len(chosen)) as watching:
-            attempts = attempt(watching, chosen, plan.seed)
-        found |= {(a.trips.sample.item, number): a for a in attempts}
-        pairs = zip(waiting, attempts, strict=True)
-        waiting = [pool for pool, a in pairs if not terminal.trusted(a.score, plan.threshold)]
-    return found
+    by_item = {pool[0].item: pool for pool in drawn}
+    verified: Attempts = {}
+
+    def verify_round(needed: Round) -> list[tuple[Sample, Score]]:
+        which = f"{len(needed.items)} {'further' if needed.number else 'first'} answers"
+        samples = [by_item[item][needed.number] for item in needed.items]
+        with watched(model, f"round trips of {which}", each * len(samples)) as watching:
+            attempts = attempt(watching, samples, plan.seed)
+        verified.update({(a.trips.sample.item, needed.number): a for a in attempts})
+        return [(a.trips.sample, a.score) for a in attempts]
+
+    decide(verify_round, list(by_item), threshold=plan.threshold, budget=plan.samples)
+    return verified
 
 
 def attempt(model: Denoiser, samples: Sequence[Sample], seed: int) -> list[Attempt]:
@@ -229,7 +230,7 @@ def pick(rows: Sequence[Row]) -> dict[str, Row]:
     found = {}
     for name, right in (("right", True), ("wrong", False)):
         kind = [row for row in rows if row["number"] == 0 and row["right"] == right]
-        kind.sort(key=lambda row: row["scores"]["roundtrips"] or 0.0)
+        kind.sort(key=lambda row: Score(value=row["scores"]["roundtrips"]).rank)
         if kind:
             found[name] = kind[len(kind) // 2]
     return found

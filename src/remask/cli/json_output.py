@@ -6,7 +6,6 @@ Not here: what a terminal shows (`paint`), and what is written to files (`jobs`,
 from collections.abc import Callable
 from typing import Any
 
-from remask.cli.terminal import trusted
 from remask.values import Decision, Score
 
 Extract = Callable[[str], str | None]
@@ -20,7 +19,7 @@ def scored(text: str, score: Score, limit: float, extract: Extract) -> dict[str,
         "score": score.value,
         "stderr": score.stderr,
         "metrics": dict(score.by_metric),
-        "trusted": trusted(score, limit),
+        "trusted": score.exceeds(limit),
         **({"error": score.reason} if score.value is None else {}),
     }
 

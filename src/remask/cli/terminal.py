@@ -137,11 +137,6 @@ def score_text(score: "Score") -> str:
     return f"{score.value:.3f}" + ("" if score.stderr is None else f" ± {score.stderr:.3f}")
 
 
-def trusted(score: "Score", threshold: float) -> bool:
-    """Say whether a score is above the threshold, strictly, as rejection sampling asks."""
-    return score.value is not None and score.value > threshold
-
-
 def show_question(prompt: str, problem_id: str) -> None:
     """Print a problem that was drawn."""
     console = Console()
@@ -151,7 +146,7 @@ def show_question(prompt: str, problem_id: str) -> None:
 
 def show_attempt(sample: "Sample", score: "Score", threshold: float, answer: str | None) -> None:
     """Print one line about an attempt of rejection sampling."""
-    kept = trusted(score, threshold)
+    kept = score.exceeds(threshold)
     verdict = f"above {threshold:g}, accepted" if kept else f"not above {threshold:g}"
     result = "no final result" if answer is None else f"result {escape(answer)}"
     line = f"attempt {sample.number + 1:<3}{score_text(score)}  {verdict}  ({result})"
@@ -185,7 +180,7 @@ def show_verdict(
     show(console, "")
     _show_result(console, answer, graded)
     show_metrics(console, score.by_metric)
-    kept = trusted(score, threshold)
+    kept = score.exceeds(threshold)
     verdict = "above" if kept else "not above"
     what = "trust it" if kept else "doubt it"
     line = f"score {score_text(score)}: {verdict} the threshold {threshold:g}, {what}"

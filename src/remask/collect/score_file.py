@@ -265,8 +265,7 @@ def _decided(row: Row, threshold: float | None) -> Row:
     """Return the added columns with the decision, where there is a threshold to decide by."""
     if threshold is None:
         return row
-    value = row["remask_score"]
-    return {**row, ACCEPTED: value is not None and value > threshold}
+    return {**row, ACCEPTED: Score(value=row["remask_score"]).exceeds(threshold)}
 
 
 def _rounded(value: float | None) -> float | None:

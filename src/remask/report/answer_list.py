@@ -16,6 +16,7 @@ from remask.analysis.audit import REASONS, audit
 from remask.analysis.diagnosis import THRESHOLD
 from remask.analysis.pool import Row
 from remask.report.drift_spans import cut, painted, patterned, shown
+from remask.values import Score
 
 DRIFTING = "confident but drifting"
 SPURIOUS = "right but spurious"
@@ -120,7 +121,7 @@ def _of(number: int, file: File, thresholds: Mapping[str, float]) -> Iterator[En
 
 def _kinds(row: Row, threshold: float, usual: float, *, is_doubtful: bool) -> Iterator[str]:
     score, confidence = row["scores"].get("roundtrips"), _confidence(row)
-    confirmed = score is not None and score > threshold
+    confirmed = Score(value=score).exceeds(threshold)
     rejected = score is not None and not confirmed
     if rejected and confidence is not None and confidence > usual:
         yield DRIFTING

@@ -48,7 +48,7 @@ def verification(
         "score": score.value,
         "stderr": score.stderr,
         "threshold": limit,
-        "accepted": score.value is not None and score.value > limit,
+        "accepted": score.exceeds(limit),
         "reason": score.reason,
         "metrics": metrics(score),
         "tokens": _tokens(service, sample, score),

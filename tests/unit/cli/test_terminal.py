@@ -103,11 +103,6 @@ def test_a_score_is_told_with_its_error_or_its_reason() -> None:
     assert terminal.score_text(Score(value=None, reason="nothing")) == "no score (nothing)"
 
 
-@pytest.mark.parametrize(("value", "kept"), [(0.76, True), (0.75, False), (None, False)])
-def test_only_a_score_above_the_threshold_is_trusted(value: float | None, kept: bool) -> None:
-    assert terminal.trusted(Score(value=value), 0.75) is kept
-
-
 @pytest.mark.parametrize(
     ("row", "line"),
     [

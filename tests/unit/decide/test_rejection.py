@@ -1,12 +1,13 @@
 """Algorithm 1 to the letter, best-of-N and the vote, with draws and scores written by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
 from remask.answers import extract_number
-from remask.decide.rejection import best_of, majority_vote, reject
+from remask.decide.rejection import Attempt, Round, best_of, majority_vote, reject, rejection
+from remask.decide.rejection import decide as decide_by
 from remask.errors import SettingsError
 from remask.values import Decision, Sample, Score
 
@@ -56,6 +57,41 @@ def decide(
     budget = len(values) if budget is None else budget
     scorer = Table({"x": values})
     return reject(Pool().draw, scorer, ["x"], threshold=threshold, budget=budget)[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "accepted"), [(0.76, True), (0.75, False), (None, False), (-2.0, False)]
+)
+def test_only_a_score_above_the_threshold_exceeds_it(value: float | None, accepted: bool) -> None:
+    assert Score(value=value).exceeds(0.75) is accepted
+
+
+def test_algorithm_1_asks_for_rounds_and_returns_what_it_decides() -> None:
+    """a is accepted at .8, b after the budget of two falls back to its first, .7."""
+    steps = rejection(["a", "b"], threshold=0.75, budget=2)
+    scores = {("a", 0): 0.8, ("b", 0): 0.7, ("b", 1): None}
+
+    def attempts(needed: Round) -> list[Attempt]:
+        return [
+            (_sample(item, needed.number), Score(value=scores[item, needed.number]))
+            for item in needed.items
+        ]
+
+    first = next(steps)
+    assert first == (("a", "b"), 0)
+    second = steps.send(attempts(first))
+    assert second == (("b",), 1)
+    with pytest.raises(StopIteration) as end:
+        steps.send(attempts(second))
+    assert [(d.item, d.action, d.sample.number) for d in end.value.value] == [
+        ("a", "accept", 0), ("b", "fallback", 0),
+    ]  # fmt: skip
+
+
+def test_a_driver_that_runs_out_of_attempts_is_not_taken_for_the_end() -> None:
+    recorded: Iterator[list[Attempt]] = iter([])
+    with pytest.raises(StopIteration):
+        decide_by(lambda needed: next(recorded), ["a"])
 
 
 def test_the_first_sample_above_the_threshold_is_accepted() -> None:
