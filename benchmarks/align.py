@@ -23,7 +23,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from figures import FIGURES, merge
+from lib.figures import FIGURES, figure_of, merge
 
 from remask.records.jsonl import write_text
 
@@ -205,19 +205,16 @@ def write_figures(arguments: argparse.Namespace) -> int:
     if not rows:
         print(f"{path} holds no answers; run the study first.", file=sys.stderr)
         return 1
-    about = {
-        "command": told(arguments.out),
-        "hardware": arguments.hardware, "commit": arguments.commit,
-    }  # fmt: skip
+    about = {"command": "align", "hardware": arguments.hardware, "commit": arguments.commit}
     found = {
         name: {**asdict(value), "unit": unit, **about}
         for name, (value, unit) in figures_of(rows).items()
     }
     cost = {
-        name: {"value": value, "low": None, "high": None, "n": None, "unit": unit, **about}
+        name: {**figure_of(value, unit), **about}
         for name, value, unit in costs(arguments.out / LOG)
     }
-    merge(arguments.figures, found | cost, owned=("align/",))
+    merge(arguments.figures, found | cost, {"align": command_of(arguments.out)}, owned=("align/",))
     print_table(found)
     for name, figure in cost.items():
         print(f"{name}: {figure['value']:.2f} {figure['unit']}")
@@ -227,7 +224,7 @@ def write_figures(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def told(out: Path) -> str:
+def command_of(out: Path) -> str:
     """Return the command of a study: the flags that it was told, where they are not the usual."""
     given: Row = json.loads((out / "study.json").read_text("utf-8"))
     usual = vars(read_arguments(["study", given["model"], "OUT"]))
@@ -404,22 +401,18 @@ def step8b(arguments: argparse.Namespace) -> int:
 def step_figures(arguments: argparse.Namespace) -> int:
     """Merge the seconds and memory of a measured step into docs/figures.json."""
     found = json.loads((arguments.out / f"step-{arguments.shape}.json").read_text("utf-8"))
-    about = {"low": None, "high": None, "n": 8, "hardware": found["hardware"],
-             "command": f"python benchmarks/align.py step8b OUT --shape {arguments.shape}",
-             "commit": arguments.commit}  # fmt: skip
+    key = f"step-{arguments.shape}"
+    about = {"command": key, "hardware": found["hardware"], "commit": arguments.commit}
     what = "one optimisation step with LoRA, group of 8, random weights"
+    under = f"h200/{arguments.shape}"
     new = {
-        f"h200/{arguments.shape}/step_seconds/{name}": {
-            "value": value,
-            "unit": f"s, {what}",
-            **about,
-        }
+        f"{under}/step_seconds/{name}": {**figure_of(value, f"s, {what}", 8), **about}
         for name, value in found["step_seconds"].items()
     }
-    new[f"h200/{arguments.shape}/step_memory_gb"] = {
-        "value": found["step_memory_gb"], "unit": f"GB allocated at the peak, {what}", **about,
-    }  # fmt: skip
-    merge(arguments.figures, new)
+    peak = figure_of(found["step_memory_gb"], f"GB allocated at the peak, {what}", 8)
+    new[f"{under}/step_memory_gb"] = {**peak, **about}
+    command = f"python benchmarks/align.py step8b OUT --shape {arguments.shape}"
+    merge(arguments.figures, new, {key: command})
     for name, figure in new.items():
         print(f"{name}: {figure['value']:.4g}")
     return 0

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from figures import merge, origin, parse
+from lib.figures import parse, save
 from numpy.typing import NDArray
 
 from remask.analysis.statistics import Interval, interval_text, proportion
@@ -155,14 +155,12 @@ def largest_coverage(world: World) -> float:
 
 
 def write_figures(arguments: argparse.Namespace, found: dict[str, Outcome]) -> None:
-    """Merge the violations into a figures.json."""
+    """Merge the violations into the figures.json that is named, if one is."""
     worst = max(found.values(), key=lambda outcome: outcome.violations.value)
     said = f"--n {arguments.n} --repetitions {arguments.repetitions}"
-    about = origin(arguments, f"python benchmarks/certificate.py {said}")
-    named = {f"certificate/violations/{name}": o.violations for name, o in found.items()}
-    named["certificate/violations"] = worst.violations
     unit = f"share of certificates broken, {1 - CONFIDENCE:.2g} promised"
-    merge(arguments.figures, {n: {**asdict(v), "unit": unit, **about} for n, v in named.items()})
+    figures = {"certificate/violations": {**asdict(worst.violations), "unit": unit}}
+    save(arguments, figures, "certificate", f"python benchmarks/certificate.py {said}")
 
 
 def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -187,8 +185,7 @@ def main(command: Sequence[str]) -> int:
             f"{told.coverage:9.3f} {largest_coverage(world):11.3f}",
             flush=True,
         )
-    if arguments.figures:
-        write_figures(arguments, found)
+    write_figures(arguments, found)
     return int(any(outcome.violations.value > allowed for outcome in found.values()))
 
 

@@ -43,7 +43,6 @@ TEMPERATURES = (0.4, 0.7, 1.0, 1.3, 1.6)  # tried on validation; self-consistenc
 POOL = 10
 HURRIED = (12, 24)  # steps for 6 blocks of 16 tokens
 SEEDS = (0, 1, 2)  # of the curves; everything else has the first
-CONTRACTION = "python benchmarks/core.py contraction MODEL OUT"
 PATIENCE = 600  # seconds that a part waits for the temperature another one chooses
 
 
@@ -281,7 +280,7 @@ def choose_threshold(task: str, rows: Sequence[Row]) -> float:
 def write_contraction(arguments: argparse.Namespace) -> int:
     """Write the figures of the contraction beside the records, where results.py finds them."""
     found = contracted(read_source(arguments.out), load(arguments.model))
-    told = {name: {**asdict(figure), "command": CONTRACTION} for name, figure in found.items()}
+    told = {name: {**asdict(figure), "command": "contraction"} for name, figure in found.items()}
     write_text(arguments.out / "extra.json", json.dumps({"figures": told}, indent=2) + "\n")
     print(json.dumps(told, indent=2))
     return 0

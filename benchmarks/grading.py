@@ -22,7 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from figures import merge, origin, parse
+from lib.figures import parse, save
 
 from remask.analysis.figures import Figure
 from remask.analysis.statistics import proportion
@@ -217,9 +217,7 @@ def main(words: Sequence[str]) -> int:
     if arguments.out:
         document = {"figures": shares, "benchmarks": report}
         write_text(arguments.out, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    if arguments.figures:
-        about = origin(arguments, "python benchmarks/grading.py DATA")
-        merge(arguments.figures, {name: share | about for name, share in shares.items()})
+    save(arguments, shares, "grading", "python benchmarks/grading.py DATA")
     crashed = any(case["crash"] for part in report.values() for case in part["exceptions"])
     return int(crashed or any(figure.value < WANTED for figure in figures.values()))
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from figures import FIGURES, merge
+from lib.figures import FIGURES, merge
 
 ROOT = Path(__file__).resolve().parent.parent
 ANSWERS = ["1", "8", "32"]
@@ -77,7 +77,9 @@ def write_figures(arguments: argparse.Namespace) -> int:
     if not found:
         print(f"{arguments.out} holds no reports; measure first.", file=sys.stderr)
         return 1
-    merge(arguments.figures, found)
+    keys = sorted({figure["command"] for figure in found.values()})
+    commands = {key: read(arguments.out / f"{key}.json")["command"] for key in keys}
+    merge(arguments.figures, found, commands)
     for name, figure in found.items():
         print(f"{name}: {figure['value']:.4g} {figure['unit']}")
     return 0
@@ -93,7 +95,7 @@ def figures(folder: Path, shape: str) -> Iterator[tuple[str, Row]]:
         at_once = f"{row['answers']} answers at once, {manner(row)}"
         seconds = [second / row["answers"] for second in row["seconds"]]
         peak = f"{verified['matmul_tflops']:.0f} TFLOP/s that square matmuls reach"
-        about = {"n": row["answers"], **origin(verified)}
+        about = origin(row["answers"], f"verify-{shape}", verified)
         yield f"{path}/verify_seconds", spread(seconds, f"s per answer, {at_once}") | about
         for name, value, unit in (
             ("verify_ratio", row["ratio"], f"times the speed of the public loop, {at_once}"),
@@ -108,7 +110,7 @@ def figures(folder: Path, shape: str) -> Iterator[tuple[str, Row]]:
             f"tokens/s at one token per forward, {row['rows']} answers at once, "
             f"rows of {row['canvas']} tokens, {manner(row)}"
         )
-        about = {"n": row["rows"], **origin(written)}
+        about = origin(row["rows"], f"generate-{shape}", written)
         yield f"{path}/generate_tokens_per_s", spread(tokens, unit) | about
 
 
@@ -127,9 +129,9 @@ def manner(row: Row) -> str:
     return "compiled" if row["compiled"] else "not compiled"
 
 
-def origin(report: Row) -> Row:
-    """Return what says where the figures of a report come from."""
-    return {key: report[key] for key in ("command", "hardware")}
+def origin(n: int, key: str, report: Row) -> Row:
+    """Return what says where the figures of a report come from; the key is its command's."""
+    return {"n": n, "command": key, "hardware": report["hardware"]}
 
 
 def spread(values: Sequence[float], unit: str) -> Row:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chromium import Chromium
-from figures import merge, origin, parse
+from lib.figures import figure_of, parse, save
 from live import live
 from playback import Playback, pieces, verification
 
@@ -106,16 +106,8 @@ def measure(arguments: argparse.Namespace) -> None:
         f"heat map of {TRIPS} x {TOKENS}: a frame in {statistics.median(took):.1f} ms (median), "
         f"{took[int(0.95 * FRAMES)]:.1f} ms (95 %); {slow} of {FRAMES} took longer than 33 ms"
     )
-    if arguments.figures:
-        about = origin(arguments, "python benchmarks/page.py measure")
-        figure = {
-            "value": median,
-            "low": min(paints),
-            "high": max(paints),
-            "n": LOADS,
-            "unit": "ms",
-        }
-        merge(arguments.figures, {"page/first_paint_ms": figure | about})
+    figure = figure_of(median, "ms", LOADS, low=min(paints), high=max(paints))
+    save(arguments, {"page/first_paint_ms": figure}, "page", "python benchmarks/page.py measure")
 
 
 def screenshots(folder: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from figures import merge, origin, parse
+from lib.figures import figure_of, parse, save
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "reference"))
 
@@ -36,13 +36,9 @@ def main(words: Sequence[str]) -> None:
     found = {name: test_logits.relative(record) for name, record in NAMES.items()}
     for name, value in found.items():
         sys.stdout.write(f"parity/{name}/fp32  {value:.2e}\n")
-    if arguments.figures:
-        told = origin(arguments, "python benchmarks/parity.py")
-        none = {"low": None, "high": None, "n": None, "unit": "share of the largest logit"}
-        merge(
-            arguments.figures,
-            {f"parity/{name}/fp32": {"value": v, **none, **told} for name, v in found.items()},
-        )
+    unit = "share of the largest logit"
+    figures = {f"parity/{name}/fp32": figure_of(value, unit) for name, value in found.items()}
+    save(arguments, figures, "parity", "python benchmarks/parity.py")
 
 
 if __name__ == "__main__":

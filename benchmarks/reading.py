@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from figures import merge, origin, parse
 from grammar import Item, items
+from lib.figures import parse, save
 
 from remask.analysis.figures import Figure
 from remask.analysis.statistics import proportion
@@ -158,9 +158,8 @@ def main(words: Sequence[str]) -> int:
             print(f"    and must not be {reading.item.others}" if reading.item.others else "")
     for name, figure in figures.items():
         print(f"{name} {figure.value:.4f} ({figure.low:.4f} to {figure.high:.4f}), n={figure.n}")
-    if arguments.figures:
-        about = origin(arguments, f"python benchmarks/reading.py --seed {arguments.seed}")
-        merge(arguments.figures, {name: asdict(f) | about for name, f in figures.items()})
+    shares = {name: asdict(figure) for name, figure in figures.items()}
+    save(arguments, shares, "reading", f"python benchmarks/reading.py --seed {arguments.seed}")
     low = any(f.value < WANTED for name, f in figures.items() if name.endswith("/right"))
     return int(low or any(f.value for name, f in figures.items() if name.endswith("/wrong")))
 

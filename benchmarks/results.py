@@ -21,7 +21,7 @@ from typing import Any
 
 from alignment import OWNED as ALIGNED
 from alignment import alignment_section, alignment_verdicts
-from figures import FIGURES, merge
+from lib.figures import FIGURES, merge, read
 
 from remask.analysis import published
 from remask.analysis.figures import (
@@ -43,7 +43,10 @@ from remask.report.study import STUDIES, Told, study_source
 from remask.report.table import Table, cell, markdown
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMAND = "python benchmarks/core.py collect MODEL OUT; make results RECORDS=OUT"
+COMMANDS = {
+    "study": "python benchmarks/core.py collect MODEL OUT; make results RECORDS=OUT",
+    "contraction": "python benchmarks/core.py contraction MODEL OUT",
+}
 OWNED = (  # what this script measures: older figures of these names are replaced or dropped
     "accuracy/", "ablation/", "carried/", "correction/", "cost/", "curve/", "diagnosis/",
     "errors/", "geometry/", "process/", "rebatched/", "spurious/",
@@ -313,6 +316,12 @@ def as_figures(told: Mapping[str, Mapping[str, Any]]) -> Figures:
     return {name: Figure(**{key: one[key] for key in kept}) for name, one in told.items()}
 
 
+def write(path: Path, figures: Mapping[str, Mapping[str, Any]]) -> None:
+    """Merge figures and their commands into a file, over all that this script wrote before."""
+    keys = {str(figure["command"]) for figure in figures.values()}
+    merge(path, figures, {key: COMMANDS[key] for key in sorted(keys)}, OWNED)
+
+
 def read_origin(folder: Path, commit: str, hardware: str) -> Origin:
     """Return where the records are from, as the flags say, else as an earlier call was told."""
     path = folder / "origin.json"
@@ -350,18 +359,21 @@ def main(command: Sequence[str]) -> int:
     path = asked.extra or asked.records / "extra.json"
     extra = read_extra(path) if asked.extra or path.exists() else {}
     found, studies = measure(asked.records, as_figures(extra))
-    about = {"command": COMMAND, **asdict(origin)}
+    about = {"command": "study", **asdict(origin)}
     documented = {
         name: asdict(figure) | about | extra.get(name, {})
         for name, figure in found.items()
         if is_documented(name)
     }
-    known = read_extra(asked.figures) if asked.figures.exists() else {}
-    apart = {name: figure for name, figure in known.items() if name.startswith(ALIGNED)}
+    commands, known = read(asked.figures)
+    apart = {
+        name: figure | {"command": commands[figure["command"]]}
+        for name, figure in known.items()
+        if name.startswith(ALIGNED)
+    }
     write_text(asked.page, page(found, studies, origin, apart))
-    merge(asked.figures, documented, OWNED)
-    copied = {name: f for name, f in documented.items() if name.startswith(DEMO)}
-    merge(asked.demo, copied, OWNED)
+    write(asked.figures, documented)
+    write(asked.demo, {name: f for name, f in documented.items() if name.startswith(DEMO)})
     print(f"{asked.page}: {asked.page.stat().st_size:,} bytes")
     print(f"{asked.figures}: {len(documented)} of {len(found)} figures; {asked.demo}: a copy")
     return 0

@@ -29,7 +29,7 @@ from statistics import fmean, quantiles
 from typing import Any, Literal
 
 import torch
-from figures import merge, origin, parse
+from lib.figures import figure_of, parse, save
 from live import Faulty, live
 from mixed import Tally, expected, storm
 
@@ -105,14 +105,10 @@ def _served(clients: int, seconds: list[float], ratio: float) -> Figures:
     cut = quantiles(seconds, n=100, method="inclusive")
     n = len(seconds)
     return {
-        f"serve/throughput_ratio/{clients}": _figure(ratio, n, "server / offline, answers per s"),
-        f"serve/p50_ms/{clients}": _figure(1000 * cut[49], n, "ms"),
-        f"serve/p95_ms/{clients}": _figure(1000 * cut[94], n, "ms"),
+        f"serve/throughput_ratio/{clients}": figure_of(ratio, "server / offline, answers per s", n),
+        f"serve/p50_ms/{clients}": figure_of(1000 * cut[49], "ms", n),
+        f"serve/p95_ms/{clients}": figure_of(1000 * cut[94], "ms", n),
     }
-
-
-def _figure(value: float, n: int, unit: str) -> dict[str, Any]:
-    return {"value": value, "low": None, "high": None, "n": n, "unit": unit}
 
 
 def small_model(folder: Path) -> Denoiser:
@@ -163,7 +159,7 @@ def memory(folder: Path, number: int) -> Figures:
     _show(rest)
     print(f"memory: {before:.0f} MB after {first.sent} requests, {after:.0f} after {number}")
     unit = f"memory after {number} requests / after {first.sent}, less 1"
-    return {"serve/memory_growth": _figure(after / before - 1, number, unit)}
+    return {"serve/memory_growth": figure_of(after / before - 1, unit, number)}
 
 
 def mixed(folder: Path, number: int) -> Figures:
@@ -185,7 +181,7 @@ def mixed(folder: Path, number: int) -> Figures:
         "sent": tally.sent, "answered": tally.answered, "wrong": len(tally.wrong),
         "lost": len(tally.lost),
     }  # fmt: skip
-    return {f"serve/mixed/{name}": _figure(n, number, "requests") for name, n in counts.items()}
+    return {f"serve/mixed/{name}": figure_of(n, "requests", number) for name, n in counts.items()}
 
 
 def _show(tally: Tally) -> None:
@@ -219,9 +215,7 @@ def main(words: Sequence[str]) -> None:
             found |= memory(Path(folder), arguments.memory)
         if arguments.mixed:
             found |= mixed(Path(folder), arguments.mixed)
-    if arguments.figures:
-        about = origin(arguments, " ".join(["python benchmarks/serve.py", *_without(words)]))
-        merge(arguments.figures, {name: {**figure, **about} for name, figure in found.items()})
+    save(arguments, found, "serve", " ".join(["python benchmarks/serve.py", *_without(words)]))
 
 
 def _without(words: Sequence[str]) -> list[str]:

@@ -30,7 +30,7 @@ from unittest import mock
 
 import numpy as np
 import torch
-from figures import merge, origin, parse
+from lib.figures import figure_of, parse, save
 
 import remask
 from remask.consistency.semantic import SentenceEncoder
@@ -239,11 +239,9 @@ def figures_of(table: Table) -> dict[str, dict[str, Any]]:
     told = [result for steps in table.values() for result in steps.values()]
     share = sum(result == "ok" for result in told) / len(told)
     return {
-        "standins/ids": {"value": len(table), "low": None, "high": None, "n": None, "unit": "ids"},
-        "standins/steps_ok": {
-            "value": share, "low": None, "high": None, "n": len(told), "unit": "share",
-        },
-    }  # fmt: skip
+        "standins/ids": figure_of(len(table), "ids"),
+        "standins/steps_ok": figure_of(share, "share", len(told)),
+    }
 
 
 def main() -> int:
@@ -265,9 +263,7 @@ def main() -> int:
     found = figures_of(table)
     if arguments.out:
         write_text(arguments.out, json.dumps(table, indent=2) + "\n")
-    if arguments.figures:
-        about = origin(arguments, "python benchmarks/standins.py")
-        merge(arguments.figures, {name: {**figure, **about} for name, figure in found.items()})
+    save(arguments, found, "standins", "python benchmarks/standins.py")
     return 0 if found["standins/steps_ok"]["value"] == 1 else 1
 
 

@@ -12,6 +12,7 @@ Markers inside code are examples, not quotations, and are left alone.
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from lib.figures import NAMED  # type: ignore[import-not-found]  # noqa: E402
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FIELDS = {"value", "low", "high", "n", "unit", "command", "hardware", "commit"}
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -75,10 +80,13 @@ def is_text(x: object) -> bool:
     return isinstance(x, str) and x.strip() != ""
 
 
+def read_document() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((ROOT / "docs" / "figures.json").read_text())
+    return document
+
+
 def read_figures() -> dict[str, dict[str, Any]]:
-    document = json.loads((ROOT / "docs" / "figures.json").read_text())
-    assert set(document) == {"figures"}
-    figures: dict[str, dict[str, Any]] = document["figures"]
+    figures: dict[str, dict[str, Any]] = read_document()["figures"]
     return figures
 
 
@@ -91,6 +99,25 @@ def test_every_figure_says_how_it_was_measured() -> None:
     assert [
         fault for name, figure in read_figures().items() for fault in faults(name, figure)
     ] == []
+
+
+def test_every_command_stands_once_and_is_that_of_a_figure() -> None:
+    document = read_document()
+    assert set(document) == {"version", "commands", "figures"}
+    assert document["version"] == 2
+    commands = document["commands"]
+    assert len(set(commands.values())) == len(commands)
+    assert all(is_text(text) and len(key) <= 24 for key, text in commands.items())
+    assert set(commands) == {figure["command"] for figure in document["figures"].values()}
+
+
+def test_every_figure_is_quoted_on_a_page_or_promised_by_name() -> None:
+    quoted = {
+        marker[1].strip()
+        for page in PAGES
+        for marker in MARKER.finditer(CODE.sub("", page.read_text()))
+    }
+    assert [n for n in read_figures() if n not in quoted and not NAMED.fullmatch(n)] == []
 
 
 FIGURES = {"a/auroc": {"value": 0.9342}, "eff": {"value": -1.25}, "forwards": {"value": 12345.0}}

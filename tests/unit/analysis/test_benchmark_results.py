@@ -91,8 +91,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, make_row: Make) -> Path:
 def made(results: ModuleType, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page and the two files of figures; one of them held others, and older ones, before."""
     out = tmp_path_factory.mktemp("made")
-    old = {"cpu/verify_seconds": {"value": 1.2}, "accuracy/gone": {"value": 0}}
-    (out / "f.json").write_text(json.dumps({"figures": old}))
+    old = {
+        "cpu/verify_seconds": {"value": 1.2, "command": "c"},
+        "accuracy/gone": {"value": 0, "command": "g"},
+    }
+    document = {"version": 2, "commands": {"c": "do", "g": "once"}, "figures": old}
+    (out / "f.json").write_text(json.dumps(document))
     assert results.main(words(folder, out, "--commit", "abc", "--hardware", "one GPU")) == 0
     return out
 
@@ -127,12 +131,14 @@ def test_the_page_has_every_study_every_claim_and_the_papers_numbers(made: Path)
 
 
 def test_figures_have_their_origin_others_stay_and_older_ones_go(made: Path) -> None:
-    written = json.loads((made / "f.json").read_text())["figures"]
-    assert written["cpu/verify_seconds"] == {"value": 1.2}
+    document = json.loads((made / "f.json").read_text())
+    written, commands = document["figures"], document["commands"]
+    assert written["cpu/verify_seconds"] == {"value": 1.2, "command": "c"}
+    assert set(commands) == {"c", "study"}, "of figures that are there"
     assert "accuracy/gone" not in written
     told = written["accuracy/wordmath"]
     assert (told["n"], told["commit"], told["hardware"]) == (16, "abc", "one GPU")
-    assert "core.py collect" in told["command"]
+    assert "core.py collect" in commands[told["command"]]
     apart = written["geometry/contraction"]
     assert (apart["hardware"], apart["commit"]) == ("two cores", "abc")
     for name in (

@@ -42,10 +42,11 @@ def test_a_study_trains_asks_gathers_and_goes_on(words: list[str], tmp_path: Pat
     lengths = {row["canvas"]: row["length"] for row in rows}
     assert (lengths["short"], lengths["medium"], lengths["long"]) == (64, 96, 128)
     assert script.main(["figures", str(out), *COMMIT, "--figures", str(figures)]) == 0
-    named = json.loads(figures.read_text())["figures"]
+    document = json.loads(figures.read_text())
+    named, commands = document["figures"], document["commands"]
     assert named["align/start/accuracy/short"]["value"] == 0.0
     assert named["align/outcome/score/long"]["commit"] == "0123abc"
-    assert "--tokens-per-step 8" in named["align/outcome/score/long"]["command"]
+    assert "--tokens-per-step 8" in commands[named["align/outcome/score/long"]["command"]]
     assert named["align/outcome/cost/training"]["value"] > 0
     assert named["align/outcome_minus_start/accuracy"]["value"] == 0.0
 

@@ -67,15 +67,20 @@ def test_what_was_not_measured_gives_no_figure(folder: Path) -> None:
 
 def test_figures_are_merged_complete_into_those_of_others(folder: Path) -> None:
     path = folder / "figures.json"
-    path.write_text(json.dumps({"figures": {"a/b": {"value": 1}}}))
+    other = {"value": 1, "command": "c"}
+    old = {"version": 2, "commands": {"c": "do"}, "figures": {"a/b": other}}
+    path.write_text(json.dumps(old))
     words = ["figures", str(folder), "--commit", "0123abc", "--figures", str(path)]
     assert h200.main(words) == 0
-    found = json.loads(path.read_text())["figures"]
-    assert found.pop("a/b") == {"value": 1}
+    document = json.loads(path.read_text())
+    found = document["figures"]
+    assert found.pop("a/b") == other
     assert len(found) == 5
     for figure in found.values():
         assert set(figure) == FIELDS
         assert (figure["commit"], figure["hardware"]) == ("0123abc", "one H200")
+    keys = {"c", "verify-llada8b", "generate-llada8b"}
+    assert set(document["commands"]) == {f["command"] for f in found.values()} | {"c"} == keys
 
 
 def test_an_empty_folder_changes_nothing(tmp_path: Path) -> None:
