@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from remask.api import bring
+from remask.api import sample_from_text
 from remask.consistency.estimator import Consistency
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
@@ -55,7 +55,7 @@ def answers(model: Denoiser, number: int) -> list[Sample]:
     for i in range(number):
         task = list(TASKS.values())[i % len(TASKS)]
         problem = task.problem(i, split="validation", level=task.levels[i // 4 % 3])
-        made = bring(model, problem.prompt, problem.solution, item=problem.id)
+        made = sample_from_text(model, problem.prompt, problem.solution, item=problem.id)
         if i % 2:
             place = rng.randrange(made.num_response - 1)
             wrong = rng.choice(made.canvas[: made.num_response - 1])

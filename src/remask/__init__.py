@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remask.api import (
-        bring,
         sample,
+        sample_from_text,
         sample_many,
         score,
         score_many,
@@ -35,7 +35,7 @@ _HOMES = {
     "load": "denoisers.load",
     "sample": "api",
     "sample_many": "api",
-    "bring": "api",
+    "sample_from_text": "api",
     "score": "api",
     "score_many": "api",
     "solve": "api",
@@ -72,11 +72,11 @@ __all__ = [
     "SelfConsistency",
     "SelfEvaluation",
     "best_of",
-    "bring",
     "load",
     "majority_vote",
     "reject",
     "sample",
+    "sample_from_text",
     "sample_many",
     "score",
     "score_many",

@@ -93,7 +93,7 @@ def sample_many(
     )
 
 
-def bring(
+def sample_from_text(
     model: Denoiser,
     prompt: str,
     answer: str,
@@ -167,7 +167,7 @@ def score_many(
         model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
     )
     return scorer.score(
-        [a if isinstance(a, Sample) else bring(model, prompt, a) for prompt, a in pairs]
+        [a if isinstance(a, Sample) else sample_from_text(model, prompt, a) for prompt, a in pairs]
     )
 
 

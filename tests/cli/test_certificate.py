@@ -149,7 +149,7 @@ def certify(files: Files, **changes: Any) -> None:
 def score_of(model: str, weights: dict[str, float] | None = None) -> float:
     """Return what the API says of the answer, on the canvas of 16 that was certified."""
     denoiser, settings = load(model), ConsistencySettings(trips=2, rebuild_steps=2)
-    answer = api.bring(denoiser, PROMPT, ANSWER, length=16)
+    answer = api.sample_from_text(denoiser, PROMPT, ANSWER, length=16)
     score = api.score(
         denoiser, PROMPT, answer, kind="wordmath", settings=settings, metrics="core",
         weights=weights,

@@ -81,7 +81,7 @@ def test_verify_uses_the_canvas_of_the_preset(run: Run, fast: Fast, model: str) 
     plain, long = (json.loads(run(*words, *more).out) for more in ((), ("--preset", name)))
     assert plain["score"] != long["score"]
     denoiser = load(model, preset=name)
-    assert len(api.bring(denoiser, PROMPT, "Bo has 5.").canvas) == 64
+    assert len(api.sample_from_text(denoiser, PROMPT, "Bo has 5.").canvas) == 64
     score = api.score(denoiser, PROMPT, "Bo has 5.", settings=SHORT, metrics="core")
     assert long["score"] == pytest.approx(score.value, abs=1e-9)
 

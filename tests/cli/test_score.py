@@ -197,18 +197,18 @@ def interrupt(
 
     All 7 rows are brought to cut them into batches, and 4 more in two batches of 2.
     """
-    real = api.bring
+    real = api.sample_from_text
     calls = []
 
-    def bring(*arguments: Any, **named: Any) -> Any:
+    def sample_from_text(*arguments: Any, **named: Any) -> Any:
         calls.append(1)
         if len(calls) == 12:
             raise KeyboardInterrupt
         return real(*arguments, **named)
 
-    monkeypatch.setattr(api, "bring", bring)
+    monkeypatch.setattr(api, "sample_from_text", sample_from_text)
     assert run(*words).code == 130
-    monkeypatch.setattr(api, "bring", real)
+    monkeypatch.setattr(api, "sample_from_text", real)
     return out.with_name(out.name + ".part")
 
 

@@ -38,7 +38,9 @@ def test_verify_shows_the_examples_to_the_model(
     words = ("verify", *asked, "--answer", "So. The answer is 50", "--json")
     denoiser, settings = load(model), ConsistencySettings(trips=2, rebuild_steps=2)
     problem = public.task("gsm8k", path=data, shots=2).problem(0)
-    brought = api.bring(denoiser, problem.prompt, "So. The answer is 50", examples=problem.examples)
+    brought = api.sample_from_text(
+        denoiser, problem.prompt, "So. The answer is 50", examples=problem.examples
+    )
     score = api.score(denoiser, "", brought, kind="gsm8k", settings=settings, metrics="core")
     found = json.loads(run(*words, "--shots", "2").out)
     assert found["score"] == pytest.approx(score.value, abs=1e-6)

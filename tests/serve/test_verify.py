@@ -88,7 +88,7 @@ def test_earlier_turns_are_part_of_the_question(client: Client, denoiser: Denois
         {"role": "user", "content": PROMPT},
     ]
     found = client.ok("/v1/verify", {"messages": turns, "answer": ANSWER})
-    sample = api.bring(denoiser, PROMPT, ANSWER, examples=[("What is 1 + 1?", "2")])
+    sample = api.sample_from_text(denoiser, PROMPT, ANSWER, examples=[("What is 1 + 1?", "2")])
     known = remask.score(denoiser, PROMPT, sample, metrics="core")
     assert found["score"] == pytest.approx(known.value, abs=1e-5)
     assert found["command"] is None

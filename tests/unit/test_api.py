@@ -57,7 +57,7 @@ def test_a_brought_answer_gets_an_end_and_a_tail(
     model: NativeDenoiser, num_letters: int, num_canvas: int
 ) -> None:
     """The preset's 32 tokens where the answer and its end fit, else the next multiple of 32."""
-    brought = api.bring(model, "x", "a" * num_letters)
+    brought = api.sample_from_text(model, "x", "a" * num_letters)
     assert len(brought.canvas) == num_canvas
     assert brought.num_response == num_letters + 1
     assert set(brought.canvas[num_letters:]) == {model.tokenizer.eos_id}
@@ -67,18 +67,18 @@ def test_a_brought_answer_gets_an_end_and_a_tail(
 @pytest.mark.parametrize("answer", ["", " \n\t"])
 def test_an_empty_answer_is_refused(model: NativeDenoiser, answer: str) -> None:
     with pytest.raises(InputError, match="the answer is empty"):
-        api.bring(model, "x", answer)
+        api.sample_from_text(model, "x", answer)
 
 
 @pytest.mark.parametrize("token", ["<mask>", "<eos>", "<eot>"])
 def test_special_tokens_inside_an_answer_are_refused(model: NativeDenoiser, token: str) -> None:
     with pytest.raises(InputError, match="the answer contains"):
-        api.bring(model, "x", f"a{token}b")
+        api.sample_from_text(model, "x", f"a{token}b")
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip))
 def test_any_other_text_can_be_brought(model: NativeDenoiser, text: str) -> None:
-    assert model.tokenizer.decode(api.bring(model, "x", text).canvas) == text
+    assert model.tokenizer.decode(api.sample_from_text(model, "x", text).canvas) == text
 
 
 @pytest.mark.parametrize(("prompt", "answer"), [("x", "\ud800"), ("\udc80", "x")])
@@ -86,7 +86,7 @@ def test_text_that_is_no_unicode_is_refused(
     model: NativeDenoiser, prompt: str, answer: str
 ) -> None:
     with pytest.raises(InputError, match="is not valid unicode"):
-        api.bring(model, prompt, answer)
+        api.sample_from_text(model, prompt, answer)
 
 
 def test_scores_alone_equal_scores_together(model: NativeDenoiser) -> None:

@@ -8,7 +8,8 @@ A completion is a text, or a list of messages whose last one is the reply.
 
 The columns that are looked at here: `problem`, a `Problem` or its fields as a mapping, for the
 grader; `sample`, the `Sample` that was drawn, for the scorer. Without a `sample` column a reward
-needs `bring`, which makes a `Sample` of a prompt and an answer: `partial(remask.bring, model)`.
+needs `sample_from_text`, which makes a `Sample` of a prompt and an answer:
+`partial(remask.sample_from_text, model)`.
 
 Rewards for the form of an answer are in `remask.align.formats`.
 """
@@ -25,7 +26,7 @@ Messages = Sequence[Mapping[str, Any]]
 Turn = str | Messages  # a prompt or a completion: a text, or a conversation
 Values = list[float | None]
 Grade = Callable[[Problem, str], bool]  # such as `Task.grade`
-Bring = Callable[[str, str], Sample]  # prompt, answer
+SampleFromText = Callable[[str, str], Sample]  # prompt, answer
 LogMetric = Callable[[str, float], None]
 
 
@@ -112,7 +113,7 @@ class ScoredReward(Annealed):
     """What rewards by the score of the round trips have in common."""
 
     scorer: Scorer
-    bring: Bring | None = None
+    sample_from_text: SampleFromText | None = None
     name: str = "score"
 
     @property
@@ -234,12 +235,14 @@ def _scored(
     places = [i for i, asked in enumerate(wanted) if asked]
     if samples is not None:
         chosen = [samples[i] for i in places]
-    elif reward.bring is not None:
-        chosen = [reward.bring(_single(prompts[i]), text_of(completions[i])) for i in places]
+    elif reward.sample_from_text is not None:
+        chosen = [
+            reward.sample_from_text(_single(prompts[i]), text_of(completions[i])) for i in places
+        ]
     else:
         raise InputError(
-            f"reward {reward.name!r} needs the column 'sample', or bring to make samples of texts; "
-            "set bring to partial(remask.bring, model)."
+            f"reward {reward.name!r} needs the column 'sample', or sample_from_text to make "
+            "samples of texts; set sample_from_text to partial(remask.sample_from_text, model)."
         )
     found: Values = [None] * len(wanted)
     if chosen:

@@ -127,7 +127,9 @@ def verify(
     same = asked_settings(model, denoiser, rows)
     promise.check(1, asked, consistency=asdict(settings), **same)
     limit = _limit(denoiser, asked, promise.threshold(threshold))
-    sample = api.bring(denoiser, asked.prompt, text, length=promise.length, examples=asked.examples)
+    sample = api.sample_from_text(
+        denoiser, asked.prompt, text, length=promise.length, examples=asked.examples
+    )
     score = api.score(
         denoiser, asked.prompt, sample, kind=asked.kind, settings=settings, metrics=metrics,
         weights=promise.weights, seed=seed,

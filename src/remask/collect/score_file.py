@@ -202,7 +202,7 @@ def _portions(
 
     One that cannot be scored is short. A single answer is never cut, however long it takes.
     """
-    brought = (_bring(denoiser, row, settings) for row in rows[start:])
+    brought = (_sample_of(denoiser, row, settings) for row in rows[start:])
     lengths = [len(s.prompt) + len(s.canvas) if isinstance(s, Sample) else 0 for s in brought]
     most, work = token_budget(denoiser.device), work_budget(denoiser)
     if work is not None:
@@ -218,13 +218,13 @@ def _work(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> l
         denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, weights=s.weights,
         seed=s.seed,
     )  # fmt: skip
-    brought = [_bring(denoiser, row, settings) for row in rows]
+    brought = [_sample_of(denoiser, row, settings) for row in rows]
     scores = iter(_scores(scorer, [s for s in brought if isinstance(s, Sample)]))
     results = (_result(next(scores) if isinstance(s, Sample) else s) for s in brought)
     return [_decided(row, settings.threshold) for row in results]
 
 
-def _bring(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | str:
+def _sample_of(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | str:
     """Return the row's answer, or the sentence that says why it cannot be scored."""
     prompt, answer = row.get(settings.prompt_column), row.get(settings.answer_column)
     for name, value in ((settings.prompt_column, prompt), (settings.answer_column, answer)):
@@ -232,7 +232,9 @@ def _bring(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | st
             return f"{name} is {'missing' if value is None else type(value).__name__}, not text."
     item = None if row.get("id") is None else str(row["id"])
     try:
-        sample = api.bring(denoiser, str(prompt), str(answer), item=item, length=settings.length)
+        sample = api.sample_from_text(
+            denoiser, str(prompt), str(answer), item=item, length=settings.length
+        )
         check_length(denoiser, len(sample.prompt), len(sample.canvas))
     except InputError as error:
         return str(error)

@@ -152,7 +152,7 @@ def turns_of(messages: Sequence[Message]) -> tuple[str, tuple[tuple[str, str], .
 def brought(service: Service, question: Question, answer: str) -> Sample:
     """Return an answer from outside, or raise where it cannot be verified."""
     service.check_text(question.prompt, answer, *chain(*question.examples))
-    sample = api.bring(
+    sample = api.sample_from_text(
         service.denoiser, question.prompt, answer, item=question.item, examples=question.examples
     )
     num_canvas = len(whole_canvas(service.denoiser, sample))

@@ -16,7 +16,7 @@ from remask.align.reward import (
     UngatedReward,
     text_of,
 )
-from remask.api import bring
+from remask.api import sample_from_text
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, SettingsError
 from remask.tasks.base import Problem
@@ -143,7 +143,9 @@ def test_nothing_is_scored_where_nothing_is_right(
 
 def test_without_samples_texts_are_brought(llada: NativeDenoiser) -> None:
     scorer = Lengths()
-    reward = ConsistencyReward(scorer=scorer, grade=grade, bring=partial(bring, llada))
+    reward = ConsistencyReward(
+        scorer=scorer, grade=grade, sample_from_text=partial(sample_from_text, llada)
+    )
     for conversational in (False, True):
         batch = Batch(golds=["ab", "c"], texts=["ab", "x"], conversational=conversational)
         assert reward(**batch.arguments()) == pytest.approx([1.5 + 0.75 * 0.2, 0.0])
@@ -192,7 +194,7 @@ def test_an_alpha_that_falls_is_refused() -> None:
 
 def test_a_missing_column_is_named() -> None:
     arguments = Batch(golds=["a"], texts=["a"]).arguments()
-    with pytest.raises(InputError, match="'consistency' needs the column 'sample', or bring"):
+    with pytest.raises(InputError, match="'consistency' needs the column 'sample', or sample"):
         ConsistencyReward(scorer=Lengths(), grade=grade)(**arguments)
     del arguments["problem"]
     with pytest.raises(InputError, match="reward 'outcome' needs the column 'problem'"):
@@ -202,7 +204,9 @@ def test_a_missing_column_is_named() -> None:
 def test_earlier_turns_are_not_silently_dropped(llada: NativeDenoiser) -> None:
     arguments = Batch(golds=["a"], texts=["a"], conversational=True).arguments()
     arguments["prompts"] = [[{"role": "system", "content": "x"}, *arguments["prompts"][0]]]
-    reward = ConsistencyReward(scorer=Lengths(), grade=grade, bring=partial(bring, llada))
+    reward = ConsistencyReward(
+        scorer=Lengths(), grade=grade, sample_from_text=partial(sample_from_text, llada)
+    )
     with pytest.raises(InputError, match="a prompt of 2 messages cannot be brought"):
         reward(**arguments)
 

@@ -64,7 +64,7 @@ def test_portions_end_within_a_minute_of_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """4 forwards a row, so `rows` of them take their tokens 4 times; one is never cut."""
-    sample = api.bring(llada, "q0", "0")
+    sample = api.sample_from_text(llada, "q0", "0")
     work = None if rows is None else max(1, rows * 4 * (len(sample.prompt) + len(sample.canvas)))
     monkeypatch.setattr(score_file, "work_budget", lambda denoiser: work)
     told: list[int] = []

@@ -54,7 +54,7 @@ def test_drawing_asks_for_a_block_of_each_answer_at_a_time(llada: NativeDenoiser
 def test_verifying_asks_for_all_trips_and_then_for_the_metrics(
     llada: NativeDenoiser, check: Check
 ) -> None:
-    samples = [api.bring(llada, PROMPT, text) for text in ("3", "It is 4.")]
+    samples = [api.sample_from_text(llada, PROMPT, text) for text in ("3", "It is 4.")]
     verified, kinds = drive(llada, verifying(llada, samples, check))
     assert kinds == [["trip"] * 4, ["measure"] * 2]
     for found, sample in zip(verified, samples, strict=True):
@@ -90,7 +90,7 @@ def group(model: Denoiser, **changes: Any) -> Any:
 
     from remask.consistency.cycle import Departure
 
-    sample = api.bring(model, PROMPT, "3")
+    sample = api.sample_from_text(model, PROMPT, "3")
     return TripRow(Departure(sample, 0, 0), replace(TRIPS, **changes)).group
 
 
