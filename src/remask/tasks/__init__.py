@@ -45,8 +45,8 @@ def task(
     raise TaskError(f"task {name!r} is unknown; choose one of {known}.")
 
 
-def steps_ok(found: Task, problem: Problem, text: str, right: bool) -> bool | None:
+def steps_ok(task: Task, problem: Problem, text: str, right: bool) -> bool | None:
     """Return whether a right answer has right steps too; None where steps have no labels."""
-    if isinstance(found, Benchmark):
+    if isinstance(task, Benchmark):
         return None
-    return right and found.process_ok(problem, text)
+    return right and task.process_ok(problem, text)

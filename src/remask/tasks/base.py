@@ -55,14 +55,14 @@ class Grade:
     reason: str  # what speaks for the grade: "equal", "'19' is not '18'", "not decided in 5 s", ...
 
 
-def compared(found: Extraction, gold: str, method: str) -> Grade:
+def compared(extraction: Extraction, gold: str, method: str) -> Grade:
     """Return the grade of an answer whose canonical form must be the gold one."""
-    right = found.answer == gold
-    missed = "no answer" if found.answer is None else f"{found.answer!r} is not {gold!r}"
+    right = extraction.answer == gold
+    missed = "no answer" if extraction.answer is None else f"{extraction.answer!r} is not {gold!r}"
     return Grade(
         right=right,
-        extracted=found.answer,
-        tier=TIERS[found.tier],
+        extracted=extraction.answer,
+        tier=TIERS[extraction.tier],
         method=method,
         reason="equal" if right else missed,
     )
@@ -119,7 +119,7 @@ class Compared(Protocol):
         ...
 
 
-class Reader(Protocol):
+class AnswerReader(Protocol):
     """Anything that reads answers."""
 
     def extract(self, text: str) -> str | None:
@@ -127,12 +127,12 @@ class Reader(Protocol):
         ...
 
 
-def compared_by(reader: Reader) -> str:
+def compared_by(reader: AnswerReader) -> str:
     """Return what answers are compared by."""
     return reader.compared_by if isinstance(reader, Compared) else SPELLING
 
 
-def answer_key(reader: Reader, problem: Problem, text: str) -> str | None:
+def answer_key(reader: AnswerReader, problem: Problem, text: str) -> str | None:
     """Return what an answer is compared by in every vote: the task's own key, else `extract`."""
     return reader.key(problem, text) if isinstance(reader, Compared) else reader.extract(text)
 

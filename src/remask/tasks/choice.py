@@ -107,7 +107,7 @@ def state_order(rng: random.Random, puzzle: Puzzle, scale: Scale, plain: bool) -
         wording = wordings[0] if plain or rng.random() < 0.7 else wordings[1]
         parts.append(wording.format(a=a, b=b, **words))
     rng.shuffle(parts)
-    return [*parts, QUESTIONS[puzzle.question].format(x=puzzle.asked, **words)]
+    return [*parts, QUESTIONS[puzzle.query].format(x=puzzle.subject, **words)]
 
 
 def state_track(rng: random.Random, puzzle: Puzzle, plain: bool) -> list[str]:
@@ -123,7 +123,7 @@ def state_track(rng: random.Random, puzzle: Puzzle, plain: bool) -> list[str]:
         if puzzle.kind == "swap" and rng.random() < 0.5:
             a, b = b, a
         parts.append(wording(moves).format(a=a, b=b, o=thing))
-    return [*parts, wording(WHO_HAS).format(o=puzzle.asked)]
+    return [*parts, wording(WHO_HAS).format(o=puzzle.subject)]
 
 
 def draw_options(rng: random.Random, puzzle: Puzzle) -> list[str]:
@@ -183,13 +183,13 @@ def write_order(rng: random.Random, puzzle: Puzzle, scale: Scale, plain: bool) -
         chain = habit(rng, CHAINS_UP if upwards else CHAINS, 1, plain)[0]
         down, up, listed = " > ".join(ranked), " < ".join(ranked), ", ".join(ranked)
         parts.append(chain.format(down=down, up=up, list=listed, **words))
-    verdict = habit(rng, VERDICTS[puzzle.question], 1, plain)[0]
-    return [*parts, verdict.format(a=puzzle.answer, x=puzzle.asked, **words)]
+    verdict = habit(rng, VERDICTS[puzzle.query], 1, plain)[0]
+    return [*parts, verdict.format(a=puzzle.answer, x=puzzle.subject, **words)]
 
 
 def write_track(rng: random.Random, puzzle: Puzzle, plain: bool) -> list[str]:
     """Return the derivation of the last holder: move by move, or as one route."""
-    thing, path = puzzle.asked, puzzle.path
+    thing, path = puzzle.subject, puzzle.path
     if rng.random() < 0.2:
         parts = [pick(rng, ROUTES).format(o=thing, route=" to ".join(path))]
     else:
@@ -328,12 +328,12 @@ class Choice:
                 "key": key_of(puzzle),
                 "kind": puzzle.kind,
                 "people": list(puzzle.people),
-                "question": puzzle.question,
-                "asked": puzzle.asked,
+                "question": puzzle.query,
+                "asked": puzzle.subject,
                 "answer": puzzle.answer,
                 "options": options,
                 "path": list(puzzle.path),
-                "words": {"o": puzzle.asked} if puzzle.path else scale._asdict(),
+                "words": {"o": puzzle.subject} if puzzle.path else scale._asdict(),
             },
         )
 

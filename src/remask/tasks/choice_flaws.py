@@ -1,8 +1,8 @@
 """Flaws in the deductions of `choice`: sentences in, sentences with one flaw out.
 
-A ranking is told in links between two people or in chains of more; a thing goes along a path of
-hands, told move by move or as one route. Sentences are read back with the templates that word them
-and told again with other people. Which flaws there are, and whether one was made: see `flaws`.
+A ranking is given in links between two people or in chains of more; a thing goes along a path of
+hands, move by move or as one route. Sentences are read back with the templates that word them
+and worded again with other people. Which flaws there are, and whether one was made: see `flaws`.
 """
 
 import re
@@ -34,8 +34,8 @@ ORDER_TEMPLATES = (*LINKS, *LINKS_UP, *CHAINS, *CHAINS_UP, *COMPARISONS, *FLIPPE
 CHAIN = {"down": " > ", "up": " < ", "list": ", ", "route": " to "}  # what stands between names
 FLIPS = {">": "<", "above": "below", "yes": "no"}
 
-Told = Iterator[list[str]]  # solutions as sentences
-Maker = Callable[[Problem, Sequence[str]], Told]
+Solutions = Iterator[list[str]]  # solutions as sentences
+Maker = Callable[[Problem, Sequence[str]], Solutions]
 Path = tuple[list[str], Sequence[str]]  # hands, and the wordings of the moves between them
 
 
@@ -51,7 +51,7 @@ class Sentence(NamedTuple):
         return next((field for field in CHAIN if field in self.said), None)
 
     def again(self, **changed: str) -> str:
-        """Return it told with other words."""
+        """Return it in other words."""
         return self.template.format(**{**self.said, **changed})
 
 
@@ -62,10 +62,10 @@ class Deduction(NamedTuple):
     rest: list[str]  # the verdict, the options that were checked, the closing
 
 
-def take_apart(problem: Problem, told: Sequence[str]) -> Deduction:
-    """Return the steps of a right solution as sentences that can be told again, and the rest."""
-    end = len(told) - 1
-    while CHECK_READERS[0].fullmatch(told[end - 1]):
+def take_apart(problem: Problem, solution: Sequence[str]) -> Deduction:
+    """Return the steps of a right solution as sentences that can be worded again, and the rest."""
+    end = len(solution) - 1
+    while CHECK_READERS[0].fullmatch(solution[end - 1]):
         end -= 1
     kind = problem.facts["kind"]
     if kind == "order":
@@ -73,12 +73,12 @@ def take_apart(problem: Problem, told: Sequence[str]) -> Deduction:
     else:
         templates = (*STARTS, *PASSES, MOVES[kind], *ROUTES)
         known = list(zip(templates, TRACK_READERS[kind], strict=True))
-    found = []
-    for sentence in told[: end - 1]:
+    steps = []
+    for sentence in solution[: end - 1]:
         reads = ((template, reader.fullmatch(sentence)) for template, reader in known)
         template, match = next((t, m) for t, m in reads if m)
-        found.append(Sentence(template, match.groupdict()))
-    return Deduction(found, list(told[end - 1 :]))
+        steps.append(Sentence(template, match.groupdict()))
+    return Deduction(steps, list(solution[end - 1 :]))
 
 
 def strangers(problem: Problem) -> list[str]:
@@ -87,23 +87,25 @@ def strangers(problem: Problem) -> list[str]:
     return [name for name in NAMES if name not in present]
 
 
-def by_kind(order: Callable[[Problem, Deduction], Told], track: Callable[..., Told]) -> Maker:
+def by_kind(
+    order: Callable[[Problem, Deduction], Solutions], track: Callable[..., Solutions]
+) -> Maker:
     """Return the maker that uses one function for rankings and the other for paths."""
 
-    def make(problem: Problem, told: Sequence[str]) -> Told:
+    def make(problem: Problem, solution: Sequence[str]) -> Solutions:
         own = order if problem.facts["kind"] == "order" else track
-        return own(problem, take_apart(problem, told))
+        return own(problem, take_apart(problem, solution))
 
     return make
 
 
 def replaced(deduction: Deduction, place: int, *sentences: str) -> list[str]:
-    """Return the solution with one step told otherwise."""
-    told = [step.again() for step in deduction.steps]
-    return [*told[:place], *sentences, *told[place + 1 :], *deduction.rest]
+    """Return the solution with one step worded otherwise."""
+    solution = [step.again() for step in deduction.steps]
+    return [*solution[:place], *sentences, *solution[place + 1 :], *deduction.rest]
 
 
-def invent_rank(problem: Problem, deduction: Deduction) -> Told:
+def invent_rank(problem: Problem, deduction: Deduction) -> Solutions:
     """Yield rankings that place somebody whom the problem does not know."""
     for place, step in enumerate(deduction.steps):
         for name in strangers(problem):
@@ -117,7 +119,7 @@ def invent_rank(problem: Problem, deduction: Deduction) -> Told:
                     yield replaced(deduction, place, step.again(**{step.chain: crowd}))
 
 
-def misplace(problem: Problem, deduction: Deduction) -> Told:
+def misplace(problem: Problem, deduction: Deduction) -> Solutions:
     """Yield rankings in which one person stands where another does."""
     people = problem.facts["people"]
     for place, step in enumerate(deduction.steps):
@@ -135,15 +137,15 @@ def misplace(problem: Problem, deduction: Deduction) -> Told:
             yield replaced(deduction, place, step.again(a=name))
 
 
-def leave_out(problem: Problem, deduction: Deduction) -> Told:
+def leave_out(problem: Problem, deduction: Deduction) -> Solutions:
     """Yield rankings without one person, whose neighbours are then linked to each other."""
     facts = problem.facts
     for name in facts["people"]:
         if name in (facts["answer"], facts["asked"]):
             continue
-        told = list(_without(facts["people"], name, deduction.steps))
-        if told:
-            yield [*told, *deduction.rest]
+        solution = list(_without(facts["people"], name, deduction.steps))
+        if solution:
+            yield [*solution, *deduction.rest]
 
 
 def _without(people: Sequence[str], name: str, steps: Sequence[Sentence]) -> Iterator[str]:
@@ -163,7 +165,7 @@ def _without(people: Sequence[str], name: str, steps: Sequence[Sentence]) -> Ite
             yield step.again(a=around[0], b=around[1])
 
 
-class Walk(NamedTuple):
+class Route(NamedTuple):
     """The wordings of a path."""
 
     start: str
@@ -179,24 +181,26 @@ class Walk(NamedTuple):
         return [first, *(move.format(a=a, b=b, o=self.thing) for move, (a, b) in passes)]
 
 
-def walks(deduction: Deduction, path: Sequence[str], thing: str) -> Walk | None:
-    """Return the path as it is told; None where it is told in no usual way."""
+def route_of(deduction: Deduction, path: Sequence[str], thing: str) -> Route | None:
+    """Return how the path is worded; None where no known wording fits."""
     first = deduction.steps[0]
     if len(deduction.steps) == 1 and first.chain == "route":
-        return Walk(first.template, (), thing)
+        return Route(first.template, (), thing)
     moves = deduction.steps[1:]
     if first.template not in STARTS or [move.said.get("b") for move in moves] != list(path[1:]):
         return None
-    return Walk(first.template, tuple(move.template for move in moves), thing)
+    return Route(first.template, tuple(move.template for move in moves), thing)
 
 
-def retold(problem: Problem, deduction: Deduction, change: Callable[..., Iterator[Path]]) -> Told:
+def retold(
+    problem: Problem, deduction: Deduction, change: Callable[..., Iterator[Path]]
+) -> Solutions:
     """Yield the solution along every path that `change` makes of the true one."""
     true = problem.facts["path"]
-    walk = walks(deduction, true, problem.facts["asked"])
-    if walk is not None:
-        for path, moves in change(problem, true, walk.moves):
-            yield [*walk.along(path, moves), *deduction.rest]
+    route = route_of(deduction, true, problem.facts["asked"])
+    if route is not None:
+        for path, moves in change(problem, true, route.moves):
+            yield [*route.along(path, moves), *deduction.rest]
 
 
 def _detours(problem: Problem, path: list[str], moves: Sequence[str]) -> Iterator[Path]:
@@ -219,7 +223,7 @@ def _shortened(problem: Problem, path: list[str], moves: Sequence[str]) -> Itera
             yield [*path[:k], *path[k + 1 :]], [*moves[: k - 1], *moves[k:]]
 
 
-def drift(problem: Problem, told: Sequence[str]) -> Told:
+def drift(problem: Problem, solution: Sequence[str]) -> Solutions:
     """Yield solutions in which one word or sign that decides is its opposite, or another thing."""
     words = problem.facts["words"]
     pairs = {**FLIPS}
@@ -229,11 +233,11 @@ def drift(problem: Problem, told: Sequence[str]) -> Told:
     if "o" in words:
         options[words["o"]] = [thing for thing in OBJECTS if thing != words["o"]]
     known = "|".join(map(re.escape, options))
-    for place, sentence in enumerate(told[:-1]):
-        for found in re.finditer(rf"(?<!\w)({known})(?!\w)", sentence):
-            for new in options[found[0]]:
-                changed = sentence[: found.start()] + new + sentence[found.end() :]
-                yield [*told[:place], changed, *told[place + 1 :]]
+    for place, sentence in enumerate(solution[:-1]):
+        for match in re.finditer(rf"(?<!\w)({known})(?!\w)", sentence):
+            for new in options[match[0]]:
+                changed = sentence[: match.start()] + new + sentence[match.end() :]
+                yield [*solution[:place], changed, *solution[place + 1 :]]
 
 
 CHOICE_FLAWS: Mapping[str, Maker] = {

@@ -99,7 +99,7 @@ _COMMAND = (sys.executable, "-I", "-S", "-B", "-c", _HARNESS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class ProgramRun:
     """One candidate and the statements that test it, run in its namespace."""
 
     source: str
@@ -123,7 +123,7 @@ def run_tests(
     source: str, tests: Sequence[str], *, seconds: float = 2.0, memory_mb: int = 512
 ) -> Outcome:
     """Return whether `source` survives every statement of `tests` within the limits."""
-    return _run(Job(source=source, tests=tuple(tests), seconds=seconds, memory_mb=memory_mb))
+    return _run(ProgramRun(source=source, tests=tuple(tests), seconds=seconds, memory_mb=memory_mb))
 
 
 def watch_calls(
@@ -134,18 +134,20 @@ def watch_calls(
     Numbers count by value, sets and dictionaries in any order, objects of other types by the type
     alone: their addresses would be others in every run.
     """
-    outcome = _run(Job(source=source, calls=tuple(calls), seconds=seconds, memory_mb=memory_mb))
+    outcome = _run(
+        ProgramRun(source=source, calls=tuple(calls), seconds=seconds, memory_mb=memory_mb)
+    )
     kind, _, digest = outcome.reason.partition(" ")
     return digest[:32] if kind == "outputs" else None
 
 
-def run_many(jobs: Sequence[Job], *, workers: int | None = None) -> list[Outcome]:
+def run_many(jobs: Sequence[ProgramRun], *, workers: int | None = None) -> list[Outcome]:
     """Return one outcome per job, in order; `workers` children run at once (None: one per core)."""
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         return list(pool.map(_run, jobs))
 
 
-def _run(job: Job) -> Outcome:
+def _run(job: ProgramRun) -> Outcome:
     word = secrets.token_hex(16)
     with tempfile.TemporaryDirectory(prefix="remask-", ignore_cleanup_errors=True) as folder:
         child = subprocess.Popen(
@@ -165,7 +167,7 @@ def _run(job: Job) -> Outcome:
     return _judge(output, stopped, child.returncode, word)
 
 
-def _hand_over(child: subprocess.Popen[bytes], job: Job, word: str) -> None:
+def _hand_over(child: subprocess.Popen[bytes], job: ProgramRun, word: str) -> None:
     """Send the job; surrogates, which UTF-8 cannot carry, become question marks."""
     source = job.source.encode("utf-8", "replace").decode()
     limits = (math.ceil(job.seconds), job.memory_mb << 20)

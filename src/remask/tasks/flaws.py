@@ -3,7 +3,7 @@
 The paper shows four kinds of spurious success (Figure 7), one case each. Here each kind is a rule:
 
     fabrication          a computation of invented numbers, a person nobody mentioned
-    wrong_entity         what belongs to one person is told of another
+    wrong_entity         what belongs to one person is said of another
     skipped_constraint   a step is left out, and what follows no longer mentions it
     token_drift          one digit, operator or word like "taller", "yes" is changed
 
@@ -40,7 +40,8 @@ def inject(problem: Problem, solution: str, kind: str, seed: int = 0) -> str | N
         raise TaskError(f"flaw {kind!r} is unknown; choose one of {', '.join(KINDS)}.")
     if problem.task not in MAKERS or not TASKS[problem.task].process_ok(problem, solution):
         return None
-    made = [" ".join(told) for told in MAKERS[problem.task][kind](problem, sentences(solution))]
+    flawed = MAKERS[problem.task][kind](problem, sentences(solution))
+    made = [" ".join(each) for each in flawed]
     random.Random(f"{problem.id}/{kind}/{seed}").shuffle(made)
     return next((text for text in made if is_flawed(problem, text)), None)
 
@@ -51,63 +52,65 @@ def is_flawed(problem: Problem, text: str) -> bool:
     return task.grade(problem, text) and not task.process_ok(problem, text)
 
 
-def steps(told: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
+def steps(solution: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
     """Yield the place of each computation or restated fact, and how it is read."""
-    for place, sentence in enumerate(told[:-1]):
-        found = (known.fullmatch(sentence) for known in (*STEP_READERS, *RESTATED_READERS))
-        match = next(filter(None, found), None)
+    for place, sentence in enumerate(solution[:-1]):
+        readings = (known.fullmatch(sentence) for known in (*STEP_READERS, *RESTATED_READERS))
+        match = next(filter(None, readings), None)
         if match is not None:
             yield place, match
 
 
-def put(told: Sequence[str], place: int, match: re.Match[str], group: str, new: str) -> list[str]:
+def put(
+    solution: Sequence[str], place: int, match: re.Match[str], group: str, new: str
+) -> list[str]:
     """Return the sentences with one group of one sentence replaced."""
     start, end = match.span(group)
-    sentence = told[place]
-    return [*told[:place], sentence[:start] + new + sentence[end:], *told[place + 1 :]]
+    sentence = solution[place]
+    return [*solution[:place], sentence[:start] + new + sentence[end:], *solution[place + 1 :]]
 
 
-def fabricate(problem: Problem, told: Sequence[str]) -> Iterator[list[str]]:
+def fabricate(problem: Problem, solution: Sequence[str]) -> Iterator[list[str]]:
     """Yield solutions in which one result is computed from numbers found nowhere else."""
     known = {*numbers(problem.prompt), *map(str, problem.facts["values"].values())}
     free = [n for n in range(2, LARGEST + 1) if str(n) not in known]
-    for place, match in steps(told):
+    for place, match in steps(solution):
         if "e" not in match.groupdict():
             continue
         result = int(match["r"])
         for n in free:
             if result - n in free:
-                yield put(told, place, match, "e", f"{n}+{result - n}")
+                yield put(solution, place, match, "e", f"{n}+{result - n}")
             if n - result in free:
-                yield put(told, place, match, "e", f"{n}-{n - result}")
+                yield put(solution, place, match, "e", f"{n}-{n - result}")
 
 
-def mistake_entity(problem: Problem, told: Sequence[str]) -> Iterator[list[str]]:
-    """Yield solutions in which one step is told of another person of the problem."""
-    for place, match in steps(told):
+def mistake_entity(problem: Problem, solution: Sequence[str]) -> Iterator[list[str]]:
+    """Yield solutions in which one step is about another person of the problem."""
+    for place, match in steps(solution):
         for name in problem.facts["values"]:
             if name != match["a"]:
-                yield put(told, place, match, "a", name)
+                yield put(solution, place, match, "a", name)
 
 
-def skip_constraint(problem: Problem, told: Sequence[str]) -> Iterator[list[str]]:
+def skip_constraint(problem: Problem, solution: Sequence[str]) -> Iterator[list[str]]:
     """Yield solutions in which one needed value is used and never computed; not the last one."""
-    computed = [(place, match["a"]) for place, match in steps(told) if "e" in match.groupdict()]
+    computed = [(place, match["a"]) for place, match in steps(solution) if "e" in match.groupdict()]
     for name in problem.facts["needed"][:-1]:
         dropped = {place for place, person in computed if person == name}
-        yield [sentence for place, sentence in enumerate(told) if place not in dropped]
+        yield [sentence for place, sentence in enumerate(solution) if place not in dropped]
 
 
-def drift(problem: Problem, told: Sequence[str]) -> Iterator[list[str]]:
+def drift(problem: Problem, solution: Sequence[str]) -> Iterator[list[str]]:
     """Yield solutions in which one digit or operator of a step is another one."""
-    for place, _ in steps(told):
-        sentence = told[place]
-        for found in re.finditer(r"\d|(?<=\d)[-+*/](?=\d)", sentence):
-            leads = not sentence[found.start() - 1 : found.start()].isdigit()
-            others = OPERATORS if found[0] in OPERATORS else "123456789" + "0" * (not leads)
-            for new in others.replace(found[0], ""):
-                changed = sentence[: found.start()] + new + sentence[found.end() :]
-                yield [*told[:place], changed, *told[place + 1 :]]
+    for place, _ in steps(solution):
+        sentence = solution[place]
+        for match in re.finditer(r"\d|(?<=\d)[-+*/](?=\d)", sentence):
+            is_first = not sentence[match.start() - 1 : match.start()].isdigit()
+            others = OPERATORS if match[0] in OPERATORS else "123456789" + "0" * (not is_first)
+            for new in others.replace(match[0], ""):
+                changed = sentence[: match.start()] + new + sentence[match.end() :]
+                yield [*solution[:place], changed, *solution[place + 1 :]]
 
 
 TASKS: Mapping[str, Task] = {"wordmath": WordMath(), "choice": Choice()}

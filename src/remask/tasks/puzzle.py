@@ -1,7 +1,7 @@
 """The puzzles behind `choice`: rankings, and things that change hands, before any wording.
 
 The key of a puzzle is the ranking or the moves with their names, and the question; it decides the
-split. How a puzzle is told and solved in words is `choice`'s.
+split. How a puzzle is worded and solved is up to `choice`.
 """
 
 import random
@@ -33,7 +33,7 @@ SCALES = (
 )
 
 
-class Size(NamedTuple):
+class PuzzleSize(NamedTuple):
     """What a level may take."""
 
     people: tuple[int, ...]
@@ -46,9 +46,9 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    "easy": Size((3, 4), (1, 2, 3), 1, 80, 62, 142, 64),
-    "medium": Size((4, 5), (3, 4), 2, 80, 78, 156, 80),
-    "hard": Size((6, 7), (6, 7), 4, 96, 94, 178, 96),
+    "easy": PuzzleSize((3, 4), (1, 2, 3), 1, 80, 62, 142, 64),
+    "medium": PuzzleSize((4, 5), (3, 4), 2, 80, 78, 156, 80),
+    "hard": PuzzleSize((6, 7), (6, 7), 4, 96, 94, 178, 96),
 }
 QUESTIONS = ("most", "least", "second", "below", "above")
 NEIGHBOURS = {"below": -1, "above": 1}  # where the person asked about is, seen from the answer
@@ -71,26 +71,28 @@ class Puzzle(NamedTuple):
 
     kind: str  # order, hand or swap
     people: tuple[str, ...]  # order: from the top
-    question: str  # order: one of QUESTIONS
-    asked: str  # the person x of the question, or the thing
+    query: str  # order: one of QUESTIONS
+    subject: str  # the person x of the question, or the thing
     answer: str
     holders: tuple[tuple[str, str], ...]  # who has what at the start
     moves: tuple[tuple[str, str, str], ...]  # from, to, thing; no thing in a swap
     path: tuple[str, ...]  # who had the thing asked for, in turn
 
 
-def draw_order(rng: random.Random, size: Size, questions: Sequence[str] = QUESTIONS) -> Puzzle:
+def draw_order(
+    rng: random.Random, size: PuzzleSize, questions: Sequence[str] = QUESTIONS
+) -> Puzzle:
     """Return a ranking and a question about it."""
     people = tuple(rng.sample(NAMES, pick(rng, size.people)))
-    question = pick(rng, questions)
+    query = pick(rng, questions)
     last = len(people) - 1
     places = {"most": (0, 0), "least": (last, last), "second": (1, 1), "below": (1, last)}
-    place = between(rng, *places.get(question, (0, last - 1)))
-    asked = people[place + NEIGHBOURS[question]] if question in NEIGHBOURS else ""
-    return Puzzle("order", people, question, asked, people[place], (), (), ())
+    place = between(rng, *places.get(query, (0, last - 1)))
+    subject = people[place + NEIGHBOURS[query]] if query in NEIGHBOURS else ""
+    return Puzzle("order", people, query, subject, people[place], (), (), ())
 
 
-def draw_hand(rng: random.Random, size: Size) -> Puzzle:
+def draw_hand(rng: random.Random, size: PuzzleSize) -> Puzzle:
     """Return two things handed around; everybody gets one of them at least once."""
     people = tuple(rng.sample(NAMES, pick(rng, size.people)))
     things = tuple(rng.sample(OBJECTS, 2))
@@ -112,7 +114,7 @@ def draw_hand(rng: random.Random, size: Size) -> Puzzle:
     return Puzzle("hand", people, "", things[0], path[-1], holders, tuple(moves), tuple(path))
 
 
-def draw_swap(rng: random.Random, size: Size) -> Puzzle:
+def draw_swap(rng: random.Random, size: PuzzleSize) -> Puzzle:
     """Return people with one thing each who swap in pairs."""
     people = tuple(rng.sample(NAMES, pick(rng, size.people)))
     holders = tuple(zip(people, rng.sample(OBJECTS, len(people)), strict=True))
@@ -128,7 +130,7 @@ def draw_swap(rng: random.Random, size: Size) -> Puzzle:
     return Puzzle("swap", people, "", holders[0][1], path[-1], holders, tuple(moves), tuple(path))
 
 
-def structure(rng: random.Random, size: Size, blend: Blend = ASKED) -> Puzzle:
+def structure(rng: random.Random, size: PuzzleSize, blend: Blend = ASKED) -> Puzzle:
     """Return a puzzle of one of the kinds."""
     [kind] = rng.choices(("order", "hand", "swap"), blend.kinds)
     if kind == "order":
@@ -143,10 +145,10 @@ def structure(rng: random.Random, size: Size, blend: Blend = ASKED) -> Puzzle:
 def key_of(puzzle: Puzzle) -> str:
     """Return what decides the split."""
     if puzzle.kind == "order":
-        return f"order/{'>'.join(puzzle.people)}/{puzzle.question}{puzzle.asked}"
+        return f"order/{'>'.join(puzzle.people)}/{puzzle.query}{puzzle.subject}"
     start, *others = (person for person, _ in puzzle.holders)
     if puzzle.kind == "swap":  # a swap has no direction
         moves = ["-".join(sorted((a, b))) for a, b, _ in puzzle.moves]
     else:
-        moves = [f"{a}-{b}{'!' * (thing == puzzle.asked)}" for a, b, thing in puzzle.moves]
+        moves = [f"{a}-{b}{'!' * (thing == puzzle.subject)}" for a, b, thing in puzzle.moves]
     return f"{puzzle.kind}/{start}/{'+'.join(sorted(others))}/{','.join(moves)}"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from remask.tasks.base import TIERS, Grade, Problem, Split, check_level, draw
-from remask.tasks.execution import Job, Outcome, run_many, watch_calls
+from remask.tasks.execution import Outcome, ProgramRun, run_many, watch_calls
 from remask.tasks.program import LETTERS, OPS, Op, Program, draw_program, key_of
 
 _NUM_TESTS, _NUM_CHECKS, _NUM_SAMPLES = 40, 160, 8
@@ -153,7 +153,7 @@ def _program(problem: Problem) -> Program:
 
 def _outcomes(problems: Sequence[Problem], texts: Sequence[str], num_tests: int) -> list[Outcome]:
     jobs = [
-        Job(source=text, tests=tuple(reference_tests(problem, num_tests)))
+        ProgramRun(source=text, tests=tuple(reference_tests(problem, num_tests)))
         for problem, text in zip(problems, texts, strict=True)
     ]
     return run_many(jobs)
@@ -265,7 +265,7 @@ class _Writer:
             self.ops[:2] = self.ops[1::-1]
         self.source = _SOURCES.get(program.source, argument)
         self.item = rng.choice(("x", "v", "item"))
-        self.kept = rng.choice(("out", "result", "ys"))
+        self.result_name = rng.choice(("out", "result", "ys"))
         self.total = rng.choice(("total", "res"))
         self.lines: list[str] = []
 
@@ -356,7 +356,13 @@ class _Writer:
         if op is not None and op.code in _ACCUMULATORS:
             start, change = _ACCUMULATORS[op.code]
             return [f"{self.total} = {start}"], [f"{self.total} {change}"], [], self.total, 1
-        return [f"{self.kept} = []"], [f"{self.kept}.append(each)"], [], self.kept, 0
+        return (
+            [f"{self.result_name} = []"],
+            [f"{self.result_name}.append(each)"],
+            [],
+            self.result_name,
+            0,
+        )
 
     def expression(self, value: str, ops: Sequence[tuple[Op, str]]) -> str:
         """Return one expression for `ops` on `value`; only a product writes lines before it."""

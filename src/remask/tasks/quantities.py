@@ -1,7 +1,7 @@
 """The quantities behind `wordmath`: a small graph of numbers that follow from one another.
 
 The key of a problem is the expression of its last quantity over the given numbers; it decides the
-split. How quantities are told and computed in words is `wordmath`'s.
+split. How quantities are worded and computed is up to `wordmath`.
 """
 
 import random
@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Size(NamedTuple):
+class ProblemSize(NamedTuple):
     """What a level may take, in numbers of steps and in pieces."""
 
     steps: tuple[int, ...]
@@ -29,9 +29,9 @@ SMALLEST = 10  # two digits each, so that a result is as long before it is known
 # Five steps are learned last: drawn twice as often. Hard are longer tales, not longer solutions: a
 # model that never wrote six steps leaves one out, and leaves it out again in every rebuild.
 SIZES = {
-    "easy": Size((1, 2), 99, 0, 80, 62, 142, 62, (0, 2), 64),
-    "medium": Size((3, 4, 5, 5), 99, 0, 94, 94, 184, 72, (0, 2), 96),
-    "hard": Size((5,), 99, 97, 144, 94, 238, 72, (5, 6), 96),
+    "easy": ProblemSize((1, 2), 99, 0, 80, 62, 142, 62, (0, 2), 64),
+    "medium": ProblemSize((3, 4, 5, 5), 99, 0, 94, 94, 184, 72, (0, 2), 96),
+    "hard": ProblemSize((5,), 99, 97, 144, 94, 238, 72, (5, 6), 96),
 }
 
 OPERATORS = {"more": "+", "fewer": "-", "times": "*", "twice": "*", "half": "/", "sum": "+"}
@@ -140,7 +140,7 @@ def computations(quantities: Sequence[Quantity], quantity: Quantity) -> list[str
     return [f"{left}{operator}{right}", *swapped]
 
 
-def sources(quantity: Quantity) -> tuple[int, ...]:
+def operands(quantity: Quantity) -> tuple[int, ...]:
     """Return the indices of the quantities that one follows from."""
     if quantity.relation == "given":
         return ()
@@ -158,11 +158,11 @@ def shortest_solution(quantities: Sequence[Quantity]) -> int:
 
 def all_needed(quantities: Sequence[Quantity]) -> bool:
     """Say whether every quantity serves another one, the last excepted."""
-    served = {source for quantity in quantities for source in sources(quantity)}
+    served = {source for quantity in quantities for source in operands(quantity)}
     return len(served) == len(quantities) - 1
 
 
-def structure(rng: random.Random, size: Size) -> list[Quantity]:
+def structure(rng: random.Random, size: ProblemSize) -> list[Quantity]:
     """Return quantities, the target last, whose tersest wording fits the level."""
     steps = pick(rng, size.steps)
     while True:

@@ -18,15 +18,15 @@ from remask.answers import extract_number, find_number
 from remask.tasks.base import Grade, Problem, Split, check_level, compared, count_pieces, draw
 from remask.tasks.quantities import (
     SIZES,
+    ProblemSize,
     Quantity,
-    Size,
     between,
     computations,
     follow,
     given,
+    operands,
     pick,
     shortest_solution,
-    sources,
     structure,
 )
 
@@ -104,10 +104,10 @@ def reader(template: str, groups: dict[str, str] = GROUPS) -> re.Pattern[str]:
     """Return the pattern that reads back what `template` writes."""
     seen: set[str] = set()
 
-    def group(found: re.Match[str]) -> str:
-        again = found[1] in seen
-        seen.add(found[1])
-        return f"(?P={found[1]})" if again else groups[found[1]]
+    def group(match: re.Match[str]) -> str:
+        again = match[1] in seen
+        seen.add(match[1])
+        return f"(?P={match[1]})" if again else groups[match[1]]
 
     return re.compile(re.sub(r"\\\{(\w+)\\\}", group, re.escape(template)))
 
@@ -125,7 +125,7 @@ def state(cast: Cast, index: int, quantity: Quantity, template: str, unit: str) 
     return template.format(a=a, b=b, c=c, n=number, u=unit, i=cast.item)
 
 
-def distract(rng: random.Random, quantities: list[Quantity], size: Size) -> list[Quantity]:
+def distract(rng: random.Random, quantities: list[Quantity], size: ProblemSize) -> list[Quantity]:
     """Return the quantities and a few that nobody needs."""
     crowd = list(quantities)
     for _ in range(between(rng, *size.distractors)):
@@ -136,7 +136,7 @@ def distract(rng: random.Random, quantities: list[Quantity], size: Size) -> list
 
 
 def pose(
-    rng: random.Random, quantities: list[Quantity], cast: Cast, size: Size
+    rng: random.Random, quantities: list[Quantity], cast: Cast, size: ProblemSize
 ) -> tuple[str, list[Quantity]]:
     """Return a prompt within its budget and the quantities it states, distractors last."""
     target = cast.names[len(quantities) - 1]
@@ -180,7 +180,7 @@ def in_some_order(rng: random.Random, quantities: Sequence[Quantity]) -> Iterato
     """Yield the indices so that each comes after its sources, otherwise at random."""
     waiting, placed = list(range(len(quantities))), set[int]()
     while waiting:
-        ready = [k for k in waiting if all(s in placed for s in sources(quantities[k]))]
+        ready = [k for k in waiting if all(s in placed for s in operands(quantities[k]))]
         chosen = pick(rng, ready)
         waiting.remove(chosen)
         placed.add(chosen)
@@ -223,9 +223,9 @@ CLOSING_READERS = tuple(reader(template) for template in CLOSINGS)
 def read(readers: Sequence[re.Pattern[str]], sentence: str) -> dict[str, str | None] | None:
     """Return the groups of the first reader that takes the whole sentence."""
     for known in readers:
-        found = known.fullmatch(sentence)
-        if found:
-            return found.groupdict()
+        match = known.fullmatch(sentence)
+        if match:
+            return match.groupdict()
     return None
 
 

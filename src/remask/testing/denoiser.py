@@ -67,10 +67,10 @@ def check_alignment(denoiser: Denoiser, text: str, *, prompt: str = "") -> None:
         best = denoiser.head(hidden[rows, places[rows] + shift]).argmax(-1)
         shares[shift] = (best == ids[places[rows]]).double().mean().item()
     likely = max(shares, key=lambda shift: shares[shift])
-    told = f"row i{likely:+d} predicts token i in {shares[likely]:.0%} of places"
+    observed = f"row i{likely:+d} predicts token i in {shares[likely]:.0%} of places"
     known = shares[likely] >= 0.5
-    require(known, denoiser, f"at best {told}; is {text!r} known to the model")
-    require(likely == 0, denoiser, f"logits are shifted: {told}, row i in {shares[0]:.0%}")
+    require(known, denoiser, f"at best {observed}; is {text!r} known to the model")
+    require(likely == 0, denoiser, f"logits are shifted: {observed}, row i in {shares[0]:.0%}")
 
 
 def _check_facts(denoiser: Denoiser) -> None:
@@ -129,14 +129,14 @@ def _check_logits(denoiser: Denoiser) -> None:
     require(not logits.isnan().any(), denoiser, "logits hold NaN")
     require(bool((logits < torch.inf).all()), denoiser, "logits hold plus infinity")
     require(bool((logits > -torch.inf).any(1).all()), denoiser, "a row of logits allows no token")
-    kept = logits.clone()
+    first = logits.clone()
     logits.fill_(0.0)
     again = denoiser.head(hidden.flatten(0, 1))
-    require(torch.equal(kept, again), denoiser, "writing into logits changes the hidden states")
+    require(torch.equal(first, again), denoiser, "writing into logits changes the hidden states")
     repeated = _logits(denoiser, canvas).flatten(0, 1)
-    require(torch.equal(kept, repeated), denoiser, "the same input twice gives two results")
+    require(torch.equal(first, repeated), denoiser, "the same input twice gives two results")
     picked = denoiser.head(hidden.flatten(0, 1)[[5]])
-    apart = _distance(kept[[5]], picked)
+    apart = _distance(first[[5]], picked)
     require(apart <= _tolerance(denoiser), denoiser, f"head mixes rows: they move by {apart:.1e}")
 
 

@@ -4,7 +4,7 @@ from remask.denoisers.base import Denoiser
 from remask.values import Scorer
 
 
-def require(kept: bool, who: Denoiser | Scorer, sentence: str) -> None:
-    """Raise AssertionError with `sentence` unless the contract is `kept`."""
-    if not kept:
+def require(holds: bool, who: Denoiser | Scorer, sentence: str) -> None:
+    """Raise AssertionError with `sentence` unless it `holds`."""
+    if not holds:
         raise AssertionError(f"{who.name}: {sentence}.")

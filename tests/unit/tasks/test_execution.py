@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remask.tasks.execution import Job, Outcome, run_many, run_tests
+from remask.tasks.execution import Outcome, ProgramRun, run_many, run_tests
 
 SQUARE = ("assert f(2) == 4", "assert f(3) == 9", "assert f(-1) == 1")
 RIGHT = "def f(x):\n    return x * x"
@@ -101,7 +101,9 @@ def test_a_child_sees_neither_environment_nor_folder(monkeypatch: pytest.MonkeyP
 
 def test_many_jobs_keep_their_order_and_leave_no_child_behind() -> None:
     jobs = [
-        Job(source=f"def f():\n    return {i % 3}", tests=("assert f() == 1",), seconds=PATIENCE)
+        ProgramRun(
+            source=f"def f():\n    return {i % 3}", tests=("assert f() == 1",), seconds=PATIENCE
+        )
         for i in range(12)
     ]
     before = children()

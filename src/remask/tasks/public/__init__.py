@@ -17,7 +17,7 @@ from remask.tasks.public.competition import HUB_500, Competition
 from remask.tasks.public.gsm8k import HUB as GSM8K_HUB
 from remask.tasks.public.gsm8k import Gsm8k
 from remask.tasks.public.programs import HUMANEVAL_HUB, MBPP_HUB, HumanEval, Mbpp
-from remask.tasks.public.source import Hub, Source
+from remask.tasks.public.source import BenchmarkSource, Hub
 from remask.tasks.public.wording import WORDINGS
 
 HUBS: dict[str, Hub] = {
@@ -54,7 +54,7 @@ def task(
     if wording not in WORDINGS[name]:
         known = ", ".join(WORDINGS[name])
         raise TaskError(f"wording {wording!r} of {name} is unknown; choose one of {known}.")
-    source = Source(hub=HUBS[name], path=path, mixed=name == "mbpp")
+    source = BenchmarkSource(hub=HUBS[name], path=path, mixed=name == "mbpp")
     form = _format(name, allow_execution)
     return Benchmark(name, form, source, WORDINGS[name][wording], shots)
 

@@ -16,17 +16,17 @@ from typing import Any, Protocol
 
 from remask.errors import TaskError
 from remask.tasks.base import Grade, Problem, Split, answer_key, check_level, compared_by
-from remask.tasks.public.source import Row, Source
+from remask.tasks.public.source import BenchmarkRow, BenchmarkSource
 from remask.tasks.public.wording import Wording, mark
 
 ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class BenchmarkEntry:
     """What a format reads in a row."""
 
-    asked: Mapping[str, str]  # what the places of the wording are filled with
+    fields: Mapping[str, str]  # what the places of the wording are filled with
     gold: str
     solution: str
     level: str = ALL
@@ -40,11 +40,11 @@ class Format(Protocol):
     levels: tuple[str, ...]
     metrics: tuple[str, ...]
 
-    def read(self, row: Row, seed: int) -> Entry:
+    def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return what the row says, or raise with the field that is wrong."""
         ...
 
-    def split_of(self, row: Row) -> Split | None:
+    def split_of(self, row: BenchmarkRow) -> Split | None:
         """Return the split a row belongs to; None where its file says so."""
         ...
 
@@ -65,7 +65,7 @@ class Benchmark:
     """A public benchmark."""
 
     def __init__(
-        self, name: str, form: Format, source: Source, wording: Wording, shots: int = 0
+        self, name: str, form: Format, source: BenchmarkSource, wording: Wording, shots: int = 0
     ) -> None:
         if shots < 0:
             raise TaskError(f"shots is {shots}; ask for 0 worked examples or more.")
@@ -111,7 +111,7 @@ class Benchmark:
             id=f"{self.name}/{entry.level}/{split}/{seed}/{number}",
             task=self.name,
             level=entry.level,
-            prompt=self.wording.fill(entry.asked, () if apart else examples),
+            prompt=self.wording.fill(entry.fields, () if apart else examples),
             gold=entry.gold,
             solution=entry.solution,
             facts=entry.facts,
@@ -154,13 +154,13 @@ class Benchmark:
     def provenance(self, split: Split = "test") -> dict[str, str]:
         """Return where the problems are from, for a manifest."""
         rows = self.source.rows(split)
-        told = {"origin": rows.origin, "sha256": rows.sha256, "wording": self.wording.source}
+        origin = {"origin": rows.origin, "sha256": rows.sha256, "wording": self.wording.source}
         if not self.shots:
-            return told
+            return origin
         train, official = self.source.rows("train"), self._shown[0]
         which = "the official rows" if official >= self.shots else "in the order of the file"
         examples = f"{self.shots} rows of the split train, {which}, sha256 {train.sha256}"
-        return {**told, "examples": examples}
+        return {**origin, "examples": examples}
 
     @cached_property
     def _shown(self) -> tuple[int, list[int]]:
@@ -168,7 +168,7 @@ class Benchmark:
         numbers, rows = self._rows("train", ALL), self.source.rows("train").rows
         if not self.wording.shown:
             return 0, numbers
-        marks = {mark(self.form.read(rows[number], 0).asked): number for number in numbers}
+        marks = {mark(self.form.read(rows[number], 0).fields): number for number in numbers}
         if not marks.keys() >= set(self.wording.shown):
             return 0, numbers
         first = [marks[name] for name in self.wording.shown]
@@ -186,7 +186,7 @@ class Benchmark:
             )
         rows = self.source.rows("train").rows
         entries = [self.form.read(rows[number], 0) for number in chosen]
-        return tuple(self.wording.example(entry.asked, entry.worked) for entry in entries)
+        return tuple(self.wording.example(entry.fields, entry.worked) for entry in entries)
 
     def _rows(self, split: Split, level: str) -> list[int]:
         """Return the numbers of the rows of a split and level."""

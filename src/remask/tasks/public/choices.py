@@ -15,8 +15,8 @@ from typing import Any
 from remask.answers import Extraction, find_choice
 from remask.answers.turn import answer_of
 from remask.tasks.base import Grade, Problem, Split, compared
-from remask.tasks.public.benchmark import ALL, Entry
-from remask.tasks.public.source import Hub, Row
+from remask.tasks.public.benchmark import ALL, BenchmarkEntry
+from remask.tasks.public.source import BenchmarkRow, Hub
 from remask.tasks.wordmath import METRICS
 
 LETTERS = "ABCDEFGH"
@@ -67,11 +67,11 @@ def listed(options: Sequence[str]) -> str:
     return "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, options, strict=False))
 
 
-def entry(question: str, options: Sequence[str], right: int, **facts: Any) -> Entry:
+def entry(question: str, options: Sequence[str], right: int, **facts: Any) -> BenchmarkEntry:
     """Return a question with lettered options."""
     gold = LETTERS[right]
-    return Entry(
-        asked={"question": question, "options": listed(options)},
+    return BenchmarkEntry(
+        fields={"question": question, "options": listed(options)},
         gold=gold,
         solution=f"The answer is ({gold}) {options[right]}",
         facts={"letters": LETTERS[: len(options)], "options": list(options), **facts},
@@ -86,7 +86,7 @@ class _Lettered:
     levels: tuple[str, ...] = (ALL,)
     metrics: tuple[str, ...] = METRICS
 
-    def split_of(self, row: Row) -> Split | None:
+    def split_of(self, row: BenchmarkRow) -> Split | None:
         """Return None: the file says which split it is."""
         return None
 
@@ -108,7 +108,7 @@ class Arc(_Lettered):
     In AI2's own files `question` holds `stem` and `choices`; those are read as well.
     """
 
-    def read(self, row: Row, seed: int) -> Entry:
+    def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the question with its options relettered."""
         question: Any = row.value("question")
         choices = row.fields.get("choices")
@@ -139,7 +139,7 @@ def _texts_and_labels(choices: Any) -> tuple[list[str], list[str]]:
 class Gpqa(_Lettered):
     """Rows with `Question`, `Correct Answer` and `Incorrect Answer 1` to `3`."""
 
-    def read(self, row: Row, seed: int) -> Entry:
+    def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the question with its options in the order that the seed decides."""
         question, right = row.text("Question").strip(), row.text("Correct Answer").strip()
         wrong = [row.text(f"Incorrect Answer {number}").strip() for number in (1, 2, 3)]

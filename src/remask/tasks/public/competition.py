@@ -11,11 +11,11 @@ import re
 from dataclasses import dataclass
 
 from remask.tasks.base import TIERS, Grade, Problem, Split
-from remask.tasks.public.benchmark import ALL, Entry
+from remask.tasks.public.benchmark import ALL, BenchmarkEntry
 from remask.tasks.public.equivalence import compare
 from remask.tasks.public.formula import find_expression
 from remask.tasks.public.latex import normalise
-from remask.tasks.public.source import Hub, Row
+from remask.tasks.public.source import BenchmarkRow, Hub
 from remask.tasks.public.symbolic import require
 from remask.tasks.wordmath import METRICS
 
@@ -46,7 +46,7 @@ class Competition:
     levels: tuple[str, ...] = (ALL, "1", "2", "3", "4", "5")
     metrics: tuple[str, ...] = METRICS
 
-    def read(self, row: Row, seed: int) -> Entry:
+    def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the problem, and its gold answer in LaTeX."""
         solution = row.text("solution")
         answer = row.fields.get("answer") or _boxed(solution)
@@ -54,8 +54,8 @@ class Competition:
             raise row.wrong("solution", "has no \\boxed{} with an answer")
         level = re.search(r"[1-5]", str(row.fields.get("level", "")))
         subject = row.fields.get("subject") or row.fields.get("type") or ""
-        return Entry(
-            asked={"problem": row.text("problem")},
+        return BenchmarkEntry(
+            fields={"problem": row.text("problem")},
             gold=normalise(str(answer)),
             solution=solution,
             level=level.group() if level else ALL,
@@ -63,24 +63,28 @@ class Competition:
             worked={"solution": solution, "answer": str(answer)},
         )
 
-    def split_of(self, row: Row) -> Split | None:
+    def split_of(self, row: BenchmarkRow) -> Split | None:
         """Return None: the file says which split it is."""
         return None
 
     def extract(self, text: str) -> str | None:
         """Return the final answer of `text` in one spelling."""
-        found = find_expression(text).answer
-        return None if found is None else normalise(found)
+        answer = find_expression(text).answer
+        return None if answer is None else normalise(answer)
 
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the final answer equals the gold one."""
-        found = find_expression(text)
-        tier = TIERS[found.tier]
-        if found.answer is None:
+        extraction = find_expression(text)
+        tier = TIERS[extraction.tier]
+        if extraction.answer is None:
             return Grade(right=False, extracted=None, tier=tier, method="none", reason="no answer")
-        equal, method, reason = compare(problem.facts["answer"], found.answer)
+        equal, method, reason = compare(problem.facts["answer"], extraction.answer)
         return Grade(
-            right=equal, extracted=found.answer, tier=tier, method=method, reason=reason or "equal"
+            right=equal,
+            extracted=extraction.answer,
+            tier=tier,
+            method=method,
+            reason=reason or "equal",
         )
 
     def check(self) -> None:

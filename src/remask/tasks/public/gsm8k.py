@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from remask.answers import canonical_number, extract_number, find_number
 from remask.tasks.base import Grade, Problem, Split, compared
-from remask.tasks.public.benchmark import ALL, Entry
-from remask.tasks.public.source import Hub, Row
+from remask.tasks.public.benchmark import ALL, BenchmarkEntry
+from remask.tasks.public.source import BenchmarkRow, Hub
 from remask.tasks.wordmath import METRICS
 
 HUB = Hub(
@@ -31,19 +31,19 @@ class Gsm8k:
     levels: tuple[str, ...] = (ALL,)
     metrics: tuple[str, ...] = METRICS
 
-    def read(self, row: Row, seed: int) -> Entry:
+    def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the question, and the number after `####`."""
         answer = row.text("answer")
         gold = canonical_number(answer.rpartition("####")[2].strip())
         if gold is None or "####" not in answer:
             raise row.wrong("answer", "does not end with #### and a number")
-        asked = {"question": row.text("question")}
+        fields = {"question": row.text("question")}
         solution = _MARKS.sub("", answer)
         steps, _, final = (part.strip() for part in solution.rpartition("####"))
         worked = {"steps": steps, "final": final}
-        return Entry(asked=asked, gold=gold, solution=solution, worked=worked)
+        return BenchmarkEntry(fields=fields, gold=gold, solution=solution, worked=worked)
 
-    def split_of(self, row: Row) -> Split | None:
+    def split_of(self, row: BenchmarkRow) -> Split | None:
         """Return None: the file says which split it is."""
         return None
 

@@ -29,7 +29,7 @@ _CODE_LINE = re.compile(
 _NEW_BLOCK = re.compile(r"^(?=\S)", re.MULTILINE)
 
 
-class Program(NamedTuple):
+class ListedProgram(NamedTuple):
     """A program found in a text."""
 
     source: str
@@ -43,7 +43,7 @@ class _Piece(NamedTuple):
     inside: bool
 
 
-def find_program(text: str, names: Sequence[str] = ()) -> Program:
+def find_program(text: str, names: Sequence[str] = ()) -> ListedProgram:
     """Return the program of `text` that defines one of `names`; without names, the first one."""
     pieces = _pieces(text)
     inside = [piece for piece in pieces if piece.inside]
@@ -52,14 +52,14 @@ def find_program(text: str, names: Sequence[str] = ()) -> Program:
         for piece in reversed(group):
             source = _program(piece.text, names)
             if names and compiles(source) and defines(source, names):
-                return Program(source, TIERS[tier])
+                return ListedProgram(source, TIERS[tier])
     wanted = next((p for p in inside if defines(p.text, names)), None)
     first = wanted or next((p for p in inside if _CODE_LINE.search(p.text)), None)
     first = first or next(iter(inside), None)
     if first is not None and not (names and any(defines(p.text, names) for p in outside)):
-        return Program(_program(first.text, names), TIERS[1])
+        return ListedProgram(_program(first.text, names), TIERS[1])
     whole = "\n".join(piece.text for piece in outside) if outside else ""
-    return Program(_program(whole, names), TIERS[3] if whole.strip() else TIERS[None])
+    return ListedProgram(_program(whole, names), TIERS[3] if whole.strip() else TIERS[None])
 
 
 def pieces_of(text: str) -> list[str]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from remask.errors import TaskError
 from remask.tasks.base import SPELLING, TIERS, Grade, Problem, Split
 from remask.tasks.execution import run_tests, watch_calls
-from remask.tasks.public.benchmark import ALL, Entry
+from remask.tasks.public.benchmark import ALL, BenchmarkEntry
 from remask.tasks.public.listing import (
-    Program,
+    ListedProgram,
     completed,
     continued,
     defines,
@@ -23,7 +23,7 @@ from remask.tasks.public.listing import (
     pieces_of,
 )
 from remask.tasks.public.sampled import calls_in, calls_of_tests
-from remask.tasks.public.source import Hub, Row
+from remask.tasks.public.source import BenchmarkRow, Hub
 from remask.tasks.pycode import PyCode
 
 SECONDS = 15.0  # of processor time, for one program and all its tests; the slowest gold takes 6
@@ -83,7 +83,7 @@ class _Tested:
                 " you accept that, best in a container."
             )
 
-    def run(self, program: Program, source: str, tests: Sequence[str]) -> Grade:
+    def run(self, program: ListedProgram, source: str, tests: Sequence[str]) -> Grade:
         """Return whether `source`, made of the program, passes every test."""
         self.check()
         if not program.source.strip():
@@ -107,14 +107,14 @@ class HumanEval(_Tested):
 
     name: str = "humaneval"
 
-    def read(self, row: Row, seed: int) -> Entry:
+    def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the function to complete, and the tests of its entry point."""
         prompt, entry_point = row.text("prompt"), row.text("entry_point").strip()
         solution = prompt + row.text("canonical_solution")
         if not entry_point.isidentifier():
             raise row.wrong("entry_point", "is not the name of a function")
-        return Entry(
-            asked={"prompt": prompt},
+        return BenchmarkEntry(
+            fields={"prompt": prompt},
             gold=self.extract(solution) or "",
             solution=solution,
             facts={
@@ -125,11 +125,11 @@ class HumanEval(_Tested):
             },
         )
 
-    def split_of(self, row: Row) -> Split | None:
+    def split_of(self, row: BenchmarkRow) -> Split | None:
         """Return None: there is but one split."""
         return None
 
-    def program(self, problem: Problem, text: str) -> Program:
+    def program(self, problem: Problem, text: str) -> ListedProgram:
         """Return the function to be tested, made of the prompt where the answer goes on with it."""
         prompt, name = problem.facts["prompt"], problem.facts["entry_point"]
         program = find_program(text, [name])
@@ -162,14 +162,14 @@ class Mbpp(_Tested):
 
     name: str = "mbpp"
 
-    def read(self, row: Row, seed: int) -> Entry:
+    def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the description with the tests, which the official prompt shows."""
         tests, setup = row.texts("test_list"), row.fields.get("test_setup_code") or ""
         if not tests:
             raise row.wrong("test_list", "is empty")
         solution = row.text("code").replace("\r\n", "\n")
-        return Entry(
-            asked={"task": row.text("text", "prompt"), "tests": "\n".join(tests)},
+        return BenchmarkEntry(
+            fields={"task": row.text("text", "prompt"), "tests": "\n".join(tests)},
             gold=self.extract(solution) or "",
             solution=solution,
             facts={
@@ -180,7 +180,7 @@ class Mbpp(_Tested):
             worked={"code": row.text("code").rstrip()},  # line ends as they are: so it is shown
         )
 
-    def split_of(self, row: Row) -> Split | None:
+    def split_of(self, row: BenchmarkRow) -> Split | None:
         """Return the split of a row by its number."""
         number = str(row.value("task_id"))
         if not number.isdecimal():
@@ -189,7 +189,7 @@ class Mbpp(_Tested):
             return "test"
         return "validation" if 511 <= int(number) <= 600 else "train"
 
-    def program(self, problem: Problem, text: str) -> Program:
+    def program(self, problem: Problem, text: str) -> ListedProgram:
         """Return the program to be tested: the one that defines what the tests call."""
         return find_program(text, _called(problem.facts["tests"]))
 
@@ -204,7 +204,7 @@ class Mbpp(_Tested):
         source = self._whole(problem, self.program(problem, text))
         return self.behaviour(text, source, calls)
 
-    def _whole(self, problem: Problem, program: Program) -> str:
+    def _whole(self, problem: Problem, program: ListedProgram) -> str:
         """Return a program with what its tests build on."""
         return f"{program.source}\n{problem.facts['setup']}"
 

@@ -15,27 +15,27 @@ _MOST = 16  # calls
 
 def calls_in(text: str, name: str) -> list[str]:
     """Return the calls of the function `name` with plain values that a text shows."""
-    found: dict[str, None] = {}
+    calls: dict[str, None] = {}
     start = text.find(f"{name}(")
-    while start >= 0 and len(found) < _MOST:
+    while start >= 0 and len(calls) < _MOST:
         call = _call(text, start)
         if call is not None and not _continues(text, start):
-            found[call] = None
+            calls[call] = None
         start = text.find(f"{name}(", start + 1)
-    return list(found)
+    return list(calls)
 
 
 def calls_of_tests(tests: Iterable[str]) -> list[str]:
     """Return what the assertions of some tests look at: the left side of a comparison."""
-    found: dict[str, None] = {}
+    calls: dict[str, None] = {}
     for test in tests:
         tree = _parsed(test, "exec")
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Assert):
                 side = node.test.left if isinstance(node.test, ast.Compare) else node.test
                 if any(isinstance(inner, ast.Call) for inner in ast.walk(side)):
-                    found[ast.unparse(side)] = None
-    return list(found)[:_MOST]
+                    calls[ast.unparse(side)] = None
+    return list(calls)[:_MOST]
 
 
 def _call(text: str, start: int) -> str | None:

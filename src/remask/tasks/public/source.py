@@ -28,7 +28,7 @@ _ALIASES = {"dev": "validation", "val": "validation", "valid": "validation"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class BenchmarkRow:
     """One row, and where it stands, for the messages."""
 
     fields: Mapping[str, Any]
@@ -44,17 +44,17 @@ class Row:
 
     def text(self, *names: str) -> str:
         """Return the first of these fields that is there, which must be a text."""
-        found = self.value(*names)
-        if not isinstance(found, str) or not found.strip():
+        content = self.value(*names)
+        if not isinstance(content, str) or not content.strip():
             raise self.wrong(names[0], "is not a text with something in it")
-        return found
+        return content
 
     def texts(self, name: str) -> list[str]:
         """Return a field that must be a list of texts."""
-        found = self.value(name)
-        if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+        content = self.value(name)
+        if not isinstance(content, list) or not all(isinstance(part, str) for part in content):
             raise self.wrong(name, "is not a list of texts")
-        return found
+        return content
 
     def wrong(self, name: str, what: str) -> InputError:
         """Return the error that says what is wrong with a field."""
@@ -62,10 +62,10 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class BenchmarkRows:
     """The rows of one split, and where they are from."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BenchmarkRow, ...]
     origin: str  # names of the files, or "repository@revision"
     sha256: str  # of the rows, each as JSON with sorted keys
 
@@ -84,15 +84,15 @@ class Hub:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class BenchmarkSource:
     """A local file or folder where one is given, the hub otherwise."""
 
     hub: Hub
     path: Path | None = None
     mixed: bool = False  # one file holds every split, and the rows tell which
-    _read: dict[Split, Rows] = field(default_factory=dict, compare=False)
+    _read: dict[Split, BenchmarkRows] = field(default_factory=dict, compare=False)
 
-    def rows(self, split: Split) -> Rows:
+    def rows(self, split: Split) -> BenchmarkRows:
         """Return the rows of a split; they are read once."""
         if split not in self._read:
             if self.path is None:
@@ -114,15 +114,15 @@ class Source:
                 f"{split}.jsonl for the split {split!r}."
             )
         files = sorted(file for file in path.iterdir() if suffix_of(file))
-        found = [file for file in files if split_named(file) == split]
-        if not found and self.mixed and len(files) == 1:
+        matching = [file for file in files if split_named(file) == split]
+        if not matching and self.mixed and len(files) == 1:
             return files
-        if not found:
+        if not matching:
             raise InputError(
                 f"{path} has no file for the split {split!r}; put {split}.jsonl, .json, .csv or "
                 ".parquet there, or give a file."
             )
-        return found
+        return matching
 
 
 def split_named(path: Path) -> Split | None:
@@ -138,15 +138,17 @@ def suffix_of(path: Path) -> str:
     return next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")
 
 
-def read_files(paths: Sequence[Path]) -> Rows:
+def read_files(paths: Sequence[Path]) -> BenchmarkRows:
     """Return the rows of files that continue one another."""
     rows = tuple(row for path in paths for row in read_file(path))
     if not rows:
         raise InputError(f"{paths[0]} holds no row; give a file with the benchmark in it.")
-    return Rows(rows=rows, origin=", ".join(path.name for path in paths), sha256=digest(rows))
+    return BenchmarkRows(
+        rows=rows, origin=", ".join(path.name for path in paths), sha256=digest(rows)
+    )
 
 
-def read_file(path: Path) -> Iterator[Row]:
+def read_file(path: Path) -> Iterator[BenchmarkRow]:
     """Yield the rows of one file; what is wrong with it is said with its name and line."""
     match suffix_of(path):
         case ".jsonl":
@@ -175,21 +177,21 @@ def _text(path: Path) -> str:
     return decode(_content(path), str(path), InputError)
 
 
-def _json_lines(text: str, name: str) -> Iterator[Row]:
+def _json_lines(text: str, name: str) -> Iterator[BenchmarkRow]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             where = f"{name} line {number}"
             yield _row(_json(line, where), where)
 
 
-def _json_list(text: str, name: str) -> Iterator[Row]:
-    found = _json(text, name)
-    if not isinstance(found, list):
+def _json_list(text: str, name: str) -> Iterator[BenchmarkRow]:
+    content = _json(text, name)
+    if not isinstance(content, list):
         raise InputError(f"{name} is not a JSON list of rows; write one, or use .jsonl.")
-    return _rows(found, f"{name} row")
+    return _rows(content, f"{name} row")
 
 
-def _csv_rows(text: str, name: str) -> Iterator[Row]:
+def _csv_rows(text: str, name: str) -> Iterator[BenchmarkRow]:
     csv.field_size_limit(1 << 24)  # some columns hold pages of explanation
     try:
         return _rows(list(csv.DictReader(io.StringIO(text, newline=""))), f"{name} row")
@@ -205,26 +207,26 @@ def _json(text: str, where: str) -> Any:
         raise InputError(f"{where} is not valid JSON ({reason}); correct it.") from None
 
 
-def _rows(found: Sequence[Any], where: str) -> Iterator[Row]:
-    return (_row(fields, f"{where} {number}") for number, fields in enumerate(found, 1))
+def _rows(listed: Sequence[Any], where: str) -> Iterator[BenchmarkRow]:
+    return (_row(fields, f"{where} {number}") for number, fields in enumerate(listed, 1))
 
 
-def _row(fields: Any, where: str) -> Row:
+def _row(fields: Any, where: str) -> BenchmarkRow:
     if not isinstance(fields, dict):
         raise InputError(f"{where} is no JSON object; write one object per row.")
-    return Row(fields={str(name): value for name, value in fields.items()}, where=where)
+    return BenchmarkRow(fields={str(name): value for name, value in fields.items()}, where=where)
 
 
-def digest(rows: Sequence[Row]) -> str:
+def digest(rows: Sequence[BenchmarkRow]) -> str:
     """Return the sha256 of the rows, whatever kind of file they came from."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for row in rows:
         line = json.dumps(row.fields, sort_keys=True, default=str)
-        found.update(line.encode() + b"\n")
-    return found.hexdigest()
+        digest.update(line.encode() + b"\n")
+    return digest.hexdigest()
 
 
-def download(hub: Hub, split: Split) -> Rows:
+def download(hub: Hub, split: Split) -> BenchmarkRows:
     """Return the rows of a split from the hub, at the pinned revision."""
     local = hub.access or "give a local file as path"
     try:
@@ -232,20 +234,20 @@ def download(hub: Hub, split: Split) -> Rows:
     except ImportError:
         raise MissingExtra("datasets", "data", local) from None
     origin = f"{hub.repository}@{hub.revision}"
-    found: list[Any] = []
+    listed: list[Any] = []
     for config in hub.configs:
         try:
             part = load_dataset(
                 hub.repository, config, split=hub.splits[split], revision=hub.revision
             )
-            found += [dict(row) for row in part]
+            listed += [dict(row) for row in part]
         except Exception as error:  # whatever the network, the hub and its client raise
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(f"{origin} cannot be read from the hub ({reason}); {local}.") from None
-    rows = tuple(_rows(found, f"{origin} row"))
+    rows = tuple(_rows(listed, f"{origin} row"))
     if len(rows) != hub.sizes[split]:
         raise InputError(
             f"{origin} has {len(rows)} rows in the split {split!r} where that revision has "
             f"{hub.sizes[split]}; clear the cache of datasets and try again."
         )
-    return Rows(rows=rows, origin=origin, sha256=digest(rows))
+    return BenchmarkRows(rows=rows, origin=origin, sha256=digest(rows))

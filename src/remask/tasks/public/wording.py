@@ -31,17 +31,17 @@ class Wording:
 
     def fill(self, fields: Mapping[str, str], before: Sequence[tuple[str, str]] = ()) -> str:
         """Return the prompt, behind examples that stand in front of it."""
-        asked = self.template.format(**fields)
-        return "\n\n".join([*(question + reply for question, reply in before), asked])
+        question_text = self.template.format(**fields)
+        return "\n\n".join([*(question + reply for question, reply in before), question_text])
 
-    def example(self, asked: Mapping[str, str], worked: Mapping[str, str]) -> tuple[str, str]:
+    def example(self, fields: Mapping[str, str], worked: Mapping[str, str]) -> tuple[str, str]:
         """Return a worked example: what is asked, and the reply."""
-        return self.fill(asked), self.reply.format(**worked)
+        return self.fill(fields), self.reply.format(**worked)
 
 
-def mark(asked: Mapping[str, str]) -> str:
+def mark(fields: Mapping[str, str]) -> str:
     """Return what a row is known by: a hash of its question, that is, of the first field."""
-    return hashlib.sha256(next(iter(asked.values())).strip().encode()).hexdigest()[:12]
+    return hashlib.sha256(next(iter(fields.values())).strip().encode()).hexdigest()[:12]
 
 
 # Rows 7364, 1708, 669 and 6724 of GSM8K's train split; tasks 2, 3 and 4 of MBPP.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from remask.tasks.base import Problem
 from remask.tasks.public.listing import compiles, completed, find_program
 from remask.tasks.public.programs import HumanEval, Mbpp
-from remask.tasks.public.source import Row
+from remask.tasks.public.source import BenchmarkRow
 
 CODE = "def inc(x):\n    return x + 1"
 
@@ -80,7 +80,7 @@ def mbpp(**changes: object) -> Problem:
         "task_id": 11, "text": "Add one.", "code": CODE, "test_setup_code": "",
         "test_list": ["assert inc(1) == 2", "assert inc(5) == 6"], **changes,
     }  # fmt: skip
-    entry = Mbpp().read(Row(fields=fields, where="here"), 0)
+    entry = Mbpp().read(BenchmarkRow(fields=fields, where="here"), 0)
     return Problem(
         id="p", task="mbpp", level="all", prompt="", gold="", solution="", facts=entry.facts
     )
@@ -111,7 +111,7 @@ def test_what_the_tests_build_on_comes_after_the_program() -> None:
 
 
 def test_a_body_with_an_import_in_it_is_run_whole() -> None:
-    row = Row(
+    row = BenchmarkRow(
         fields={
             "prompt": 'def low(x):\n    """Do."""\n', "entry_point": "low",
             "canonical_solution": "    return int(x)\n",

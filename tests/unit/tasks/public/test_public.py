@@ -20,7 +20,7 @@ from remask.tasks.public.choices import Arc, Gpqa, find_letter
 from remask.tasks.public.competition import Competition
 from remask.tasks.public.gsm8k import Gsm8k
 from remask.tasks.public.programs import HumanEval, Mbpp
-from remask.tasks.public.source import Row
+from remask.tasks.public.source import BenchmarkRow
 from remask.tasks.public.wording import WORDINGS
 
 ROWS: dict[str, list[dict[str, Any]]] = {
@@ -284,7 +284,7 @@ NEEDED = [
 def test_a_row_that_lacks_a_field_is_named_with_it(form: Any, name: str, field: str) -> None:
     fields = {key: value for key, value in ROWS[name][0].items() if key != field}
     with pytest.raises(InputError, match=f"here line 9 lacks the field '{field}'"):
-        form.read(Row(fields=fields, where="here line 9"), 0)
+        form.read(BenchmarkRow(fields=fields, where="here line 9"), 0)
 
 
 @pytest.mark.parametrize(
@@ -302,12 +302,12 @@ def test_a_field_with_a_wrong_value_is_named(
     form: Any, name: str, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        form.read(Row(fields=ROWS[name][0] | change, where="here line 9"), 0)
+        form.read(BenchmarkRow(fields=ROWS[name][0] | change, where="here line 9"), 0)
 
 
 def test_a_number_of_mbpp_that_is_none_is_named() -> None:
     with pytest.raises(InputError, match="'task_id' is not a number"):
-        Mbpp().split_of(Row(fields={"task_id": "x"}, where="here"))
+        Mbpp().split_of(BenchmarkRow(fields={"task_id": "x"}, where="here"))
 
 
 VALUES = st.recursive(
@@ -327,7 +327,7 @@ def test_no_row_makes_a_format_crash(data: st.DataObject, form: tuple[Any, str])
     for key in data.draw(st.sets(st.sampled_from(list(fields)))):
         fields[key] = data.draw(VALUES)
     with contextlib.suppress(InputError):
-        entry = form[0].read(Row(fields=fields, where="here"), 0)
+        entry = form[0].read(BenchmarkRow(fields=fields, where="here"), 0)
         assert entry.gold or form[1] in ("humaneval", "mbpp", "math")
 
 

@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 
 from remask.errors import InputError, MissingExtra, RecordError
 from remask.tasks.public.choices import GPQA_HUB
-from remask.tasks.public.source import Hub, Row, Source, digest, download, read_file, read_files
+from remask.tasks.public.source import (
+    BenchmarkRow,
+    BenchmarkSource,
+    Hub,
+    digest,
+    download,
+    read_file,
+    read_files,
+)
 
 ROWS = [{"question": "How many?", "answer": "#### 3"}, {"question": "Wie viele?", "answer": "é"}]
 HUB = Hub(
@@ -66,11 +74,11 @@ def test_every_kind_of_file_gives_the_same_rows_and_hash(
     found = read_files([path])
     assert [row.fields for row in found.rows] == ROWS
     assert found.origin == path.name
-    assert found.sha256 == digest([Row(fields=row, where="") for row in ROWS])
+    assert found.sha256 == digest([BenchmarkRow(fields=row, where="") for row in ROWS])
 
 
 def test_another_row_is_another_hash() -> None:
-    rows = [Row(fields=row, where="") for row in ROWS]
+    rows = [BenchmarkRow(fields=row, where="") for row in ROWS]
     assert digest(rows) != digest(rows[:1])
     assert digest(rows) != digest(rows[::-1])
 
@@ -81,7 +89,7 @@ def test_a_folder_holds_a_file_or_shards_for_each_split(tmp_path: Path) -> None:
     write_json(tmp_path / "test.json")
     write_jsonl(tmp_path / "test_other.jsonl")
     (tmp_path / "test.txt").write_text("not a file of rows")
-    source = Source(hub=HUB, path=tmp_path)
+    source = BenchmarkSource(hub=HUB, path=tmp_path)
     assert len(source.rows("train").rows) == 4
     assert len(source.rows("test").rows) == 2
     with pytest.raises(InputError, match=r"no file for the split 'validation'; put validation\."):
@@ -91,16 +99,21 @@ def test_a_folder_holds_a_file_or_shards_for_each_split(tmp_path: Path) -> None:
 def test_a_file_is_the_split_it_is_named_after_and_else_test(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "train.jsonl")
     write_jsonl(tmp_path / "mine.jsonl")
-    assert Source(hub=HUB, path=tmp_path / "train.jsonl").rows("train").origin == "train.jsonl"
-    assert Source(hub=HUB, path=tmp_path / "mine.jsonl").rows("test").origin == "mine.jsonl"
+    assert (
+        BenchmarkSource(hub=HUB, path=tmp_path / "train.jsonl").rows("train").origin
+        == "train.jsonl"
+    )
+    assert (
+        BenchmarkSource(hub=HUB, path=tmp_path / "mine.jsonl").rows("test").origin == "mine.jsonl"
+    )
     with pytest.raises(InputError, match=r"train\.jsonl holds the split 'train' alone"):
-        Source(hub=HUB, path=tmp_path / "train.jsonl").rows("test")
+        BenchmarkSource(hub=HUB, path=tmp_path / "train.jsonl").rows("test")
 
 
 def test_rows_are_read_once(tmp_path: Path) -> None:
     path = tmp_path / "test.jsonl"
     write_jsonl(path)
-    source = Source(hub=HUB, path=path)
+    source = BenchmarkSource(hub=HUB, path=path)
     first = source.rows("test")
     path.unlink()
     assert source.rows("test") is first
@@ -140,11 +153,13 @@ def test_a_broken_parquet_file_is_named(tmp_path: Path) -> None:
 
 def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone\.jsonl does not exist"):
-        Source(hub=HUB, path=tmp_path / "gone.jsonl").rows("test")
+        BenchmarkSource(hub=HUB, path=tmp_path / "gone.jsonl").rows("test")
 
 
 def test_a_row_names_the_field_it_lacks_and_those_it_has() -> None:
-    row = Row(fields={"a": 1, "b": None, "c": "  ", "d": "x", "e": "xy"}, where="f.jsonl line 7")
+    row = BenchmarkRow(
+        fields={"a": 1, "b": None, "c": "  ", "d": "x", "e": "xy"}, where="f.jsonl line 7"
+    )
     assert row.value("b", "a") == 1
     assert row.text("d") == "x"
     with pytest.raises(InputError, match="line 7 lacks the field 'b'; its fields are a, b, c, d"):
@@ -185,7 +200,7 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
     assert asked == [(("some/thing", "one"), {"split": "eval", "revision": "0123abc"})]
     assert found.origin == "some/thing@0123abc"
     assert found.rows[1].where == "some/thing@0123abc row 2"
-    assert found.sha256 == digest([Row(fields=row, where="") for row in ROWS])
+    assert found.sha256 == digest([BenchmarkRow(fields=row, where="") for row in ROWS])
 
 
 def test_a_hub_that_gives_another_number_of_rows_is_refused(
