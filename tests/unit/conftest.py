@@ -15,6 +15,7 @@ from remask.denoisers.kv_cache import Past
 from remask.denoisers.llada import LLaDA, LLaDAConfig
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
+from remask.records.record import Record
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas, Sample
 
@@ -155,7 +156,7 @@ def block_causal(tokenizer: Tokenizer) -> NativeDenoiser:
 Row = dict[str, Any]  # a record as `collect` writes it
 
 
-def build(
+def build_record(
     problem: str = "a",
     number: int = 0,
     *,
@@ -167,30 +168,35 @@ def build(
     process_ok: bool | None = None,
     task: str = "wordmath",
     level: str = "hard",
-) -> Row:
+) -> Record:
     trips = {"token_accuracy": (score, score)} if by_trip is None else by_trip
-    return {
-        "id": f"{task}/{level}/{problem}",
-        "task": task,
-        "level": level,
-        "number": number,
-        "prompt": "How many?",
-        "text": f"#### {answer}",
-        "gold": "1",
-        "answer": answer,
-        "right": right,
-        "process_ok": right if process_ok is None else process_ok,
-        "forwards": 10,
-        "scores": {"confidence": confidence, "confidence_canvas": 0.9, "roundtrips": score},
-        "stderr": 0.0,
-        "metrics": {},
-        "by_trip": {name: list(values) for name, values in trips.items()},
-        "drift": [0.0, 0.5, None],
-        "verify_forwards": 8,
-    }
+    return Record(
+        id=f"{task}/{level}/{problem}",
+        task=task,
+        level=level,
+        number=number,
+        prompt="How many?",
+        gold="1",
+        text=f"#### {answer}",
+        answer=answer,
+        right=right,
+        process_ok=right if process_ok is None else process_ok,
+        forwards=10,
+        scores={"confidence": confidence, "confidence_canvas": 0.9, "roundtrips": score},
+        stderr=0.0,
+        by_trip={name: list(values) for name, values in trips.items()},
+        drift=[0.0, 0.5, None],
+        verify_forwards=8,
+    )
+
+
+@pytest.fixture(scope="session")
+def make_record() -> Callable[..., Record]:
+    """Return a sample with 2 trips: 10 forwards to write, 8 to verify."""
+    return build_record
 
 
 @pytest.fixture(scope="session")
 def make_row() -> Callable[..., Row]:
-    """Return a sample with 2 trips: 10 forwards to write, 8 to verify."""
-    return build
+    """Return the same as the object of its line."""
+    return lambda *args, **further: build_record(*args, **further).to_json()

@@ -13,6 +13,7 @@ from typing import Any
 from remask.errors import RecordError, WriteError
 from remask.records import text_file
 
+Row = dict[str, Any]  # a line: a JSON object
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -127,13 +128,18 @@ def write_text(path: Path, text: str) -> None:
     replace_file(path, text.encode())
 
 
-def read(path: Path) -> Iterator[dict[str, Any]]:
+def read(path: Path) -> Iterator[Row]:
     """Yield every row; a broken line is an error that names its number."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            content = text_file.without_mark(line, str(path)) if number == 1 else line
-            if content.strip():
-                yield text_file.parse_object(content, f"{path} line {number}")
+            if line.strip():
+                yield parse_line(line, path, number)
+
+
+def parse_line(line: bytes, path: Path, number: int) -> Row:
+    """Return the row in a line that is not blank."""
+    content = text_file.without_mark(line, str(path)) if number == 1 else line
+    return text_file.parse_object(content, f"{path} line {number}")
 
 
 def recover(path: Path, group: int = 1) -> int:

@@ -1,0 +1,96 @@
+"""Manifests of every version that was written, and sentences about those that never were."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remask.errors import RecordError
+from remask.records.manifest import (
+    VERSION,
+    Manifest,
+    ModelIdentity,
+    RunEntry,
+    find_manifest,
+    manifest_path,
+    parse_manifest,
+    read_manifest,
+)
+
+SETTINGS = {"model": "tiny", "task": "wordmath", "samples": 2, "sampler": {"temperature": 0.0}}
+OF_0_1_0: dict[str, Any] = {
+    "asked": SETTINGS, "dataset": None,
+    "model": {"name": "tiny", "revision": None, "dtype": "float32"},
+    "runs": [{
+        "started": "2026-11-15T00:00:00Z", "versions": {"python": "3.11", "remask": "0.1.0"},
+        "device": "cpu", "problems": 9, "chunk": 4, "from": 0, "to": 9, "seconds": 1.5,
+        "forwards": 20, "finished": None,
+    }],
+}  # fmt: skip
+NOW = Manifest(
+    settings=SETTINGS,
+    about={"compared_by": "spelling"},
+    dataset={"sha256": "0" * 64},
+    model=ModelIdentity(name="tiny", dtype="float32", weights="0" * 16),
+    runs=[
+        RunEntry(problems=9, chunk=4, start=0, stop=4, from_sample=0, work=100),
+        RunEntry(problems=9, chunk=4, start=9, stop=9, retried=2),
+        RunEntry(problems=9, chunk=4, start=4, stop=9),
+    ],
+)
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    assert find_manifest(out) is None
+    NOW.write(out)
+    assert find_manifest(out) == read_manifest(out) == NOW
+    document = json.loads(manifest_path(out).read_text())
+    assert list(document) == ["version", "asked", "about", "dataset", "model", "runs"]
+    assert document["version"] == VERSION
+    first, again, alone = document["runs"]
+    assert (first["from"], first["to"], first["from_sample"], first["work"]) == (0, 4, 0, 100)
+    assert "retried" not in first
+    assert (again["retried"], again["work"]) == (2, None)
+    assert not alone.keys() & {"retried", "from_sample", "work"}
+
+
+def test_one_of_the_first_release_is_read_and_written_anew(tmp_path: Path) -> None:
+    manifest_path(tmp_path / "a.jsonl").write_text(json.dumps(OF_0_1_0))
+    older = read_manifest(tmp_path / "a.jsonl")
+    assert (older.version, older.about) == (1, None)
+    assert older.model == ModelIdentity(name="tiny", dtype="float32")
+    assert (older.runs[0].start, older.runs[0].stop, older.runs[0].tokens) == (0, 9, None)
+    older.write(tmp_path / "b.jsonl")
+    again = read_manifest(tmp_path / "b.jsonl")
+    assert (again.version, again.runs) == (VERSION, older.runs)
+
+
+def test_one_of_before_there_were_runs_is_read() -> None:
+    older = parse_manifest({"asked": SETTINGS, "started": "then", "torch": "2"}, Path("a"))
+    assert (older.runs, older.model, older.started) == ([], None, "then")
+    assert older.drawn == "2 greedy copies"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"asked": 3}, "m.json is damaged: it has no asked, the settings by name; collect the rec"),
+        ({"asked": {"sampler": 3}}, "asked.sampler is 3, not names with values"),
+        ({"runs": 3}, "runs is 3, not a list"),
+        ({"runs": [3]}, "runs.0 is 3, not names with values"),
+        ({"runs": [{"from": "a"}]}, "runs.0.from is 'a', not a whole number"),
+        ({"model": 3}, "model is 3, not names with values"),
+        ({"version": VERSION + 1}, f"m.json has version {VERSION + 1}, and this remask reads 1 to"),
+        ({"version": "a"}, "m.json has version 'a', and this remask reads 1 to 2; install a newer"),
+    ],
+)
+def test_another_one_is_refused_in_a_sentence(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(RecordError, match=sentence):
+        parse_manifest({**OF_0_1_0, **change}, Path("m.json"))
+
+
+def test_a_manifest_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"has no manifest a.jsonl.manifest.json beside it"):
+        read_manifest(tmp_path / "a.jsonl")

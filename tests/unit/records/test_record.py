@@ -1,0 +1,154 @@
+"""Lines of a file of records, read as what they are or refused in a sentence."""
+
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remask.errors import RecordError
+from remask.records import jsonl
+from remask.records.record import (
+    NO_KEY,
+    BaselineCost,
+    ErrorRecord,
+    Line,
+    Record,
+    SkippedFlaw,
+    answers_in,
+    read_records,
+)
+
+Make = Callable[..., Record]
+ERROR = ErrorRecord(
+    id="gsm8k/all/test/0/3", task="gsm8k", level="all", number=0, prompt="Why?", gold="18",
+    error="it is too long.",
+)  # fmt: skip
+SKIPPED = SkippedFlaw(
+    id="wordmath/easy/test/0/0", task="wordmath", level="easy", number=2, kind="x"
+)
+
+
+@pytest.fixture
+def every(make_record: Make) -> list[Line]:
+    """One line of each kind that `collect` writes."""
+    plain = replace(make_record(), by_trip={}, drift=[], stderr=None, verify_forwards=None)
+    graded = replace(
+        make_record(), tier="markup", method="number", reason="equal", pieces=["#", "1"]
+    )
+    return [
+        plain,
+        graded,
+        replace(graded, key=None),
+        replace(graded, key="1/2"),
+        replace(plain, baselines={"editor": BaselineCost(1), "vote": BaselineCost(2, "no number")}),
+        replace(make_record(), kind="digit", pieces=["1"]),
+        ERROR,
+        SKIPPED,
+    ]
+
+
+def test_lines_are_read_as_they_were_written(every: list[Line], tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    jsonl.append(path, [line.to_json() for line in every])
+    again = list(read_records(path))
+    assert again == every
+    assert [type(line) for line in again] == [type(line) for line in every]
+    assert [line.to_json() for line in again] == list(jsonl.read(path))
+
+
+def test_what_was_not_measured_is_not_written(every: list[Line]) -> None:
+    plain, graded, unread, keyed, compared, flawed, *_ = every
+    assert "drift" not in plain.to_json()
+    assert "key" not in graded.to_json()
+    assert unread.to_json()["key"] is None
+    assert list(keyed.to_json())[-2:] == ["pieces", "key"]
+    assert compared.to_json()["baselines"] == {
+        "editor": {"forwards": 1},
+        "vote": {"forwards": 2, "reason": "no number"},
+    }
+    assert list(flawed.to_json())[-2:] == ["kind", "pieces"]
+
+
+def test_the_answers_of_a_model_are_neither_errors_nor_flaws(every: list[Line]) -> None:
+    assert answers_in(every) == every[:5]
+
+
+def test_votes_compare_the_key_or_the_answer(make_record: Make) -> None:
+    record = make_record(answer="0.5")
+    assert record.vote_key == "0.5"
+    assert replace(record, key="1/2").vote_key == "1/2"
+    assert replace(record, key=None).vote_key is None
+
+
+def test_a_record_knows_what_it_cost(make_record: Make) -> None:
+    record = replace(make_record(), baselines={"editor": BaselineCost(3)})
+    assert record.spent == 10 + 8 + 3
+    assert replace(record, verify_forwards=None).spent == 13
+    assert ERROR.spent == SKIPPED.spent == 0
+
+
+def test_a_record_without_a_key_stays_one_on_its_way_to_another_process(make_record: Make) -> None:
+    again = pickle.loads(pickle.dumps(make_record()))
+    assert again == make_record()
+    assert again.key is NO_KEY
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"id": 3}, "is damaged: line 3 has id 3, not a text; collect it again"),
+        ({"number": "0"}, "line 3 has number '0', not a whole number"),
+        ({"number": True}, "line 3 has number True, not a whole number"),
+        ({"right": "yes"}, "line 3 has right 'yes', not true or false"),
+        ({"answer": 12}, "line 3 has answer 12, not a text"),
+        ({"key": 12}, "line 3 has key 12, not a text"),
+        ({"scores": []}, r"line 3 has scores \[\], not names with values"),
+        ({"scores": {"a": "high"}}, "line 3 has scores.a 'high', not a number"),
+        ({"scores": {"a": True}}, "line 3 has scores.a True, not a number"),
+        ({"by_trip": {"a": 1}}, "line 3 has by_trip.a 1, not a list"),
+        ({"drift": [0, "a"]}, "line 3 has drift.1 'a', not a number"),
+        ({"drift": float("nan")}, r"line 3 is not valid JSON \(NaN is no number there\)"),
+        ({"baselines": {"editor": {}}}, "line 3 has no 'baselines.editor.forwards'"),
+        ({"task": ...}, r"line 3 has no 'task': give what remask collect wrote\."),
+        ({"error": 3, "text": ...}, "line 3 has error 3, not a text"),
+    ],
+)
+def test_a_line_of_another_form_is_named_with_what_is_wrong(
+    make_record: Make, tmp_path: Path, change: dict[str, Any], sentence: str
+) -> None:
+    path, row = tmp_path / "a.jsonl", make_record().to_json()
+    wrong = {name: value for name, value in {**row, **change}.items() if value is not ...}
+    path.write_text(f"{json.dumps(row)}\n\n{json.dumps(wrong)}\n")
+    lines = read_records(path)
+    assert next(lines) == make_record()
+    with pytest.raises(RecordError, match=sentence):
+        next(lines)
+
+
+def test_a_whole_number_is_a_number_and_a_field_of_somebody_elses_is_no_matter(
+    make_record: Make, tmp_path: Path
+) -> None:
+    row = {**make_record().to_json(), "drift": [0, 1], "mine": {"a": 1}}
+    jsonl.append(tmp_path / "a.jsonl", [row])
+    (record,) = read_records(tmp_path / "a.jsonl")
+    assert isinstance(record, Record)
+    assert record.drift == [0.0, 1.0]
+
+
+def test_marks_of_editors_and_halves_of_surrogates_do_not_stop_it(
+    make_record: Make, tmp_path: Path
+) -> None:
+    path, row = tmp_path / "a.jsonl", make_record().to_json()
+    broken = {**ERROR.to_json(), "prompt": "a\ud800"}
+    path.write_text("\ufeff" + json.dumps(row) + "\n" + json.dumps(broken) + "\n")
+    assert list(read_records(path)) == [make_record(), replace(ERROR, prompt="a?")]
+
+
+def test_utf_16_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("{}", encoding="utf-16")
+    with pytest.raises(RecordError, match="is UTF-16, not UTF-8"):
+        list(read_records(tmp_path / "a.jsonl"))
