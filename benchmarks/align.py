@@ -127,7 +127,7 @@ def asked(model: str, settings: Any, arguments: argparse.Namespace) -> Iterator[
         denoiser=denoiser, extract=family.extract, settings=settings.consistency,
         metric_set=settings.metrics, task_metrics=family.metrics,
     )  # fmt: skip
-    usual = settings.sampler(denoiser, family, level)
+    usual = settings.sampler(denoiser, family.canvas_length(level))
     for name, times in CANVASES.items():
         length = -(-round(usual.length * times) // BLOCK) * BLOCK
         block = length if usual.block == usual.length else usual.block

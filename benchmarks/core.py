@@ -26,7 +26,7 @@ from remask.analysis.diagnosis import THRESHOLD, better_consistency
 from remask.analysis.figures import CURVES, TRIPS, read
 from remask.analysis.load_records import read_source
 from remask.analysis.pool import Row, pools
-from remask.collect.collect import CollectSettings, collect, sampler_settings
+from remask.collect.collect import CollectSettings, collect
 from remask.collect.injection import InjectionSettings, collect_injected, reference_pairs
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.threshold import accepts_all, best_f1
@@ -35,7 +35,7 @@ from remask.denoisers.load import EMBEDDED, load
 from remask.errors import RecordError, RemaskError
 from remask.records.jsonl import write_text
 from remask.report.study import contracted
-from remask.sampling.settings import SamplerSettings
+from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import TASKS
 from remask.tasks.base import Split
 
@@ -162,7 +162,7 @@ def run_job(model: Denoiser, job: Job, temperature: float, out: Path) -> None:
 
 def sampler_of(model: Denoiser, job: Job, temperature: float) -> SamplerSettings:
     """Return the task's preset with what the job changes."""
-    usual = sampler_settings(model, TASKS[job.task], job.level)
+    usual = sampler_settings(model, kind=job.task, canvas=TASKS[job.task].canvas_length(job.level))
     return replace(
         usual,
         steps=usual.steps if job.steps is None else job.steps,

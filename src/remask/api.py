@@ -20,7 +20,7 @@ from remask.decide.rejection import Watch, reject
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.sampler import sample as sample_ids
-from remask.sampling.settings import SamplerSettings
+from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import TASKS, public
 from remask.tasks import task as find_task
 from remask.values import Decision, Sample, Score
@@ -34,6 +34,7 @@ class Reader(NamedTuple):
 
     extract: Callable[[str], str | None]
     metrics: tuple[str, ...]
+    canvas: int | None = None  # tokens that any solution of a task needs; None: the kind is no task
 
 
 READERS = {
@@ -51,7 +52,8 @@ def reader(kind: str) -> Reader:
     tasks = (*TASKS, *public.NAMES)
     if kind in tasks:
         task = find_task(kind)
-        return Reader(task.extract, task.metrics)
+        canvas = max(task.canvas_length(level) for level in task.levels)
+        return Reader(task.extract, task.metrics, canvas)
     known = ", ".join([*READERS, *(name for name in tasks if name not in READERS)])
     raise SettingsError(f"kind {kind!r} is unknown; use one of {known}.")
 
@@ -86,7 +88,7 @@ def sample_many(
     return sample_ids(
         model,
         [model.tokenizer.render(prompt) for prompt in prompts],
-        settings or SamplerSettings.of(model.preset),
+        settings or sampler_settings(model),
         items=items or [item_of(prompt) for prompt in prompts],
         number=number,
         seed=seed,
@@ -244,7 +246,7 @@ def solve_many(
 
     `examples` are turns before each prompt; `watch` is told of every attempt as it comes.
     """
-    usual = sampler or SamplerSettings.of(model.preset.for_task(kind))
+    usual = sampler or sampler_settings(model, kind=kind, canvas=reader(kind).canvas)
     writer = usual.for_pool(budget)
     scorer = consistency(
         model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from remask import api
-from remask.collect.collect import sampler_settings
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
 from remask.sampling.sampler import sample
+from remask.sampling.settings import sampler_settings
 from remask.tasks import task
 
 Run = Callable[..., Any]
@@ -54,7 +54,12 @@ def test_collect_draws_the_greedy_answer_and_warmer_ones(
     assert run("collect", "-o", out, *fast, *words, *short).code == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     denoiser, family = load(model), task("wordmath")
-    usual = replace(sampler_settings(denoiser, family, ""), length=16, steps=4, block=16)
+    usual = replace(
+        sampler_settings(denoiser, kind=family.name, canvas=family.canvas_length("")),
+        length=16,
+        steps=4,
+        block=16,
+    )
     problems = [family.problem(k, split="test", level="", seed=0) for k in range(2)]
     prompts = [denoiser.tokenizer.render(p.prompt, p.examples) for p in problems]
     for number, temperature in ((0, 0.0), (1, 0.9), (2, 0.9)):

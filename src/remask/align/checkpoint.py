@@ -131,7 +131,8 @@ def _generation(source: Path, preset: Preset) -> dict[str, Any]:
     told = read_json(path) if path.exists() else {}
     if chosen(told):
         return told
-    return {**told, **{k: v for k, v in asdict(preset).items() if v is not None}}
+    known = {k: v for k, v in asdict(preset).items() if v is not None and k != "named"}
+    return {**told, **known}
 
 
 def _whole(folder: Path, write: Callable[[Path], object]) -> None:

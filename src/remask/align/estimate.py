@@ -8,7 +8,7 @@ kept one and a half times, a little more than graphs were seen to hold; the log 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -16,7 +16,7 @@ from remask.align.lora import find_targets
 from remask.align.named import SCORED, resolve
 from remask.align.policy import LOGITS
 from remask.align.rollout import Prompts
-from remask.align.settings import AlignSettings, whole_blocks
+from remask.align.settings import AlignSettings
 from remask.denoisers.experts import Experts
 from remask.denoisers.load import (
     choose_device,
@@ -27,10 +27,10 @@ from remask.denoisers.load import (
     outline,
 )
 from remask.denoisers.native import Network
+from remask.denoisers.preset import Preset
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.transformer import Attention
 from remask.errors import RemaskError
-from remask.sampling.settings import SamplerSettings
 from remask.tasks import TASKS
 from remask.tasks import task as find_task
 
@@ -52,6 +52,13 @@ class Canvas:
     def row(self) -> int:
         """Tokens of a row."""
         return self.num_prompt + self.length
+
+
+class OutlinedModel(NamedTuple):
+    """What of a model that is not loaded decides how it is sampled."""
+
+    preset: Preset
+    block_size: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +89,6 @@ def estimate(
     network = outline(read_json(folder / "config.json"), folder)
     shape = shape_of(network, settings)
     canvas = canvas_of(settings, folder, network.block_size)
-    SamplerSettings(length=canvas.length, steps=canvas.steps, block=canvas.block)  # or it raises
     forwards = forwards_per_update(settings, canvas, network.block_size)
     seconds = seconds_per_update(settings, shape, canvas, forwards, processes * tflops * 1e12)
     total = sum(seconds.values())
@@ -134,14 +140,12 @@ def shape_of(network: Network, settings: AlignSettings) -> Shape:
 
 def canvas_of(settings: AlignSettings, folder: Path, block_size: int | None) -> Canvas:
     """Return the rows that a training would have."""
-    preset = find_preset(settings.model, folder).for_task(settings.task)
     prompts = Prompts(settings) if settings.task in TASKS else None
-    usual = _usual_length(settings, prompts)  # asked for in any case: it knows a task from none
-    length = settings.length or whole_blocks(usual, block_size)
-    block = block_size or settings.usual_block(preset, length)
+    model = OutlinedModel(find_preset(settings.model, folder), block_size)
+    sampler = settings.sampler(model, _usual_length(settings, prompts))
     return Canvas(
-        num_prompt=_prompt_tokens(prompts, folder), length=length, block=block,
-        steps=settings.steps or length,
+        num_prompt=_prompt_tokens(prompts, folder), length=sampler.length, block=sampler.block,
+        steps=sampler.steps,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ size and the learning rate of the paper. Not here: what a field does; see the mo
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,13 +15,11 @@ from remask.align.masks import LossRegion, MaskSampler, MaskSettings
 from remask.align.reward import Annealed
 from remask.align.spg import NegativeBranch, SpgSettings
 from remask.consistency.settings import ConsistencySettings
-from remask.denoisers.base import Denoiser, Preset
 from remask.errors import SettingsError
 from remask.fields import Limits, fitted
 from remask.limits import LIMITS
 from remask.records.text_file import read_text
-from remask.sampling.settings import SamplerSettings
-from remask.tasks.base import Task
+from remask.sampling.settings import SampledModel, SamplerSettings, sampler_settings
 
 Count = Annotated[int, LIMITS["updates"]]
 CountOrNone = Annotated[int, LIMITS["eval_every"]]  # 0: never
@@ -196,25 +194,13 @@ class AlignSettings:
             alpha_min=self.alpha_min, alpha_max=self.alpha_max, base_reward=self.base_reward
         )
 
-    def usual_block(self, preset: Preset, length: int) -> int:
-        """Return the block that was asked for, the preset's, or the whole canvas."""
-        whole = preset.block == preset.length or length % preset.block != 0
-        return self.block or (length if whole else preset.block)
-
-    def sampler(self, denoiser: Denoiser, task: Task, level: str) -> SamplerSettings:
-        """Return how completions are written."""
-        preset = denoiser.preset.for_task(task.name)
-        own = denoiser.block_size  # of a model that writes in no other blocks
-        length = self.length or whole_blocks(task.canvas_length(level), own)
-        block = own or self.usual_block(preset, length)
-        usual = SamplerSettings.of(preset)
-        told = {"length": length, "steps": self.steps or length, "block": block}
-        return SamplerSettings(**{**vars(usual), **told, "temperature": self.temperature})
-
-
-def whole_blocks(length: int, block: int | None) -> int:
-    """Return the canvas that holds so many tokens in whole blocks, where there are any."""
-    return length if block is None else -(-length // block) * block
+    def sampler(self, model: SampledModel, canvas: int) -> SamplerSettings:
+        """Return how completions are written where solutions of the task need so many tokens."""
+        usual = sampler_settings(
+            model, kind=self.task, canvas=canvas, length=self.length, steps=self.steps,
+            block=model.block_size or self.block,
+        )  # fmt: skip
+        return replace(usual, temperature=self.temperature)
 
 
 def read_settings(path: Path | None, flags: Mapping[str, Any]) -> AlignSettings:

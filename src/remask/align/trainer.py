@@ -57,7 +57,7 @@ class Trainer:
         resolve(s)  # before minutes of loading
         self.policy = load_policy(s, self.team.device)
         self.actor = Actor(self.policy, s)
-        self.sampler = s.sampler(self.policy, prompts.task, prompts.level)
+        self.sampler = s.sampler(self.policy, prompts.task.canvas_length(prompts.level))
         masks = s.masks(self.sampler.block, self.sampler.length)
         if s.method != "sft":
             check_blocks(masks, self.sampler.length)

@@ -64,7 +64,7 @@ def solve(
     denoiser = load_model(model, device, dtype, preset, split)
     limit = _limit(denoiser, asked, promise.threshold(threshold))
     sampler = opt.sampler(
-        denoiser, asked, preset=preset, temperature=temperature, steps=steps, length=length,
+        denoiser, asked, temperature=temperature, steps=steps, length=length,
         block=block, order=order, reveal_threshold=reveal_threshold, edit_threshold=edit_threshold,
     ).for_pool(budget)  # fmt: skip
     same = asked_settings(model, denoiser, rows)

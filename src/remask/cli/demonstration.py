@@ -31,7 +31,6 @@ from remask.collect.collect import (
     draw_pools,
     grade_pools,
     record,
-    sampler_settings,
 )
 from remask.consistency.cycle import round_trips
 from remask.consistency.estimator import Consistency
@@ -46,7 +45,7 @@ from remask.errors import SettingsError
 from remask.records import jsonl
 from remask.report import render
 from remask.report.terminal import show_correction, show_diagnosis
-from remask.sampling.settings import SamplerSettings
+from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem
 from remask.values import Canvas, RoundTrips, Sample, Score
@@ -158,7 +157,7 @@ def make_plan(model: Denoiser, problems: int, samples: int, seed: int) -> Plan:
     levels = {hard: num_hard} | ({easier: problems - num_hard} if problems > num_hard else {})
     samplers = {}
     for level in levels:
-        usual = sampler_settings(model, task, level)
+        usual = sampler_settings(model, kind=TASK, canvas=task.canvas_length(level))
         samplers[level] = replace(usual, steps=max(1, usual.length // TOKENS_PER_STEP))
     threshold = model.preset.for_task(TASK).threshold
     return Plan(levels=levels, samplers=samplers, samples=samples, threshold=threshold, seed=seed)

@@ -5,7 +5,6 @@ Torch is imported inside functions only: `remask --help` must answer at once.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
@@ -348,7 +347,6 @@ def sampler(
     denoiser: "Denoiser",
     asked: Question,
     *,
-    preset: str,
     temperature: float | None,
     steps: int | None,
     length: int | None = None,
@@ -357,29 +355,11 @@ def sampler(
     reveal_threshold: float | None = None,
     edit_threshold: float | None = None,
 ) -> "SamplerSettings":
-    """Return the sampler: the preset for what is asked, with the flags that were given.
+    """Return the sampler for what is asked, with the flags that were given."""
+    from remask.sampling.settings import sampler_settings
 
-    A preset that was named decides on the canvas too, which a task's own length does otherwise.
-    Where the preset writes the canvas in one block, or one token a step, another length keeps that.
-    """
-    from remask.collect.collect import sampler_settings
-    from remask.sampling.settings import SamplerSettings
-
-    if asked.task is not None and asked.problem is not None and not preset:
-        base = sampler_settings(denoiser, asked.task, asked.problem.level)
-    else:
-        base = SamplerSettings.of(denoiser.preset.for_task(asked.kind))
-    size = length or base.length
-    base = base if temperature is None else base.at(temperature)
-    told = {
-        "order": order, "reveal_threshold": reveal_threshold,
-        "edit_threshold": edit_threshold,
-    }  # fmt: skip
-    given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
-    return replace(
-        base,
-        length=size,
-        block=block or denoiser.block_size or (size if base.block == base.length else base.block),
-        steps=steps or (size if base.steps == base.length else base.steps),
-        **given,
-    )
+    return sampler_settings(
+        denoiser, kind=asked.kind if asked.task is None else asked.task.name, canvas=asked.canvas,
+        length=length, steps=steps, block=block, temperature=temperature, order=order,
+        reveal_threshold=reveal_threshold, edit_threshold=edit_threshold,
+    )  # fmt: skip

@@ -80,7 +80,7 @@ def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
     found = presets.translate(checkpoint, published)
     ours = asdict(found.preset)
     # The threshold of the score and departures by task are no part of how others sample.
-    idle = {"threshold", "tasks", "schedule"}
+    idle = {"threshold", "tasks", "schedule", "named"}
     if ours["temperature"] > 0:
         idle.add("resample_temperature")  # every sample is drawn at the temperature
     if ours["sub_block"] is None:

@@ -42,6 +42,15 @@ class Question(NamedTuple):
         """The worked examples that are shown in earlier turns."""
         return () if self.problem is None else self.problem.examples
 
+    @property
+    def canvas(self) -> int | None:
+        """How many tokens the solutions of a task need; None where none is named."""
+        if self.task is not None and self.problem is not None:
+            return self.task.canvas_length(self.problem.level)
+        from remask import api
+
+        return api.reader(self.kind).canvas
+
     def grade(self, text: str) -> dict[str, Any]:
         """Return what is known of an answer's truth: nothing, for a prompt of the user's."""
         if self.task is None or self.problem is None:

@@ -69,7 +69,7 @@ def collect(
     with place(Asked(engine, workers, address), model, device, dtype, preset, layout) as where:
         denoiser = where.load()
         sampler = opt.sampler(
-            denoiser, asked, preset=preset, edit_threshold=edit_threshold, steps=steps, block=block,
+            denoiser, asked, edit_threshold=edit_threshold, steps=steps, block=block,
             temperature=temperature, length=length, order=order, reveal_threshold=reveal_threshold,
         )  # fmt: skip
         settings = replace(settings, sampler=sampler)

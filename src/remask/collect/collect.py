@@ -28,7 +28,7 @@ from remask.denoisers.base import Denoiser
 from remask.errors import RecordError, SettingsError, TaskError
 from remask.records import jsonl
 from remask.sampling.sampler import sample_rows
-from remask.sampling.settings import SamplerSettings
+from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import steps_ok
 from remask.tasks import task as find_task
 from remask.tasks.base import (
@@ -76,23 +76,10 @@ class CollectSettings:
         )
 
 
-def sampler_settings(denoiser: Denoiser, task: Task, level: str) -> SamplerSettings:
-    """Return the preset for a task, with the canvas its level needs and a token a step.
-
-    Where the model sees blocks of its own, the canvas is whole blocks of that size.
-    """
-    preset = denoiser.preset.for_task(task.name)
-    length, own = task.canvas_length(level), denoiser.block_size
-    if own is not None:
-        length = -(-length // own) * own
-    whole = preset.block == preset.length or length % preset.block != 0
-    block = own or (length if whole else preset.block)
-    return replace(SamplerSettings.of(preset), length=length, steps=length, block=block)
-
-
 def pool_sampler(denoiser: Denoiser, task: Task, settings: CollectSettings) -> SamplerSettings:
     """Return how the pool of each problem is drawn, or refuse to draw copies."""
-    sampler = settings.sampler or sampler_settings(denoiser, task, settings.level)
+    canvas = task.canvas_length(settings.level)
+    sampler = settings.sampler or sampler_settings(denoiser, kind=task.name, canvas=canvas)
     return sampler.for_pool(settings.samples, "samples")
 
 

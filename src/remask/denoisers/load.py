@@ -105,7 +105,8 @@ def load(
     networks = [outline(config, folder).to(precision) for _ in whole]
     tokenizer = _tokenizer(folder, config, family)
     tokenizer = replace(tokenizer, max_length=networks[0].max_length)
-    how = replace(find_preset(str(model), folder, wanted), schedule=family.schedule)
+    how = find_preset(str(model), folder, wanted)
+    how = replace(how, schedule=family.schedule, named=bool(preset))
     if networks[0].block_size is not None:  # no other blocks can be written
         how = how.in_blocks(networks[0].block_size)
     if split == "layers":

@@ -42,12 +42,14 @@ class Preset:
     suppress_eos: bool = False
     # How the model's authors round, see `sampling.reveal`: known by its family, in no file.
     schedule: str = "even"
+    # Asked for by name: it then decides on the canvas of tasks too. Equal presets sample alike.
+    named: bool = field(default=False, compare=False)
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # departures by task
 
     def for_task(self, task: str) -> "Preset":
         """Return the preset with the departures for `task` applied."""
         changes: Any = self.tasks.get(task, {})
-        adjustable = Preset.__dataclass_fields__.keys() - {"tasks", "schedule"}
+        adjustable = Preset.__dataclass_fields__.keys() - {"tasks", "schedule", "named"}
         if not isinstance(changes, Mapping) or not set(changes) <= adjustable:
             raise SettingsError(
                 f"tasks.{task} in generation_config.json is {changes!r}; "
@@ -73,7 +75,7 @@ class Preset:
         """
         told = {_ALIASES.get(k, k): v for k, v in config.items()}
         unset = {k for k in ("order_temperature", "top_p", "top_k") if not told.get(k)}
-        unset |= {"schedule"} if speaks(config) else {"schedule", *_SHARED}
+        unset |= {"schedule", "named"} if speaks(config) else {"schedule", "named", *_SHARED}
         told = {k: v for k, v in told.items() if k in Preset.__dataclass_fields__.keys() - unset}
         if "steps" in told and "length" not in told:
             told = {"block": told["steps"], **told, "length": told["steps"]}

@@ -43,7 +43,7 @@ from remask.records import outputs
 from remask.records.jsonl import whole, write_text
 from remask.records.text_file import read_text
 from remask.sampling.sampler import sample
-from remask.sampling.settings import SamplerSettings
+from remask.sampling.settings import sampler_settings
 from remask.tasks import TASKS
 
 MIX = {"wordmath": 0.54, "choice": 0.32, "countdown": 0.09, "pycode": 0.05}
@@ -311,7 +311,7 @@ class Trainer:
                 answers = sample(
                     denoiser,
                     [denoiser.tokenizer.render(p.prompt) for p in problems],
-                    SamplerSettings(length=length, steps=length, block=block),
+                    sampler_settings(denoiser, canvas=length, block=block),
                     items=[p.id for p in problems],
                 )
                 right = [family.grade(p, a.text) for p, a in zip(problems, answers, strict=True)]

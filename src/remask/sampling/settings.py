@@ -1,7 +1,11 @@
-"""How an answer is written: the settings, and no torch, so that flags and checks can use them."""
+"""How an answer is written: the settings, and which of them apply.
+
+`sampler_settings` is the one place that decides; Python, the command line, the server, collecting
+and training all ask it. No torch here, so that flags and checks can use the classes.
+"""
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal, cast, get_args
+from typing import Any, Literal, Protocol, cast, get_args
 
 from remask import limits
 from remask.denoisers.preset import Preset
@@ -202,3 +206,74 @@ class SamplerSettings(Rule):
             post_steps=preset.post_steps,
             suppress_eos=preset.suppress_eos,
         )
+
+
+class SampledModel(Protocol):
+    """What of a model decides how it is sampled: a `Denoiser`, or less."""
+
+    @property
+    def preset(self) -> Preset:
+        """How it likes to be sampled."""
+        ...
+
+    @property
+    def block_size(self) -> int | None:
+        """The only blocks it can write; None: any."""
+        ...
+
+
+def sampler_settings(
+    model: SampledModel,
+    *,
+    kind: str = "",
+    canvas: int | None = None,
+    length: int | None = None,
+    steps: int | None = None,
+    block: int | None = None,
+    temperature: float | None = None,
+    order: Order | None = None,
+    reveal_threshold: float | None = None,
+    edit_threshold: float | None = None,
+) -> SamplerSettings:
+    """Return how to write an answer: the model's preset, the canvas of a task, what is given.
+
+    A task's canvas is taken unless the preset was asked for by name, which then decides on the
+    canvas too; it is written a token a step, in the preset's blocks where they divide it, else in
+    one. A given length keeps what the preset does: all in one block, or a token a step.
+
+    Args:
+        model: whose preset, and whose own blocks where it has some.
+        kind: the kind of answer or the task, for which the preset may have departures.
+        canvas: tokens that the task's solutions need; None where no task is named.
+        length: the rest, from here on, goes before preset and task.
+        steps: forward passes.
+        block: tokens that are written together.
+        temperature: of every sample; none is then drawn at another one.
+        order: which predictions are revealed first.
+        reveal_threshold: reveal all predictions at least this probable.
+        edit_threshold: overwrite tokens where another is more probable.
+    """
+    preset, own = model.preset.for_task(kind), model.block_size
+    in_one = preset.block == preset.length
+    token_a_step = preset.steps == preset.length
+    usual = preset.length
+    if canvas is not None and not preset.named:
+        usual, token_a_step = _whole_blocks(canvas, own), True
+        in_one |= length is None and usual % preset.block != 0
+    size = length or usual
+    given: dict[str, Any] = {
+        "order": order, "reveal_threshold": reveal_threshold, "edit_threshold": edit_threshold,
+    }  # fmt: skip
+    settings = replace(
+        SamplerSettings.of(preset),
+        length=size,
+        block=block or own or (size if in_one else preset.block),
+        steps=steps or (size if token_a_step else preset.steps),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    return settings if temperature is None else settings.at(temperature)
+
+
+def _whole_blocks(length: int, block: int | None) -> int:
+    """Return the canvas of whole blocks that holds so many tokens."""
+    return length if block is None else -(-length // block) * block

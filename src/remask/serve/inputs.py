@@ -10,12 +10,11 @@ from itertools import chain
 from typing import Any
 
 from remask import api
-from remask.collect.collect import sampler_settings
 from remask.consistency.settings import ConsistencySettings
 from remask.sampling.blocks import whole_canvas
 from remask.sampling.drafts import Draft, begin
 from remask.sampling.sampler import check_length
-from remask.sampling.settings import SamplerSettings
+from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.serve.errors import Fault
 from remask.serve.programs import Check
 from remask.serve.schema import Asked, ChatRequest, Message, TripSettings
@@ -186,14 +185,12 @@ def sampler_of(
 
     `param` is what the request calls `max_tokens`.
     """
-    base = SamplerSettings.of(service.denoiser.preset.for_task(question.kind))
-    if question.problem is not None and not service.settings.preset:
-        task = TASKS[question.problem.task]
-        base = sampler_settings(service.denoiser, task, question.problem.level)
+    problem, kind, canvas = question.problem, question.kind, api.reader(question.kind).canvas
+    if problem is not None:
+        kind, canvas = problem.task, TASKS[problem.task].canvas_length(problem.level)
+    base = sampler_settings(service.denoiser, kind=kind, canvas=canvas, temperature=temperature)
     if max_tokens is not None:
         base = _shortened(service, base, max_tokens, param)
-    if temperature is not None:
-        base = base.at(temperature)
     return base if top_p is None else replace(base, top_p=top_p)
 
 

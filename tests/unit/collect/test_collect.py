@@ -26,7 +26,6 @@ from remask.collect.collect import (
     collect,
     collection_of,
     prepare,
-    sampler_settings,
 )
 from remask.collect.shards import Shards
 from remask.consistency.settings import ConsistencySettings
@@ -35,7 +34,7 @@ from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, RecordError, TaskError
 from remask.records import jsonl
-from remask.sampling.settings import SamplerSettings
+from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import task
 from remask.testing import ScriptedDenoiser, write_checkpoint
 
@@ -469,6 +468,8 @@ def test_a_model_with_blocks_of_its_own_gets_a_canvas_of_whole_ones(
     preset = Preset(length=length, steps=length, block=4)
     denoiser = replace(block_causal, preset=preset)
     for level in ("easy", "medium", "hard"):
-        told = sampler_settings(denoiser, task("wordmath"), level)
+        told = sampler_settings(
+            denoiser, kind="wordmath", canvas=task("wordmath").canvas_length(level)
+        )
         assert (told.block, told.length % 4, told.steps) == (4, 0, told.length)
         assert 0 <= told.length - task("wordmath").canvas_length(level) < 4

@@ -16,7 +16,8 @@ from remask.serve.service import ServeSettings
 def test_a_nucleus_of_the_preset_needs_no_words(asked: float | None, told: bool) -> None:
     """The preset has 0.9, which the command line takes from it too; 0.5 has no flag."""
     service: Any = SimpleNamespace(
-        denoiser=SimpleNamespace(preset=Preset(top_p=0.9)), settings=ServeSettings(model="m")
+        denoiser=SimpleNamespace(preset=Preset(top_p=0.9), block_size=None),
+        settings=ServeSettings(model="m"),
     )
     question = question_of(SolveRequest(prompt="p"), SolveSettings())
     sampler = sampler_of(service, question, temperature=None, max_tokens=None, top_p=asked)

@@ -81,7 +81,7 @@ def test_the_canvas_is_that_of_the_training(settings: Settings) -> None:
     for changes in ({}, {"length": None, "steps": None, "block": None}, {"block": None}):
         s = settings(**changes)
         prompts = Prompts(s)
-        sampler = s.sampler(load_policy(s), prompts.task, prompts.level)
+        sampler = s.sampler(load_policy(s), prompts.task.canvas_length(prompts.level))
         found = estimate(s)
         assert found["row_tokens"]["canvas"] == sampler.length
         assert found["sampler"] == {"steps": sampler.steps, "block": sampler.block}
@@ -104,7 +104,7 @@ def test_activations_are_a_little_more_than_a_graph_holds(
     s = settings(model=str(model), tuning=tuning, length=64, steps=16, block=16, lora_rank=8,
                  micro_batch=6)  # fmt: skip
     policy, prompts = load_policy(s), Prompts(s)
-    sampler = s.sampler(policy, prompts.task, prompts.level)
+    sampler = s.sampler(policy, prompts.task.canvas_length(prompts.level))
     with torch.no_grad():
         drawn = draw_groups(policy, [prompts.training(0)], 6, sampler, seed=0)
     canvas, response = completion_rows(policy, drawn)

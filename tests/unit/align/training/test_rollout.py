@@ -58,7 +58,7 @@ def test_training_problems_belong_to_the_seed_and_validation_to_all(settings: Se
 def test_a_group_is_the_same_alone_and_in_company(settings: Settings) -> None:
     s = settings()
     policy, prompts = load_policy(s), Prompts(s)
-    sampler = s.sampler(policy, prompts.task, prompts.level)
+    sampler = s.sampler(policy, prompts.task.canvas_length(prompts.level))
     problems = [prompts.training(i) for i in range(3)]
     together = draw_groups(policy, problems, 2, sampler, seed=7)
     alone = [x for p in problems for x in draw_groups(policy, [p], 2, sampler, seed=7)]
@@ -77,7 +77,7 @@ def test_a_rollout_pays_and_compares_within_its_groups(settings: Settings) -> No
     policy, prompts = load_policy(s), Prompts(s)
     roller = Roller(
         settings=s, prompts=prompts, denoiser=policy,
-        sampler=s.sampler(policy, prompts.task, prompts.level),
+        sampler=s.sampler(policy, prompts.task.canvas_length(prompts.level)),
         reward=build_reward(s, prompts.task, policy),
     )  # fmt: skip
     found = roller.roll([4, 5], rollout=0, update=0)

@@ -297,7 +297,7 @@ def test_a_killed_worker_is_missed_in_one_sentence_and_the_run_goes_on(
 
 def batch_of(s: AlignSettings) -> tuple[Any, Batch]:
     policy, prompts = load_policy(s), Prompts(s)
-    sampler = s.sampler(policy, prompts.task, prompts.level)
+    sampler = s.sampler(policy, prompts.task.canvas_length(prompts.level))
     with torch.no_grad():
         samples = draw_groups(policy, [prompts.training(0)], 3, sampler, seed=0)
     advantages = torch.tensor([0.5, -0.7, 0.2])
