@@ -20,17 +20,16 @@ ALLOWED: dict[str, set[str]] = {
     "values": {"errors"},
     "rng": {"errors"},
     "answers": {"errors"},
-    "fields": {"errors"},
-    "limits": {"fields", "errors"},
-    "extension": {"fields", "errors"},
-    "records": {"fields", "errors"},
-    "denoisers": {"values", "records", "limits", "errors"},
-    "sampling": {"denoisers", "values", "rng", "limits", "errors"},
+    "settings": {"errors"},
+    "extension": {"settings", "errors"},
+    "records": {"settings", "errors"},
+    "denoisers": {"values", "records", "settings", "errors"},
+    "sampling": {"denoisers", "values", "rng", "settings", "errors"},
 }
 ALLOWED["consistency"] = ALLOWED["sampling"] | {"sampling", "answers", "extension"}
 ALLOWED["baselines"] = ALLOWED["consistency"]
-ALLOWED["decide"] = {"sampling", "values", "records", "fields", "limits", "errors"}
-ALLOWED["tasks"] = {"answers", "records", "extension", "errors"}
+ALLOWED["decide"] = {"sampling", "values", "records", "settings", "errors"}
+ALLOWED["tasks"] = {"answers", "records", "extension", "settings", "errors"}
 ALLOWED["testing"] = {"sampling", "denoisers", "values", "rng", "errors"}
 METHOD = set(ALLOWED) - {"testing"}
 ALLOWED["api"] = METHOD
@@ -42,7 +41,7 @@ ALLOWED["align"] = METHOD
 ALLOWED["serve"] = METHOD | {"api", "collect", "analysis", "report"}
 ALLOWED["remask"] = METHOD | {"api"}
 ALLOWED["cli"] = set(ALLOWED)
-WITHOUT_TORCH = {"tasks", "answers", "records", "extension", "fields", "limits", "errors"}
+WITHOUT_TORCH = {"tasks", "answers", "records", "extension", "settings", "errors"}
 HEAVY = {
     "sentence_transformers", "matplotlib", "ray", "fastapi", "peft", "accelerate", "datasets",
     "pyarrow", "sklearn", "transformers",

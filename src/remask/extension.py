@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remask.errors import SettingsError
-from remask.fields import nearest
+from remask.settings import nearest
 
 _T = TypeVar("_T")
 

@@ -16,7 +16,7 @@ from remask.collect.collect import CollectSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import reject
 from remask.denoisers.load import load
-from remask.pretrain.trainer import TrainSettings
+from remask.pretrain.settings import TrainSettings
 
 Run = Callable[..., Any]
 GROUP: Any = typer.main.get_command(cli.app)

@@ -16,19 +16,26 @@ from remask.align.reward import Annealed
 from remask.align.spg import NegativeBranch, SpgSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.errors import SettingsError
-from remask.fields import Limits, fitted
-from remask.limits import LIMITS
 from remask.records.text_file import read_text
-from remask.sampling.settings import SampledModel, SamplerSettings, sampler_settings
+from remask.sampling.settings import (
+    Block,
+    Length,
+    SampledModel,
+    SamplerSettings,
+    Steps,
+    Temperature,
+    sampler_settings,
+)  # fmt: skip
+from remask.settings import Setting, validate
 
-Count = Annotated[int, LIMITS["updates"]]
-CountOrNone = Annotated[int, LIMITS["eval_every"]]  # 0: never
-Some = Annotated[int, LIMITS["eval_problems"]]  # problems or rows, of one update or validation
-Tokens = Annotated[int, LIMITS["length"]]
-Share = Annotated[float, Limits(least=0, most=1)]
-Portion = Annotated[float, Limits(least=0, below=1)]
-NotNegative = Annotated[float, Limits(least=0)]
-Positive = Annotated[float, Limits(above=0)]
+_UPDATES = 100_000_000
+Count = Annotated[int, Setting(least=1, most=_UPDATES)]
+CountOrNone = Annotated[int, Setting(least=0, most=_UPDATES)]  # 0: never
+Some = Annotated[int, Setting(least=1, most=1_000_000)]  # problems or rows
+Share = Annotated[float, Setting(least=0, most=1)]
+Portion = Annotated[float, Setting(least=0, below=1)]
+NotNegative = Annotated[float, Setting(least=0)]
+Positive = Annotated[float, Setting(above=0)]
 
 # What may change between a run and its continuation: what decides no number, or its last bit alone
 # (micro_batch: and what dropout draws), and what a guard that has stopped the run may ask to be
@@ -57,17 +64,17 @@ class AlignSettings:
     reward: tuple[str, ...] = ("consistency",)  # names, or module:name; name=weight weighs
     updates: Count = 6000  # T: optimizer updates
     prompts_per_update: Some = 16  # of all processes together
-    num_generations: Annotated[int, Limits(least=2, most=10_000)] = 8  # completions of each prompt
+    num_generations: Annotated[int, Setting(least=2, most=10_000)] = 8  # completions of each prompt
     inner_updates: Count = 4  # mu: optimizer updates on the same completions
     micro_batch: Some = 8  # rows that go through the network at once, with gradients
 
-    copies: Annotated[int, Limits(least=1, most=1_000)] | None = (
+    copies: Annotated[int, Setting(least=1, most=1_000)] | None = (
         None  # M; 2 by default, 1 of diffu_grpo
     )
     mask_sampler: MaskSampler | None = (
         None  # None: block_random, or full of diffu_grpo; see `masks`
     )
-    mask_block: Tokens | None = None  # that of the sampler by default
+    mask_block: Block | None = None  # that of the sampler by default
     prompt_mask_ratio: float = 0.15
     loss_region: LossRegion = "all_masked"
     negative: NegativeBranch = "mixture"
@@ -76,10 +83,10 @@ class AlignSettings:
     clip: float = 0.5
     kl_weight: float = 0.04
 
-    length: Tokens | None = None  # None: the canvas that the task asks for
-    steps: Annotated[int, LIMITS["steps"]] | None = None  # None: a token a step
-    block: Tokens | None = None  # None: the model's preset
-    temperature: Annotated[float, LIMITS["temperature"]] = 0.9
+    length: Length | None = None  # None: the canvas that the task asks for
+    steps: Steps | None = None  # None: a token a step
+    block: Block | None = None  # None: the model's preset
+    temperature: Temperature = 0.9
 
     trips: int = 4
     rebuild_steps: int = 16
@@ -92,7 +99,7 @@ class AlignSettings:
     right_reward: float = 2.0
 
     tuning: Literal["lora", "full"] = "lora"
-    lora_rank: Annotated[int, LIMITS["width"]] = 128
+    lora_rank: Annotated[int, Setting(least=1, most=2**16)] = 128
     lora_alpha: Positive = 64.0
     lora_dropout: Portion = 0.05
     lora_targets: tuple[str, ...] = ("auto",)
@@ -112,7 +119,7 @@ class AlignSettings:
     max_skipped: Count = 10  # updates in a row with a loss or gradient that is no number
     collapse_window: CountOrNone = 20  # rollouts that are averaged
     collapse_reward_ratio: Share = 0.25  # of the best average so far
-    collapse_length_ratio: Annotated[float, Limits(above=1)] = (
+    collapse_length_ratio: Annotated[float, Setting(above=1)] = (
         4.0  # of the first average, or over it
     )
     collapse_entropy_ratio: Share = 0.02  # of the first average
@@ -211,7 +218,7 @@ def read_settings(path: Path | None, flags: Mapping[str, Any]) -> AlignSettings:
 
 def check_settings(told: Mapping[str, Any]) -> AlignSettings:
     """Return the settings, or raise one sentence that names the field, the value and a remedy."""
-    return fitted(AlignSettings, told)
+    return validate(AlignSettings, told)
 
 
 def record(settings: AlignSettings) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from typing import Any
 from remask.analysis.pool import BY_POOL, RECORDED, Pool, answered, pools
 from remask.collect import manifest
 from remask.consistency.metrics import metric_names
+from remask.consistency.settings import MetricSet
 from remask.decide.calibration import Calibrator, Method, fit_calibrator
 from remask.decide.columns import metric_columns
 from remask.decide.provenance import Provenance, parse
 from remask.decide.threshold import Certificate, Refusal, certify
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
-from remask.limits import MetricSet
 from remask.records.record import read_rows
 from remask.tasks import public
 from remask.tasks import task as find_task

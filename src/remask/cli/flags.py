@@ -15,11 +15,15 @@ from remask.cli.questions import Rows as Rows
 from remask.cli.questions import UsageError as UsageError
 from remask.cli.questions import answer as answer
 from remask.cli.questions import question as question
-from remask.limits import LIMITS
-from remask.limits import AnswerKind as AnswerKind
-from remask.limits import MaskDesign as MaskDesign
-from remask.limits import MetricSet as MetricSet
-from remask.limits import WordingName as WordingName
+from remask.consistency.settings import ConsistencySettings
+from remask.consistency.settings import MaskDesign as MaskDesign
+from remask.consistency.settings import MetricSet as MetricSet
+from remask.decide.settings import BUDGET
+from remask.sampling.settings import SamplerSettings
+from remask.settings import Setting, setting_fields
+from remask.tasks.settings import AnswerKind as AnswerKind
+from remask.tasks.settings import Shots as _Shots
+from remask.tasks.settings import WordingName as WordingName
 
 if TYPE_CHECKING:
     from remask.consistency.settings import ConsistencySettings
@@ -40,6 +44,19 @@ PrecisionName = Literal["auto", "float32", "bfloat16", "float16"]
 EngineName = Literal["local", "ray"]
 
 
+_BOUNDS: dict[str, Setting] = {
+    **{n: f.setting for n, f in setting_fields(SamplerSettings).items()},
+    **{n: f.setting for n, f in setting_fields(ConsistencySettings).items()},
+    "budget": BUDGET,
+    "shots": get_args(_Shots)[1],
+    "problems": Setting(least=1, most=1_000_000),
+    "samples": Setting(least=1, most=1_000),
+    "scored": Setting(least=0, most=1_000),
+    "batch": Setting(least=1, most=100_000),
+    "workers": Setting(least=1, most=1_000),
+}
+
+
 def _option(help_line: str, *names: str, limit: str = "") -> typer.models.OptionInfo:
     """Return a flag; `limit` names what bounds its number."""
     check = within(limit) if limit else None
@@ -51,7 +68,7 @@ def within(limit: str) -> Callable[[typer.CallbackParam, Any], Any]:
     """Return what refuses a number beyond its limit, with the flag and the value."""
 
     def check(param: typer.CallbackParam, value: Any) -> Any:
-        broken = "" if value is None else LIMITS[limit].broken_by(value)
+        broken = "" if value is None else _BOUNDS[limit].broken_by(value)
         if broken:
             raise UsageError(f"{param.opts[0]} is {value}; it must be {broken}")
         return value

@@ -40,7 +40,7 @@ def train(
     """
     named = opt.shares(mix)
     from remask.cli import terminal
-    from remask.pretrain.trainer import MIX, TrainSettings
+    from remask.pretrain.settings import MIX, TrainSettings
     from remask.pretrain.trainer import train as run
 
     settings = TrainSettings(

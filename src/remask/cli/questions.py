@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from remask.errors import InputError
-from remask.limits import AnswerKind, WordingName
 from remask.records import text_file
+from remask.tasks.settings import AnswerKind, WordingName
 
 if TYPE_CHECKING:
     from remask.tasks.base import Problem, Task

@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from remask import limits
 from remask.baselines.confidence import ModelConfidence
 from remask.collect import manifest, rivals
 from remask.collect.asking import Asked, ask, error_record
@@ -29,6 +28,7 @@ from remask.errors import RecordError, SettingsError, TaskError
 from remask.records import jsonl
 from remask.sampling.sampler import sample_rows
 from remask.sampling.settings import SamplerSettings, sampler_settings
+from remask.settings import Setting, check
 from remask.tasks import steps_ok
 from remask.tasks import task as find_task
 from remask.tasks.base import (
@@ -42,6 +42,7 @@ from remask.tasks.base import (
     compared_by,
 )
 from remask.tasks.public.benchmark import Benchmark
+from remask.tasks.settings import Shots
 from remask.values import Sample, Score
 
 EXTRA_METRICS = ("cross_entropy", "critical_divergence", "embedding_distance")
@@ -54,13 +55,13 @@ class CollectSettings:
     task: str
     data: Path | None = None  # rows of a public benchmark; None: the hub
     wording: str = "llada"  # whose prompts ask a public benchmark
-    shots: int = 0  # worked examples of its train split that they show
+    shots: Shots = 0
     allow_execution: bool = False  # let grading run the model's code
     level: str = ""
     split: Split = "test"
-    problems: int = 32
-    samples: int = 1  # size of the pool per problem
-    scored: int = 1  # how many of the pool get round trips
+    problems: Annotated[int, Setting("How many problems.", least=1, most=1_000_000)] = 32
+    samples: Annotated[int, Setting("Answers drawn per problem.", least=1, most=1_000)] = 1
+    scored: Annotated[int, Setting("How many of them are verified.", least=0, most=1_000)] = 1
     baselines: tuple[str, ...] = rivals.FREE  # what else scores them
     sampler: SamplerSettings | None = None  # None: the model's preset for the task
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
@@ -71,9 +72,7 @@ class CollectSettings:
 
     def __post_init__(self) -> None:
         """Refuse what nobody can wait for."""
-        limits.check(
-            problems=self.problems, samples=self.samples, scored=self.scored, shots=self.shots
-        )
+        check(self)
 
 
 def pool_sampler(denoiser: Denoiser, task: Task, settings: CollectSettings) -> SamplerSettings:

@@ -9,14 +9,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from remask.errors import RecordError, SettingsError
-from remask.fields import misfit
 from remask.records import jsonl, text_file
+from remask.settings import Misfit, fit, setting_fields
 
 Fitted = TypeVar("Fitted")
 _REMEDY = "fit it again"
+_APART = ("provenance", "shape")  # fields that have readers of their own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +82,20 @@ def parse(path: Path, kind: str) -> tuple[dict[str, Any], Provenance]:
 
 def check(path: Path, kind: type, told: Mapping[str, Any], under: str = "") -> None:
     """Raise where a document does not hold the fields of a dataclass; `under` is where it is."""
-    wrong = misfit(kind, told, apart={"provenance", "shape"})
-    if wrong:
-        raise damaged(path, wrong.replace("it has no ", f"it has no {under}"))
+    known = {name: f for name, f in setting_fields(kind).items() if name not in _APART}
+    missing = [name for name, field in known.items() if field.required and name not in told]
+    if missing:
+        raise damaged(path, f"it has no {under}{missing[0]}")
+    hints = get_type_hints(kind)
+    for name, value in told.items():
+        if name not in known:
+            raise damaged(path, f"it has {name}, which is no field of it")
+        if hints[name] is float and isinstance(value, str):
+            raise damaged(path, f"{name} is {value!r:.80}, not a number")
+        try:
+            fit(hints[name], value)
+        except Misfit as wanted:
+            raise damaged(path, f"{name} is {value!r:.80}, not {wanted}") from None
 
 
 def damaged(path: Path, what: str) -> RecordError:

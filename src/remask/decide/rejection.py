@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
-from remask import limits
+from remask.decide.settings import BUDGET
 from remask.values import Decision, Sample, Score, Scorer
 
 Draw = Callable[[Sequence[str], int], list[Sample]]  # items, sample number -> a sample of each
@@ -34,7 +34,7 @@ def rejection(items: Sequence[str], *, threshold: float = 0.75, budget: int = 10
     The first sample that scores above `threshold` (strictly) is accepted; when the budget is spent,
     the best so far is returned as a fallback.
     """
-    limits.check(budget=budget)
+    BUDGET.check("budget", budget)
     attempts: dict[str, list[Attempt]] = {item: [] for item in items}
     waiting = tuple(items)
     for number in range(budget):
@@ -88,7 +88,7 @@ def reject(
 
 def best_of(draw: Draw, scorer: Scorer, items: Sequence[str], n: int) -> list[Decision]:
     """Return the best-scored of `n` samples of each item; the first wins ties."""
-    limits.check(budget=n)
+    BUDGET.check("budget", n)
     rounds = [_attempts(draw, scorer, items, number) for number in range(n)]
     return [
         _fallback(item, [attempts[i] for attempts in rounds], f"best of {n} by {scorer.name}")
@@ -103,7 +103,7 @@ def majority_vote(
 
     `key` says what two answers are compared by, such as `answer_key` of a task and a problem.
     """
-    limits.check(budget=n)
+    BUDGET.check("budget", n)
     pools = list(zip(*(draw(items, number) for number in range(n)), strict=True))
     out = []
     for item, pool in zip(items, pools, strict=True):

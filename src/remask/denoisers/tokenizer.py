@@ -22,7 +22,6 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from remask.denoisers.special_ids import Sources, Wording, find_special_ids
 from remask.errors import CheckpointError, InputError
-from remask.limits import most_characters
 
 LLADA_TEMPLATE = (
     "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n{prompt}<|eot_id|>"
@@ -43,6 +42,8 @@ _QWEN_PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+
+_CHARACTERS = 64  # of a token, at most on average; usual are three or four
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +75,7 @@ class Tokenizer:
 
         One that cannot fit into the model is refused before it is cut into tokens.
         """
-        if self.max_length is not None and len(text) > most_characters(self.max_length):
+        if self.max_length is not None and len(text) > self.max_length * _CHARACTERS:
             raise InputError(
                 f"the {what} has {len(text):,} characters, which are more than the "
                 f"{self.max_length} tokens that the model can hold; shorten it."

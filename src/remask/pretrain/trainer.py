@@ -11,8 +11,8 @@ import json
 import math
 import pickle
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
 from remask.errors import CheckpointError, DenoiserError, SettingsError
-from remask.limits import LIMITS
 from remask.pretrain.corpus import (
     END_OF_TURN_ID,
     EOS_ID,
@@ -39,6 +38,7 @@ from remask.pretrain.corpus import (
     train_tokenizer,
 )
 from remask.pretrain.muon import Muon
+from remask.pretrain.settings import TrainSettings
 from remask.records import outputs
 from remask.records.jsonl import whole, write_text
 from remask.records.text_file import read_text
@@ -46,62 +46,9 @@ from remask.sampling.sampler import sample
 from remask.sampling.settings import sampler_settings
 from remask.tasks import TASKS
 
-MIX = {"wordmath": 0.54, "choice": 0.32, "countdown": 0.09, "pycode": 0.05}
 BLOCK = 16  # of the preset: without blocks the end of an answer is settled before its middle
 WHOLE = ("countdown", "pycode")  # tasks written without: a search, a program is seen as a whole
 _CHECKPOINT, _SETTINGS = "training.pt", "settings.json"
-
-_LIMITED = {  # what bounds each number
-    "steps": "updates", "batch": "batch", "layers": "layers", "width": "width", "heads": "width",
-    "inner": "width", "eval_every": "updates", "eval_problems": "eval_problems",
-    "workers": "generators", "checkpoint_every": "updates",
-}  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainSettings:
-    """What to train, on what, for how long."""
-
-    out: Path
-    init: Path | None = None  # a checkpoint folder: start from its weights and its tokenizer
-    steps: int = 27_000
-    batch: int = 512
-    lr: float = 1.2e-3
-    warmup: int = 300
-    weight_decay: float = 0.05
-    ema: float = 0.999
-    min_ratio: float = 0.02  # smallest mask ratio t: bounds the weight 1/t
-    width: int = 320
-    layers: int = 7
-    heads: int = 5
-    inner: int = 768
-    mix: Mapping[str, float] = field(default_factory=lambda: dict(MIX))
-    num_tokenizer_problems: int = 4_000
-    vocabulary: int = 1_024
-    seed: int = 0
-    workers: int = 0
-    device: str = "auto"
-    eval_every: int = 2_000
-    eval_problems: int = 64  # of each task and level
-    checkpoint_every: int = 2_000
-    max_shard_bytes: int = 5 * 10**9
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        unknown = set(self.mix) - set(TASKS)
-        if unknown:
-            raise SettingsError(f"mix names {min(unknown)!r}; the tasks are {', '.join(TASKS)}.")
-        for name, limit in _LIMITED.items():
-            broken = LIMITS[limit].broken_by(getattr(self, name))
-            if broken:
-                raise SettingsError(f"{name} is {getattr(self, name)}; it must be {broken}.")
-        if self.width % (2 * self.heads):
-            raise SettingsError(f"width {self.width} is no multiple of twice heads {self.heads}.")
-        if not 0 < self.lr < math.inf:
-            raise SettingsError(f"lr is {self.lr}; it must be a number above 0.")
-        shares = self.mix.values()
-        if not all(0 <= share < math.inf for share in shares) or not sum(shares) > 0:
-            raise SettingsError(f"mix {dict(self.mix)} must have shares from 0 up, not all 0.")
 
 
 def masked_loss(

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from remask.errors import RecordError
-from remask.fields import Unfit, fit
 from remask.records import jsonl
 from remask.records.validation import STRICT, adapter_of, explain, validate
+from remask.settings import Misfit, fit
 
 Number = float | None
 
@@ -226,7 +226,7 @@ def _check(row: Mapping[str, Any], path: Path, number: int) -> None:
     for name in _TYPES.keys() & row.keys():
         try:
             fit(_TYPES[name], row[name])
-        except Unfit as wanted:
+        except Misfit as wanted:
             raise RecordError(
                 f"{path} is damaged: record {number} has {name} {row[name]!r:.80}, not {wanted}; "
                 "collect it again."

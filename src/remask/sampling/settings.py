@@ -5,15 +5,30 @@ and training all ask it. No torch here, so that flags and checks can use the cla
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Annotated, Any, Literal, Protocol, cast
 
-from remask import limits
 from remask.denoisers.preset import Preset
 from remask.errors import SettingsError
+from remask.settings import Setting, check
 
 Order = Literal["low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy"]
 DREAM_ORDERS = ("origin", "maskgit_plus", "topk_margin", "entropy")
 BLIND_ORDERS = ("random", "origin")  # they do not look at what is predicted
+
+_TOKENS = 2**20  # of the longest context of a published model, times some
+Length = Annotated[int, Setting("Tokens of the canvas.", least=1, most=_TOKENS)]
+Steps = Annotated[int, Setting("Sampling steps.", least=1, most=2**16)]
+Block = Annotated[int, Setting("Tokens written at a time.", least=1, most=_TOKENS)]
+Temperature = Annotated[float, Setting("Noise of sampling.", least=0, most=100)]
+EditThreshold = Annotated[
+    float,
+    Setting(
+        "Overwrite tokens where another is more probable than this (LLaDA2.1).", least=0, most=1
+    ),
+]
+PostSteps = Annotated[
+    int, Setting("Most passes over a block in which nothing is masked, when editing.", least=0)
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,29 +47,26 @@ class Rule:
     the only end token that can come, and it comes last.
     """
 
-    order: Order = "low_confidence"
-    order_temperature: float = 0.0  # > 0: places are drawn from softmax(confidence / it)
-    ends_last: bool = False
-    reveal_threshold: float | None = None  # reveal all predictions at least this probable
-    top_p: float | None = None  # draw from the likeliest tokens that hold this share of the mass
-    top_k: int | None = None  # draw from this many of the likeliest tokens
+    order: Annotated[Order, Setting("Which predictions are revealed first.")] = "low_confidence"
+    order_temperature: Annotated[
+        float, Setting("Above 0: places are drawn from softmax(confidence / it).", least=0)
+    ] = 0.0
+    ends_last: Annotated[bool, Setting("Reveal end tokens when nothing else is left.")] = False
+    reveal_threshold: Annotated[
+        float | None,
+        Setting("Reveal at once all predictions at least this probable.", above=0, most=1),
+    ] = None
+    top_p: Annotated[
+        float | None,
+        Setting("Draw from the likeliest tokens with this share of the mass.", above=0, most=1),
+    ] = None
+    top_k: Annotated[
+        int | None, Setting("Draw from this many of the likeliest tokens.", least=1)
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        if self.order not in get_args(Order):
-            raise SettingsError(
-                f"order {self.order!r} is unknown; use {', '.join(get_args(Order))}."
-            )
-        if not 0 <= self.order_temperature < float("inf"):
-            raise SettingsError(
-                f"order_temperature {self.order_temperature} is not a number from 0 up."
-            )
-        for name in ("top_p", "reveal_threshold"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value <= 1:
-                raise SettingsError(f"{name} {value} is not above 0 and at most 1.")
-        if self.top_k is not None and self.top_k < 1:
-            raise SettingsError(f"top_k {self.top_k} is not a whole number from 1 up.")
+        check(self)
         if self.reveal_threshold is not None and self._unsure:
             raise SettingsError(
                 f"reveal_threshold compares probabilities: it needs order low_confidence, "
@@ -85,43 +97,38 @@ class Rule:
 class EditSettings(Rule):
     """How a block is written and edited; the defaults are LLaDA2.1's."""
 
-    reveal_threshold: float | None = 0.95
-    edit_threshold: float = 0.9  # overwrite a token where another is more probable than this
-    post_steps: int = 16  # most passes over a block in which nothing is masked
+    reveal_threshold: Annotated[float | None, Setting(above=0, most=1)] = 0.95
+    edit_threshold: EditThreshold = 0.9
+    post_steps: PostSteps = 16
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
         super().__post_init__()
         if self.reveal_threshold is None:
             raise SettingsError("editing needs a reveal_threshold; 0.95 is LLaDA2.1's.")
-        if not 0 <= self.edit_threshold <= 1:
-            raise SettingsError(f"edit_threshold {self.edit_threshold} is not between 0 and 1.")
-        if self.post_steps < 0:
-            raise SettingsError(f"post_steps {self.post_steps} is not a whole number from 0 up.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplerSettings(Rule):
     """How to write an answer."""
 
-    length: int
-    steps: int  # forward passes; with a reveal_threshold the most there may be
-    block: int
+    length: Length
+    steps: Steps  # forward passes; with a reveal_threshold the most there may be
+    block: Block
     sub_block: int | None = None  # a block is written in portions of so many: see `nested`
-    temperature: float = 0.0
+    temperature: Temperature = 0.0
     # Of samples 1 and up where the temperature is 0, as a greedy preset has it; None: as sample 0.
-    resample_temperature: float | None = None
-    edit_threshold: float | None = None  # overwrite tokens where another is more probable
-    post_steps: int = 16  # most passes over a block in which nothing is masked, when editing
+    resample_temperature: Annotated[
+        float | None, Setting("Noise of samples 1 and up of a greedy preset.", above=0)
+    ] = None
+    edit_threshold: EditThreshold | None = None
+    post_steps: PostSteps = 16
     suppress_eos: bool = False  # the answer may end a turn, not the text: LLaDA's logits_eos_inf
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
         super().__post_init__()
         _ = self.editing  # refuses what cannot be edited with
-        limits.check(
-            length=self.length, block=self.block, steps=self.steps, temperature=self.temperature
-        )
         if self.length % self.block:
             raise SettingsError(
                 f"length {self.length} is no multiple of block {self.block}; adjust one."
@@ -131,9 +138,6 @@ class SamplerSettings(Rule):
             raise SettingsError(
                 f"steps {self.steps} is no multiple of the {blocks} blocks; give each the same."
             )
-        warmer = self.resample_temperature
-        if warmer is not None and not 0 < warmer < float("inf"):
-            raise SettingsError(f"resample_temperature {warmer} is not a number above 0.")
         if self.temperature > 0:  # every sample is drawn at it, and equal settings must be equal
             object.__setattr__(self, "resample_temperature", None)
         self._check_sub_block(self.steps // blocks)

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from remask.limits import AnswerKind
 from remask.serve import response_models, schema
 from remask.serve.errors import Fault
 from remask.serve.routes import FAULTS, document
@@ -11,6 +10,7 @@ from remask.serve.service import Service
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.tasks.flaws import KINDS, inject
+from remask.tasks.settings import AnswerKind
 
 if TYPE_CHECKING:
     from fastapi import APIRouter, FastAPI

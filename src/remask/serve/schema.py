@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from remask.limits import AnswerKind, MaskDesign, MetricSet
+from remask.consistency.settings import MaskDesign, MetricSet
+from remask.tasks.settings import AnswerKind
 
 MAX_TRIPS, MAX_REBUILD_STEPS, MAX_BUDGET, MAX_EXAMPLES = 64, 256, 32, 20
 GeneratedTask = Literal["wordmath", "countdown", "choice", "pycode"]

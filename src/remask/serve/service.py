@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from remask.consistency.settings import MetricSet
 from remask.errors import SettingsError
-from remask.limits import MetricSet
 from remask.serve.batcher import Batcher
 from remask.serve.errors import Fault
 

@@ -28,11 +28,10 @@ from remask.pretrain.corpus import (
     Corpus,
     train_tokenizer,
 )
+from remask.pretrain.settings import MIX, TrainSettings
 from remask.pretrain.trainer import (
     BLOCK,
-    MIX,
     Trainer,
-    TrainSettings,
     low_discrepancy_ratios,
     masked_loss,
     train,

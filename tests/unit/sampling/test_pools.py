@@ -49,7 +49,9 @@ def test_a_preset_brings_its_second_temperature() -> None:
 
 @pytest.mark.parametrize("value", [0.0, -0.1, math.nan, math.inf])
 def test_a_second_temperature_that_draws_no_other_sample_is_refused(value: float) -> None:
-    with pytest.raises(SettingsError, match=f"resample_temperature {value} is not a number above"):
+    with pytest.raises(
+        SettingsError, match=f"resample_temperature is {value}; it must be .*above 0"
+    ):
         replace(PLAIN, resample_temperature=value)
 
 

@@ -1,0 +1,272 @@
+"""Settings, declared once: a dataclass field with its type, its help text and its bounds.
+
+    trips: Annotated[int, Setting("Round trips per answer.", least=1, most=10_000)] = 4
+
+A settings class calls `check` when it is made. A mapping from outside (a YAML file, flags) becomes
+a dataclass through `validate`, with pydantic. Both refuse a value in one sentence that names the
+field, the value and what to give instead. The command line makes flags of the same fields, and a
+pydantic model may use the same annotations. Importing this module imports neither torch nor
+pydantic.
+"""
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from remask.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_T = TypeVar("_T")
+_CLOSE = 0.75  # of difflib: one or two letters of a word of eight
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a field is for, and the bounds of its number; `above` and `below` are outside."""
+
+    help: str = ""
+    least: float = field(default=-math.inf, kw_only=True)
+    above: float = field(default=-math.inf, kw_only=True)
+    most: float = field(default=math.inf, kw_only=True)
+    below: float = field(default=math.inf, kw_only=True)
+
+    def __str__(self) -> str:
+        """Return the bounds in words; "" where there are none."""
+        words = {
+            "at least": self.least, "above": self.above, "at most": self.most, "below": self.below
+        }  # fmt: skip
+        return " and ".join(f"{w} {_shown(x)}" for w, x in words.items() if math.isfinite(x))
+
+    def broken_by(self, value: float) -> str:
+        """Return the one bound that a number is beyond, in words; "" where it is inside."""
+        if math.isnan(value):
+            return str(self)
+        if value < self.least or value <= self.above:
+            return str(Setting(least=self.least, above=self.above))
+        if value > self.most or value >= self.below:
+            return str(Setting(most=self.most, below=self.below))
+        return ""
+
+    def check(self, name: str, value: Any, kind: type = int) -> None:
+        """Raise where a value is no finite number of this kind, or is beyond the bounds."""
+        allowed = int if kind is int else int | float
+        number = isinstance(value, allowed) and not isinstance(value, bool)
+        broken = self.broken_by(value) if number and not math.isnan(value) else ""
+        if broken:
+            raise SettingsError(f"{name} is {value}; it must be {broken}.")
+        if not number or not math.isfinite(value):
+            words = f"{_WORDS[kind]} {self}".rstrip()
+            raise SettingsError(f"{name} is {value!r:.80}; it must be {words}.")
+
+    # What pydantic asks for of metadata that stands for several others.
+    __is_annotated_types_grouped_metadata__ = True
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the bounds as pydantic knows them."""
+        from pydantic import Field
+
+        named = {"ge": self.least, "gt": self.above, "le": self.most, "lt": self.below}
+        bounds: Any = {name: bound for name, bound in named.items() if math.isfinite(bound)}
+        yield Field(**bounds)
+
+
+def _shown(bound: float) -> str:
+    return f"{int(bound):,}" if float(bound).is_integer() else f"{bound:g}"
+
+
+class SettingField(NamedTuple):
+    """One field of a settings class."""
+
+    field: "Field[Any]"
+    kind: Any  # its type without None and without what is inside Annotated
+    setting: Setting
+    optional: bool  # None is a value of it
+
+    @property
+    def name(self) -> str:
+        """The name in Python, in YAML and, with hyphens, on the command line."""
+        return self.field.name
+
+    @property
+    def required(self) -> bool:
+        """Whether there is no default."""
+        return self.field.default is MISSING and self.field.default_factory is MISSING
+
+
+@cache
+def setting_fields(kind: Any) -> Mapping[str, SettingField]:
+    """Return the fields of a settings class by their names."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {f.name: _setting_field(f, hints[f.name]) for f in fields(kind)}
+
+
+def _setting_field(field: "Field[Any]", hint: Any) -> SettingField:
+    setting, optional = Setting(), False
+    while True:
+        origin, args = get_origin(hint), get_args(hint)
+        if origin is Annotated:
+            setting = next((part for part in args[1:] if isinstance(part, Setting)), setting)
+            hint = args[0]
+        elif origin in (Union, UnionType) and NoneType in args:
+            optional = True
+            hint = Union[tuple(part for part in args if part is not NoneType)]  # noqa: UP007
+        else:
+            return SettingField(field, hint, setting, optional)
+
+
+def check(instance: Any) -> None:
+    """Raise where a field of a settings class is no such number, beyond a bound, or no choice."""
+    for name, one in setting_fields(instance.__class__).items():
+        value = getattr(instance, name)
+        if value is None and one.optional:
+            continue
+        if one.kind in (int, float):
+            one.setting.check(name, value, one.kind)
+        elif get_origin(one.kind) is Literal and value not in get_args(one.kind):
+            raise SettingsError(f"{name} {value!r:.80} is unknown; use {wanted(one.kind)}.")
+
+
+def validate(kind: Callable[..., _T], mapping: Mapping[str, Any], where: str = "the file") -> _T:
+    """Return the settings of a mapping, or raise one sentence.
+
+    Numbers must be finite, and true is no number. A text may stand for a number, because YAML 1.1
+    takes 1e-6 for a text, and for several names, with commas, as a flag gives them.
+    """
+    known = setting_fields(kind)
+    hints = get_type_hints(kind, include_extras=True)
+    values = {}
+    for name, value in mapping.items():
+        if name not in known:
+            near = nearest(name, known)
+            remedy = f"use {near}" if near else f"there are {', '.join(known)}"
+            raise SettingsError(f"{name} is no setting; {remedy}.")
+        try:
+            values[name] = fit(hints[name], value)
+        except Misfit as error:
+            remedy = f"give {error}{_default(known[name])}"
+            raise SettingsError(f"{name} is {value!r:.80}; {remedy}.") from None
+    for name, one in known.items():
+        if name not in values and one.required:
+            flag = name.replace("_", "-")
+            raise SettingsError(f"{name} is missing; give --{flag}, or {name} in {where}.")
+    return kind(**values)
+
+
+def _default(one: SettingField) -> str:
+    default = one.field.default
+    if one.required or default is None:
+        return ""
+    shown = ", ".join(default) if isinstance(default, tuple) else default
+    return f" (the default is {shown})"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that somebody has misspelt; None where none is close."""
+    return next(iter(difflib.get_close_matches(word, list(known), 1, _CLOSE)), None)
+
+
+class Misfit(Exception):
+    """What a field would have taken, in words."""
+
+
+def fit(hint: Any, value: Any) -> Any:
+    """Return the value as the type has it; raise Misfit where it is none."""
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(hint).validate_python(value)
+    except (ValidationError, OverflowError):
+        raise Misfit(wanted(hint)) from None
+
+
+@cache
+def _adapter(hint: Any) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_strict(hint))
+
+
+def _strict(hint: Any) -> Any:
+    """Return a type that makes pydantic take what this one means, and nothing that resembles it."""
+    from pydantic import BeforeValidator, FiniteFloat, StrictBool, StrictInt, StrictStr
+
+    plain = {
+        bool: StrictBool, int: StrictInt, str: StrictStr,
+        float: Annotated[FiniteFloat, BeforeValidator(_no_bool)],
+        Path: Annotated[Path, BeforeValidator(_path)],
+    }  # fmt: skip
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Annotated[(_strict(args[0]), *args[1:])]
+    if origin in (Union, UnionType):
+        return Union[tuple(_strict(part) for part in args)]  # noqa: UP007
+    if origin is Mapping:
+        return Mapping[StrictStr, _strict(args[1])]  # type: ignore[misc]
+    if origin is tuple and args[0] is str:
+        return Annotated[tuple[StrictStr, ...], BeforeValidator(_names)]
+    if origin in (list, tuple):
+        return list[_strict(args[0])]  # type: ignore[misc]
+    return plain.get(hint, hint)
+
+
+def _no_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _path(value: Any) -> Any:
+    if isinstance(value, str) and (not value or "\0" in value):
+        raise ValueError
+    return value
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    listed = value.split(",") if isinstance(value, str) else value
+    if not isinstance(listed, list | tuple) or not listed:
+        raise ValueError
+    if not all(isinstance(part, str) and part.strip() for part in listed):
+        raise ValueError
+    return tuple(part.strip() for part in listed)
+
+
+_WORDS = {
+    bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a path",
+}  # fmt: skip
+
+
+def wanted(hint: Any) -> str:
+    """Return what a type takes, in words."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        bounds = next((str(part) for part in args[1:] if isinstance(part, Setting)), "")
+        return f"{wanted(args[0])} {bounds}".rstrip()
+    if origin is Literal:
+        return " or ".join(filter(None, (", ".join(args[:-1]), args[-1])))
+    if origin in (Union, UnionType):
+        return " or ".join(wanted(part) for part in args if part is not NoneType)
+    if origin is Mapping:
+        return "names with values" if args[1] is Any else f"names, each with {wanted(args[1])}"
+    if origin is tuple and args[0] is str:
+        return "names"
+    if origin in (list, tuple):
+        return f"a list, each {wanted(args[0])}"
+    return _WORDS[hint]

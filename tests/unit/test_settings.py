@@ -1,0 +1,129 @@
+"""A setting is declared once; whoever gives another value gets one sentence with a remedy."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from remask.errors import SettingsError
+from remask.settings import Misfit, Setting, check, fit, nearest, setting_fields, validate
+
+Ratio = Annotated[float, Setting("A share.", least=0, below=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """Settings of every kind."""
+
+    out: Path
+    count: Annotated[int, Setting("How many.", least=1, most=10_000)] = 4
+    ratio: Ratio | None = None
+    names: tuple[str, ...] = ("a", "b")
+    design: Literal["plain", "fancy"] = "plain"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"count": 0}, "count is 0; it must be at least 1."),
+        ({"count": 10_001}, "count is 10001; it must be at most 10,000."),
+        ({"count": 1.5}, "count is 1.5; it must be a whole number at least 1 and at most 10,000."),
+        (
+            {"count": True},
+            "count is True; it must be a whole number at least 1 and at most 10,000.",
+        ),
+        ({"ratio": 1.0}, "ratio is 1.0; it must be below 1."),
+        ({"ratio": float("nan")}, "ratio is nan; it must be a number at least 0 and below 1."),
+        ({"design": "odd"}, "design 'odd' is unknown; use plain or fancy."),
+    ],
+)
+def test_python_callers_get_the_bounds(values: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Example(out=Path("x"), **values)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"cuont": 1}, "cuont is no setting; use count."),
+        ({"zzz": 1}, "zzz is no setting; there are out, count, ratio, names, design."),
+        (
+            {"count": "4"},
+            "count is '4'; give a whole number at least 1 and at most 10,000 (the default is 4).",
+        ),
+        ({"ratio": "half"}, "ratio is 'half'; give a number at least 0 and below 1."),
+        ({"names": [""]}, "names is ['']; give names (the default is a, b)."),
+        ({"design": 1}, "design is 1; give plain or fancy (the default is plain)."),
+        ({"out": "a\0b"}, "out is 'a\\x00b'; give a path."),
+    ],
+)
+def test_a_mapping_from_outside_is_refused_in_one_sentence(
+    values: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        validate(Example, {"out": "x", **values})
+    assert str(caught.value) == sentence
+
+
+def test_a_mapping_from_outside_becomes_the_settings() -> None:
+    """YAML 1.1 takes 1e-6 for a text; a flag gives names with commas."""
+    found = validate(Example, {"out": "x", "ratio": "1e-6", "names": "c, d"})
+    assert found == Example(out=Path("x"), ratio=1e-6, names=("c", "d"))
+    with pytest.raises(SettingsError, match=r"^out is missing; give --out, or out in run\.yaml\.$"):
+        validate(Example, {}, "run.yaml")
+
+
+def test_a_field_knows_its_type_its_help_and_whether_none_is_a_value() -> None:
+    fields = setting_fields(Example)
+    assert (fields["count"].kind, fields["count"].setting.help) == (int, "How many.")
+    assert (fields["ratio"].kind, fields["ratio"].optional) == (float, True)
+    assert [name for name, field in fields.items() if field.required] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "wanted"),
+    [
+        (bool, 1, "true or false"),
+        (str, 1, "a text"),
+        (float, True, "a number"),
+        (float, 10**400, "a number"),
+        (Mapping[str, float | None], {"a": "high"}, "names, each with a number"),
+        (list[float | None], 3, "a list, each a number"),
+    ],
+)
+def test_what_does_not_fit_is_told_in_words(kind: Any, value: Any, wanted: str) -> None:
+    with pytest.raises(Misfit) as caught:
+        fit(kind, value)
+    assert str(caught.value) == wanted
+
+
+def test_a_pydantic_model_may_use_the_same_annotation() -> None:
+    class Request(BaseModel):
+        ratio: Ratio = 0.5
+
+    assert Request(ratio=0).ratio == 0
+    with pytest.raises(ValidationError):
+        Request(ratio=1)
+    assert Request.model_json_schema()["properties"]["ratio"]["exclusiveMaximum"] == 1
+
+
+def test_the_nearest_name_is_offered_where_one_is_near() -> None:
+    assert nearest("learing_rate", ["learning_rate", "out"]) == "learning_rate"
+    assert nearest("nope", ["learning_rate", "out"]) is None
+
+
+def test_importing_it_imports_neither_torch_nor_pydantic() -> None:
+    code = (
+        "import sys, remask.settings, remask.sampling.settings, remask.consistency.settings\n"
+        "assert not {'torch', 'pydantic'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
