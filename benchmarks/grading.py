@@ -28,8 +28,9 @@ from remask.analysis.figures import Figure
 from remask.analysis.statistics import proportion
 from remask.errors import RemaskError
 from remask.records.jsonl import write_text
+from remask.tasks import task
 from remask.tasks.base import Grade, Problem
-from remask.tasks.public import Benchmark, task
+from remask.tasks.public.benchmark import Benchmark
 from remask.tasks.public.latex import number_of
 
 FILES = {

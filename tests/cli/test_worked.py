@@ -12,7 +12,7 @@ from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
-from remask.tasks import public
+from remask.tasks import task as find_task
 
 Run = Callable[..., Any]
 Fails = Callable[..., str]
@@ -37,7 +37,7 @@ def test_verify_shows_the_examples_to_the_model(
 ) -> None:
     words = ("verify", *asked, "--answer", "So. The answer is 50", "--json")
     denoiser, settings = load(model), ConsistencySettings(trips=2, rebuild_steps=2)
-    problem = public.task("gsm8k", path=data, shots=2).problem(0)
+    problem = find_task("gsm8k", path=data, shots=2).problem(0)
     brought = api.sample_from_text(
         denoiser, problem.prompt, "So. The answer is 50", examples=problem.examples
     )
@@ -51,7 +51,7 @@ def test_solve_shows_them_too(run: Run, asked: tuple[object, ...], data: Path, m
     words = (*asked, "--budget", "1", "--length", "16", "--steps", "2", "--json")
     shown = json.loads(run("solve", *words, "--shots", "1").out)
     denoiser = load(model)
-    problem = public.task("gsm8k", path=data, shots=1).problem(0)
+    problem = find_task("gsm8k", path=data, shots=1).problem(0)
     rows = [denoiser.tokenizer.render(problem.prompt, problem.examples)]
     sampler = SamplerSettings(**shown["sampler"])
     (drawn,) = sample(denoiser, rows, sampler, items=[api.item_of(problem.prompt)], number=0)

@@ -1,48 +1,48 @@
-"""The tasks, by name: four that are generated here, and the public benchmarks."""
+"""The tasks, by name: four that are generated here, and the public benchmarks.
+
+A task of your own is handed over as an object, or named `module:name` on the command line.
+"""
 
 from pathlib import Path
 
 from remask.errors import TaskError
+from remask.extension import resolve
 from remask.tasks import public
 from remask.tasks.base import Problem, Task
 from remask.tasks.choice import Choice
 from remask.tasks.countdown import Countdown
-from remask.tasks.public.benchmark import Benchmark
+from remask.tasks.public.benchmark import Benchmark, BenchmarkSpec
 from remask.tasks.pycode import PyCode
 from remask.tasks.wordmath import WordMath
 
-TASKS: dict[str, Task] = {
-    "wordmath": WordMath(),
-    "countdown": Countdown(),
-    "choice": Choice(),
-    "pycode": PyCode(),
-}
+TASKS: dict[str, Task] = {made.name: made for made in (WordMath(), Countdown(), Choice(), PyCode())}
+KNOWN: dict[str, Task | BenchmarkSpec] = {**TASKS, **public.BENCHMARKS}
+_MEMBERS = ("name", "levels", "metrics", "problem", "extract", "judge", "grade", "canvas_length")
 
 
 def task(
-    name: str,
+    given: str | Task | BenchmarkSpec,
     *,
     path: Path | None = None,
     allow_execution: bool = False,
     wording: str = "llada",
     shots: int = 0,
 ) -> Task:
-    """Return the task of this name, or raise with the names there are.
+    """Return a task by its name, by `module:name`, or as it was given.
 
-    The arguments after the name are those of `public.task`; generated tasks need none of them.
+    The other arguments are those of a public benchmark (see `BenchmarkSpec.task`).
     """
-    if name in TASKS and path is not None:
-        raise TaskError(f"task {name!r} is generated and reads no file; leave {path} out.")
-    if name in TASKS and shots:
-        raise TaskError(f"task {name!r} is asked without worked examples; leave shots out.")
-    if name in TASKS:
-        return TASKS[name]
-    if name in public.NAMES:
-        return public.task(
-            name, path=path, allow_execution=allow_execution, wording=wording, shots=shots
-        )
-    known = ", ".join((*TASKS, *public.NAMES))
-    raise TaskError(f"task {name!r} is unknown; choose one of {known}.")
+    if isinstance(given, str) and given not in KNOWN and ":" not in given:
+        raise TaskError(f"task {given!r} is unknown; choose one of {', '.join(KNOWN)}.")
+    chosen = resolve("task", given, KNOWN)
+    if isinstance(chosen, BenchmarkSpec):
+        return chosen.task(path=path, allow_execution=allow_execution, wording=wording, shots=shots)
+    resolve("task", chosen, {}, _MEMBERS)
+    if path is not None:
+        raise TaskError(f"task {chosen.name!r} is generated and reads no file; leave {path} out.")
+    if shots:
+        raise TaskError(f"task {chosen.name!r} is asked without worked examples; leave shots out.")
+    return chosen
 
 
 def steps_ok(task: Task, problem: Problem, text: str, right: bool) -> bool | None:

@@ -9,6 +9,7 @@ hash alone decides the split. No torch here: graders run anywhere.
 import hashlib
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
@@ -19,6 +20,15 @@ from remask.errors import TaskError
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 T = TypeVar("T")
+# The six metrics of the paper, for tasks whose answers can be compared.
+METRICS = (
+    "token_accuracy",
+    "semantic_similarity",
+    "number_retention",
+    "answer_match",
+    "character_similarity",
+    "confidence",
+)
 
 # How the embedded tokenizer cuts text before merging: single digits, words and runs of marks with
 # the blank before them. Generated words are frequent enough to be one token each, so the number
@@ -102,6 +112,13 @@ class Task(Protocol):
         ...
 
 
+class Levelled(Protocol):
+    """What has a name and levels."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
 SPELLING = "spelling"  # of what `extract` returns: how answers are compared unless a task says else
 
 
@@ -166,7 +183,7 @@ def draw(
     raise TaskError(f"no problem of split {split!r} was found for {identity}; widen its level.")
 
 
-def check_level(task: Task, level: str, split: str) -> str:
+def check_level(task: Levelled, level: str, split: str) -> str:
     """Return the level to draw from, or raise with the levels there are."""
     if split not in SPLITS:
         raise TaskError(f"split {split!r} is unknown; choose one of {', '.join(SPLITS)}.")
@@ -178,3 +195,30 @@ def check_level(task: Task, level: str, split: str) -> str:
             f"choose one of {', '.join(task.levels)}."
         )
     return level
+
+
+class Generated(ABC):
+    """What tasks that make their own problems have in common: levels, numbering, splits."""
+
+    name: str
+    levels: tuple[str, ...] = ("easy", "medium", "hard")
+    metrics: tuple[str, ...] = METRICS
+
+    def problem(
+        self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
+    ) -> Problem:
+        """Return problem number `index`; the empty level is the first one."""
+        level = check_level(self, level, split)
+        return self._make(f"{self.name}/{level}/{split}/{seed}/{index}", level, split)
+
+    @abstractmethod
+    def _make(self, identity: str, level: str, split: Split) -> Problem:
+        """Return the problem of this identity, which seeds every draw."""
+
+    @abstractmethod
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return whether the final answer of `text` is right, and how that was found."""
+
+    def grade(self, problem: Problem, text: str) -> bool:
+        """Say whether the final answer of `text` is right."""
+        return self.judge(problem, text).right

@@ -15,7 +15,16 @@ from itertools import pairwise
 from typing import Any
 
 from remask.answers import extract_choice, find_choice
-from remask.tasks.base import Grade, Problem, Split, check_level, compared, count_pieces, draw
+from remask.tasks.base import (
+    Generated,
+    Grade,
+    Problem,
+    Split,
+    check_level,
+    compared,
+    count_pieces,
+    draw,
+)
 from remask.tasks.puzzle import (
     ASKED,
     SCALES,
@@ -27,7 +36,7 @@ from remask.tasks.puzzle import (
     structure,
 )
 from remask.tasks.quantities import pick
-from remask.tasks.wordmath import METRICS, NAMES, read, reader, sentences
+from remask.tasks.wordmath import NAMES, read, reader, sentences
 
 LETTERS = "ABCD"
 DEPARTURE = 0.02
@@ -297,20 +306,13 @@ def track_ok(facts: Mapping[str, Any], steps: Sequence[str], verdict: str) -> bo
     return [*path, said["a"]] == [*facts["path"], facts["answer"]]
 
 
-class Choice:
+class Choice(Generated):
     """Deduction with four options: rankings, and things that change hands."""
 
     name = "choice"
-    levels: tuple[str, ...] = ("easy", "medium", "hard")
-    metrics: tuple[str, ...] = METRICS
 
-    def problem(
-        self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
-    ) -> Problem:
-        """Return problem number `index`; the empty level is the first one."""
-        level = check_level(self, level, split)
+    def _make(self, identity: str, level: str, split: Split) -> Problem:
         size = SIZES[level]
-        identity = f"{self.name}/{level}/{split}/{seed}/{index}"
         blend = TRAINED if split == "train" else ASKED
         puzzle, rng = draw(lambda source: structure(source, size, blend), key_of, identity, split)
         scale = pick(rng, SCALES)
@@ -344,10 +346,6 @@ class Choice:
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the final letter is right, and how that was found."""
         return compared(find_choice(text), problem.gold, "letter")
-
-    def grade(self, problem: Problem, text: str) -> bool:
-        """Say whether the final letter is right."""
-        return self.judge(problem, text).right
 
     def process_ok(self, problem: Problem, text: str) -> bool:
         """Say whether the letter, the person named before it and every step are right.

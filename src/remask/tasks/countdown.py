@@ -6,16 +6,17 @@ are flat and sorted, so that `3+(7-5)` and `7+3-5` are spelled alike. Votes comp
 expression that makes the same number of the given ones is one answer.
 """
 
+import operator
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from remask.answers import NOTHING, Extraction
 from remask.tasks.arithmetic import find_arithmetic
-from remask.tasks.base import TIERS, Grade, Problem, Split, check_level, count_pieces, draw
+from remask.tasks.base import TIERS, Generated, Grade, Problem, Split, count_pieces, draw
 
 Tree = int | tuple[str, "Tree", "Tree"]  # a number, or an operation on two trees
 Step = tuple[int, str, int, int]  # left, operation, right, result
@@ -57,6 +58,9 @@ _OPENER = re.compile(r"\b(?:We need|Target:|Goal:) ([0-9]+)\.")
 _FILLER = re.compile(
     r"(?:[\s.,;]|\b(?:First|Then|then|Next|Finally|Start with|We have|so|and|Note that)\b)*"
 )
+_COMPUTE: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
 _LONGEST = 120  # characters of an expression that is still read: bounds the parser's recursion
 
 
@@ -67,26 +71,12 @@ class _Puzzle:
     tree: Tree
 
 
-class Countdown:
+class Countdown(Generated):
     """Reach a target from given numbers."""
 
     name = "countdown"
-    levels: tuple[str, ...] = ("easy", "medium", "hard")
-    metrics: tuple[str, ...] = (
-        "token_accuracy",
-        "semantic_similarity",
-        "number_retention",
-        "answer_match",
-        "character_similarity",
-        "confidence",
-    )
 
-    def problem(
-        self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
-    ) -> Problem:
-        """Return problem number `index`; the empty level is the first one."""
-        level = check_level(self, level, split)
-        identity = f"{self.name}/{level}/{split}/{seed}/{index}"
+    def _make(self, identity: str, level: str, split: Split) -> Problem:
         size, highest = _SIZES[level]
         puzzle, rng = draw(lambda r: _make(r, size, highest), _key, identity, split)
         return Problem(
@@ -135,10 +125,6 @@ class Countdown:
             method="arithmetic",
             reason=reason,
         )
-
-    def grade(self, problem: Problem, text: str) -> bool:
-        """Say whether the expression uses exactly the given numbers and makes the target."""
-        return self.judge(problem, text).right
 
     def process_ok(self, problem: Problem, text: str) -> bool:
         """Say whether the steps are right, use what is at hand, and build the final expression."""
@@ -223,15 +209,7 @@ def _value(tree: Tree) -> Fraction | None:
     left, right = _value(tree[1]), _value(tree[2])
     if left is None or right is None or (tree[0] == "/" and right == 0):
         return None
-    match tree[0]:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case _:
-            return left / right
+    return _COMPUTE[tree[0]](left, right)
 
 
 def _canonical(tree: Tree) -> str:
@@ -333,21 +311,9 @@ def _list_steps(tree: Tree, into: list[tuple[str, int, int, int]]) -> tuple[int,
     if isinstance(tree, int):
         return tree, -1
     (left, a), (right, b) = _list_steps(tree[1], into), _list_steps(tree[2], into)
-    value = _result(left, tree[0], right)
+    value = int(_COMPUTE[tree[0]](Fraction(left), Fraction(right)))  # every step is whole
     into.append((f"{left}{tree[0]}{right}={value}", len(into), a, b))
     return value, len(into) - 1
-
-
-def _result(left: int, op: str, right: int) -> int:
-    match op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case _:
-            return left // right
 
 
 def _written(tree: Tree, above: str = "", on_right: bool = False) -> str:

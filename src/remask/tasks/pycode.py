@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from remask.tasks.base import TIERS, Grade, Problem, Split, check_level, draw
+from remask.tasks.base import TIERS, Generated, Grade, Problem, Split, draw
 from remask.tasks.execution import Outcome, ProgramRun, run_many, watch_calls
 from remask.tasks.program import LETTERS, OPS, Op, Program, draw_program, key_of
 
@@ -44,11 +44,10 @@ _TOLD = (
 )
 
 
-class PyCode:
+class PyCode(Generated):
     """Write a small Python function from its description."""
 
     name = "pycode"
-    levels: tuple[str, ...] = ("easy", "medium", "hard")
     metrics: tuple[str, ...] = (
         "token_accuracy",
         "semantic_similarity",
@@ -59,12 +58,7 @@ class PyCode:
         "confidence",
     )
 
-    def problem(
-        self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
-    ) -> Problem:
-        """Return problem number `index`; the empty level is the first one."""
-        level = check_level(self, level, split)
-        identity = f"{self.name}/{level}/{split}/{seed}/{index}"
+    def _make(self, identity: str, level: str, split: Split) -> Problem:
         program, rng = draw(lambda r: draw_program(r, level), key_of, identity, split)
         argument = _ARGUMENTS.get(program.source) or rng.choice(("xs", "values"))
         solution = _Writer(program, argument, rng).write()

@@ -15,7 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from remask.answers import extract_number, find_number
-from remask.tasks.base import Grade, Problem, Split, check_level, compared, count_pieces, draw
+from remask.tasks.base import (
+    Generated,
+    Grade,
+    Problem,
+    Split,
+    check_level,
+    compared,
+    count_pieces,
+    draw,
+)
 from remask.tasks.quantities import (
     SIZES,
     ProblemSize,
@@ -35,14 +44,6 @@ _BOYS = "Ben Tom Leo Max Sam Dan Joe Rob Tim Vic Gus Ned"
 _ITEMS = "apples books pens coins cards shells stamps marbles cookies balls stones beads"
 NAMES = (*_GIRLS.split(), *_BOYS.split())
 ITEMS = tuple(_ITEMS.split())
-METRICS = (
-    "token_accuracy",
-    "semantic_similarity",
-    "number_retention",
-    "answer_match",
-    "character_similarity",
-    "confidence",
-)
 
 
 # {u}: a blank and the unit, or nothing. The first wording of each is the one that always fits.
@@ -237,20 +238,13 @@ def right_step(facts: Mapping[str, Any], said: dict[str, str | None]) -> bool:
     return "e" not in said or said["e"] in facts["steps"].get(name, ())
 
 
-class WordMath:
+class WordMath(Generated):
     """Word problems of one to five computation steps."""
 
     name = "wordmath"
-    levels: tuple[str, ...] = ("easy", "medium", "hard")
-    metrics: tuple[str, ...] = METRICS
 
-    def problem(
-        self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
-    ) -> Problem:
-        """Return problem number `index`; the empty level is the first one."""
-        level = check_level(self, level, split)
+    def _make(self, identity: str, level: str, split: Split) -> Problem:
         size = SIZES[level]
-        identity = f"{self.name}/{level}/{split}/{seed}/{index}"
         quantities, rng = draw(
             lambda source: structure(source, size), lambda drawn: drawn[-1].key, identity, split
         )
@@ -282,10 +276,6 @@ class WordMath:
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the final number is right, and how that was found."""
         return compared(find_number(text), problem.gold, "number")
-
-    def grade(self, problem: Problem, text: str) -> bool:
-        """Say whether the final number is right."""
-        return self.judge(problem, text).right
 
     def process_ok(self, problem: Problem, text: str) -> bool:
         """Say whether the answer and every step are right and no needed step is missing.

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from remask.tasks import TASKS, public
+from remask.tasks import TASKS
+from remask.tasks import task as find_task
 from remask.tasks.base import Problem, answer_key, compared_by
 from remask.tasks.execution import watch_calls
 from remask.tasks.public.sampled import calls_in, calls_of_tests
@@ -138,11 +139,11 @@ def mbpp_file(tmp_path: Path) -> Path:
 
 def test_a_benchmark_of_programs_says_how_it_compares(mbpp_file: Path) -> None:
     ways = ("def add(x): return x + 1", "def add(y):\n    y += 1\n    return y")
-    allowed = public.task("mbpp", path=mbpp_file, allow_execution=True)
+    allowed = find_task("mbpp", path=mbpp_file, allow_execution=True)
     found = [answer_key(allowed, allowed.problem(0), text) for text in ways]
     assert compared_by(allowed) == "behaviour"
     assert found[0] == found[1] is not None
-    careful = public.task("mbpp", path=mbpp_file)
+    careful = find_task("mbpp", path=mbpp_file)
     assert compared_by(careful) == "spelling"
     assert [answer_key(careful, careful.problem(0), text) for text in ways] == [
         careful.extract(text) for text in ways

@@ -9,14 +9,15 @@ Worked examples (`shots`) are rows of the split `train`: the official ones first
 are there, then the others in the order of the file, and never the problem itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 from remask.errors import TaskError
 from remask.tasks.base import Grade, Problem, Split, answer_key, check_level, compared_by
-from remask.tasks.public.source import BenchmarkRow, BenchmarkSource
+from remask.tasks.public.source import BenchmarkRow, BenchmarkSource, Hub
 from remask.tasks.public.wording import Wording, mark
 
 ALL = "all"
@@ -202,3 +203,39 @@ class Benchmark:
                 and (level == ALL or self.form.read(row, 0).level == level)
             ]
         return self._numbers[split, level]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkSpec:
+    """One public benchmark: where its rows are, what they mean, and how its authors' peers ask."""
+
+    name: str
+    hub: Hub
+    form: Callable[[bool], Format]  # is told whether grading may run the model's code
+    wordings: Mapping[str, Wording]
+    mixed: bool = False  # one file holds several splits
+
+    def task(
+        self,
+        *,
+        path: Path | None = None,
+        allow_execution: bool = False,
+        wording: str = "llada",
+        shots: int = 0,
+    ) -> Benchmark:
+        """Return the benchmark as a task.
+
+        Args:
+            path: a file, or a folder with a file per split; None: the hub.
+            allow_execution: let grading run the model's code (HumanEval, MBPP).
+            wording: whose official prompt to ask with, "llada" or "dream".
+            shots: worked examples to show, of the split "train".
+        """
+        if wording not in self.wordings:
+            known = ", ".join(self.wordings)
+            raise TaskError(
+                f"wording {wording!r} of {self.name} is unknown; choose one of {known}."
+            )
+        source = BenchmarkSource(hub=self.hub, path=path, mixed=self.mixed)
+        form = self.form(allow_execution)
+        return Benchmark(self.name, form, source, self.wordings[wording], shots)

@@ -9,15 +9,15 @@ options of GPQA, where the file puts the right one first, are shuffled by (seed,
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from remask.answers import Extraction, find_choice
 from remask.answers.turn import answer_of
-from remask.tasks.base import Grade, Problem, Split, compared
-from remask.tasks.public.benchmark import ALL, BenchmarkEntry
+from remask.tasks.base import METRICS, Grade, Problem, Split, compared
+from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
 from remask.tasks.public.source import BenchmarkRow, Hub
-from remask.tasks.wordmath import METRICS
+from remask.tasks.public.wording import BORROWED, LLADA, Wording
 
 LETTERS = "ABCDEFGH"
 _USUAL = "ABCDE"
@@ -154,3 +154,38 @@ class Gpqa(_Lettered):
             record=record,
             subject=str(row.fields.get("High-level domain") or ""),
         )
+
+
+_ARC = Wording(
+    template="Question: {question}\n{options}\nAnswer:",
+    length=512,
+    source=LLADA + "ARC_c/ARC_c_gen_1e0de5.py",
+    reply="{letter}",
+)
+_GPQA = Wording(
+    template="Question:\n{question}\nChoices:\n{options}\nWhen you're ready to answer, please use "
+    "the format 'The correct answer is (X)' where X is the correct letter choice from 'ABCD'.",
+    length=64,
+    source=LLADA + "gpqa/gpqa_fewshot_gen.py",
+    without="5 worked examples, which are no rows of it",
+)
+
+
+def _borrowed(wording: Wording, name: str) -> dict[str, Wording]:
+    """Return LLaDA's wording for both: Dream's evaluation asks nothing in words."""
+    dream = replace(wording, source=BORROWED.format(name) + wording.source)
+    return {"llada": wording, "dream": dream}
+
+
+ARC = BenchmarkSpec(
+    name="arc",
+    hub=ARC_HUB,
+    form=lambda allow_execution: Arc(),
+    wordings=_borrowed(_ARC, "ARC"),
+)
+GPQA = BenchmarkSpec(
+    name="gpqa",
+    hub=GPQA_HUB,
+    form=lambda allow_execution: Gpqa(),
+    wordings=_borrowed(_GPQA, "GPQA"),
+)

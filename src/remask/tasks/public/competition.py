@@ -8,16 +8,16 @@ algebra.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from remask.tasks.base import TIERS, Grade, Problem, Split
-from remask.tasks.public.benchmark import ALL, BenchmarkEntry
+from remask.tasks.base import METRICS, TIERS, Grade, Problem, Split
+from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
 from remask.tasks.public.equivalence import compare
 from remask.tasks.public.formula import find_expression
 from remask.tasks.public.latex import normalise
 from remask.tasks.public.source import BenchmarkRow, Hub
 from remask.tasks.public.symbolic import require
-from remask.tasks.wordmath import METRICS
+from remask.tasks.public.wording import DREAM, LLADA, Wording
 
 HUB = Hub(
     repository="EleutherAI/hendrycks_math",
@@ -96,3 +96,24 @@ def _boxed(solution: str) -> str:
     """Return the answer that a published solution marks; boxes that are joined are a list."""
     read = find_expression(solution)
     return read.answer or "" if read.tier == 1 else ""
+
+
+_WORDINGS = {
+    "llada": Wording(
+        template="{problem}\nPlease reason step by step, and put your final answer within "
+        "\\boxed{{}}.",
+        length=512,
+        source=LLADA + "math/math_0shot_gen_11c4b5.py",
+    ),
+    "dream": Wording(
+        template="Problem:\n{problem}\n\nSolution:",
+        length=512,
+        source=DREAM + "minerva_math/utils.py",
+        reply=" {solution}\nFinal Answer: The final answer is ${answer}$. I hope it is correct.",
+        turns=False,
+    ),
+}
+MATH = BenchmarkSpec(
+    name="math", hub=HUB, form=lambda allow_execution: Competition(), wordings=_WORDINGS
+)
+MATH500 = replace(MATH, name="math500", hub=HUB_500)

@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass
 
 from remask.answers import canonical_number, extract_number, find_number
-from remask.tasks.base import Grade, Problem, Split, compared
-from remask.tasks.public.benchmark import ALL, BenchmarkEntry
+from remask.tasks.base import METRICS, Grade, Problem, Split, compared
+from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
 from remask.tasks.public.source import BenchmarkRow, Hub
-from remask.tasks.wordmath import METRICS
+from remask.tasks.public.wording import DREAM, LLADA, Wording
 
 HUB = Hub(
     repository="openai/gsm8k",
@@ -57,3 +57,28 @@ class Gsm8k:
 
     def check(self) -> None:
         """Nothing is needed."""
+
+
+# Rows 7364, 1708, 669 and 6724 of the train split.
+_SHOWN = ("40c1a60c6ce4", "be2aceb8a7f5", "e8d5da7770da", "b6468982b0e9")
+GSM8K = BenchmarkSpec(
+    name="gsm8k",
+    hub=HUB,
+    form=lambda allow_execution: Gsm8k(),
+    wordings={
+        "llada": Wording(
+            template="Question: {question}\nLet's think step by step\nAnswer:",
+            length=256,
+            source=LLADA + "gsm8k/gsm8k_gen_1d7fe4.py",
+            reply="{steps}\nThe answer is {final}",
+            shown=_SHOWN,
+        ),
+        "dream": Wording(
+            template="Q: {question}\nA:",
+            length=256,
+            source=DREAM + "gsm8k/gsm8k-cot.yaml",
+            reply=" {steps}\nThe answer is {final}.",
+            turns=False,
+        ),
+    },
+)

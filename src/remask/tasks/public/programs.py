@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from remask.errors import TaskError
 from remask.tasks.base import SPELLING, TIERS, Grade, Problem, Split
 from remask.tasks.execution import run_tests, watch_calls
-from remask.tasks.public.benchmark import ALL, BenchmarkEntry
+from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
 from remask.tasks.public.listing import (
     ListedProgram,
     completed,
@@ -24,6 +24,7 @@ from remask.tasks.public.listing import (
 )
 from remask.tasks.public.sampled import calls_in, calls_of_tests
 from remask.tasks.public.source import BenchmarkRow, Hub
+from remask.tasks.public.wording import DREAM, LLADA, Wording
 from remask.tasks.pycode import PyCode
 
 SECONDS = 15.0  # of processor time, for one program and all its tests; the slowest gold takes 6
@@ -213,3 +214,54 @@ def _called(tests: Sequence[str]) -> list[str]:
     """Return the names of the functions that tests call, Python's own left out."""
     names = re.findall(r"(?<![.\w])([A-Za-z_]\w*)\s*\(", "\n".join(tests))
     return [name for name in dict.fromkeys(names) if not hasattr(builtins, name)]
+
+
+HUMANEVAL = BenchmarkSpec(
+    name="humaneval",
+    hub=HUMANEVAL_HUB,
+    form=lambda allow_execution: HumanEval(allow_execution=allow_execution),
+    wordings={
+        "llada": Wording(
+            template="Complete the following python code:\n{prompt}",
+            length=512,
+            source=LLADA + "humaneval/humaneval_gen_8e312c.py",
+        ),
+        "dream": Wording(
+            template="Write a solution to the following problem and make sure that it passes the "
+            "tests:\n```{prompt}",
+            length=768,
+            source=DREAM + "humaneval/humaneval_instruct.yaml",
+            without="the beginning of the reply",
+        ),
+    },
+)
+_MBPP = (
+    "You are an expert Python programmer, and here is your task: {task} "
+    "Your code should pass these tests:\n\n"
+)
+_SHOWN = ("a3aeabc1e9ea", "5b19fa13872d", "caf5f7eef063")  # tasks 2, 3 and 4
+MBPP = BenchmarkSpec(
+    name="mbpp",
+    hub=MBPP_HUB,
+    form=lambda allow_execution: Mbpp(allow_execution=allow_execution),
+    wordings={
+        "llada": Wording(
+            template=_MBPP + " {tests}  \n",
+            length=256,
+            source=LLADA + "mbpp/mbpp_gen_830460.py",
+            without="the beginning of the reply",
+            reply="[BEGIN]\n '{code}' \n[DONE] \n\n ",
+            shown=_SHOWN,
+        ),
+        "dream": Wording(
+            template=_MBPP + "{tests}",
+            length=1024,
+            source=DREAM + "mbpp/mbpp_instruct.yaml",
+            without="the beginning of the reply",
+            reply="\n[BEGIN]\n{code}\n[DONE]",
+            turns=False,
+            shown=_SHOWN,
+        ),
+    },
+    mixed=True,
+)

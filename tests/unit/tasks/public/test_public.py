@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 
 from remask.consistency.metrics import METRICS
 from remask.errors import InputError, TaskError
-from remask.tasks import TASKS
-from remask.tasks import task as find_task
+from remask.tasks import TASKS, task
 from remask.tasks.base import TIERS, Grade, Split
-from remask.tasks.public import HUBS, NAMES, Benchmark, task
+from remask.tasks.public import BENCHMARKS, NAMES
+from remask.tasks.public.benchmark import Benchmark
 from remask.tasks.public.choices import Arc, Gpqa, find_letter
 from remask.tasks.public.competition import Competition
 from remask.tasks.public.gsm8k import Gsm8k
 from remask.tasks.public.programs import HumanEval, Mbpp
 from remask.tasks.public.source import BenchmarkRow
-from remask.tasks.public.wording import WORDINGS
 
 ROWS: dict[str, list[dict[str, Any]]] = {
     "gsm8k": [
@@ -93,7 +92,7 @@ def test_every_benchmark_keeps_the_contract_of_a_task(name: str, files: dict[str
     assert found.grade(problem, problem.solution)
     assert found.process_ok(problem, problem.solution)
     assert not found.grade(problem, "I do not know.")
-    assert found.canvas_length("") == WORDINGS[name]["llada"].length
+    assert found.canvas_length("") == BENCHMARKS[name].wordings["llada"].length
     assert found.problem(0) == problem
 
 
@@ -182,7 +181,9 @@ def test_an_index_a_split_or_a_name_that_does_not_exist_is_told(files: dict[str,
         of(files, "gsm8k").problem(-1)
     with pytest.raises(TaskError, match="math500 has no split 'train'; choose one of test"):
         of(files, "math500").problem(0, split="train")
-    with pytest.raises(TaskError, match="benchmark 'mmlu' is unknown; choose one of gsm8k, math"):
+    with pytest.raises(
+        TaskError, match="task 'mmlu' is unknown; choose one of wordmath, countdown"
+    ):
         task("mmlu")
 
 
@@ -257,12 +258,12 @@ def test_provenance_names_file_hash_and_wording(files: dict[str, Path]) -> None:
     found = of(files, "gsm8k").provenance()
     assert found["origin"] == "gsm8k.jsonl"
     assert len(found["sha256"]) == 64
-    assert found["wording"] == WORDINGS["gsm8k"]["llada"].source
+    assert found["wording"] == BENCHMARKS["gsm8k"].wordings["llada"].source
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_hub_is_pinned_to_a_commit(name: str) -> None:
-    hub = HUBS[name]
+    hub = BENCHMARKS[name].hub
     assert len(hub.revision) == 40
     assert int(hub.revision, 16)
     assert hub.splits.keys() == hub.sizes.keys()
@@ -359,8 +360,8 @@ def test_generated_tasks_give_grades_too(name: str, method: str, text: str, reas
 
 
 def test_every_task_is_found_by_name(files: dict[str, Path]) -> None:
-    assert find_task("wordmath") is TASKS["wordmath"]
-    found = find_task("gsm8k", path=files["gsm8k"])
+    assert task("wordmath") is TASKS["wordmath"]
+    found = task("gsm8k", path=files["gsm8k"])
     assert found.problem(1).gold == "1001"
     with pytest.raises(TaskError, match=r"task 'nothing' is unknown.*wordmath.*gsm8k.*mbpp"):
-        find_task("nothing")
+        task("nothing")
