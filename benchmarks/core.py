@@ -26,8 +26,9 @@ from remask.analysis.diagnosis import THRESHOLD, better_consistency
 from remask.analysis.figures import CURVES, TRIPS, read
 from remask.analysis.load_records import read_source
 from remask.analysis.pool import Row, pools
-from remask.collect.collect import CollectSettings, collect
-from remask.collect.injection import InjectionSettings, collect_injected, reference_pairs
+from remask.collect.collect import collect
+from remask.collect.injection import collect_injected, reference_pairs
+from remask.collect.settings import CollectSettings, InjectionSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.threshold import accepts_all, best_f1
 from remask.denoisers.base import Denoiser

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from remask.collect.collect import CollectSettings, collect, prepare
+from remask.collect.collect import collect, prepare
+from remask.collect.settings import CollectSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
 from remask.sampling.settings import sampler_settings

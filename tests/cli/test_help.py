@@ -12,7 +12,7 @@ import typer
 
 from remask import cli
 from remask.cli import flags as opt
-from remask.collect.collect import CollectSettings
+from remask.collect.settings import CollectSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import reject
 from remask.denoisers.load import load

@@ -20,7 +20,8 @@ from remask import cli
 from remask.collect import manifest, score_file
 from remask.collect.chunks import Row, cut
 from remask.collect.cluster import Cluster, Elsewhere, Held
-from remask.collect.collect import CollectSettings, collect
+from remask.collect.collect import collect
+from remask.collect.settings import CollectSettings, ScoreSettings
 from remask.collect.shards import Shards
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
@@ -127,7 +128,7 @@ def test_a_file_scored_by_workers_that_are_killed_has_the_bytes_of_one_process(
     rows[7] = {"prompt": "What?", "answer": ""}
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = score_file.ScoreSettings(
+    settings = ScoreSettings(
         model="some", metrics="core", consistency=ConsistencySettings(trips=2, rebuild_steps=32)
     )
     whole, out = tmp_path / f"whole.{suffix}", tmp_path / f"out.{suffix}"

@@ -28,6 +28,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from remask.collect import collect as collecting
+from remask.collect.settings import CollectSettings
 from remask.denoisers import load as loader
 from remask.denoisers.catalog import CHECKPOINTS
 from remask.testing import STANDINS
@@ -251,7 +252,7 @@ def multiply(path: Path) -> None:
 @contextlib.contextmanager
 def short_work() -> Iterator[None]:
     """Cut canvases to a few tokens and collections to two problems of two samples."""
-    whole = collecting.CollectSettings
+    whole = CollectSettings
 
     def cut(**asked: Any) -> Any:
         asked |= {name: min(asked.get(name, 1), 2) for name in ("problems", "samples", "scored")}

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from remask.analysis.load_records import Source, Study
 from remask.analysis.pool import Row, pool_size, pools
-from remask.collect import manifest, rivals
+from remask.collect import manifest
+from remask.collect.settings import COSTLY_BASELINES
 from remask.tasks import task as find_task
 from remask.tasks.base import SPELLING, compared_by
 
@@ -41,7 +42,7 @@ def _is_spelled(study: Study) -> bool:
 
 def _absent(study: Study) -> Iterator[str]:
     first = [pool[0] for pool in pools(study.rows)]
-    for name in rivals.COSTLY:
+    for name in COSTLY_BASELINES:
         tried = [row for row in first if name in row.get("baselines", {})]
         absent = [row for row in tried if row["scores"].get(name) is None]
         if absent:

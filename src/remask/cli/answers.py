@@ -10,6 +10,7 @@ from remask.cli import flags as opt
 from remask.cli.app import app, load_model, print_json
 from remask.cli.certificate import asked_settings, certified_kind, model_settings, read_promise
 from remask.cli.engines import Asked, place
+from remask.collect.settings import ScoreSettings
 from remask.errors import InputError
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def score(
     with place(Asked(engine, workers, address), model, device, dtype, preset, split) as where:
         same = model_settings(model, where.precision)
         promise.check(1, opt.Question("", read_as), consistency=asdict(trip), **same)
-        settings = score_file.ScoreSettings(
+        settings = ScoreSettings(
             model=model, dtype=where.precision, preset=preset, kind=read_as, metrics=metrics,
             weights=promise.weights, threshold=promise.threshold(None), length=promise.length,
             seed=seed, prompt_column=prompt_column, answer_column=answer_column, consistency=trip,

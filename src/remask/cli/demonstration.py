@@ -27,11 +27,11 @@ from remask.analysis.pool import pools
 from remask.cli import terminal
 from remask.collect.collect import (
     EXTRA_METRICS,
-    CollectSettings,
     draw_pools,
     grade_pools,
     record,
 )
+from remask.collect.settings import CollectSettings
 from remask.consistency.cycle import round_trips
 from remask.consistency.estimator import Consistency
 from remask.consistency.semantic import sentence_encoder

@@ -15,6 +15,7 @@ from remask.cli.questions import Rows as Rows
 from remask.cli.questions import UsageError as UsageError
 from remask.cli.questions import answer as answer
 from remask.cli.questions import question as question
+from remask.collect.settings import FREE_BASELINES, choose_baselines
 from remask.consistency.settings import ConsistencySettings
 from remask.consistency.settings import MaskDesign as MaskDesign
 from remask.consistency.settings import MetricSet as MetricSet
@@ -291,15 +292,13 @@ def shares(text: str) -> dict[str, float]:
 
 def baselines(text: str | None, samples: int) -> tuple[str, ...]:
     """Return the baselines that were named, or those that come by themselves."""
-    from remask.collect import rivals
-
     if text is None:
-        return rivals.FREE
+        return FREE_BASELINES
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     lonely = [name for name in names if name in ("vote", "agreement") and samples == 1]
     if lonely:
         raise UsageError(f"--baselines {lonely[0]} compares samples; add --samples with 2 or more")
-    return rivals.chosen(names)
+    return choose_baselines(names)
 
 
 def splits(given: list[str] | None) -> tuple[SplitName, LayoutName]:

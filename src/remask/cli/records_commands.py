@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from remask.cli import flags as opt
 from remask.cli.app import app, say_aside, tell
 from remask.cli.engines import Asked, Place, place
+from remask.collect.settings import CollectSettings
 from remask.errors import InputError
 from remask.records import outputs
 
 if TYPE_CHECKING:
-    from remask.collect.collect import CollectSettings
     from remask.denoisers.base import Denoiser
     from remask.tasks.base import Task
 
@@ -60,7 +60,7 @@ def collect(
     from remask.collect import collect as study
 
     trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature, tail)
-    settings = study.CollectSettings(
+    settings = CollectSettings(
         task=task, data=data, wording=wording, shots=shots, allow_execution=allow_execution,
         level=level, split=part, problems=problems, samples=samples, scored=scored,
         baselines=opt.baselines(baselines, samples), metrics=metrics, seed=seed, consistency=trip,
@@ -77,7 +77,7 @@ def collect(
     _tell_collected(out, as_json)
 
 
-def _asked(task: "Task", settings: "CollectSettings") -> opt.Question:
+def _asked(task: "Task", settings: CollectSettings) -> opt.Question:
     """Return the first problem, by which the sampler is chosen."""
     problem = task.problem(0, split=settings.split, level=settings.level)
     return opt.Question("", settings.task, task, problem)
@@ -86,7 +86,7 @@ def _asked(task: "Task", settings: "CollectSettings") -> opt.Question:
 def _collect(
     denoiser: "Denoiser",
     where: Place,
-    settings: "CollectSettings",
+    settings: CollectSettings,
     out: Path,
     retry_errors: bool,
     force: bool,

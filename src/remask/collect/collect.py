@@ -9,10 +9,10 @@ place of its answers. What was asked and what it cost stands in the manifest (`m
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from remask.baselines.confidence import ModelConfidence
 from remask.collect import manifest, rivals
@@ -20,59 +20,29 @@ from remask.collect.asking import Asked, ask, error_record
 from remask.collect.chunks import Engine, Local, Portion
 from remask.collect.collection import Collection, Progress
 from remask.collect.pace import Pace
+from remask.collect.settings import CollectSettings, choose_baselines
 from remask.collect.shards import Shards
 from remask.consistency.estimator import Consistency
-from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.errors import RecordError, SettingsError, TaskError
 from remask.records import jsonl
 from remask.sampling.sampler import sample_rows
 from remask.sampling.settings import SamplerSettings, sampler_settings
-from remask.settings import Setting, check
 from remask.tasks import steps_ok
 from remask.tasks import task as find_task
 from remask.tasks.base import (
     SPELLING,
     Grade,
     Problem,
-    Split,
     Task,
     answer_key,
     check_level,
     compared_by,
 )
 from remask.tasks.public.benchmark import Benchmark
-from remask.tasks.settings import Shots
 from remask.values import Sample, Score
 
 EXTRA_METRICS = ("cross_entropy", "critical_divergence", "embedding_distance")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CollectSettings:
-    """Which problems, how many samples of each, and how to score them."""
-
-    task: str
-    data: Path | None = None  # rows of a public benchmark; None: the hub
-    wording: str = "llada"  # whose prompts ask a public benchmark
-    shots: Shots = 0
-    allow_execution: bool = False  # let grading run the model's code
-    level: str = ""
-    split: Split = "test"
-    problems: Annotated[int, Setting("How many problems.", least=1, most=1_000_000)] = 32
-    samples: Annotated[int, Setting("Answers drawn per problem.", least=1, most=1_000)] = 1
-    scored: Annotated[int, Setting("How many of them are verified.", least=0, most=1_000)] = 1
-    baselines: tuple[str, ...] = rivals.FREE  # what else scores them
-    sampler: SamplerSettings | None = None  # None: the model's preset for the task
-    consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
-    metrics: str = "paper"
-    seed: int = 0
-    chunk: int = 256  # most problems of a portion
-    tokens: int | None = None  # most tokens of one, prompts and canvases padded; None: no limit
-
-    def __post_init__(self) -> None:
-        """Refuse what nobody can wait for."""
-        check(self)
 
 
 def pool_sampler(denoiser: Denoiser, task: Task, settings: CollectSettings) -> SamplerSettings:
@@ -116,7 +86,7 @@ def collect(
         settings,
         level=level,
         sampler=pool_sampler(denoiser, task, replace(settings, level=level)),
-        baselines=rivals.chosen(settings.baselines),
+        baselines=choose_baselines(settings.baselines),
     )
     collection = collection_of(denoiser, task, settings, out, engine or Local(denoiser))
     with jsonl.alone(out):
@@ -216,7 +186,7 @@ def prepare(settings: CollectSettings, out: Path | None = None, force: bool = Fa
     level = check_level(task, settings.level, settings.split)
     if settings.sampler is not None:
         settings.sampler.for_pool(settings.samples, "samples")
-    rivals.chosen(settings.baselines)
+    choose_baselines(settings.baselines)
     if settings.scored > settings.samples:
         raise SettingsError(
             f"scored is {settings.scored} and samples is {settings.samples}; draw as many samples "

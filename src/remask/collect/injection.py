@@ -13,16 +13,16 @@ No answer here was written by the model, so none has the confidence of writing i
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from remask.collect import manifest
 from remask.collect.collect import EXTRA_METRICS, record
+from remask.collect.settings import InjectionSettings
 from remask.consistency.estimator import Consistency
-from remask.consistency.settings import ConsistencySettings
 from remask.decide.columns import Row
 from remask.denoisers.base import Denoiser
 from remask.denoisers.replicas import spread
@@ -49,16 +49,6 @@ class Case(NamedTuple):
     problem: Problem
     kind: str  # one of VARIANTS
     text: str | None  # None: the kind does not apply to this solution
-
-
-@dataclass(frozen=True, kw_only=True)
-class InjectionSettings:
-    """How to draw the flaws and how to score them."""
-
-    consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
-    metrics: Literal["paper", "core"] = "paper"
-    seed: int = 0
-    chunk: int = 64  # problems
 
 
 def reference_pairs(

@@ -24,9 +24,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from remask.collect import rivals
 from remask.collect.chunks import Portion, cut
 from remask.collect.cluster import Elsewhere
+from remask.collect.settings import FREE_BASELINES
 from remask.collect.shards import Shards
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser, fingerprint
@@ -41,7 +41,7 @@ from remask.tasks.public.source import split_named
 # May differ between runs: they change what is there, or how it is reached, and no record.
 FREE = ("problems", "chunk", "tokens", "data", "allow_execution")
 # What a manifest written before these settings existed stands for.
-UNSAID = {"wording": "llada", "shots": 0, "baselines": list(rivals.FREE)}
+UNSAID = {"wording": "llada", "shots": 0, "baselines": list(FREE_BASELINES)}
 UNSAID_OF_SAMPLER = {"resample_temperature": None, "sub_block": None}
 Document = dict[str, Any]
 

@@ -12,22 +12,10 @@ from collections.abc import Mapping, Sequence
 
 from remask.baselines.editor import EditorAgreement
 from remask.baselines.judge import SelfEvaluation, reply_settings
+from remask.collect.settings import COSTLY_BASELINES
 from remask.denoisers.base import Denoiser
-from remask.errors import SettingsError
 from remask.sampling.settings import SamplerSettings
 from remask.values import Sample, Score, Scorer
-
-FREE = ("confidence", "agreement", "vote")
-COSTLY = ("self_evaluation", "editor")
-NAMES = (*FREE, *COSTLY)
-
-
-def chosen(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the baselines of a collection in their usual order, or raise with those there are."""
-    unknown = [name for name in names if name not in NAMES]
-    if unknown:
-        raise SettingsError(f"baseline {unknown[0]!r} is unknown; choose among {', '.join(NAMES)}.")
-    return tuple(name for name in NAMES if name in FREE or name in names)
 
 
 def forwards(names: Sequence[str], denoiser: Denoiser, sampler: SamplerSettings) -> int:
@@ -59,4 +47,4 @@ def score(
         ),
         "editor": EditorAgreement(denoiser=denoiser),
     }
-    return {name: scorers[name].score(samples) for name in COSTLY if name in names}
+    return {name: scorers[name].score(samples) for name in COSTLY_BASELINES if name in names}

@@ -8,17 +8,17 @@ there is none, so a score depends neither on batches nor on interruptions.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from remask import api
 from remask.collect.chunks import Engine, Local, Portion, cut_by_tokens
 from remask.collect.minute import work_budget
+from remask.collect.settings import ScoreSettings
 from remask.collect.shards import Shards
-from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, InputError, RecordError
 from remask.records import jsonl, outputs
@@ -29,24 +29,6 @@ from remask.values import Sample, Score, Scorer
 
 Row = dict[str, Any]
 _FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreSettings:
-    """How the answers of a file are scored; results under other settings are never mixed."""
-
-    model: str
-    dtype: str = "float32"
-    preset: str = ""  # decides how long the canvas of an answer is
-    kind: str = "number"
-    metrics: Literal["paper", "core"] = "paper"
-    weights: Mapping[str, float] | None = None  # of the metrics; None: uniform
-    threshold: float | None = None  # certified: answers are marked that score above it
-    length: int | None = None  # the canvas it was certified on; None: the preset's
-    consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
-    prompt_column: str = "prompt"
-    answer_column: str = "answer"
-    seed: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from remask.collect import manifest
-from remask.collect.collect import CollectSettings, collect, prepare
+from remask.collect.collect import collect, prepare
 from remask.collect.manifest import drawn_as, drawn_in
+from remask.collect.settings import CollectSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load

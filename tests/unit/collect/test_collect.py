@@ -21,12 +21,8 @@ import torch
 from remask.analysis.diagnosis import process
 from remask.collect import manifest
 from remask.collect.chunks import Local
-from remask.collect.collect import (
-    CollectSettings,
-    collect,
-    collection_of,
-    prepare,
-)
+from remask.collect.collect import collect, collection_of, prepare
+from remask.collect.settings import CollectSettings
 from remask.collect.shards import Shards
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset

@@ -11,7 +11,8 @@ import torch
 
 from remask.analysis import fitting
 from remask.collect import asking
-from remask.collect.collect import CollectSettings, collect
+from remask.collect.collect import collect
+from remask.collect.settings import CollectSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load

@@ -12,13 +12,13 @@ from remask.analysis.spurious import detection
 from remask.collect.injection import (
     HIDDEN_EVERY,
     VARIANTS,
-    InjectionSettings,
     cases,
     collect_injected,
     read_confidence,
     recorded_pairs,
     reference_pairs,
 )
+from remask.collect.settings import InjectionSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load

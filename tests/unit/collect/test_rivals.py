@@ -12,8 +12,8 @@ import torch
 from remask.analysis.diagnosis import diagnosis
 from remask.analysis.pool import agreement, pools, vote
 from remask.baselines.judge import REPLY, reply_settings
-from remask.collect import rivals
-from remask.collect.collect import CollectSettings, collect, prepare
+from remask.collect.collect import collect, prepare
+from remask.collect.settings import CollectSettings, choose_baselines
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
@@ -48,10 +48,10 @@ def settings() -> CollectSettings:
 
 
 def test_the_free_ones_are_always_there_and_the_order_is_one() -> None:
-    assert rivals.chosen(("editor", "vote")) == ("confidence", "agreement", "vote", "editor")
-    assert rivals.chosen(()) == CollectSettings(task="wordmath").baselines
+    assert choose_baselines(("editor", "vote")) == ("confidence", "agreement", "vote", "editor")
+    assert choose_baselines(()) == CollectSettings(task="wordmath").baselines
     with pytest.raises(SettingsError, match="baseline 'votes' is unknown; choose among confidence"):
-        rivals.chosen(("votes",))
+        choose_baselines(("votes",))
 
 
 def test_every_baseline_is_in_the_records_with_its_cost(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from remask import api
 from remask.collect import score_file
+from remask.collect.settings import ScoreSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
@@ -20,7 +21,7 @@ from remask.sampling.settings import SamplerSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
 from remask.values import Score
 
-SETTINGS = score_file.ScoreSettings(
+SETTINGS = ScoreSettings(
     model="random",
     metrics="core",
     consistency=ConsistencySettings(trips=2, rebuild_steps=2),

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.collect.collect import CollectSettings, collect
+from remask.collect.collect import collect
+from remask.collect.settings import CollectSettings
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
 from remask.records.jsonl import read
