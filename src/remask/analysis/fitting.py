@@ -17,9 +17,9 @@ from remask.analysis.pool import BY_POOL, RECORDED, Pool, answered, pools
 from remask.collect import manifest
 from remask.consistency.metrics import metric_names
 from remask.consistency.settings import MetricSet
-from remask.decide.calibration import Calibrator, Method, fit_calibrator
+from remask.decide.calibration import Isotonic, Method, Platt, fit_calibrator
 from remask.decide.columns import metric_columns
-from remask.decide.provenance import Provenance, parse
+from remask.decide.provenance import Provenance
 from remask.decide.threshold import Certificate, Refusal, certify
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
@@ -168,7 +168,9 @@ def certify_records(
     return certify(scores, right, about, risk=risk, confidence=confidence)
 
 
-def calibrate(path: Path, weights: Path | None = None, method: Method = "isotonic") -> Calibrator:
+def calibrate(
+    path: Path, weights: Path | None = None, method: Method = "isotonic"
+) -> Isotonic | Platt:
     """Return the calibrator of these answers' scores, with the weights of a file or uniform.
 
     Answers that the weights were fitted on are refused: there they look better than they are.
@@ -201,9 +203,10 @@ def _weighted(
     """Return the metric set, its metrics and the weights that the answers are scored with."""
     if weights is None:
         return *evidence.metrics(None), None
-    about = parse(weights, "weights")[1]
+    fitted = Weights.read(weights)
+    about = fitted.provenance
     if about.metric_set == COLUMNS:
-        return COLUMNS, about.metrics, Weights.load(weights, COLUMNS, about.metrics)
+        return COLUMNS, about.metrics, fitted
     known: MetricSet | None = "core" if about.metric_set == "core" else None
     chosen, metrics = evidence.metrics(known)
     return chosen, metrics, Weights.load(weights, chosen, metrics)

@@ -114,9 +114,9 @@ def certified_kind(certificate: Path | None, kind: opt.AnswerKind | None) -> opt
         return kind
     if kind is not None:
         raise opt.UsageError("--certificate says how to read an answer: leave --kind out")
-    from remask.decide.provenance import parse
+    from remask.decide.threshold import Certificate
 
-    return cast(opt.AnswerKind, parse(certificate, "certificate")[1].task)
+    return cast(opt.AnswerKind, Certificate.read(certificate).provenance.task)
 
 
 def read_promise(

@@ -1,7 +1,7 @@
 """AUROC: how well a score ranks right answers above wrong ones. numpy alone.
 
 It is here because weights are chosen by it; what else is measured, and every interval, is in
-`studies`.
+`analysis`.
 """
 
 import numpy as np

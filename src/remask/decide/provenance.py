@@ -1,28 +1,29 @@
 """Where fitted numbers come from, and the JSON files that say so.
 
 Weights, certificates and calibrators belong to one way of scoring. Their files name its metric set,
-and reading one for another set is an error. What they were fitted on is told by the caller; this
-room asks no clock and no repository.
+and reading one for another set is an error. What they were fitted on is given by the caller: no
+clock and no repository is consulted here.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, ClassVar, Self
 
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl, text_file
-from remask.settings import Misfit, fit, setting_fields
+from remask.records.validation import STRICT, explain, validate
 
-Fitted = TypeVar("Fitted")
+CLOSED = STRICT | {"extra": "forbid"}  # of files that hold nothing but their fields
 _REMEDY = "fit it again"
-_APART = ("provenance", "shape")  # fields that have readers of their own
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
     """The score that something was fitted to, and the answers it was fitted on."""
+
+    __pydantic_config__: ClassVar = CLOSED
 
     metric_set: str  # "paper", "core", or a name for other columns
     metrics: tuple[str, ...]
@@ -45,59 +46,52 @@ class Provenance:
             )
 
 
-def write(path: Path, kind: str, fields: Mapping[str, Any]) -> None:
-    """Write one fitted thing, its provenance among the fields, as JSON: whole or not at all."""
-    text = json.dumps({"kind": kind, **fields}, indent=2, allow_nan=False) + "\n"
-    jsonl.write_text(path, text)
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What was fitted on answers; the fields of a subclass are those of its file."""
 
+    __pydantic_config__: ClassVar = CLOSED
+    KIND: ClassVar[str]  # names it in the file
 
-def read(
-    path: Path, kind: str, metric_set: str, metrics: Sequence[str], build: Callable[..., Fitted]
-) -> Fitted:
-    """Return what `build` makes of the fields of a file, where it fits this metric set."""
-    found, provenance = parse(path, kind)
-    provenance.check(metric_set, metrics, path)
-    if is_dataclass(build):
-        check(path, build, found)
-    try:
-        return build(**found, provenance=provenance)
-    except SettingsError as error:  # numbers that are each well, and not together
-        raise damaged(path, str(error).rstrip(".")) from None
+    provenance: Provenance
 
+    def save(self, path: Path) -> None:
+        """Write it with its provenance at the end, whole or not at all."""
+        fields = asdict(self)
+        provenance = fields.pop("provenance")
+        document = {"kind": self.KIND, **fields, "provenance": provenance}
+        jsonl.write_text(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
 
-def parse(path: Path, kind: str) -> tuple[dict[str, Any], Provenance]:
-    """Return the fields and the provenance of a fitted thing of this kind, of any metric set."""
-    document = text_file.read_object(path, _REMEDY)
-    found = document.pop("kind", None)
-    if not isinstance(found, str):
-        raise damaged(path, "it has no kind")
-    if found != kind:
-        raise RecordError(f"{path} holds a {found}, not a {kind}; name another file.")
-    about = document.pop("provenance", None)
-    if not isinstance(about, dict):
-        raise damaged(path, "it has no provenance")
-    check(path, Provenance, about, "provenance.")
-    return document, Provenance(**{**about, "metrics": tuple(about["metrics"])})
+    @classmethod
+    def load(cls, path: Path, metric_set: str, metrics: Sequence[str]) -> Self:
+        """Return what a file holds; anything fitted to another metric set is refused."""
+        fitted = cls.read(path)
+        fitted.provenance.check(metric_set, metrics, path)
+        return fitted
 
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Return what a file holds, of any metric set."""
+        from pydantic import ValidationError
 
-def check(path: Path, kind: type, told: Mapping[str, Any], under: str = "") -> None:
-    """Raise where a document does not hold the fields of a dataclass; `under` is where it is."""
-    known = {name: f for name, f in setting_fields(kind).items() if name not in _APART}
-    missing = [name for name, field in known.items() if field.required and name not in told]
-    if missing:
-        raise damaged(path, f"it has no {under}{missing[0]}")
-    hints = get_type_hints(kind)
-    for name, value in told.items():
-        if name not in known:
-            raise damaged(path, f"it has {name}, which is no field of it")
-        if hints[name] is float and isinstance(value, str):
-            raise damaged(path, f"{name} is {value!r:.80}, not a number")
+        document = text_file.read_object(path, _REMEDY)
+        kind = document.pop("kind", None)
+        if not isinstance(kind, str):
+            raise _damaged(path, "it has no kind")
+        if kind != cls.KIND:
+            raise RecordError(f"{path} holds a {kind}, not a {cls.KIND}; name another file.")
         try:
-            fit(hints[name], value)
-        except Misfit as wanted:
-            raise damaged(path, f"{name} is {value!r:.80}, not {wanted}") from None
+            return validate(cls._class_of(document), document)
+        except ValidationError as error:
+            raise _damaged(path, str(explain(error, document))) from None
+        except SettingsError as error:  # each number is possible, and not all of them together
+            raise _damaged(path, str(error).rstrip(".")) from None
+
+    @classmethod
+    def _class_of(cls, document: Mapping[str, Any]) -> type[Self]:
+        """Return the class of what a document holds: this one, or a subclass."""
+        return cls
 
 
-def damaged(path: Path, what: str) -> RecordError:
-    """Return the error for a file that cannot be used, with its reason."""
+def _damaged(path: Path, what: str) -> RecordError:
     return RecordError(f"{path} is damaged: {what}; {_REMEDY}.")

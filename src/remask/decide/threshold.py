@@ -35,14 +35,13 @@ is accepted.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remask.decide.columns import Flags, Floats, Scores, absent_as_nan, labelled
-from remask.decide.provenance import Provenance, read, write
+from remask.decide.provenance import Fitted, Provenance
 from remask.errors import SettingsError
 
 GRID = tuple(k / 100 for k in range(99, -1, -1))  # the strictest first
@@ -51,8 +50,10 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certificate:
+class Certificate(Fitted):
     """A threshold above which at most `risk` of the answers are wrong, and the evidence for it."""
+
+    KIND = "certificate"
 
     threshold: float
     risk: float
@@ -61,7 +62,6 @@ class Certificate:
     accepted: int
     wrong: int  # among the accepted
     budget: int = 1  # samples drawn of a question until one is accepted
-    provenance: Provenance
 
     def __post_init__(self) -> None:
         """Refuse counts that cannot be."""
@@ -87,15 +87,6 @@ class Certificate:
             f"answers: {self.accepted} accepted (coverage {100 * self.coverage:.1f} %), "
             f"{self.wrong} of them wrong."
         )
-
-    def save(self, path: Path) -> None:
-        """Write it with its provenance."""
-        write(path, "certificate", asdict(self))
-
-    @staticmethod
-    def load(path: Path, metric_set: str, metrics: Sequence[str]) -> "Certificate":
-        """Return the certificate in a file; one of another metric set is refused."""
-        return read(path, "certificate", metric_set, metrics, Certificate)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,13 +218,13 @@ def _shares(starts: Sequence[float], error: float) -> list[float]:
 
 def _proved(tails: Floats, shares: Sequence[float]) -> Flags:
     """Return which thresholds are proved safe: the fallback procedure of the module's head."""
-    found = []
+    proved = []
     level, passed = 0.0, False
     for tail, share in zip(tails.tolist(), shares, strict=True):
         level = share + (level if passed else 0.0)
         passed = tail <= level
-        found.append(passed)
-    return np.array(found)
+        proved.append(passed)
+    return np.array(proved)
 
 
 def _refuse(

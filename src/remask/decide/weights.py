@@ -20,16 +20,15 @@ these.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from remask.decide.auroc import auroc
 from remask.decide.columns import Column, Flags, Floats, absent_as_nan, labelled
-from remask.decide.provenance import Provenance, read, write
+from remask.decide.provenance import Fitted, Provenance
 from remask.errors import InputError, SettingsError
 
 RIDGE = 10.0  # simulated: a tenth of it does worse than uniform weights on 60 answers
@@ -38,14 +37,15 @@ _FLOOR = 1e-6  # of a coefficient in the descent, so that any answer with a metr
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weights:
+class Weights(Fitted):
     """Fitted weights, how well they did where they were fitted, and on what that was."""
+
+    KIND = "weights"
 
     values: Mapping[str, float]
     n: int  # answers they were fitted on
     auroc: float  # on these answers
     auroc_uniform: float  # of uniform weights on the same
-    provenance: Provenance
 
     def __post_init__(self) -> None:
         """Refuse weights that are not a share of the whole each."""
@@ -57,15 +57,6 @@ class Weights:
                 f"weights of {', '.join(self.values)} are not those of the metrics "
                 f"{', '.join(self.provenance.metrics)}."
             )
-
-    def save(self, path: Path) -> None:
-        """Write them with their provenance."""
-        write(path, "weights", asdict(self))
-
-    @staticmethod
-    def load(path: Path, metric_set: str, metrics: Sequence[str]) -> "Weights":
-        """Return the weights in a file; those of another metric set are refused."""
-        return read(path, "weights", metric_set, metrics, Weights)
 
 
 def fit_weights(columns: Mapping[str, Column], right: ArrayLike, provenance: Provenance) -> Weights:
@@ -111,8 +102,8 @@ def _table(columns: Mapping[str, Column], right: ArrayLike) -> tuple[Floats, Fla
     """Return the columns side by side and the labels, without answers that have no value."""
     pairs = [labelled(column, right) for column in columns.values()]
     table = np.stack([values for values, _ in pairs], 1)  # (n, M)
-    kept = ~np.isnan(table).all(1)
-    return table[kept], pairs[0][1][kept]
+    measured = ~np.isnan(table).all(1)
+    return table[measured], pairs[0][1][measured]
 
 
 def _combine(table: Floats, weights: Floats) -> Floats:
@@ -129,19 +120,20 @@ def _coefficients(table: Floats, labels: Flags) -> Floats:
 
     spread = np.array([_spread(column) for column in table.T])  # (M,)
     varied = spread > 1e-9
-    found = np.zeros(len(spread))
-    kept = ~np.isnan(table[:, varied]).all(1)
-    if not varied.any() or len(set(labels[kept])) < 2:
-        return found
-    values, spread = table[np.ix_(kept, varied)], spread[varied]
-    data = (np.nan_to_num(values), ~np.isnan(values), np.where(labels[kept], 1.0, -1.0), spread)
+    coefficients = np.zeros(len(spread))
+    measured = ~np.isnan(table[:, varied]).all(1)
+    if not varied.any() or len(set(labels[measured])) < 2:
+        return coefficients
+    values, spread = table[np.ix_(measured, varied)], spread[varied]
+    signs = np.where(labels[measured], 1.0, -1.0)
+    data = (np.nan_to_num(values), ~np.isnan(values), signs, spread)
     start = np.concatenate([[0.0], spread / spread.mean()])  # uniform weights
     bounds = [(None, None)] + [(_FLOOR, None)] * len(spread)
     options = {"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-8}
     done = minimize(_loss, start, data, "L-BFGS-B", True, bounds=bounds, options=options)
     scaled = done.x[1:]
-    found[varied] = np.where(scaled > 10 * _FLOOR, scaled, 0) / spread
-    return found
+    coefficients[varied] = np.where(scaled > 10 * _FLOOR, scaled, 0) / spread
+    return coefficients
 
 
 def _spread(column: Floats) -> float:
@@ -179,6 +171,6 @@ def _shares(coefficients: Floats) -> Floats:
 def _auroc(table: Floats, weights: Floats, labels: Flags) -> float:
     """Return the AUROC of the weighted means; an answer without one is below any."""
     scores = _combine(table, weights)
-    found = auroc(np.where(np.isnan(scores), -np.inf, scores), labels)
-    assert found is not None, "both kinds of answers occur"
-    return found
+    value = auroc(np.where(np.isnan(scores), -np.inf, scores), labels)
+    assert value is not None, "both kinds of answers occur"
+    return value

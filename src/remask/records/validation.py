@@ -18,7 +18,8 @@ _ADAPTERS: "dict[type, TypeAdapter[Any]]" = {}
 _WANTED = {  # by the beginning of pydantic's name for an error
     "string": "a text", "int": "a whole number", "bool": "true or false", "float": "a number",
     "finite": "a number", "dict": "names with values", "model": "names with values",
-    "dataclass": "names with values", "list": "a list", "none": "null",
+    "dataclass": "names with values", "mapping": "names with values", "list": "a list",
+    "tuple": "a list", "none": "null", "unexpected": "",
 }  # fmt: skip
 
 
@@ -28,8 +29,16 @@ class Fault:
 
     place: str  # dotted
     value: Any
-    wanted: str  # in words
+    wanted: str  # in words; "" for a name that is no field
     is_missing: bool
+
+    def __str__(self) -> str:
+        """Return it as the reason in a sentence."""
+        if self.is_missing:
+            return f"it has no {self.place}"
+        if not self.wanted:
+            return f"it has {self.place}, which is no field of it"
+        return f"{self.place} is {self.value!r:.80}, not {self.wanted}"
 
 
 def adapter_of(kind: type[_T]) -> "TypeAdapter[_T]":

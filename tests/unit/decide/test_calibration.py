@@ -30,7 +30,8 @@ def test_isotonic_pools_the_neighbours_that_are_out_of_order(made_of: Made) -> N
     """
     labels = [False, True, False, True]
     found = fit_calibrator([0.1, 0.2, 0.3, 0.4], labels, made_of("a"))
-    assert found.shape == Isotonic(knots=(0.1, 0.2, 0.3, 0.4), heights=(0, 0.5, 0.5, 1))
+    knots, heights = (0.1, 0.2, 0.3, 0.4), (0, 0.5, 0.5, 1)
+    assert found == Isotonic(knots=knots, heights=heights, n=4, provenance=made_of("a"))
     told = found.probabilities([0.0, 0.25, 0.35, None, 2.0])
     assert told == [0, 0.5, pytest.approx(0.75), None, 1]
 
@@ -49,9 +50,9 @@ def test_platt_is_worked_out_by_hand(made_of: Made) -> None:
     """
     right = [True, False, False, False, True, True, True, False]
     found = fit_calibrator([0.0] * 4 + [1.0] * 4, right, made_of("a"), "platt")
-    assert isinstance(found.shape, Platt)
-    assert found.shape.intercept == pytest.approx(-math.log(2), abs=1e-5)
-    assert found.shape.slope == pytest.approx(2 * math.log(2), abs=1e-5)
+    assert isinstance(found, Platt)
+    assert found.intercept == pytest.approx(-math.log(2), abs=1e-5)
+    assert found.slope == pytest.approx(2 * math.log(2), abs=1e-5)
     assert found.probabilities([0.0, 0.5, 1.0]) == pytest.approx([1 / 3, 1 / 2, 2 / 3], abs=1e-5)
 
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +12,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.decide.provenance import Provenance, read, write
+from remask.decide.provenance import Fitted, Provenance
+from remask.decide.threshold import Certificate
 from remask.errors import RecordError
 
 Made = Callable[..., Provenance]
 METRICS = ("token_accuracy", "answer_match")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Count(Fitted):
+    KIND = "weights"
+
+    n: float = 7
+
+
 @pytest.fixture
 def path(made_of: Made, tmp_path: Path) -> Path:
-    write(tmp_path / "some.json", "weights", {"n": 7, "provenance": asdict(made_of(*METRICS))})
+    Count(provenance=made_of(*METRICS)).save(tmp_path / "some.json")
     return tmp_path / "some.json"
 
 
 def test_a_file_comes_back_as_it_was_written(made_of: Made, path: Path) -> None:
-    found = read(path, "weights", "core", METRICS[::-1], dict)
-    assert found == {"n": 7, "provenance": made_of(*METRICS)}
+    assert Count.load(path, "core", METRICS[::-1]) == Count(n=7, provenance=made_of(*METRICS))
+    assert list(json.loads(path.read_text())) == ["kind", "n", "provenance"]
     assert [entry.name for entry in path.parent.iterdir()] == ["some.json"]
 
 
@@ -36,7 +44,7 @@ def test_another_metric_set_is_refused_in_one_sentence(
     path: Path, name: str, metrics: tuple[str, ...]
 ) -> None:
     with pytest.raises(RecordError) as caught:
-        read(path, "weights", name, metrics, dict)
+        Count.load(path, name, metrics)
     assert str(caught.value) == (
         f"{path} was fitted to metric set 'core' (token_accuracy, answer_match), not to {name!r} "
         f"({', '.join(metrics)}); fit it again, or score with its metrics."
@@ -45,7 +53,7 @@ def test_another_metric_set_is_refused_in_one_sentence(
 
 def test_another_kind_of_file_is_refused(path: Path) -> None:
     with pytest.raises(RecordError, match="holds a weights, not a certificate"):
-        read(path, "certificate", "core", METRICS, dict)
+        Certificate.load(path, "core", METRICS)
 
 
 @pytest.mark.parametrize(
@@ -67,18 +75,18 @@ def test_a_damaged_file_is_an_error_that_names_it(
 ) -> None:
     path.write_bytes(content)
     with pytest.raises(RecordError) as caught:
-        read(path, "weights", "core", METRICS, dict)
+        Count.load(path, "core", METRICS)
     assert str(caught.value).startswith(f"{path} {sentence}")
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"surplus": 1}, "it has surplus, which is no field of it"),
-        ({"metrics": 3}, "metrics is 3, not names"),
-        ({"seed": "0"}, "seed is '0', not a whole number"),
-        ({"weights": {"a": "b"}}, "weights is {'a': 'b'}, not names, each with a number"),
-        ({"settings": []}, "settings is [], not names with values"),
+        ({"surplus": 1}, "it has provenance.surplus, which is no field of it"),
+        ({"metrics": 3}, "provenance.metrics is 3, not a list"),
+        ({"seed": "0"}, "provenance.seed is '0', not a whole number"),
+        ({"weights": {"a": "b"}}, "provenance.weights.a is 'b', not a number"),
+        ({"settings": []}, "provenance.settings is [], not names with values"),
     ],
 )
 def test_a_provenance_that_is_none_is_refused(
@@ -88,7 +96,7 @@ def test_a_provenance_that_is_none_is_refused(
     document["provenance"] |= change
     path.write_text(json.dumps(document))
     with pytest.raises(RecordError) as caught:
-        read(path, "weights", "core", METRICS, dict)
+        Count.load(path, "core", METRICS)
     assert str(caught.value) == f"{path} is damaged: {sentence}; fit it again."
 
 
@@ -98,18 +106,18 @@ def test_what_a_provenance_lacks_is_named(path: Path, field: str) -> None:
     del document["provenance"][field]
     path.write_text(json.dumps(document))
     with pytest.raises(RecordError, match=rf"is damaged: it has no provenance\.{field}; fit"):
-        read(path, "weights", "core", METRICS, dict)
+        Count.load(path, "core", METRICS)
 
 
 def test_a_mark_before_the_text_is_passed_over(path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert read(path, "weights", "core", METRICS, dict)["n"] == 7
+    assert Count.load(path, "core", METRICS).n == 7
 
 
 def test_not_a_number_is_not_written_and_the_old_file_stays(made_of: Made, path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        write(path, "weights", {"n": float("nan"), "provenance": asdict(made_of(*METRICS))})
-    assert read(path, "weights", "core", METRICS, dict)["n"] == 7
+        Count(n=float("nan"), provenance=made_of(*METRICS)).save(path)
+    assert Count.load(path, "core", METRICS).n == 7
 
 
 @given(st.text(max_size=20), st.integers(), st.dictionaries(st.text(), st.floats(0, 1), max_size=3))
@@ -117,9 +125,9 @@ def test_any_provenance_makes_the_round_trip(
     made_of: Made, tmp_path_factory: pytest.TempPathFactory, text: str, seed: int, weights: Any
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "p.json"
-    made = made_of(*METRICS, model=text, date=text, seed=seed, weights=weights)
-    write(path, "weights", {"provenance": asdict(made)})
-    assert read(path, "weights", "core", METRICS, dict) == {"provenance": made}
+    made = Count(provenance=made_of(*METRICS, model=text, date=text, seed=seed, weights=weights))
+    made.save(path)
+    assert Count.load(path, "core", METRICS) == made
 
 
 def test_fitting_needs_no_torch() -> None:
