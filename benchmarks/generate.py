@@ -28,7 +28,7 @@ from work import Work, block_by_block, up_to_each, whole, work_of
 
 from remask.denoisers.load import choose_device
 from remask.denoisers.native import NativeDenoiser
-from remask.sampling.reveal import dream_counts, even_counts
+from remask.sampling.reveal import dream_schedule, even_schedule
 from remask.sampling.sampler import sample
 from remask.sampling.settings import DREAM_ORDERS, SamplerSettings
 from remask.values import Sample
@@ -98,7 +98,7 @@ class Bench:
 
     def rows_asked(self) -> int:
         """Return how many rows of one answer go to the head: what is still masked at each step."""
-        counts = dream_counts if self.settings.order in DREAM_ORDERS else even_counts
+        counts = dream_schedule if self.settings.order in DREAM_ORDERS else even_schedule
         total = 0
         for part, steps in zip(self.windows, self.steps, strict=True):
             num_masked = part.stop - part.start

@@ -26,7 +26,7 @@ from remask.api import sample_from_text
 from remask.consistency.estimator import Consistency
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.load import load
 from remask.denoisers.wrap import Counted
 from remask.records.jsonl import write_text
@@ -43,10 +43,10 @@ class Recorded(Counted):
 
     states: list[Tensor] = field(default_factory=list)
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         """Keep, then pass on."""
         self.states.append(canvas.tokens.clone())
-        return super().hidden(canvas, past)
+        return super().hidden(canvas, cache)
 
 
 def answers(model: Denoiser, number: int) -> list[Sample]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.serve.app import build_service
 from remask.serve.run import bound, server, url_of
 from remask.serve.service import ServeSettings, Service
@@ -51,9 +51,9 @@ class Faulty:
     def __getattr__(self, name: str) -> object:
         return getattr(self.inner, name)
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> torch.Tensor:
         """Fail once for every time that it was told to, in a batch of several rows."""
-        found = self.inner.hidden(canvas, past)
+        found = self.inner.hidden(canvas, cache)
         if self.fault is None or len(canvas.tokens) == 1:
             return found
         fault, self.fault = self.fault, None

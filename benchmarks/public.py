@@ -19,7 +19,7 @@ from torch import Tensor
 from remask.denoisers.experts import Experts
 from remask.denoisers.llada2 import LLaDA2
 from remask.denoisers.native import NativeDenoiser, Network
-from remask.sampling.reveal import even_counts
+from remask.sampling.reveal import even_schedule
 from remask.sampling.settings import SamplerSettings
 
 
@@ -71,7 +71,7 @@ def fill(
     """Reveal what is masked inside the window of rows (B, L), in place."""
     look = look_everywhere if denoiser.block_size is None else look_back
     here, mask_id = rows[:, window], denoiser.tokenizer.mask_id  # a view
-    reveals = even_counts((here == mask_id).sum(1), steps)  # (S, B)
+    reveals = even_schedule((here == mask_id).sum(1), steps)  # (S, B)
     for step in range(steps):
         masked = here == mask_id
         if not masked.any():

@@ -251,13 +251,13 @@ def solve_many(
     scorer = consistency(
         model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
     )
-    asked = {item_of(prompt): model.tokenizer.render(prompt, examples) for prompt in prompts}
+    ids_by_item = {item_of(prompt): model.tokenizer.render(prompt, examples) for prompt in prompts}
 
     def draw(items: Sequence[str], number: int) -> list[Sample]:
-        ids = [asked[item] for item in items]
+        ids = [ids_by_item[item] for item in items]
         return sample_ids(model, ids, writer, items=items, number=number, seed=seed)
 
     limit = model.preset.for_task(kind).threshold if threshold is None else threshold
-    decided = reject(draw, scorer, list(asked), threshold=limit, budget=budget, watch=watch)
+    decided = reject(draw, scorer, list(ids_by_item), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decided}
     return [by_item[item_of(prompt)] for prompt in prompts]

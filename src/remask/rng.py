@@ -37,7 +37,7 @@ def keys(
     return torch.tensor(streams, device=device)
 
 
-def mix(state: Tensor, counter: Tensor | int) -> Tensor:
+def fold_in(state: Tensor, counter: Tensor | int) -> Tensor:
     """Hash `counter` into `state`; both int64 and broadcast against each other."""
     step = _GOLDEN * (counter + 1)  # int64 tensors wrap, which is what SplitMix64 wants
     z = state + (_wrap(step) if isinstance(step, int) else step)
@@ -48,7 +48,7 @@ def mix(state: Tensor, counter: Tensor | int) -> Tensor:
 
 def uniform(state: Tensor, counter: Tensor | int) -> Tensor:
     """Return float64 draws strictly inside (0, 1), one per (state, counter)."""
-    bits = _shift(mix(state, counter), 12)  # 52 bits, so that adding a half is still exact
+    bits = _shift(fold_in(state, counter), 12)  # 52 bits, so that adding a half is still exact
     return (bits.double() + 0.5) * 2.0**-52
 
 

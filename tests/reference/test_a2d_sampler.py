@@ -19,7 +19,7 @@ from remask.denoisers import a2d
 from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser, stacked
 from remask.sampling import sampler
-from remask.sampling.reveal import even_counts, rounded_counts
+from remask.sampling.reveal import even_schedule, rounded_schedule
 from remask.sampling.settings import SamplerSettings
 from remask.testing import tiny_tokenizer
 
@@ -69,7 +69,7 @@ def test_counts_are_those_of_the_authors_for_every_block_and_number_of_steps() -
     unlike = 0
     for num_masked, listed in enumerate(RECORD["counts"], 1):
         for steps, expected in enumerate(listed, 1):
-            counts = rounded_counts(torch.tensor([num_masked]), steps)[:, 0].tolist()
+            counts = rounded_schedule(torch.tensor([num_masked]), steps)[:, 0].tolist()
             assert counts == expected + [0] * (steps - len(expected)), (num_masked, steps)
-            unlike += counts != even_counts(torch.tensor([num_masked]), steps)[:, 0].tolist()
+            unlike += counts != even_schedule(torch.tensor([num_masked]), steps)[:, 0].tolist()
     assert unlike > 100

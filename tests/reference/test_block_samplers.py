@@ -158,7 +158,7 @@ def test_a_batch_writes_what_each_row_was_written_alone(name: str) -> None:
 
 @of("fast_dllm")
 def test_drafts_that_advance_block_by_block_write_the_same(case: Case) -> None:
-    """A server keeps no past between two blocks: what tells the first token is read again."""
+    """A server keeps no cache between two blocks: what tells the first token is read again."""
     model, how = denoiser("fast_dllm", case), settings(case)
     draft = drafts.begin(model, case["prompt"], how, item="item")
     while not draft.ended:

@@ -18,7 +18,7 @@ from live import Faulty, live  # type: ignore[import-not-found]
 
 import remask
 from remask.denoisers.base import Denoiser
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.wrap import Wrapped
 from remask.serve.app import build_app, build_service
 from remask.serve.service import ServeSettings, Service
@@ -70,10 +70,10 @@ class Held(Wrapped):
     begun: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> torch.Tensor:
         self.begun.set()
         assert self.go_on.wait(LIMIT)
-        return super().hidden(canvas, past)
+        return super().hidden(canvas, cache)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -201,7 +201,11 @@ def test_a_nan_is_an_error_of_the_model(
     always = type(
         "Always",
         (type(faulty),),
-        {"hidden": lambda self, canvas, past=None: self.inner.hidden(canvas, past) * float("nan")},
+        {
+            "hidden": lambda self, canvas, cache=None: (
+                self.inner.hidden(canvas, cache) * float("nan")
+            )
+        },
     )
     service = build_service(always(faulty.inner), settings)
     sick = type(client)(service, build_app(service))

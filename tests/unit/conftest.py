@@ -11,7 +11,7 @@ from torch import Tensor
 
 from remask.denoisers import llada2
 from remask.denoisers.base import Preset
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.llada import LLaDA, LLaDAConfig
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
@@ -27,7 +27,7 @@ Script = Callable[[Canvas], Tensor]  # -> logits (B, L, V)
 class Scripted(ScriptedDenoiser):
     """A scripted denoiser whose script is shown the whole canvas: it knows where prompts end."""
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         return self.script(canvas)  # type: ignore[arg-type]
 
 

@@ -32,15 +32,15 @@ def test_the_reference_gives_the_published_first_outputs_of_splitmix64() -> None
 
 @given(state=SIGNED, counter=st.integers(-(2**31), 2**31))
 def test_mix_equals_splitmix64_bit_for_bit(state: int, counter: int) -> None:
-    mixed = rng.mix(torch.tensor([state]), torch.tensor([counter]))
+    mixed = rng.fold_in(torch.tensor([state]), torch.tensor([counter]))
     assert mixed.item() & WORD == split_mix(state & WORD, counter)
 
 
 @given(state=SIGNED, counter=st.integers(-(2**31), 2**31))
 def test_a_plain_integer_counts_like_a_tensor(state: int, counter: int) -> None:
     """Python's integers do not wrap: 2 x 0x9E37... no longer fits 64 bits, and must be made to."""
-    mixed = rng.mix(torch.tensor([state]), counter)
-    assert torch.equal(mixed, rng.mix(torch.tensor([state]), torch.tensor([counter])))
+    mixed = rng.fold_in(torch.tensor([state]), counter)
+    assert torch.equal(mixed, rng.fold_in(torch.tensor([state]), torch.tensor([counter])))
 
 
 @given(state=SIGNED, counter=st.integers(0, 2**31))
@@ -90,7 +90,7 @@ def test_gumbel_draws_have_the_mean_and_variance_of_a_gumbel() -> None:
 
 def test_the_largest_of_noisy_logits_is_drawn_with_the_softmax_probabilities() -> None:
     """Logits log 1, log 2, log 5: argmax of logit + Gumbel is 0, 1, 2 in 1/8, 2/8, 5/8 of draws."""
-    streams = rng.mix(torch.tensor(rng.key(0, "item", "argmax")), MANY)  # (n,)
+    streams = rng.fold_in(torch.tensor(rng.key(0, "item", "argmax")), MANY)  # (n,)
     noise = rng.gumbel(streams[:, None], torch.arange(3))
     winners = (torch.tensor([1.0, 2.0, 5.0]).log() + noise).argmax(1)
     shares = winners.bincount(minlength=3) / len(MANY)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from remask.baselines.confidence import ModelConfidence
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.load import load
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
@@ -146,7 +146,7 @@ def test_a_script_never_sees_a_later_block() -> None:
     seen.clear()
     first = Canvas(tokens=canvas.tokens[:, :2], canvas=canvas.canvas[:, :2], attend=None)
     last = Canvas.of([[], []], [[13], []], 0, torch.device("cpu"))
-    behind = denoiser.hidden(last, denoiser.remember(first))
+    behind = denoiser.hidden(last, denoiser.extend_cache(first))
     assert seen == [[10, 11], [10, 11, 13], [12, 14]]
     assert behind[:, :, 0].tolist() == [[13.0], [0.0]]
 
@@ -161,17 +161,17 @@ def neighbourly(tokens: torch.Tensor) -> torch.Tensor:
 class Forgetful(ScriptedDenoiser):
     """Does not look back."""
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> torch.Tensor:
         return super().hidden(canvas)
 
 
 class Prescient(ScriptedDenoiser):
     """Sees later blocks where nobody stops it."""
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> torch.Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> torch.Tensor:
         return (
-            super().hidden(canvas, past)
-            if past
+            super().hidden(canvas, cache)
+            if cache
             else ScriptedDenoiser(script=self.script).hidden(canvas)
         )
 
@@ -179,28 +179,28 @@ class Prescient(ScriptedDenoiser):
 class Unsettled(ScriptedDenoiser):
     """Keeps what it was told first: another block is added as if there were none."""
 
-    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
-        kept = super().remember(canvas, past)
-        return kept if past is None else replace(kept, lengths=past.lengths)
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
+        kept = super().extend_cache(canvas, cache)
+        return kept if cache is None else replace(kept, lengths=cache.lengths)
 
 
 class Clinging(ScriptedDenoiser):
-    """Rows that leave take the past of the first one with them."""
+    """Rows that leave take the cache of the first one with them."""
 
-    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
-        kept = super().remember(canvas, past)
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
+        kept = super().extend_cache(canvas, cache)
         return FirstOnly(layers=kept.layers, lengths=kept.lengths, columns=kept.columns)
 
 
-class FirstOnly(Past):
-    def rows(self, indices: torch.Tensor) -> Past:
+class FirstOnly(KVCache):
+    def rows(self, indices: torch.Tensor) -> KVCache:
         return super().rows(torch.zeros_like(indices))
 
 
 class Noisy(ScriptedDenoiser):
-    """Reads doubled rows as ordinary ones, behind a noisy past."""
+    """Reads doubled rows as ordinary ones, behind a noisy context."""
 
-    def doubled(self, canvas: Canvas, clean: torch.Tensor) -> torch.Tensor:
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: torch.Tensor) -> torch.Tensor:
         return self.hidden(canvas)
 
 
@@ -212,9 +212,9 @@ def test_a_block_causal_script_keeps_the_contract(size: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        (Forgetful, "a past moves logits"),
+        (Forgetful, "a cache moves logits"),
         (Prescient, "later blocks move logits"),
-        (Unsettled, "a past kept block by block moves logits"),
+        (Unsettled, "a cache kept block by block moves logits"),
         (Clinging, "leaving a batch moves logits"),
         (Noisy, "doubling a row moves logits"),
     ],

@@ -118,13 +118,13 @@ def draw_masks(
         row_block: of a block-causal model, whose own blocks then take the place of `block`.
     """
     copies = torch.arange(settings.copies, device=keys.device)
-    streams = rng.mix(keys, copies[:, None])  # (M, B)
+    streams = rng.fold_in(keys, copies[:, None])  # (M, B)
     earlier, active, later = _regions(canvas, response, settings, keys, row_block)
     asked = active
     if settings.mask_sampler in ("random", "block_random"):
         asked = active & (_ranks(active, canvas, streams) < _counts(active, streams)[..., None])
     prompt = ~canvas.canvas if canvas.attend is None else canvas.attend & ~canvas.canvas
-    draws = rng.uniform(rng.mix(streams, _STRAY)[..., None], canvas.offsets)  # (M, B, L)
+    draws = rng.uniform(rng.fold_in(streams, _STRAY)[..., None], canvas.offsets)  # (M, B, L)
     stray = (prompt | earlier) & (draws < settings.prompt_mask_ratio)
     masked = asked | later | stray | (canvas.canvas & ~response)
     counted = asked if settings.loss_region == "active_block" else masked & response
@@ -163,18 +163,18 @@ def _active_blocks(
             "on the canvas; lower copies or block, or set mask_sampler random."
         )
     slots = torch.arange(int(on_canvas.max()), device=keys.device)
-    draws = rng.uniform(rng.mix(keys, _BLOCKS)[:, None], slots)  # (B, blocks)
+    draws = rng.uniform(rng.fold_in(keys, _BLOCKS)[:, None], slots)  # (B, blocks)
     order = draws.masked_fill(slots >= on_canvas[:, None], 2.0).argsort(1)
     return order[:, : settings.copies].T % in_response
 
 
 def _counts(active: Tensor, streams: Tensor) -> Tensor:
     """Return how many active tokens each copy masks, (M, B): uniform on 1..all of them."""
-    draws = rng.uniform(rng.mix(streams, _COUNT), 0)
+    draws = rng.uniform(rng.fold_in(streams, _COUNT), 0)
     return 1 + (draws * active.sum(-1)).long()
 
 
 def _ranks(active: Tensor, canvas: Canvas, streams: Tensor) -> Tensor:
     """Return a random order of the active tokens of each copy, (M, B, L), counted from 0."""
-    draws = rng.uniform(rng.mix(streams, _PLACE)[..., None], canvas.offsets)
+    draws = rng.uniform(rng.fold_in(streams, _PLACE)[..., None], canvas.offsets)
     return draws.masked_fill(~active, 2.0).argsort(-1).argsort(-1)

@@ -25,7 +25,7 @@ from remask.align import lora
 from remask.align.settings import AlignSettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.experts import Experts
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.load import choose_device, choose_dtype, load
 from remask.denoisers.native import NativeDenoiser, Network
 from remask.errors import SettingsError
@@ -41,29 +41,29 @@ class Policy(NativeDenoiser):
 
     in_bfloat16: bool = False  # by autocast
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         """Return the states before the last MLP, (B, L, width)."""
         with self._precision():
-            lacking = self.lacking(canvas, past)
-            if past is not None:
-                return self.model.after(past, canvas.tokens, canvas.attend, lacking)
+            lacking = self.lacking(canvas, cache)
+            if cache is not None:
+                return self.model.forward_cached(cache, canvas.tokens, canvas.attend, lacking)
             return self.model.states(canvas.tokens, canvas.attend, lacking)
 
-    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
-        """Return the past with the columns of `canvas` added; nothing learns through it."""
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
+        """Return the cache with the columns of `canvas` added; nothing learns through it."""
         with self._precision():
-            return super().remember(canvas, past)
+            return super().extend_cache(canvas, cache)
 
-    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return the states of every block behind blocks of `clean`, (B, L, width)."""
         with self._precision():
             lacking = self.lacking(canvas, None)
-            return self.model.doubled(canvas.tokens, clean, canvas.attend, lacking)
+            return self.model.hidden_noisy_given_clean(canvas.tokens, clean, canvas.attend, lacking)
 
     def head(self, rows: Tensor) -> Tensor:
         """Return float32 logits (M, V)."""
         with self._precision():
-            return self.model.project(self.model.settle(rows)).float()
+            return self.model.project(self.model.finish_last_layer(rows)).float()
 
     def _precision(self) -> "torch.autocast | nullcontext[None]":
         # One region a call: weights cast in a call without gradients would be kept without them.

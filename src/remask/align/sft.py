@@ -35,8 +35,9 @@ def draw_sft_masks(canvas: Canvas, keys: Tensor) -> SftMasks:
         canvas: rows of prompt + solution + tail.
         keys: (B,) one random stream per row, as of `mask_keys`.
     """
-    ratios = (1 - SMALLEST_RATIO) * rng.uniform(rng.mix(keys, _RATIO), 0) + SMALLEST_RATIO  # (B,)
-    draws = rng.uniform(rng.mix(keys, _PLACE)[:, None], canvas.offsets)  # (B, L)
+    times = rng.uniform(rng.fold_in(keys, _RATIO), 0)  # (B,)
+    ratios = (1 - SMALLEST_RATIO) * times + SMALLEST_RATIO
+    draws = rng.uniform(rng.fold_in(keys, _PLACE)[:, None], canvas.offsets)  # (B, L)
     masked = canvas.canvas & (draws < ratios[:, None])
     return SftMasks(masked=masked, ratios=ratios)
 

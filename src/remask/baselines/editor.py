@@ -61,11 +61,11 @@ class EditorAgreement:
         offsets = canvas.offsets
         read = (offsets >= 0) & (offsets < torch.tensor(nums, device=denoiser.device)[:, None])
         tokens = canvas.tokens[read]  # (M,)
-        found = predict(denoiser, denoiser.hidden(canvas)[read], tokens, _GREEDY, None)
-        if found.logp.isnan().any():
+        predicted = predict(denoiser, denoiser.hidden(canvas)[read], tokens, _GREEDY, None)
+        if predicted.logp.isnan().any():
             raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
-        agreements = _means((found.tokens == tokens).double(), read)
-        return list(map(self._score, agreements, _means(found.truth.double().exp(), read)))
+        agreements = _means((predicted.tokens == tokens).double(), read)
+        return list(map(self._score, agreements, _means(predicted.truth.double().exp(), read)))
 
     def _score(self, agreement: float, probability: float) -> Score:
         by_metric = {"editor_agreement": agreement, "editor_probability": probability}

@@ -74,8 +74,8 @@ def reply_settings(denoiser: Denoiser, sampler: SamplerSettings) -> SamplerSetti
 
 def read_confidence(text: str) -> float | None:
     """Return the first number in [0, 1]; above 1 it is read on a scale of 10, then clipped."""
-    found = _NUMBER.search(text)
-    if found is None:
+    number = _NUMBER.search(text)
+    if number is None:
         return None
-    value = float(found.group()[:32])
+    value = float(number.group()[:32])
     return min(1.0, max(0.0, value / 10 if value > 1 else value))

@@ -38,7 +38,7 @@ from remask.consistency.semantic import sentence_encoder
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import Round, decide
 from remask.denoisers.base import Denoiser
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.load import EMBEDDED, load
 from remask.denoisers.wrap import Counted
 from remask.errors import SettingsError
@@ -100,10 +100,10 @@ class Watched(Counted):
 
     tick: Callable[[int], None] = lambda forwards: None
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         """Pass on, then tell."""
-        states = super().hidden(canvas, past)
-        self.tick(self.counts[-1])
+        states = super().hidden(canvas, cache)
+        self.tick(self.by_call[-1])
         return states
 
 

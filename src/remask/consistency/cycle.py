@@ -6,7 +6,7 @@ Answers and trips are flattened into one batch of rows; a row's masks and noise 
 A block-causal model is rebuilt block by block, from left to right, as it writes: what it sees on
 the left is what was rebuilt there. Its scores do not compare with those of models that see both
 ways. `RoundTrips.forwards` then counts, beside the steps, the passes that keep what was rebuilt as
-the past of what follows (see `sampling.blocks`).
+the cache of what follows (see `sampling.blocks`).
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.replicas import spread
 from remask.sampling.batches import batches
-from remask.sampling.blocks import Part, Walk, block_numbers, row_block, whole_canvas
+from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block, whole_canvas
 from remask.sampling.loop import Denoised, denoise
-from remask.sampling.reveal import linear_counts
+from remask.sampling.reveal import linear_schedule
 from remask.sampling.sampler import check_length
 from remask.values import Canvas, RoundTrips, Sample
 
 
-class Departure(NamedTuple):
+class TripInput(NamedTuple):
     """One row of the flattened batch, before it travels."""
 
     sample: Sample
@@ -38,7 +38,7 @@ class Departure(NamedTuple):
     seed: int
 
 
-class Trip(NamedTuple):
+class TripOutput(NamedTuple):
     """One row of the flattened batch, brought back to the CPU."""
 
     masked: Tensor  # (C,) bool
@@ -56,12 +56,12 @@ def round_trips(
     """Return every sample's round trips."""
     for sample in samples:
         check_length(denoiser, len(sample.prompt), len(whole_canvas(denoiser, sample)))
-    jobs = [Departure(sample, n, seed) for sample in samples for n in range(settings.trips)]
-    done: list[Trip | None] = [None] * len(jobs)
+    jobs = [TripInput(sample, n, seed) for sample in samples for n in range(settings.trips)]
+    done: list[TripOutput | None] = [None] * len(jobs)
     lengths = [len(job.sample.prompt) + len(job.sample.canvas) for job in jobs]
 
-    def go(replica: Denoiser, batch: list[int]) -> list[Trip]:
-        return travel(replica, [jobs[i] for i in batch], settings)
+    def go(replica: Denoiser, batch: list[int]) -> list[TripOutput]:
+        return mask_and_rebuild(replica, [jobs[i] for i in batch], settings)
 
     for batch, trips in spread(denoiser, batches(lengths, denoiser), go):
         for i, trip in zip(batch, trips, strict=True):
@@ -74,9 +74,9 @@ def round_trips(
     ]
 
 
-def travel(
-    denoiser: Denoiser, jobs: Sequence[Departure], settings: ConsistencySettings
-) -> list[Trip]:
+def mask_and_rebuild(
+    denoiser: Denoiser, jobs: Sequence[TripInput], settings: ConsistencySettings
+) -> list[TripOutput]:
     """Mask and rebuild one batch of rows."""
     samples = [job.sample for job in jobs]
     canvas = Canvas.of(
@@ -110,50 +110,50 @@ def _rebuild(
 ) -> Denoised:
     """Fill what is masked: all at once, or block by block where the model sees no further."""
     fill = partial(
-        denoise, denoiser, counts=linear_counts,
+        denoise, denoiser, schedule=linear_schedule,
         steps=settings.steps_at_once(denoiser.block_size), temperature=settings.rebuild_temperature,
     )  # fmt: skip
     if denoiser.block_size is None:
         return fill(canvas, keys=keys, watch=watch, truth=truth)
     numbers = block_numbers(canvas, denoiser.block_size, row_block(denoiser))
-    walk = Walk(denoiser, canvas, numbers)
-    parts = []
-    for part in walk:
+    blocks = BlockIterator(denoiser, canvas, numbers)
+    written = []
+    for view in blocks:
         done = fill(
-            part.canvas, keys=rng.mix(keys, part.number), within=part.within, past=part.past,
-            watch=part.of(watch), truth=part.of(truth),
+            view.canvas, keys=rng.fold_in(keys, view.number), within=view.within, cache=view.cache,
+            watch=view.of(watch), truth=view.of(truth),
         )  # fmt: skip
-        part.put(walk.tokens, done.tokens)
-        # Without its past: when that grows, the old one must go.
-        parts.append((replace(part, past=None), done))
-    return _joined(walk, parts)
+        view.put(blocks.tokens, done.tokens)
+        # Without its cache: when that grows, the old one must go.
+        written.append((replace(view, cache=None), done))
+    return _joined(blocks, written)
 
 
-def _joined(walk: Walk, parts: Sequence[tuple[Part, Denoised]]) -> Denoised:
+def _joined(blocks: BlockIterator, written: Sequence[tuple[BlockView, Denoised]]) -> Denoised:
     """Return the blocks of one rebuild as one; a position belongs to one of them."""
-    watched = torch.stack([done.watched for _, done in parts])  # (blocks, B)
-    seen = torch.stack([done.confidence for _, done in parts]) * watched
-    probs, logp = (torch.full(walk.tokens.shape, x, device=watched.device) for x in (1.0, 0.0))
-    steps = torch.full_like(walk.tokens, -1)
-    for part, done in parts:
-        part.put(probs, done.probs)
-        part.put(steps, done.steps)
-        part.put(logp, done.logp)
+    watched = torch.stack([done.watched for _, done in written])  # (blocks, B)
+    seen = torch.stack([done.confidence for _, done in written]) * watched
+    probs, logp = (torch.full(blocks.tokens.shape, x, device=watched.device) for x in (1.0, 0.0))
+    steps = torch.full_like(blocks.tokens, -1)
+    for view, done in written:
+        view.put(probs, done.probs)
+        view.put(steps, done.steps)
+        view.put(logp, done.logp)
     return Denoised(
-        tokens=walk.tokens,
+        tokens=blocks.tokens,
         probs=probs,
         steps=steps,
         confidence=seen.sum(0) / watched.sum(0).clamp(min=1),
         watched=watched.sum(0),
         logp=logp,
-        forwards=walk.forwards + torch.stack([done.forwards for _, done in parts]).sum(0),
+        forwards=blocks.forwards + torch.stack([done.forwards for _, done in written]).sum(0),
     )
 
 
 def _perturb(
     canvas: Canvas,
     response: Tensor,
-    jobs: Sequence[Departure],
+    jobs: Sequence[TripInput],
     settings: ConsistencySettings,
 ) -> Tensor:
     device = canvas.tokens.device
@@ -169,14 +169,14 @@ def _perturb(
     return perturb.stratified(canvas, response, ratio, keys, shared, phase)
 
 
-def _keys(jobs: Sequence[Departure], purpose: str, device: torch.device) -> Tensor:
+def _keys(jobs: Sequence[TripInput], purpose: str, device: torch.device) -> Tensor:
     keys = [rng.key(seed, s.item, f"{purpose}/{s.number}", trip) for s, trip, seed in jobs]
     return torch.tensor(keys, device=device)
 
 
 def _to_cpu(
     samples: Sequence[Sample], masked: Tensor, done: Denoised, displacement: Tensor
-) -> list[Trip]:
+) -> list[TripOutput]:
     masked, rebuilt, logp = masked.cpu(), done.tokens.cpu(), done.logp.cpu()
     steps = done.steps.cpu()
     confidence, moved, forwards = (
@@ -185,14 +185,14 @@ def _to_cpu(
     out = []
     for i, sample in enumerate(samples):
         where = slice(len(sample.prompt), len(sample.prompt) + len(sample.canvas))
-        asked = bool(masked[i, where][: sample.num_response].any())
+        any_masked = bool(masked[i, where][: sample.num_response].any())
         out.append(
-            Trip(
+            TripOutput(
                 masked=masked[i, where],
                 rebuilt=rebuilt[i, where],
                 logp=logp[i, where],
                 steps=steps[i, where],
-                confidence=confidence[i] if asked else None,
+                confidence=confidence[i] if any_masked else None,
                 displacement=moved[i],
                 forwards=forwards[i],
             )
@@ -200,7 +200,7 @@ def _to_cpu(
     return out
 
 
-def collect(denoiser: Denoiser, sample: Sample, trips: Sequence[Trip]) -> RoundTrips:
+def collect(denoiser: Denoiser, sample: Sample, trips: Sequence[TripOutput]) -> RoundTrips:
     """Return the trips of one answer, in their order, as one value."""
     masked = torch.stack([t.masked for t in trips])  # (N, C)
     rebuilt = torch.stack([t.rebuilt for t in trips])

@@ -57,7 +57,7 @@ def _never_empty(
     masked: Tensor, offsets: Tensor, response: Tensor, ratio: Tensor, keys: Tensor
 ) -> Tensor:
     """Mask one response token, drawn at random, in rows where none was (not at ratio 0)."""
-    ranks = rng.uniform(rng.mix(keys, _FALLBACK)[:, None], offsets).masked_fill(~response, 2.0)
+    ranks = rng.uniform(rng.fold_in(keys, _FALLBACK)[:, None], offsets).masked_fill(~response, 2.0)
     place = torch.arange(masked.shape[1], device=masked.device)
     chosen = place == ranks.argmin(1, keepdim=True)  # (B, L)
     empty = ~(masked & response).any(1, keepdim=True) & (ratio[:, None] > 0)

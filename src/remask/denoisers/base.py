@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.preset import Preset as Preset
 from remask.denoisers.tokenizer import Tokenizer
 from remask.values import Canvas
@@ -67,23 +67,23 @@ class Denoiser(Protocol):
         """
         ...
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         """Return what the head needs to predict every position, (B, L, H).
 
-        With a past, which only block-causal models have, `canvas` holds the columns behind it.
+        With a cache, which only block-causal models have, `canvas` holds the columns behind it.
         """
         ...
 
-    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
-        """Return the past with the columns of `canvas`, which follow it, added; one forward pass.
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
+        """Return the cache with the columns of `canvas`, which follow it, added; one forward pass.
 
-        They are whole blocks, or go to the end of the row, and will not change any more: `past`
+        They are whole blocks, or go to the end of the row, and will not change any more: `cache`
         itself must not be used again. Without one `canvas` begins with the row; without columns
         no pass is needed. Models that see every position at once refuse.
         """
         ...
 
-    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return what `hidden` would of each block behind blocks of `clean` (B, L), (B, L, H).
 
         All blocks are computed in one forward pass, twice as long as the row. Models that see

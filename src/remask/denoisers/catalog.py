@@ -191,9 +191,9 @@ def _illada(
     }
     if boost:
         settings |= {"end_think_logit_boost": 100.0, "end_think_boost_power": boost}
-    told = "" if accuracy is None else "; accuracy: quoted by a third party, settings unknown"
+    remark = "" if accuracy is None else "; accuracy: quoted by a third party, settings unknown"
     return Published(
-        task=task, settings=settings, accuracy=accuracy, source=_FORK + told, prompt=prompt
+        task=task, settings=settings, accuracy=accuracy, source=_FORK + remark, prompt=prompt
     )
 
 

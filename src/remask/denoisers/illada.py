@@ -31,8 +31,8 @@ class ILLaDA(Qwen):
 
 def build(config: Mapping[str, Any]) -> ILLaDA:
     """Return the empty network; a configuration that is silent on it means a tied head."""
-    told = {"tie_word_embeddings": True, **config}
-    return ILLaDA(QwenConfig.read(told, refused=_REFUSED, family="iLLaDA"))
+    with_default = {"tie_word_embeddings": True, **config}
+    return ILLaDA(QwenConfig.read(with_default, refused=_REFUSED, family="iLLaDA"))
 
 
 FAMILY = Family(

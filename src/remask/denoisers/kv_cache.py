@@ -1,12 +1,12 @@
-"""The past of a block-causal model: keys and values of columns that will not change any more.
+"""The cache of a block-causal model: keys and values of columns that will not change any more.
 
 Later columns see them and are not seen by them, so that a step need only compute its own block.
 Rows may hold different numbers of columns; each goes on behind its own.
 
 The tensors have room for more than they hold, and grow by many columns at a time: nothing is copied
 from block to block, and compiled layers meet few shapes. A forward pass leaves the keys and values
-of its columns in that room; only `remember` makes them part of the past. Old and new past share
-their memory, so of those that came one from another only the newest can be used.
+of its columns in that room; only `extend_cache` makes them part of the cache. The old and the new
+cache share their memory, so only the newest of them can be used.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def room_for(num: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Past:
+class KVCache:
     """What a model keeps of the first columns of every row."""
 
     layers: tuple[Tensor, ...]  # each (B, room, k | v heads, head_dim), where its weights are
@@ -39,8 +39,8 @@ class Past:
         """Columns that the tensors have, held or not."""
         return self.layers[0].shape[1]
 
-    def rows(self, indices: Tensor) -> "Past":
-        """Return the past of some rows."""
+    def rows(self, indices: Tensor) -> "KVCache":
+        """Return the cache of some rows."""
         layers = tuple(layer[indices.to(layer.device)] for layer in self.layers)
         last = None if self.last is None else self.last[indices]
         return replace(self, layers=layers, lengths=self.lengths[indices], last=last)
@@ -49,16 +49,16 @@ class Past:
         """Return the next `num` columns of every row, (B, num)."""
         return self.lengths[:, None] + torch.arange(num, device=self.lengths.device)
 
-    def with_room(self, num: int) -> "Past":
-        """Return the same past with room for `num` more columns: itself, where it has that."""
+    def with_room(self, num: int) -> "KVCache":
+        """Return the same cache with room for `num` more columns: itself, where it has that."""
         lacking = self.columns + num - self.room
         if lacking <= 0:
             return self
         padding = (0, 0, 0, 0, 0, room_for(lacking))
         return replace(self, layers=tuple(F.pad(layer, padding) for layer in self.layers))
 
-    def extended(self, num: int, attend: Tensor | None, rows: Tensor | None = None) -> "Past":
-        """Return the past with the next `num` columns, less the padding among them.
+    def extended(self, num: int, attend: Tensor | None, rows: Tensor | None = None) -> "KVCache":
+        """Return the cache with the next `num` columns, less the padding among them.
 
         `rows` (B, num, width) are theirs in a shifted network.
         """
@@ -70,12 +70,12 @@ class Past:
         return replace(self, lengths=self.lengths + added, columns=self.columns + num, last=last)
 
 
-def joined(pasts: Sequence[Past]) -> Past:
-    """Return the rows of pasts that have the same room, those of one after those of another."""
-    lasts = [past.last for past in pasts if past.last is not None]
-    return Past(
-        layers=tuple(map(torch.cat, zip(*(past.layers for past in pasts), strict=True))),
-        lengths=torch.cat([past.lengths for past in pasts]),
-        columns=max(past.columns for past in pasts),
+def joined(caches: Sequence[KVCache]) -> KVCache:
+    """Return the rows of caches that have the same room, those of one after those of another."""
+    lasts = [cache.last for cache in caches if cache.last is not None]
+    return KVCache(
+        layers=tuple(map(torch.cat, zip(*(cache.layers for cache in caches), strict=True))),
+        lengths=torch.cat([cache.lengths for cache in caches]),
+        columns=max(cache.columns for cache in caches),
         last=torch.cat(lasts) if lasts else None,
     )

@@ -131,8 +131,8 @@ class Router(nn.Module):
         numbers = torch.arange(groups.shape[1], device=groups.device)
         tied = (strengths.mT == strengths) & (numbers < numbers[:, None])
         ahead = (strengths.mT > strengths) | tied  # (T, groups, groups)
-        kept = ahead.sum(-1, keepdim=True) < self.config.topk_group
-        in_reach = groups.masked_fill(~kept, -torch.inf).flatten(1)
+        best = ahead.sum(-1, keepdim=True) < self.config.topk_group
+        in_reach = groups.masked_fill(~best, -torch.inf).flatten(1)
         return in_reach.topk(self.config.num_experts_per_tok).indices
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:

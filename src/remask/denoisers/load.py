@@ -219,10 +219,10 @@ def choose_devices(devices: str) -> list[torch.device]:
         if not torch.cuda.is_available():
             raise SettingsError("device 'all' means every CUDA device and there is none; use cpu.")
         devices = ",".join(f"cuda:{i}" for i in range(torch.cuda.device_count()))
-    found = [choose_device(device.strip()) for device in devices.split(",")]
-    if len({device.type for device in found}) > 1:
+    targets = [choose_device(device.strip()) for device in devices.split(",")]
+    if len({device.type for device in targets}) > 1:
         raise SettingsError(f"device {devices!r} mixes kinds; several must all be of one.")
-    return found
+    return targets
 
 
 def choose_device(device: str) -> torch.device:
@@ -368,8 +368,8 @@ def free_memory(device: torch.device) -> int | None:
         return int(torch.cuda.mem_get_info(gpu)[0] + reserve)
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
-            found = re.search(r"MemAvailable:\s+(\d+) kB", file.read())
-        return int(found[1]) * 1024 if found else None
+            available = re.search(r"MemAvailable:\s+(\d+) kB", file.read())
+        return int(available[1]) * 1024 if available else None
     except OSError:  # not Linux
         pages = os.sysconf_names.get("SC_AVPHYS_PAGES")
         return None if pages is None else os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remask.denoisers.base import Preset
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.special_ids import Wording
 from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.transformer import Attention, Block, Kept, RMSNorm
+from remask.denoisers.transformer import Attention, Block, LayerCache, RMSNorm
 from remask.errors import DenoiserError
 from remask.values import Canvas
 
@@ -80,12 +80,12 @@ class Network(nn.Module, ABC):
 
     def forward(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
         """Return the normed last hidden states, (B, L, width); row i predicts token i."""
-        return self.settle(self.states(tokens, attend))
+        return self.finish_last_layer(self.states(tokens, attend))
 
     def states(
         self, tokens: Tensor, attend: Tensor | None = None, lacking: Tensor | None = None
     ) -> Tensor:
-        """Return what is left for `settle`, (B, L, width): all is done but the last MLP.
+        """Return what is left for `finish_last_layer`, (B, L, width): all is done but the last MLP.
 
         From there on each position is alone, and most of them are never asked about. Row i predicts
         token i; in a shifted network nothing predicts token 0, which belongs to the prompt: its row
@@ -97,9 +97,9 @@ class Network(nn.Module, ABC):
         rows = self._through(tokens, *self.rotary(length), self.visible(length, attend, lacking))
         return self._aligned(rows, rows[:, 0])
 
-    def settle(self, rows: Tensor) -> Tensor:
+    def finish_last_layer(self, rows: Tensor) -> Tensor:
         """Return the normed last hidden states of rows of `states`, (..., width)."""
-        out: Tensor = self.norm(self._last.feed(rows))
+        out: Tensor = self.norm(self._last.feed_forward(rows))
         return out
 
     @property
@@ -118,76 +118,76 @@ class Network(nn.Module, ABC):
         for block in self.blocks[:-1]:
             x, cos, sin, seen = _moved(home(block), x, cos, sin, seen)
             x = block(x, cos, sin, seen)
-        return self._last.mix(*_moved(home(self._last), x, cos, sin, seen))
+        return self._last.attend(*_moved(home(self._last), x, cos, sin, seen))
 
-    def after(
+    def forward_cached(
         self,
-        past: Past,
+        cache: KVCache,
         tokens: Tensor,
         attend: Tensor | None = None,
         lacking: Tensor | None = None,
     ) -> Tensor:
-        """Return what `states` would of the columns behind `past`, (B, L, width).
+        """Return what `states` would of the columns behind `cache`, (B, L, width).
 
         Their keys and values are left in its room.
         """
-        rows = self._behind(past, tokens, attend, lacking)
-        if past.last is None:
+        rows = self._behind(cache, tokens, attend, lacking)
+        if cache.last is None:
             return rows
-        return self._aligned(rows, torch.where(past.lengths[:, None] > 0, past.last, rows[:, 0]))
+        return self._aligned(rows, torch.where(cache.lengths[:, None] > 0, cache.last, rows[:, 0]))
 
     def _behind(
-        self, past: Past, tokens: Tensor, attend: Tensor | None, lacking: Tensor | None
+        self, cache: KVCache, tokens: Tensor, attend: Tensor | None, lacking: Tensor | None
     ) -> Tensor:
-        """Return the network's own rows of the columns behind `past`, (B, L, width)."""
+        """Return the network's own rows of the columns behind `cache`, (B, L, width)."""
         size, length = self._size(), tokens.shape[1]
-        past = past.with_room(length)
-        places = past.places(length)  # (B, L)
-        seen = self._seen_behind(past, places, attend, lacking)
+        cache = cache.with_room(length)
+        places = cache.places(length)  # (B, L)
+        seen = self._seen_behind(cache, places, attend, lacking)
         tokens, places = _moved(self.embedding.weight.device, tokens, places)
-        cos, sin = (table[places] for table in self.rotary(past.room))  # (B, L, 1, rotated / 2)
+        cos, sin = (table[places] for table in self.rotary(cache.room))  # (B, L, 1, rotated / 2)
         x = self.embedding(tokens)
-        *earlier, last = past.layers
+        *earlier, last = cache.layers
         for block, heads in zip(self.blocks[:-1], earlier, strict=True):
             x, cos, sin, seen, places = _moved(home(block), x, cos, sin, seen, places)
             # Several blocks are a prompt, whose width comes once: not worth a compilation.
             run = block if length <= size else block.forward
-            x = run(x, cos, sin, seen, Kept(heads, places))
+            x = run(x, cos, sin, seen, LayerCache(heads, places))
         x, cos, sin, seen, places = _moved(home(self._last), x, cos, sin, seen, places)
-        return self._last.mix(x, cos, sin, seen, Kept(last, places))
+        return self._last.attend(x, cos, sin, seen, LayerCache(last, places))
 
     def _seen_behind(
-        self, past: Past, places: Tensor, attend: Tensor | None, lacking: Tensor | None
+        self, cache: KVCache, places: Tensor, attend: Tensor | None, lacking: Tensor | None
     ) -> Tensor:
-        """Return which columns, past or present, `places` (B, L) see: (B, 1, L or 1, room).
+        """Return which columns, cached or present, `places` (B, L) see: (B, 1, L or 1, room).
 
         One block sees all of it, so its columns share a row. The first column is always seen: a row
         of padding alone would give NaN, which spreads from unseen values too.
         """
         num = places.shape[1]
-        ends = past.lengths + (num if attend is None else attend.sum(1))  # (B,)
-        columns = torch.arange(past.room, device=places.device)
+        ends = cache.lengths + (num if attend is None else attend.sum(1))  # (B,)
+        columns = torch.arange(cache.room, device=places.device)
         asking = self._numbers(places if num > self._size() else places[:, :1], lacking)
         seen = self._numbers(columns, lacking)[:, None] <= asking[..., None]  # (B, L or 1, room)
         return (seen & (columns < ends.clamp(min=1)[:, None, None]))[:, None]
 
-    def remember(
+    def extend_cache(
         self,
-        past: Past | None,
+        cache: KVCache | None,
         tokens: Tensor,
         attend: Tensor | None,
         lacking: Tensor | None = None,
-    ) -> Past:
-        """Return the past with these columns added; without one they are the first."""
+    ) -> KVCache:
+        """Return the cache with these columns added; without one they are the first."""
         size, num = self._size(), tokens.shape[1]
-        past = self._blank(len(tokens)) if past is None else past
-        past = past.with_room(num + size)  # the next block shall find its room, step by step
+        cache = self._blank(len(tokens)) if cache is None else cache
+        cache = cache.with_room(num + size)  # the next block shall find its room, step by step
         if num == 0:
-            return past
-        rows = self._behind(past, tokens, attend, lacking)
-        return past.extended(num, attend, rows if self.shifted else None)
+            return cache
+        rows = self._behind(cache, tokens, attend, lacking)
+        return cache.extended(num, attend, rows if self.shifted else None)
 
-    def doubled(
+    def hidden_noisy_given_clean(
         self,
         noisy: Tensor,
         clean: Tensor,
@@ -221,20 +221,20 @@ class Network(nn.Module, ABC):
 
     @property
     def num_kept(self) -> int:
-        """Numbers that a column leaves in the past; 0 where there is none."""
+        """Numbers that a column leaves in the cache; 0 where there is none."""
         if self.block_size is None:
             return 0
         return sum(layer.shape[2] * layer.shape[3] for layer in self._blank(0).layers)
 
-    def _blank(self, num_rows: int) -> Past:
-        """Return a past that holds nothing; each layer's is where the layer is."""
+    def _blank(self, num_rows: int) -> KVCache:
+        """Return a cache that holds nothing; each layer's is where the layer is."""
         layers = []
         for block in self.blocks:
             heads = cast(Attention, block.attention)
             shape = (num_rows, 0, 2 * heads.num_kv_heads, heads.head_dim)
             layers.append(self.embedding.weight.new_zeros(shape, device=home(block)))
         norm = self.norm.weight  # (width,)
-        return Past(
+        return KVCache(
             layers=tuple(layers),
             lengths=torch.zeros(num_rows, dtype=torch.long, device=norm.device),
             columns=0,
@@ -244,7 +244,7 @@ class Network(nn.Module, ABC):
     def _size(self) -> int:
         if self.block_size is None:
             raise DenoiserError(
-                "a model that sees every position at once has no past and no blocks of its own; "
+                "a model that sees every position at once has no cache and no blocks of its own; "
                 "call hidden(canvas) alone."
             )
         return self.block_size
@@ -314,36 +314,38 @@ class NativeDenoiser:
         return self.model.answer_apart
 
     @torch.no_grad()
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         """Return the states before the last MLP, (B, L, width)."""
-        lacking = self.lacking(canvas, past)
-        if past is not None:
-            return self.model.after(past, canvas.tokens, canvas.attend, lacking)
+        lacking = self.lacking(canvas, cache)
+        if cache is not None:
+            return self.model.forward_cached(cache, canvas.tokens, canvas.attend, lacking)
         return self.model.states(canvas.tokens, canvas.attend, lacking)
 
     @torch.no_grad()
-    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
-        """Return the past with the columns of `canvas` added."""
-        lacking = self.lacking(canvas, past)
-        return self.model.remember(past, canvas.tokens, canvas.attend, lacking)
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
+        """Return the cache with the columns of `canvas` added."""
+        lacking = self.lacking(canvas, cache)
+        return self.model.extend_cache(cache, canvas.tokens, canvas.attend, lacking)
 
     @torch.no_grad()
-    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return the states of every block behind blocks of `clean`, (B, L, width)."""
-        return self.model.doubled(canvas.tokens, clean, canvas.attend, self.lacking(canvas, None))
+        return self.model.hidden_noisy_given_clean(
+            canvas.tokens, clean, canvas.attend, self.lacking(canvas, None)
+        )
 
-    def lacking(self, canvas: Canvas, past: Past | None) -> Tensor | None:
+    def lacking(self, canvas: Canvas, cache: KVCache | None) -> Tensor | None:
         """Return how many columns the first block of each row is short of, (B,); None: none."""
         size = self.model.block_size
         if size is None or not self.model.answer_apart or canvas.tokens.shape[1] == 0:
             return None
         first = canvas.offsets[:, 0]  # (B,) where the first column is, seen from the answer
-        return (first if past is None else first - past.lengths) % size
+        return (first if cache is None else first - cache.lengths) % size
 
     @torch.no_grad()
     def head(self, rows: Tensor) -> Tensor:
         """Return float32 logits (M, V)."""
-        return self.model.project(self.model.settle(rows)).float()
+        return self.model.project(self.model.finish_last_layer(rows)).float()
 
     @torch.no_grad()
     def embed(self, tokens: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ class Preset:
     length: int = 128  # canvas, in tokens
     steps: int = 128
     block: int = 128  # the canvas is written block by block; equal to the length: all at once
-    sub_block: int | None = None  # a block is written in portions of so many (Fast-dLLM v2)
+    sub_block: int | None = None  # a block is written in sub-blocks of so many (Fast-dLLM v2)
     temperature: float = 0.0
     # Of samples 1 and up where the temperature is 0, which would only copy sample 0.
     resample_temperature: float = resampling.USUAL.temperature
@@ -73,13 +73,13 @@ class Preset:
         option that is null or 0 is one not set, and steps without a length mean a token a step, in
         one block.
         """
-        told = {_ALIASES.get(k, k): v for k, v in config.items()}
-        unset = {k for k in ("order_temperature", "top_p", "top_k") if not told.get(k)}
+        given = {_ALIASES.get(k, k): v for k, v in config.items()}
+        unset = {k for k in ("order_temperature", "top_p", "top_k") if not given.get(k)}
         unset |= {"schedule", "named"} if speaks(config) else {"schedule", "named", *_SHARED}
-        told = {k: v for k, v in told.items() if k in Preset.__dataclass_fields__.keys() - unset}
-        if "steps" in told and "length" not in told:
-            told = {"block": told["steps"], **told, "length": told["steps"]}
-        preset = replace(usual or Preset(), **told)
+        given = {k: v for k, v in given.items() if k in Preset.__dataclass_fields__.keys() - unset}
+        if "steps" in given and "length" not in given:
+            given = {"block": given["steps"], **given, "length": given["steps"]}
+        preset = replace(usual or Preset(), **given)
         if not isinstance(preset.tasks, Mapping):
             raise SettingsError(
                 f"tasks in generation_config.json is {preset.tasks!r}; give an object by task."

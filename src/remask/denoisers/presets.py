@@ -92,10 +92,10 @@ class Official:
 
 def preset(model: str, task: str) -> Preset:
     """Return how the authors of `model` sample it for `task`; what is unmet comes as a warning."""
-    found = official(model, task)
-    if found.note:
-        warnings.warn(found.note, Unmet, stacklevel=2)
-    return found.preset
+    translated = official(model, task)
+    if translated.note:
+        warnings.warn(translated.note, Unmet, stacklevel=2)
+    return translated.preset
 
 
 def official(model: str, task: str) -> Official:
@@ -176,8 +176,8 @@ def start(model: str) -> Preset | None:
         return None
     by_task = {published.task: published for published in checkpoint.presets}
     chosen = by_task.get("chat") or by_task.get("GSM8K") or checkpoint.presets[0]
-    found = translate(checkpoint, chosen)
-    return None if found.unmet else _shortened(found.preset)
+    translated = translate(checkpoint, chosen)
+    return None if translated.unmet else _shortened(translated.preset)
 
 
 def _shortened(preset: Preset) -> Preset:

@@ -44,11 +44,11 @@ def untie(network: Network) -> bool:
 
 def sizes(network: Network) -> list[int]:
     """Return the bytes of each layer, with what goes beside the first and the last."""
-    found = [_num_bytes(block) for block in network.blocks]
-    found[0] += _num_bytes(network.embedding)
+    totals = [_num_bytes(block) for block in network.blocks]
+    totals[0] += _num_bytes(network.embedding)
     for part in (network.norm, network.unembedding):
-        found[-1] += 0 if part is None else _num_bytes(part)
-    return found
+        totals[-1] += 0 if part is None else _num_bytes(part)
+    return totals
 
 
 def _num_bytes(part: nn.Module) -> int:

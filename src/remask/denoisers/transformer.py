@@ -80,7 +80,7 @@ class HeadNorm(nn.Module):
         return torch.cat((self.q(q), self.k(k)), 2)
 
 
-class Kept(NamedTuple):
+class LayerCache(NamedTuple):
     """One layer's keys and values, with room for those of the columns that are computed now."""
 
     heads: Tensor  # (B, room, k | v heads, head_dim)
@@ -122,18 +122,23 @@ class Attention(nn.Module):
         self.out = nn.Linear(num_heads * self.head_dim, width, bias=False)
 
     def forward(
-        self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None, kept: Kept | None = None
+        self,
+        x: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        attend: Tensor | None,
+        cache: LayerCache | None = None,
     ) -> Tensor:
         """Return (B, L, width); attend is bool, broadcast to (B, heads, L, L), or None.
 
-        With keys and values `kept` from earlier columns, it is (B, 1, L or 1, room).
+        With a cache of earlier columns it is (B, 1, L or 1, room).
         """
         batch, length, _ = x.shape
         heads = self.qkv(x).view(batch, length, -1, self.head_dim)  # (B, L, q | k | v, head_dim)
         turning = self.num_heads + self.num_kv_heads
         qk, v = self.qk_norm(heads[:, :, :turning]), heads[:, :, turning:]
         q, k = rotate(qk, cos, sin).tensor_split([self.num_heads], dim=2)
-        if kept is None:
+        if cache is None:
             mixed = F.scaled_dot_product_attention(
                 q.transpose(1, 2),
                 k.transpose(1, 2),
@@ -142,19 +147,19 @@ class Attention(nn.Module):
                 enable_gqa=self.num_kv_heads != self.num_heads,
             ).transpose(1, 2)
         else:
-            mixed = self._look_back(q, torch.cat((k, v), 2), attend, kept)
+            mixed = self._look_back(q, torch.cat((k, v), 2), attend, cache)
         out: Tensor = self.out(mixed.reshape(batch, length, -1))
         return out
 
-    def _look_back(self, q: Tensor, kv: Tensor, attend: Tensor | None, kept: Kept) -> Tensor:
+    def _look_back(self, q: Tensor, kv: Tensor, attend: Tensor | None, cache: LayerCache) -> Tensor:
         """Return the mixed values, (B, L, heads, head_dim), with `kv` put in its place.
 
         Query heads that share keys are stacked as if they were more positions of one head: the
         fast kernels take a bias or groups, not both.
         """
         rows = torch.arange(len(q), device=q.device)[:, None]
-        kept.heads[rows, kept.places] = kv
-        k, v = kept.heads.transpose(1, 2).chunk(2, 1)  # (B, kv_heads, room, head_dim)
+        cache.heads[rows, cache.places] = kv
+        k, v = cache.heads.transpose(1, 2).chunk(2, 1)  # (B, kv_heads, room, head_dim)
         batch, length, _, head_dim = q.shape
         group = self.num_heads // self.num_kv_heads
         shape = (batch, self.num_kv_heads, group, length, head_dim)
@@ -191,19 +196,29 @@ class Block(nn.Module):
         self.mlp = mlp
 
     def forward(
-        self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None, kept: Kept | None = None
+        self,
+        x: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        attend: Tensor | None,
+        cache: LayerCache | None = None,
     ) -> Tensor:
         """Return (B, L, width)."""
-        return self.feed(self.mix(x, cos, sin, attend, kept))
+        return self.feed_forward(self.attend(x, cos, sin, attend, cache))
 
-    def mix(
-        self, x: Tensor, cos: Tensor, sin: Tensor, attend: Tensor | None, kept: Kept | None = None
+    def attend(
+        self,
+        x: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        attend: Tensor | None,
+        cache: LayerCache | None = None,
     ) -> Tensor:
-        """Return what the positions told one another, (B, L, width)."""
-        out: Tensor = x + self.attention(self.attention_norm(x), cos, sin, attend, kept)
+        """Return the residual stream after attention, (B, L, width)."""
+        out: Tensor = x + self.attention(self.attention_norm(x), cos, sin, attend, cache)
         return out
 
-    def feed(self, x: Tensor) -> Tensor:
-        """Return what each position makes of it alone, (..., width)."""
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """Return the residual stream after the MLP, position by position, (..., width)."""
         out: Tensor = x + self.mlp(self.mlp_norm(x))
         return out

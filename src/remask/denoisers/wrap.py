@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser, Preset, starts_apart
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.tokenizer import Tokenizer
 from remask.values import Canvas
 
@@ -53,15 +53,15 @@ class Wrapped:
     def answer_apart(self) -> bool:
         return starts_apart(self.inner)
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
-        # Without a past, as for models that have none and need not know the word.
-        return self.inner.hidden(canvas) if past is None else self.inner.hidden(canvas, past)
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
+        # Without a cache, as for models that have none and need not know the word.
+        return self.inner.hidden(canvas) if cache is None else self.inner.hidden(canvas, cache)
 
-    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
-        return self.inner.remember(canvas, past)
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
+        return self.inner.extend_cache(canvas, cache)
 
-    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        return self.inner.doubled(canvas, clean)
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        return self.inner.hidden_noisy_given_clean(canvas, clean)
 
     def head(self, rows: Tensor) -> Tensor:
         return self.inner.head(rows)
@@ -74,7 +74,7 @@ class Wrapped:
 class Guided(Wrapped):
     """Classifier-free guidance, LLaDA's form: l = u + (scale + 1) (c - u), u without the prompt.
 
-    Its past is two in one: layers of the conditional side, then of the blind one; what is said
+    Its cache is two in one: layers of the conditional side, then of the blind one; what is said
     behind them, side by side.
     """
 
@@ -84,27 +84,27 @@ class Guided(Wrapped):
     def forwards_per_call(self) -> int:
         return 2 * self.inner.forwards_per_call
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         """Return the conditional and the unconditional states side by side, (B, L, 2 H)."""
-        seen, unseen = _halves(past)
+        seen, unseen = _halves(cache)
         both = super().hidden(canvas, seen), super().hidden(self._blind(canvas), unseen)
         return torch.cat(both, -1)
 
-    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
-        """Return the past of both sides."""
-        seen, unseen = _halves(past)
-        known = self.inner.remember(canvas, seen)
-        blind = self.inner.remember(self._blind(canvas), unseen)
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
+        """Return the cache of both sides."""
+        seen, unseen = _halves(cache)
+        known = self.inner.extend_cache(canvas, seen)
+        blind = self.inner.extend_cache(self._blind(canvas), unseen)
         last = None
         if known.last is not None and blind.last is not None:
             last = torch.cat((known.last, blind.last), -1)
         return replace(known, layers=(*known.layers, *blind.layers), last=last)
 
-    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return the states of both sides, (B, L, 2 H)."""
         blind = self._blind(replace(canvas, tokens=clean)).tokens
-        both = self.inner.doubled(canvas, clean), self.inner.doubled(self._blind(canvas), blind)
-        return torch.cat(both, -1)
+        states = self.inner.hidden_noisy_given_clean
+        return torch.cat((states(canvas, clean), states(self._blind(canvas), blind)), -1)
 
     def _blind(self, canvas: Canvas) -> Canvas:
         prompt = ~canvas.canvas if canvas.attend is None else canvas.attend & ~canvas.canvas
@@ -119,13 +119,13 @@ class Guided(Wrapped):
         return guided.masked_fill(suppressed, -torch.inf)
 
 
-def _halves(past: Past | None) -> tuple[Past | None, Past | None]:
-    if past is None:
+def _halves(cache: KVCache | None) -> tuple[KVCache | None, KVCache | None]:
+    if cache is None:
         return None, None
-    middle = len(past.layers) // 2
-    first, second = past.layers[:middle], past.layers[middle:]
-    seen, unseen = (None, None) if past.last is None else past.last.chunk(2, -1)
-    return replace(past, layers=first, last=seen), replace(past, layers=second, last=unseen)
+    middle = len(cache.layers) // 2
+    first, second = cache.layers[:middle], cache.layers[middle:]
+    seen, unseen = (None, None) if cache.last is None else cache.last.chunk(2, -1)
+    return replace(cache, layers=first, last=seen), replace(cache, layers=second, last=unseen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,28 +145,28 @@ class Suppressed(Wrapped):
 class Counted(Wrapped):
     """Counts forward passes, one per row and call, however many columns it computes."""
 
-    counts: list[int] = field(default_factory=list)  # rows x passes of each call
+    by_call: list[int] = field(default_factory=list)  # rows x passes of each call
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         """Count, then pass on."""
         self._count(canvas)
-        return super().hidden(canvas, past)
+        return super().hidden(canvas, cache)
 
-    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
         """Count, then pass on."""
         self._count(canvas)
-        return self.inner.remember(canvas, past)
+        return self.inner.extend_cache(canvas, cache)
 
-    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Count, then pass on."""
         self._count(canvas)
-        return self.inner.doubled(canvas, clean)
+        return self.inner.hidden_noisy_given_clean(canvas, clean)
 
     def _count(self, canvas: Canvas) -> None:
         if canvas.tokens.shape[1] > 0:  # no columns, no pass
-            self.counts.append(len(canvas.tokens) * self.inner.forwards_per_call)
+            self.by_call.append(len(canvas.tokens) * self.inner.forwards_per_call)
 
     @property
     def forwards(self) -> int:
         """Forward passes so far."""
-        return sum(self.counts)
+        return sum(self.by_call)

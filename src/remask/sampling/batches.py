@@ -30,10 +30,10 @@ def column_budget(device: torch.device) -> int:
 
 
 def batches(lengths: Sequence[int], denoiser: Denoiser) -> Iterator[list[int]]:
-    """Yield indices of rows that are written, or rebuilt, together: as `blocks.Walk` shows them.
+    """Yield indices of rows that are written, or rebuilt, together by a `BlockIterator`.
 
     A padded batch stays within the budget. One of a block-causal model may be larger, and rows in
-    it count with the room that their past takes.
+    it count with the room that their cache takes.
     """
     if denoiser.block_size is None:
         return whole_rows(lengths, denoiser.device)
@@ -41,7 +41,7 @@ def batches(lengths: Sequence[int], denoiser: Denoiser) -> Iterator[list[int]]:
     return _cut(lengths, rooms, column_budget(denoiser.device))
 
 
-def company(lengths: Sequence[int], denoiser: Denoiser) -> list[int]:
+def batch_around_first(lengths: Sequence[int], denoiser: Denoiser) -> list[int]:
     """Return one batch, indices of rows: the first, and as many of the nearest in length as fit."""
     columns, budget = lengths, token_budget(denoiser.device)
     if denoiser.block_size is not None:

@@ -1,13 +1,13 @@
 """Block by block: what is written together, and what a model is shown of it.
 
 A model that sees every position is shown whole rows. A block-causal one is shown the block alone:
-it sees none that come later, and those before it are its past, kept and not computed again. Every
+it sees none that come later, and those before it are in its cache, and not computed again. Every
 row goes on from its own prompt, so that all of them are in their first block at the same time,
 then in their second.
 
-Forward passes: keeping costs a block-causal model one pass over the whole blocks of the prompt, and
-one over every block that another one follows. `Walk.forwards` charges each row with those that it
-needs itself, whatever its company, just as the loop counts its steps; that rows with the same
+Forward passes: the cache costs one pass over the whole blocks of the prompt, and one over every
+block that another one follows. `BlockIterator.forwards` charges each row with those that it needs
+itself, whichever rows are beside it, just as the loop counts its steps; that rows with the same
 prompt share the first of them is not counted in their favour.
 """
 
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser, starts_apart
-from remask.denoisers.kv_cache import Past, joined
+from remask.denoisers.kv_cache import KVCache, joined
 from remask.sampling.batches import token_budget
 from remask.values import Canvas, Sample
 
@@ -56,7 +56,7 @@ def whole_canvas(denoiser: Denoiser, sample: Sample) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class BlockView:
     """One block of the rows still being written, w columns of each: the block, or all L."""
 
     # Counted, in every row, from the first block of its canvas; (b, 1) where they differ.
@@ -65,7 +65,7 @@ class Part:
     starts: Tensor  # (b, 1) the first column that is shown of each
     canvas: Canvas  # (b, w) what the model is shown
     within: Tensor  # (b, w) bool: the block
-    past: Past | None  # what it keeps of the columns before
+    cache: KVCache | None  # what it keeps of the columns before
 
     def of(self, whole: Tensor) -> Tensor:
         """Return the columns that are shown of `whole` (B, L), (b, w)."""
@@ -83,10 +83,10 @@ class Part:
         whole[self.rows] = torch.where(here, values.gather(1, places), whole[self.rows])
 
 
-class Walk:
-    """The way through the blocks of a batch; iterating yields every `Part` once.
+class BlockIterator:
+    """Goes through the blocks of a batch; iterating yields every `BlockView` once.
 
-    Whoever walks puts the tokens of each part into `tokens` before asking for the next.
+    The caller puts the tokens of each block into `tokens` before it asks for the next.
     """
 
     def __init__(self, denoiser: Denoiser, canvas: Canvas, numbers: Tensor) -> None:
@@ -95,77 +95,77 @@ class Walk:
         self.tokens = canvas.tokens.clone()  # (B, L)
         self.rows = torch.arange(len(canvas.tokens), device=device)  # (b,) still written
         self.forwards = torch.zeros(len(canvas.tokens), dtype=torch.long, device=device)
-        self.past: Past | None = None
+        self.cache: KVCache | None = None
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[BlockView]:
         """Yield the blocks from left to right, until no row is left."""
         num_blocks = int(self.numbers.max()) + 1
         if self.denoiser.block_size is not None:
             self._begin(self.denoiser.block_size)
         for number in range(num_blocks):
-            if number > 0 and self.past is not None:
-                self.past = self._keep(number, self.past)
+            if number > 0 and self.cache is not None:
+                self.cache = self._keep(number, self.cache)
             yield self._part(number)
             if len(self.rows) == 0:
                 return
 
-    def at(self, current: Tensor) -> Part:
-        """Return a part in which every row is in a block of its own, `current` (B,).
+    def at(self, current: Tensor) -> BlockView:
+        """Return a view in which every row is in a block of its own, `current` (B,).
 
-        What precedes it must have been written; a past is read in one pass, and charged like that
+        What precedes it must have been written; a cache is read in one pass, and charged like that
         of the block before.
         """
         size = self.denoiser.block_size
         if size is not None:
             starts = self._whole(size) + current[:, None] * size  # (B, 1)
             self.forwards += (starts[:, 0] > 0) * self.denoiser.forwards_per_call
-            self.past = self._read(starts)
+            self.cache = self._read(starts)
         return self._part(current[:, None])
 
     def leave(self, ended: Tensor) -> None:
-        """Let rows of the last part go, those that are `ended` (b,)."""
+        """Let rows of the last view go, those that are `ended` (b,)."""
         stay = (~ended).nonzero()[:, 0]
         self.rows = self.rows[stay]
-        if self.past is not None and 0 < len(stay) < len(ended):
-            self.past = self.past.rows(stay)
+        if self.cache is not None and 0 < len(stay) < len(ended):
+            self.cache = self.cache.rows(stay)
 
     def _begin(self, size: int) -> None:
         """Read the prompts as far as they fill blocks."""
         starts = self._whole(size)
         self.forwards += (starts[:, 0] > 0) * self.denoiser.forwards_per_call
-        self.past = self._read(starts)
+        self.cache = self._read(starts)
 
     def _whole(self, size: int) -> Tensor:
         """Return the tokens of the prompts that fill blocks, (B, 1)."""
         prompts = -self.canvas.offsets[:, :1]
         return prompts if starts_apart(self.denoiser) else prompts // size * size
 
-    def _read(self, ends: Tensor) -> Past:
-        """Return the past of all rows up to `ends` (B, 1); rows that begin alike share a pass.
+    def _read(self, ends: Tensor) -> KVCache:
+        """Return the cache of all rows up to `ends` (B, 1); rows that begin alike share a pass.
 
-        Should no two begin alike, they may be more than one pass can take: portions are read.
+        Should no two begin alike, they may be more than one pass can take: they are read in chunks.
         """
         width = int(ends.max())
         place = torch.arange(width, device=ends.device)
         tokens, which = self.tokens[:, :width].masked_fill(place >= ends, -1), self.rows
         if width > 0:
             tokens, which = torch.unique(tokens, dim=0, return_inverse=True)
-        size = max(1, token_budget(tokens.device) // max(1, width))  # rows of a portion
-        portions = (tokens[start : start + size] for start in range(0, len(tokens), size))
-        return joined([self.denoiser.remember(_prompts(part)) for part in portions]).rows(which)
+        size = max(1, token_budget(tokens.device) // max(1, width))  # rows of a chunk
+        chunks = (tokens[start : start + size] for start in range(0, len(tokens), size))
+        return joined([self.denoiser.extend_cache(_prompts(chunk)) for chunk in chunks]).rows(which)
 
-    def _keep(self, number: int, past: Past) -> Past:
-        """Return the past with the block before `number` added, as it was written."""
+    def _keep(self, number: int, cache: KVCache) -> KVCache:
+        """Return the cache with the block before `number` added, as it was written."""
         goes_on = self.numbers[self.rows].amax(1) >= number
         self.forwards[self.rows] += goes_on * self.denoiser.forwards_per_call
-        return self.denoiser.remember(self._part(number - 1).canvas, past)
+        return self.denoiser.extend_cache(self._part(number - 1).canvas, cache)
 
-    def _part(self, number: int | Tensor) -> Part:
-        return self._rows(number) if self.past is None else self._block(number, self.past)
+    def _part(self, number: int | Tensor) -> BlockView:
+        return self._rows(number) if self.cache is None else self._block(number, self.cache)
 
-    def _rows(self, number: int | Tensor) -> Part:
+    def _rows(self, number: int | Tensor) -> BlockView:
         rows, attend = self.rows, self.canvas.attend
-        return Part(
+        return BlockView(
             number=number,
             rows=rows,
             starts=torch.zeros_like(rows)[:, None],
@@ -175,19 +175,19 @@ class Walk:
                 attend=None if attend is None else attend[rows],
             ),
             within=self.numbers[rows] == number,
-            past=None,
+            cache=None,
         )
 
-    def _block(self, number: int | Tensor, past: Past) -> Part:
-        """Return the block behind the past; where a row ends in it, or has ended, is padding."""
+    def _block(self, number: int | Tensor, cache: KVCache) -> BlockView:
+        """Return the block behind the cache; where a row ends in it, or has ended, is padding."""
         rows, whole, length = self.rows, self.canvas, self.tokens.shape[1]
-        places = past.places(self.denoiser.block_size or 0)  # (b, w)
+        places = cache.places(self.denoiser.block_size or 0)  # (b, w)
         columns = places.clamp(max=length - 1)
         real = places < length
         if whole.attend is not None:
             real &= whole.attend[rows].gather(1, columns)
         written = real & whole.canvas[rows].gather(1, columns)
-        return Part(
+        return BlockView(
             number=number,
             rows=rows,
             starts=places[:, :1],
@@ -198,7 +198,7 @@ class Walk:
                 places=whole.offsets[rows].gather(1, columns),
             ),
             within=written & (self.numbers[rows].gather(1, columns) == number),
-            past=past,
+            cache=cache,
         )
 
 

@@ -4,7 +4,7 @@
 go: one is in its third block when another begins. Here a row is a value, its `Draft`, and `advance`
 writes the next block of many, each of them wherever it is. What comes out is what `sample` writes.
 
-The price: a block-causal model keeps no past between two blocks, and reads what precedes a block in
+The price: a block-causal model has no cache between two blocks, and reads what precedes a block in
 one pass more; as long as a block takes many steps, that is little. Passes are charged as `sample`
 charges them.
 """
@@ -18,8 +18,8 @@ import torch
 from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Suppressed
-from remask.sampling.blocks import Walk, block_numbers, row_block, whole_length
-from remask.sampling.sampler import check_block, check_length, finish, write_part
+from remask.sampling.blocks import BlockIterator, block_numbers, row_block, whole_length
+from remask.sampling.sampler import check_block, check_length, finish, write_block
 from remask.sampling.settings import SamplerSettings
 from remask.values import Canvas, Sample
 
@@ -42,8 +42,8 @@ class Draft:
     forwards: int = 0
 
     @cached_property
-    def manner(self) -> SamplerSettings:
-        """How one block is written: drafts with the same manner go together."""
+    def block_settings(self) -> SamplerSettings:
+        """How one block is written: drafts that agree in it go together."""
         s = self.settings.for_sample(self.number)
         return replace(s, length=s.block, steps=s.steps // (s.length // s.block))
 
@@ -92,24 +92,24 @@ def begin(
 
 
 def advance(denoiser: Denoiser, drafts: Sequence[Draft]) -> list[Draft]:
-    """Return drafts of one manner with the next block of each written."""
-    how, tokenizer, device = drafts[0].manner, denoiser.tokenizer, denoiser.device
+    """Return drafts with the same `block_settings`, the next block of each written."""
+    how, tokenizer, device = drafts[0].block_settings, denoiser.tokenizer, denoiser.device
     model = Suppressed(denoiser, ids=(tokenizer.eos_id,)) if how.suppress_eos else denoiser
     canvas = Canvas.of(
         [d.prompt for d in drafts], [d.canvas for d in drafts], tokenizer.pad_id, device
     )
-    walk = Walk(model, canvas, block_numbers(canvas, how.block, row_block(denoiser)))
+    blocks = BlockIterator(model, canvas, block_numbers(canvas, how.block, row_block(denoiser)))
     current = torch.tensor([d.block for d in drafts], device=device)
-    part = walk.at(current)
+    view = blocks.at(current)
     keys = torch.tensor([rng.key(d.seed, d.item, "sample", d.number) for d in drafts])
-    done = write_part(model, part, how, rng.mix(keys.to(device), current), how.steps)
-    probs, when = torch.ones(walk.tokens.shape, device=device), torch.full_like(walk.tokens, -1)
-    part.put(walk.tokens, done.tokens)
-    part.put(probs, done.probs)
-    part.put(when, done.steps)
+    done = write_block(model, view, how, rng.fold_in(keys.to(device), current), how.steps)
+    probs, when = torch.ones(blocks.tokens.shape, device=device), torch.full_like(blocks.tokens, -1)
+    view.put(blocks.tokens, done.tokens)
+    view.put(probs, done.probs)
+    view.put(when, done.steps)
     rows = zip(
-        walk.tokens.tolist(), probs.tolist(), when.tolist(),
-        (walk.forwards + done.forwards).tolist(), strict=True,
+        blocks.tokens.tolist(), probs.tolist(), when.tolist(),
+        (blocks.forwards + done.forwards).tolist(), strict=True,
     )  # fmt: skip
     ends = tokenizer.eos_ids
     return [_grown(draft, *row, ends) for draft, row in zip(drafts, rows, strict=True)]
@@ -125,8 +125,8 @@ def _grown(
 ) -> Draft:
     """Return a draft with one more block, cut from whole rows (L,)."""
     first, last = draft.span(draft.block)
-    editing = draft.manner.editing
-    per_block = draft.manner.steps if editing is None else editing.post_steps + draft.manner.block
+    how = draft.block_settings
+    per_block = how.steps if how.editing is None else how.post_steps + how.block
     here = slice(len(draft.prompt) + first, len(draft.prompt) + last)
     steps = [step + draft.block * per_block for step in when[here]]
     return replace(

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.loop import Prediction, predict, scatter
 from remask.sampling.reveal import num_due, pick
@@ -48,7 +48,7 @@ def edit(
     within: Tensor,
     temperature: float = 0.0,
     keys: Tensor | None = None,
-    past: Past | None = None,
+    cache: KVCache | None = None,
 ) -> Edited:
     """Write the block `within` and edit it until it stays as it is.
 
@@ -61,12 +61,12 @@ def edit(
         within: (B, L) bool, the block, without the prompt's part of it; a row may have none.
         temperature: Gumbel noise on the logits; 0 is greedy.
         keys: (B,) random streams, needed by a temperature > 0; a key of its own for every block.
-        past: the columns before those of `canvas`, kept by a block-causal model.
+        cache: of the columns before those of `canvas`, where the model is block-causal.
     """
     if keys is None and temperature > 0:
         raise SettingsError("temperature needs keys: one stream per row.")
     block = _Block(canvas.tokens, within, denoiser.tokenizer.mask_id)
-    hidden = denoiser.hidden if past is None else partial(denoiser.hidden, past=past)
+    hidden = denoiser.hidden if cache is None else partial(denoiser.hidden, cache=cache)
     for step in count():
         due = block.due(settings.post_steps)
         # Who is done is known only now: the price of stopping early is a host read.
@@ -78,8 +78,8 @@ def edit(
         if keys is not None and temperature > 0:
             noise = (temperature, _streams(keys, step, within).flatten()[places])
         there = block.tokens.flatten()[places]
-        found = predict(denoiser, rows, there, settings, noise)
-        block.write(step, found, places, due, settings)
+        predicted = predict(denoiser, rows, there, settings, noise)
+        block.write(step, predicted, places, due, settings)
     if block.broken:
         raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
     return Edited(block.tokens, block.probs, block.steps, block.passes * denoiser.forwards_per_call)
@@ -88,7 +88,8 @@ def edit(
 def _streams(keys: Tensor, step: int, within: Tensor) -> Tensor:
     """Return a stream per position, (B, L), by its place in the block: blind to the batch."""
     place = torch.arange(within.shape[1], device=within.device)
-    return rng.mix(rng.mix(keys, step)[:, None], place - within.int().argmax(1, keepdim=True))
+    offsets = place - within.int().argmax(1, keepdim=True)  # (B, L)
+    return rng.fold_in(rng.fold_in(keys, step)[:, None], offsets)
 
 
 class _Block:
@@ -111,22 +112,22 @@ class _Block:
         return self.within & self.busy[:, None]
 
     def write(
-        self, step: int, found: Prediction, places: Tensor, due: Tensor, settings: EditSettings
+        self, step: int, predicted: Prediction, places: Tensor, due: Tensor, settings: EditSettings
     ) -> None:
         """Take over from the prediction at flat `places`, those that are `due`, what it is for."""
         shape, masked = due.shape, self.masked
-        drawn = scatter(found.tokens, places, shape, 0)
-        sure = scatter(found.sure, places, shape, -1.0)
+        drawn = scatter(predicted.tokens, places, shape, 0)
+        sure = scatter(predicted.sure, places, shape, -1.0)
         # All may stay masked, as far as a schedule goes: there is none.
         num_reveal = num_due(sure, masked, masked.sum(1), settings.reveal_threshold)
         revealed = pick(sure, masked, num_reveal)
         edited = due & ~masked & (drawn != self.tokens) & (sure > settings.edit_threshold)
         written = revealed | edited
         self.tokens = torch.where(written, drawn, self.tokens)
-        prob = scatter(found.logp.exp(), places, shape, 1.0)
+        prob = scatter(predicted.logp.exp(), places, shape, 1.0)
         self.probs = torch.where(written, prob, self.probs)
         self.steps = torch.where(written, step, self.steps)
         self.passes = self.passes + self.busy
-        self.broken |= found.logp.isnan().any()
+        self.broken |= predicted.logp.isnan().any()
         self.busy = self.busy & (masked.any(1) | edited.any(1))
         self.masked = masked & ~revealed

@@ -1,8 +1,8 @@
 """How probable a finished text is: log-probabilities of masked tokens in one forward pass.
 
 A block-causal model, shown a row with masks in several blocks, would read the later ones behind a
-noisy past, which it never does when it writes. It is shown the noisy row and the clean one together
-instead, each noisy block behind clean ones (`Denoiser.doubled`).
+noisy context, which it never does when it writes. It is shown the noisy row and the clean one
+together instead, each noisy block behind clean ones (`hidden_noisy_given_clean`).
 
 Nothing here stops gradients: where the denoiser lets them through, they flow. Logits that do not
 fit at once are then computed again on the way back instead of being kept.
@@ -24,29 +24,29 @@ def log_likelihood(
     denoiser: Denoiser,
     canvas: Canvas,
     masked: Tensor,
-    asked: Tensor | None = None,
+    wanted: Tensor | None = None,
     *,
     elements: int = HEAD_ELEMENTS,
 ) -> Tensor:
     """Return log p of the masked tokens of a finished canvas given the others, (B, L) float32.
 
-    It is 0 where nothing is asked. The mask token has no chance, as in the denoising loop.
+    It is 0 elsewhere. The mask token has no chance, as in the denoising loop.
 
     Args:
         denoiser: predicts.
         canvas: rows without mask tokens.
         masked: (B, L) bool, positions that the model is not shown; no padding.
-        asked: (B, L) bool, those of them whose probabilities are wanted; None: all.
+        wanted: (B, L) bool, those of them whose probabilities are returned; None: all.
         elements: logits held at once.
     """
-    asked = masked if asked is None else asked
+    wanted = masked if wanted is None else wanted
     tokenizer = denoiser.tokenizer
     noisy = replace(canvas, tokens=canvas.tokens.masked_fill(masked, tokenizer.mask_id))
     if denoiser.block_size is None:
         hidden = denoiser.hidden(noisy)
     else:
-        hidden = denoiser.doubled(noisy, canvas.tokens)
-    rows, truth = hidden[asked], canvas.tokens[asked]  # (M, H), (M,)
+        hidden = denoiser.hidden_noisy_given_clean(noisy, canvas.tokens)
+    rows, truth = hidden[wanted], canvas.tokens[wanted]  # (M, H), (M,)
     size = max(1, elements // denoiser.vocab_size)
     part = partial(_log_probs, denoiser)
     if len(rows) > size and rows.requires_grad:
@@ -55,8 +55,8 @@ def log_likelihood(
         part(rows[start : start + size], truth[start : start + size])
         for start in range(0, len(rows), size)
     ]
-    out = torch.zeros(asked.shape, device=asked.device)
-    return out.masked_scatter(asked, torch.cat(parts)) if parts else out
+    out = torch.zeros(wanted.shape, device=wanted.device)
+    return out.masked_scatter(wanted, torch.cat(parts)) if parts else out
 
 
 def _log_probs(denoiser: Denoiser, rows: Tensor, truth: Tensor) -> Tensor:

@@ -18,14 +18,14 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.budget import HEAD_ELEMENTS
 from remask.sampling.reveal import certainty, filtered, num_due, pick
 from remask.sampling.settings import BLIND_ORDERS, DREAM_ORDERS, Rule
 from remask.values import Canvas
 
-Counts = Callable[[Tensor, int], Tensor]  # a schedule: (masked (B,), steps) -> reveals (S, B)
+Schedule = Callable[[Tensor, int], Tensor]  # a schedule: (masked (B,), steps) -> reveals (S, B)
 # Counters of draws that belong to a place or a row, below those of the vocabulary's tokens.
 PLACE, _ORDER = -2, -3
 _CONFIDENT = Rule()  # the most confident first
@@ -56,11 +56,11 @@ class Prediction(NamedTuple):
 def denoise(
     denoiser: Denoiser,
     canvas: Canvas,
-    counts: Counts,
+    schedule: Schedule,
     steps: int,
     *,
     within: Tensor | None = None,
-    past: Past | None = None,
+    cache: KVCache | None = None,
     temperature: float = 0.0,
     rule: Rule = _CONFIDENT,
     keys: Tensor | None = None,
@@ -73,10 +73,10 @@ def denoise(
     Args:
         denoiser: predicts.
         canvas: rows; their masked positions are those that hold the mask token.
-        counts: schedule, (masked per row (B,), steps) -> reveals (S, B).
+        schedule: (masked per row (B,), steps) -> reveals (S, B).
         steps: forward passes; a rule with a threshold may do with fewer.
         within: (B, L) bool, the block being written; everything masked by default.
-        past: the columns before those of `canvas`, kept by a block-causal model.
+        cache: of the columns before those of `canvas`, where the model is block-causal.
         temperature: Gumbel noise on the logits; 0 is greedy.
         rule: which tokens may be drawn, and which places go first; the most confident by default.
         keys: (B,) random streams; needed by temperature > 0 and by rules that draw places.
@@ -90,8 +90,8 @@ def denoise(
     masked = masked if within is None else masked & within
     trace = _Trace(tokens, canvas.canvas if watch is None else watch)
     truth = tokens if truth is None else truth
-    hidden = denoiser.hidden if past is None else partial(denoiser.hidden, past=past)
-    reveals = counts(masked.sum(1), steps)  # (S, B)
+    hidden = denoiser.hidden if cache is None else partial(denoiser.hidden, cache=cache)
+    reveals = schedule(masked.sum(1), steps)  # (S, B)
     left = masked.sum(1) - reveals.cumsum(0)  # (S, B) that may stay masked after each step
     totals = None if rule.reveal_threshold is not None else _totals(masked, reveals)
     for step in range(steps):
@@ -102,15 +102,15 @@ def denoise(
         # A stable sort lists the masked places first; unlike nonzero() it needs no host read.
         places = (~masked).flatten().byte().argsort(stable=True)[:num_places]  # (M,)
         # Streams of this step, one per position of each row's own canvas: blind to the batch.
-        streams = rng.mix(rng.mix(keys, step)[:, None], offsets) if keys is not None else None
+        streams = None if keys is None else rng.fold_in(rng.fold_in(keys, step)[:, None], offsets)
         noise = _noise(temperature, streams, places)
         rows = hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
-        found = predict(denoiser, rows, truth.flatten()[places], rule, noise)
-        rank = _ranked(scatter(found.sure, places, masked.shape, -1.0), rule, streams)
+        predicted = predict(denoiser, rows, truth.flatten()[places], rule, noise)
+        rank = _ranked(scatter(predicted.sure, places, masked.shape, -1.0), rule, streams)
         stay = masked.sum(1) - reveals[step] if steady else left[step]
         revealed = pick(rank, masked, num_due(rank, masked, stay, rule.reveal_threshold))
-        trace.note(step, found, places, masked, revealed)
-        tokens = torch.where(revealed, scatter(found.tokens, places, masked.shape, 0), tokens)
+        trace.note(step, predicted, places, masked, revealed)
+        tokens = torch.where(revealed, scatter(predicted.tokens, places, masked.shape, 0), tokens)
         masked = masked & ~revealed
     return trace.finish(tokens, denoiser)
 
@@ -165,7 +165,7 @@ class _Trace:
     def note(
         self,
         step: int,
-        found: Prediction,
+        predicted: Prediction,
         places: Tensor,
         masked: Tensor,
         revealed: Tensor,
@@ -173,19 +173,19 @@ class _Trace:
         """Take down one step; `masked` as it was before it."""
         looking = masked & self.watch
         num_looking = looking.sum(1)
-        top = scatter(found.top.exp(), places, masked.shape, 0.0)
+        top = scatter(predicted.top.exp(), places, masked.shape, 0.0)
         self.watched += (top * looking).sum(1) / num_looking.clamp(min=1)
         self.seen += num_looking > 0
         self.busy += masked.any(1)
-        self.broken |= found.logp.isnan().any()
+        self.broken |= predicted.logp.isnan().any()
         if step == 0:
-            self.logp = scatter(found.truth, places, masked.shape, 0.0)
-        prob = scatter(found.logp.exp(), places, masked.shape, 1.0)
+            self.logp = scatter(predicted.truth, places, masked.shape, 0.0)
+        prob = scatter(predicted.logp.exp(), places, masked.shape, 1.0)
         self.probs = torch.where(revealed, prob, self.probs)
         self.steps = torch.where(revealed, step, self.steps)
 
     def finish(self, tokens: Tensor, denoiser: Denoiser) -> Denoised:
-        """Return the outcome, unless there was no telling."""
+        """Return the outcome, or raise where a logit was NaN."""
         if self.broken:
             raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
         return Denoised(
@@ -237,8 +237,8 @@ def _choose(
     temperature, streams = (1.0, None) if noise is None else noise
     odds = logits
     if rule.filters:
-        kept = filtered(logits / temperature, rule.top_p, rule.top_k)
-        odds = logits.masked_fill(~kept, -torch.inf)
+        allowed = filtered(logits / temperature, rule.top_p, rule.top_k)
+        odds = logits.masked_fill(~allowed, -torch.inf)
     if streams is not None:
         draws = rng.gumbel(streams[:, None], torch.arange(logits.shape[1], device=logits.device))
         tokens = (odds.double() + temperature * draws).argmax(1)

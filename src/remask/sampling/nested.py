@@ -1,4 +1,4 @@
-"""A block written in portions: sub-block after sub-block, as Fast-dLLM v2 does (arXiv:2509.26328).
+"""A block written in sub-blocks, one after another, as Fast-dLLM v2 does (arXiv:2509.26328).
 
 Every pass predicts the whole block, but only positions of the current sub-block are revealed, by
 the rule of `loop`, until none of it is masked. The sub-blocks of a model that has blocks of its own
@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
-from remask.sampling.blocks import Part
-from remask.sampling.loop import Counts, denoise, predict
+from remask.sampling.blocks import BlockView
+from remask.sampling.loop import Schedule, denoise, predict
 from remask.sampling.settings import Rule
 
 
@@ -32,11 +32,11 @@ class Nested(NamedTuple):
 
 def write_nested(
     denoiser: Denoiser,
-    part: Part,
+    view: BlockView,
     rule: Rule,
     *,
     sizes: tuple[int, int],
-    counts: Counts,
+    schedule: Schedule,
     steps: int,
     temperature: float,
     keys: Tensor,
@@ -45,58 +45,58 @@ def write_nested(
 
     Args:
         denoiser: predicts.
-        part: the block.
+        view: the block.
         rule: which predictions of a sub-block are revealed.
         sizes: of a block and of a sub-block, in tokens.
-        counts: schedule of a sub-block.
+        schedule: of a sub-block.
         steps: forward passes over the block, shared evenly by its sub-blocks.
         temperature: Gumbel noise on the logits; 0 is greedy.
         keys: (b,) random streams.
     """
     block, size = sizes
-    done = _led(denoiser, part)
-    inside = _places(part, block) // size  # (b, w) which sub-block
+    done = _led(denoiser, view)
+    inside = _places(view, block) // size  # (b, w) which sub-block
     each = steps // (block // size)
     for number in range(block // size):
-        found = denoise(
-            denoiser, replace(part.canvas, tokens=done.tokens), counts, each,
-            within=part.within & (inside == number), past=part.past, rule=rule,
+        latest = denoise(
+            denoiser, replace(view.canvas, tokens=done.tokens), schedule, each,
+            within=view.within & (inside == number), cache=view.cache, rule=rule,
             temperature=temperature, keys=keys,
         )  # fmt: skip
-        new = found.steps >= 0
+        new = latest.steps >= 0
         done = Nested(
-            tokens=found.tokens,
-            probs=torch.where(new, found.probs, done.probs),
-            steps=torch.where(new, found.steps + number * each, done.steps),
-            forwards=done.forwards + found.forwards,
+            tokens=latest.tokens,
+            probs=torch.where(new, latest.probs, done.probs),
+            steps=torch.where(new, latest.steps + number * each, done.steps),
+            forwards=done.forwards + latest.forwards,
         )
     return done
 
 
-def _places(part: Part, block: int) -> Tensor:
+def _places(view: BlockView, block: int) -> Tensor:
     """Return the place of every column in its block, (b, w)."""
-    if part.past is None:
-        return part.canvas.offsets % block
-    return torch.arange(part.within.shape[1], device=part.within.device).expand_as(part.within)
+    if view.cache is None:
+        return view.canvas.offsets % block
+    return torch.arange(view.within.shape[1], device=view.within.device).expand_as(view.within)
 
 
-def _led(denoiser: Denoiser, part: Part) -> Nested:
-    """Return the block with its first token, where the block before has told it."""
-    tokens = part.canvas.tokens
+def _led(denoiser: Denoiser, view: BlockView) -> Nested:
+    """Return the block with its first token, where the block before predicts it."""
+    tokens = view.canvas.tokens
     blank = Nested(
         tokens=tokens,
         probs=torch.ones(tokens.shape, device=tokens.device),
         steps=torch.full_like(tokens, -1),
         forwards=torch.zeros(len(tokens), dtype=torch.long, device=tokens.device),
     )
-    if part.past is None or part.past.last is None:
+    if view.cache is None or view.cache.last is None:
         return blank
-    masked = part.within[:, 0] & (tokens[:, 0] == denoiser.tokenizer.mask_id)
-    known = masked & (part.past.lengths > 0)  # (b,)
-    found = predict(denoiser, part.past.last, tokens[:, 0], Rule(), None)
+    masked = view.within[:, 0] & (tokens[:, 0] == denoiser.tokenizer.mask_id)
+    known = masked & (view.cache.lengths > 0)  # (b,)
+    first_token = predict(denoiser, view.cache.last, tokens[:, 0], Rule(), None)
     changes = (
-        (tokens, found.tokens),
-        (blank.probs, found.logp.exp()),
+        (tokens, first_token.tokens),
+        (blank.probs, first_token.logp.exp()),
         (blank.steps, 0 * tokens[:, 0]),
     )
     first, prob, step = (

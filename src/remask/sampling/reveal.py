@@ -27,27 +27,27 @@ LAST = -1e9  # below every confidence, and finite: places that are not masked co
 _EPS = 1e-3  # the time at which Dream's schedule ends
 
 
-def linear_counts(num_masked: Tensor, steps: int) -> Tensor:
+def linear_schedule(num_masked: Tensor, steps: int) -> Tensor:
     """Return reveals per step, (S, B): after step k of S, n (S - k) // S tokens stay masked."""
     k = torch.arange(steps + 1, device=num_masked.device)[:, None]
     left = num_masked * (steps - k) // steps  # (S + 1, B)
     return left[:-1] - left[1:]
 
 
-def even_counts(num_masked: Tensor, steps: int) -> Tensor:
+def even_schedule(num_masked: Tensor, steps: int) -> Tensor:
     """Return reveals per step, (S, B): LLaDA's, n // S each and one more in the first n % S."""
     k = torch.arange(steps, device=num_masked.device)[:, None]
     return num_masked // steps + (k < num_masked % steps).long()
 
 
-def share_counts(num_masked: Tensor, steps: int, *, block: int) -> Tensor:
+def share_schedule(num_masked: Tensor, steps: int, *, block: int) -> Tensor:
     """Return reveals per step, (S, B): LLaDA2's and SDAR's, the even share of a whole block."""
-    shares = even_counts(torch.full_like(num_masked, block), steps)
+    shares = even_schedule(torch.full_like(num_masked, block), steps)
     done = shares.cumsum(0).minimum(num_masked)
     return torch.cat((done[:1], done[1:] - done[:-1]))
 
 
-def rounded_counts(num_masked: Tensor, steps: int) -> Tensor:
+def rounded_schedule(num_masked: Tensor, steps: int) -> Tensor:
     """Return reveals per step, (S, B): A2D's, n (1 - s / t) to the nearest, halves to the even one.
 
     Shares are computed in float32 and counts in float64, as its authors do: that decides halves. A
@@ -56,28 +56,28 @@ def rounded_counts(num_masked: Tensor, steps: int) -> Tensor:
     times = (torch.arange(steps, -1, -1, dtype=torch.float64) / steps).float()
     masked = 1 - (1 - times)  # one minus the linear alpha, in its rounding
     shares = 1 - (masked[1:] / masked[:-1]).double()  # (S,)
-    left, counts = num_masked, []
+    left, reveals = num_masked, []
     for share in shares.to(num_masked.device):
-        counts.append((left * share).round().long().minimum(left))
-        left = left - counts[-1]
-    taken = torch.stack(counts)
+        reveals.append((left * share).round().long().minimum(left))
+        left = left - reveals[-1]
+    taken = torch.stack(reveals)
     order = (taken == 0).int().argsort(dim=0, stable=True)
     return taken.gather(0, order)
 
 
-def dream_counts(num_masked: Tensor, steps: int) -> Tensor:
+def dream_schedule(num_masked: Tensor, steps: int) -> Tensor:
     """Return reveals per step, (S, B): Dream's, the floor of n (1 - s / t), the rest at the end."""
     times = torch.linspace(1, _EPS, steps + 1)
     shares = 1 - times[1:] / times[:-1]  # (S,)
     shares[-1] = 1
-    left, counts = num_masked, []
+    left, reveals = num_masked, []
     for share in shares.to(num_masked.device):
-        counts.append((left * share).long())
-        left = left - counts[-1]
-    return torch.stack(counts)
+        reveals.append((left * share).long())
+        left = left - reveals[-1]
+    return torch.stack(reveals)
 
 
-def origin_counts(num_masked: Tensor, steps: int, *, draws: Tensor) -> Tensor:
+def origin_schedule(num_masked: Tensor, steps: int, *, draws: Tensor) -> Tensor:
     """Return reveals per step, (S, B), where every token goes by itself, with chance 1 - s / t.
 
     A token is then still masked at time t with probability t: it goes when the time falls below
@@ -141,12 +141,12 @@ def _sureness(order: Order, probs: Tensor, tokens: Tensor) -> Tensor:
 
 def filtered(logits: Tensor, top_p: float | None, top_k: int | None) -> Tensor:
     """Return which tokens of each row may be drawn, (M, V) bool: those that pass both filters."""
-    kept = torch.ones_like(logits, dtype=torch.bool)
+    allowed = torch.ones_like(logits, dtype=torch.bool)
     if top_p is not None and top_p < 1:
-        kept &= logits >= _least_of_mass(logits, top_p)
+        allowed &= logits >= _least_of_mass(logits, top_p)
     if top_k is not None:
-        kept &= logits >= logits.topk(min(top_k, logits.shape[1]), dim=1).values[:, -1:]
-    return kept
+        allowed &= logits >= logits.topk(min(top_k, logits.shape[1]), dim=1).values[:, -1:]
+    return allowed
 
 
 def _least_of_mass(logits: Tensor, top_p: float) -> Tensor:

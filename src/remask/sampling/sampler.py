@@ -2,12 +2,12 @@
 
 LLaDA writes blocks left to right; inside a block each step predicts every masked position and
 keeps the most confident predictions for good (arXiv:2502.09992). Dream writes the canvas as one
-block, with orders and a schedule of its own (see `reveal`); Fast-dLLM v2 writes a block in portions
-(see `nested`). Departure from their published loops,
-beside those of `loop`: rows whose finished blocks hold an end token leave the batch.
+block, with orders and a schedule of its own (see `reveal`); Fast-dLLM v2 writes a block in
+sub-blocks (see `nested`). Departure from their published loops, beside those of `loop`: rows whose
+finished blocks hold an end token leave the batch.
 
 `Sample.forwards` counts a row's steps and, where the model is block-causal, the passes that keep
-its past (see `blocks`).
+its cache (see `blocks`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,16 +22,16 @@ from remask.denoisers.replicas import spread
 from remask.denoisers.wrap import Suppressed
 from remask.errors import InputError, SettingsError
 from remask.sampling.batches import batches
-from remask.sampling.blocks import Part, Walk, block_numbers, row_block, whole_length
+from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block, whole_length
 from remask.sampling.editing import Edited, edit
-from remask.sampling.loop import PLACE, Counts, Denoised, denoise
+from remask.sampling.loop import PLACE, Denoised, Schedule, denoise
 from remask.sampling.nested import Nested, write_nested
 from remask.sampling.reveal import (
-    dream_counts,
-    even_counts,
-    origin_counts,
-    rounded_counts,
-    share_counts,
+    dream_schedule,
+    even_schedule,
+    origin_schedule,
+    rounded_schedule,
+    share_schedule,
 )
 from remask.sampling.settings import DREAM_ORDERS, SamplerSettings
 from remask.values import Canvas, Sample
@@ -67,9 +67,9 @@ def sample_rows(
         check_length(denoiser, len(prompt), whole_length(denoiser, len(prompt), settings.length))
     check_block(denoiser, settings)
     out: dict[int, Sample] = {}
-    for manner in dict.fromkeys(map(settings.for_sample, numbers)):
-        rows = [i for i, number in enumerate(numbers) if settings.for_sample(number) == manner]
-        for i, written in _drawn(denoiser, prompts, manner, rows, items, numbers, seed):
+    for how in dict.fromkeys(map(settings.for_sample, numbers)):
+        rows = [i for i, number in enumerate(numbers) if settings.for_sample(number) == how]
+        for i, written in _drawn(denoiser, prompts, how, rows, items, numbers, seed):
             out[i] = finish(denoiser, items[i], numbers[i], prompts[i], *written)
     return [out[i] for i in range(len(prompts))]
 
@@ -111,43 +111,44 @@ def _write(
     if s.editing is not None:
         per_block = s.block + s.post_steps
     ends = torch.tensor(tokenizer.eos_ids, device=denoiser.device)
-    walk = Walk(denoiser, canvas, block_numbers(canvas, s.block, row_block(denoiser)))
-    for part in walk:
-        streams = rng.mix(keys[part.rows], part.number)
-        done = write_part(denoiser, part, s, streams, per_block)
-        part.put(walk.tokens, done.tokens)
-        part.put(probs, done.probs)
-        part.put(when, done.steps + part.number * per_block)
-        walk.forwards[part.rows] += done.forwards
-        walk.leave((torch.isin(done.tokens, ends) & part.within).any(1))
-    tokens = walk.tokens.masked_fill(walk.tokens == tokenizer.mask_id, tokenizer.eos_id)
+    blocks = BlockIterator(denoiser, canvas, block_numbers(canvas, s.block, row_block(denoiser)))
+    for view in blocks:
+        streams = rng.fold_in(keys[view.rows], view.number)
+        done = write_block(denoiser, view, s, streams, per_block)
+        view.put(blocks.tokens, done.tokens)
+        view.put(probs, done.probs)
+        view.put(when, done.steps + view.number * per_block)
+        blocks.forwards[view.rows] += done.forwards
+        blocks.leave((torch.isin(done.tokens, ends) & view.within).any(1))
+    tokens = blocks.tokens.masked_fill(blocks.tokens == tokenizer.mask_id, tokenizer.eos_id)
     columns = [(len(p), len(p) + s.length) for p in prompts]
     listed = zip(
-        tokens.tolist(), probs.tolist(), when.tolist(), walk.forwards.tolist(), strict=True
+        tokens.tolist(), probs.tolist(), when.tolist(), blocks.forwards.tolist(), strict=True
     )
     return [
         (t[a:b], p[a:b], w[a:b], f) for (a, b), (t, p, w, f) in zip(columns, listed, strict=True)
     ]
 
 
-def write_part(
-    denoiser: Denoiser, part: Part, settings: SamplerSettings, keys: Tensor, steps: int
+def write_block(
+    denoiser: Denoiser, view: BlockView, settings: SamplerSettings, keys: Tensor, steps: int
 ) -> Denoised | Edited | Nested:
     """Write one block."""
     s, editing = settings, settings.editing
     if editing is not None:
         return edit(
-            denoiser, part.canvas, editing,
-            within=part.within, past=part.past, temperature=s.temperature, keys=keys,
+            denoiser, view.canvas, editing,
+            within=view.within, cache=view.cache, temperature=s.temperature, keys=keys,
         )  # fmt: skip
-    if s.sub_block is not None or (part.past is not None and part.past.last is not None):
+    if s.sub_block is not None or (view.cache is not None and view.cache.last is not None):
         return write_nested(
-            denoiser, part, s, sizes=(s.block, s.sub_block or s.block),
-            counts=_schedule(denoiser, s, keys), steps=steps, temperature=s.temperature, keys=keys,
+            denoiser, view, s, sizes=(s.block, s.sub_block or s.block),
+            schedule=_schedule(denoiser, s, keys), steps=steps, temperature=s.temperature,
+            keys=keys,
         )  # fmt: skip
     return denoise(
-        denoiser, part.canvas, _schedule(denoiser, s, keys), steps,
-        within=part.within, past=part.past, rule=s, temperature=s.temperature, keys=keys,
+        denoiser, view.canvas, _schedule(denoiser, s, keys), steps,
+        within=view.within, cache=view.cache, rule=s, temperature=s.temperature, keys=keys,
         steady=_shares(denoiser, s),
     )  # fmt: skip
 
@@ -156,20 +157,20 @@ def _shares(denoiser: Denoiser, settings: SamplerSettings) -> bool:
     return denoiser.preset.schedule == "shares" and settings.order not in DREAM_ORDERS
 
 
-def _schedule(denoiser: Denoiser, settings: SamplerSettings, keys: Tensor) -> Counts:
+def _schedule(denoiser: Denoiser, settings: SamplerSettings, keys: Tensor) -> Schedule:
     """Return how many tokens of a block each step reveals.
 
     As the authors of the order count where it is Dream's, else as those of the model do.
     """
     if settings.order == "origin":
         places = torch.arange(settings.block, device=keys.device)
-        draws = rng.uniform(rng.mix(keys, PLACE)[:, None], places)  # (B, C)
-        return partial(origin_counts, draws=draws)
+        draws = rng.uniform(rng.fold_in(keys, PLACE)[:, None], places)  # (B, C)
+        return partial(origin_schedule, draws=draws)
     if settings.order in DREAM_ORDERS:
-        return dream_counts
+        return dream_schedule
     if _shares(denoiser, settings):
-        return partial(share_counts, block=settings.block)
-    return rounded_counts if denoiser.preset.schedule == "rounded" else even_counts
+        return partial(share_schedule, block=settings.block)
+    return rounded_schedule if denoiser.preset.schedule == "rounded" else even_schedule
 
 
 def finish(
@@ -187,7 +188,7 @@ def finish(
     used = tokenizer.num_response(tokens)
     canvas = (*tokens[:used], *[tokenizer.eos_id] * (len(tokens) - used))
     # A token that was thrown away has neither a probability nor a step.
-    kept = [token == final for token, final in zip(tokens, canvas, strict=True)]
+    unchanged = [token == final for token, final in zip(tokens, canvas, strict=True)]
     return Sample(
         item=item,
         number=number,
@@ -195,8 +196,8 @@ def finish(
         canvas=canvas,
         num_response=used,
         text=tokenizer.decode(canvas),
-        probs=tuple(p if k else 1.0 for p, k in zip(probs, kept, strict=True)),
-        steps=tuple(w if k else -1 for w, k in zip(steps, kept, strict=True)),
+        probs=tuple(p if k else 1.0 for p, k in zip(probs, unchanged, strict=True)),
+        steps=tuple(w if k else -1 for w, k in zip(steps, unchanged, strict=True)),
         forwards=forwards,
     )
 

@@ -115,7 +115,7 @@ class SamplerSettings(Rule):
     length: Length
     steps: Steps  # forward passes; with a reveal_threshold the most there may be
     block: Block
-    sub_block: int | None = None  # a block is written in portions of so many: see `nested`
+    sub_block: int | None = None  # a block is written in sub-blocks of so many: see `nested`
     temperature: Temperature = 0.0
     # Of samples 1 and up where the temperature is 0, as a greedy preset has it; None: as sample 0.
     resample_temperature: Annotated[
@@ -149,10 +149,10 @@ class SamplerSettings(Rule):
             raise SettingsError(
                 f"block {self.block} is no multiple of sub_block {self.sub_block}; adjust one."
             )
-        portions = self.block // self.sub_block
-        if per_block % portions:
+        num = self.block // self.sub_block
+        if per_block % num:
             raise SettingsError(
-                f"steps {self.steps} gives a block {per_block}, no multiple of its {portions} "
+                f"steps {self.steps} gives a block {per_block}, no multiple of its {num} "
                 "sub-blocks; give each the same."
             )
         if self.edit_threshold is not None:

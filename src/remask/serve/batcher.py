@@ -151,14 +151,14 @@ class Batcher:
 
     def _take(self) -> list[_Ticket]:
         """Return the next batch, no longer waiting: the first in line and others of its group."""
-        from remask.sampling.batches import company
+        from remask.sampling.batches import batch_around_first
 
         self._waiting.sort(key=lambda ticket: ticket.job.rank)
         group = self._waiting[0].row.group
         alike = [i for i, ticket in enumerate(self._waiting) if ticket.row.group == group]
         lengths = [self._waiting[i].row.columns for i in alike]
         if lengths[0] > 0:  # a row without columns needs no model
-            alike = [alike[i] for i in company(lengths, self.denoiser)]
+            alike = [alike[i] for i in batch_around_first(lengths, self.denoiser)]
         batch = [self._waiting[i] for i in alike]
         taken = set(alike)
         self._waiting = [t for i, t in enumerate(self._waiting) if i not in taken]

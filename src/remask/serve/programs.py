@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from remask.consistency.cycle import Departure, Trip, collect, travel
+from remask.consistency.cycle import TripInput, TripOutput, collect, mask_and_rebuild
 from remask.consistency.estimator import Consistency
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import reject
@@ -60,7 +60,7 @@ class BlockRow:
 
     @property
     def group(self) -> Hashable:
-        return "block", self.draft.manner
+        return "block", self.draft.block_settings
 
     @property
     def columns(self) -> int:
@@ -75,7 +75,7 @@ class BlockRow:
 class TripRow:
     """One round trip of an answer."""
 
-    departure: Departure
+    departure: TripInput
     settings: ConsistencySettings
     kind = "trip"
 
@@ -89,9 +89,9 @@ class TripRow:
     def columns(self) -> int:
         return len(self.departure.sample.prompt) + len(self.departure.sample.canvas)
 
-    def run(self, denoiser: Denoiser, rows: "Sequence[TripRow]") -> list[Trip]:
+    def run(self, denoiser: Denoiser, rows: "Sequence[TripRow]") -> list[TripOutput]:
         """Return the trips."""
-        return travel(denoiser, [row.departure for row in rows], self.settings)
+        return mask_and_rebuild(denoiser, [row.departure for row in rows], self.settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,7 @@ def verifying(denoiser: Denoiser, samples: Sequence[Sample], check: Check) -> Wo
     settings = check.scorer.settings
     size = settings.trips
     done = yield [
-        TripRow(Departure(sample, n, check.seed), settings)
+        TripRow(TripInput(sample, n, check.seed), settings)
         for sample in samples
         for n in range(size)
     ]

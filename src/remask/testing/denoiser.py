@@ -9,7 +9,7 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser, starts_apart
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import InputError
 from remask.sampling.blocks import whole_length
@@ -219,20 +219,20 @@ def _check_past(denoiser: Denoiser, size: int) -> None:
     first, second = _cut(canvas, 0, end), _cut(canvas, end, size)
     last = _cut(canvas, end + size, size)
     alike(0, _logits(denoiser, first), "later blocks move")
-    past = denoiser.remember(first)
-    alike(end, _logits(denoiser, second, past), "a past moves")
-    alike(end, _logits(denoiser, _cut(canvas, end, 2 * size), past), "two blocks behind it move")
+    cache = denoiser.extend_cache(first)
+    alike(end, _logits(denoiser, second, cache), "a cache moves")
+    alike(end, _logits(denoiser, _cut(canvas, end, 2 * size), cache), "two blocks behind it move")
     lone = replace(
         second, tokens=second.tokens[1:], canvas=second.canvas[1:], attend=None,
         places=second.offsets[1:],
     )  # fmt: skip
     lone = _cut(lone, 0, 1)  # the row ends here
-    left = past.rows(torch.tensor([1], device=denoiser.device))
+    left = cache.rows(torch.tensor([1], device=denoiser.device))
     alike(end, _logits(denoiser, lone, left), "leaving a batch moves", [1])
-    past = denoiser.remember(second, past)
-    alike(end + size, _logits(denoiser, last, past), "a past kept block by block moves")
-    past = denoiser.remember(_cut(canvas, 0, end + size))
-    alike(end + size, _logits(denoiser, last, past), "a past kept in one pass moves")
+    cache = denoiser.extend_cache(second, cache)
+    alike(end + size, _logits(denoiser, last, cache), "a cache kept block by block moves")
+    cache = denoiser.extend_cache(_cut(canvas, 0, end + size))
+    alike(end + size, _logits(denoiser, last, cache), "a cache kept in one pass moves")
 
 
 def _check_doubled(denoiser: Denoiser, size: int) -> None:
@@ -241,7 +241,7 @@ def _check_doubled(denoiser: Denoiser, size: int) -> None:
     canvas = _rows(denoiser, rows)
     masked = canvas.tokens == denoiser.tokenizer.mask_id
     clean = canvas.tokens.masked_fill(masked, rows[0][0])
-    shown = denoiser.doubled(canvas, clean)  # (2, L, H)
+    shown = denoiser.hidden_noisy_given_clean(canvas, clean)  # (2, L, H)
     logits = denoiser.head(shown.flatten(0, 1)).view(*clean.shape, -1)
     columns = torch.arange(clean.shape[1], device=clean.device)
     for start in range(end - size, clean.shape[1], size):
@@ -279,7 +279,7 @@ def _check_sampling(denoiser: Denoiser) -> None:
             require(unmasked, denoiser, "the sampler leaves the mask token in an answer")
             cost = steps * denoiser.forwards_per_call
             # A model's own blocks begin with the row: the canvas lies in two, or ends in the first,
-            # and the past takes a pass for the prompt and one for the first of two.
+            # and the cache takes a pass for the prompt and one for the first of two.
             most = 2 * cost + 2 * denoiser.forwards_per_call
             spent = cost if denoiser.block_size is None else min(answer.forwards, most)
             require(answer.forwards == spent, denoiser, f"{steps} steps cost {answer.forwards}")
@@ -315,8 +315,8 @@ def _rows(denoiser: Denoiser, rows: Sequence[Sequence[int]]) -> Canvas:
     )
 
 
-def _logits(denoiser: Denoiser, canvas: Canvas, past: Past | None = None) -> Tensor:
-    hidden = denoiser.hidden(canvas) if past is None else denoiser.hidden(canvas, past)
+def _logits(denoiser: Denoiser, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
+    hidden = denoiser.hidden(canvas) if cache is None else denoiser.hidden(canvas, cache)
     rows = hidden.flatten(0, 1)  # (B L, H)
     return denoiser.head(rows).view(*canvas.tokens.shape, -1)  # (B, L, V)
 

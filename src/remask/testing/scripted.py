@@ -10,7 +10,7 @@ from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
 from remask.denoisers.base import Preset
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
 from remask.values import Canvas
 
@@ -74,14 +74,14 @@ class ScriptedDenoiser:
         size: int = self.tokenizer.backend.get_vocab_size()
         return size
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         """Return the logits themselves, (B, L, V); zero where a row is padded."""
         if canvas.attend is None and self.block_size is None:
             return self.script(canvas.tokens)
         out = torch.zeros(*canvas.tokens.shape, self.vocab_size, device=self.device)
         for i, tokens in enumerate(canvas.tokens):
             real = tokens if canvas.attend is None else tokens[canvas.attend[i]]
-            known = tokens[:0] if past is None else past.layers[0][i, : past.lengths[i], 0, 0]
+            known = tokens[:0] if cache is None else cache.layers[0][i, : cache.lengths[i], 0, 0]
             out[i, : len(real)] = self._recite(torch.cat((known, real)))[len(known) :]
         return out
 
@@ -92,18 +92,18 @@ class ScriptedDenoiser:
         ends = range(size, length + size, size)
         return torch.cat([self.script(row[None, :end])[0, end - size :] for end in ends])
 
-    def remember(self, canvas: Canvas, past: Past | None = None) -> Past:
-        """Return the tokens themselves, as the one layer of a past."""
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
+        """Return the tokens themselves, as the one layer of a cache."""
         batch, num = canvas.tokens.shape
-        if past is None:
+        if cache is None:
             nothing = canvas.tokens.new_zeros(batch, 0, 1, 1)
-            past = Past(layers=(nothing,), lengths=canvas.tokens.new_zeros(batch), columns=0)
-        past = past.with_room(num)
+            cache = KVCache(layers=(nothing,), lengths=canvas.tokens.new_zeros(batch), columns=0)
+        cache = cache.with_room(num)
         rows = torch.arange(batch, device=self.device)[:, None]
-        past.layers[0][rows, past.places(num)] = canvas.tokens[..., None, None]
-        return past.extended(num, canvas.attend)
+        cache.layers[0][rows, cache.places(num)] = canvas.tokens[..., None, None]
+        return cache.extended(num, canvas.attend)
 
-    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return the logits, (B, L, V), asked for block after block."""
         length = clean.shape[1]
         size = self.block_size or length

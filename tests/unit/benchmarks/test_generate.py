@@ -65,7 +65,7 @@ def test_steps_and_rows_for_the_head_are_those_of_the_schedule(
     ("name", "kept"), [("toy", 0), ("toydream", 0), ("toymoe", 0), ("toyblocks", 3)]
 )
 def test_an_answer_takes_as_many_forwards_as_were_counted(name: str, kept: int) -> None:
-    """The past of a block-causal model takes more: the prompt, then two of its three blocks."""
+    """The cache of a block-causal model takes more: the prompt, then two of its three blocks."""
     this = bench(name)
     prompts = generate.random_tokens(this.shape, 2, this.shape.writing.num_given)
     answers = generate.answers_of(this, prompts, this.settings)

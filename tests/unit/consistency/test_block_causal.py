@@ -17,7 +17,7 @@ from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import InputError, SettingsError
 from remask.sampling.blocks import block_numbers
 from remask.sampling.loop import Denoised, denoise
-from remask.sampling.reveal import even_counts, linear_counts
+from remask.sampling.reveal import even_schedule, linear_schedule
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
 from remask.values import Canvas, Sample
@@ -63,7 +63,7 @@ def test_blocks_begin_with_the_canvas_or_with_the_row() -> None:
 
 
 def test_every_block_is_the_argmax_given_what_was_written_before_it(model: NativeDenoiser) -> None:
-    """One step per block: each token is the best one where its block is blank, its past written.
+    """One step per block: each token is the best one where its block is blank, its cache written.
 
     The prompt has 6 tokens, so blocks of the canvas of 8 end with positions 7, 11 and 15: the last
     is written whole, although the answer ends with position 13.
@@ -106,7 +106,7 @@ def test_prompts_read_in_portions_give_what_they_give_at_once(
     trips = round_trips(at_once, answers, TRIPS)
     monkeypatch.setattr("remask.sampling.blocks.token_budget", lambda device: 4)
     again = samples(in_portions)
-    assert (at_once.counts[0], in_portions.counts[:3]) == (3, [1, 1, 1])
+    assert (at_once.by_call[0], in_portions.by_call[:3]) == (3, [1, 1, 1])
     for one, other in zip(answers, again, strict=True):
         assert other == replace(one, probs=other.probs)
         assert other.probs == pytest.approx(one.probs, abs=1e-5)
@@ -176,17 +176,17 @@ def whole_rows(
     keys: Tensor,
     watch: Tensor | None = None,
 ) -> Iterator[tuple[Tensor, Denoised]]:
-    """Yield the blocks and what is written there by a loop that forgets: no past, whole rows."""
+    """Yield the blocks and what is written there by a loop that forgets: no cache, whole rows."""
     numbers = block_numbers(canvas, 4, 4)
     for block in range(int(numbers.max()) + 1):
         here = numbers == block
         if isinstance(settings, SamplerSettings):
-            counts, steps, temperature = even_counts, 4, settings.temperature
+            counts, steps, temperature = even_schedule, 4, settings.temperature
         else:
-            counts, steps, temperature = linear_counts, 3, settings.rebuild_temperature
+            counts, steps, temperature = linear_schedule, 3, settings.rebuild_temperature
         done = denoise(
             denoiser, canvas, counts, steps, within=here, temperature=temperature,
-            keys=rng.mix(keys, block), watch=watch,
+            keys=rng.fold_in(keys, block), watch=watch,
         )  # fmt: skip
         canvas = replace(canvas, tokens=done.tokens)
         yield here, done

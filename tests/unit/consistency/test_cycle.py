@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from remask.consistency.cycle import Departure, round_trips, travel
+from remask.consistency.cycle import TripInput, mask_and_rebuild, round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Counted, Guided
@@ -317,7 +317,7 @@ def test_rows_of_different_seeds_travel_together_as_they_would_alone(
 ) -> None:
     settings = replace(ALL, mask_ratio=0.5, trips=1)
     sample = answer("abcdefgh")
-    together = travel(llada, [Departure(sample, 0, seed) for seed in range(4)], settings)
+    together = mask_and_rebuild(llada, [TripInput(sample, 0, seed) for seed in range(4)], settings)
     for seed, trip in enumerate(together):
         (alone,) = round_trips(llada, [sample], settings, seed=seed)
         assert torch.equal(trip.masked, alone.masked[0])

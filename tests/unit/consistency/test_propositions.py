@@ -23,7 +23,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Suppressed
 from remask.sampling.loop import denoise
-from remask.sampling.reveal import linear_counts
+from remask.sampling.reveal import linear_schedule
 from remask.values import Canvas, Sample
 
 LETTERS = (3, 4, 5)
@@ -71,7 +71,7 @@ class Model:
             [PROMPT] * len(rows), rows.masked_fill(masked, 1).tolist(), 0, self.denoiser.device
         )
         truth = torch.cat([torch.tensor([PROMPT] * len(rows)), rows], 1)
-        done = denoise(self.denoiser, canvas, linear_counts, 1, truth=truth)
+        done = denoise(self.denoiser, canvas, linear_schedule, 1, truth=truth)
         return dict(zip(PATTERNS, done.logp.double().sum(1).tolist(), strict=True))
 
     def operator(self, mixture: Tensor, ratio: float) -> Tensor:

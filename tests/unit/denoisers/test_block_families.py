@@ -414,7 +414,7 @@ def test_answers_and_round_trips_do_not_depend_on_company(tmp_path: Path, name: 
 
 @pytest.mark.parametrize("name", ["Fast-dLLM", "A2D-bd3lm"])
 def test_wrappers_keep_what_is_peculiar(tmp_path: Path, name: str) -> None:
-    """A past that carries what is said behind it, and blocks that begin with the answer."""
+    """A cache that carries what is said behind it, and blocks that begin with the answer."""
     denoiser = load(write(tmp_path, MODELS[name]))
     check_denoiser(Guided(denoiser, scale=0.5))
     check_denoiser(Suppressed(denoiser, ids=(7,)))

@@ -11,7 +11,7 @@ from tokenizers import normalizers, pre_tokenizers
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
@@ -37,7 +37,7 @@ class Rebuilt(NativeDenoiser):
     trunk: Trunk
 
     @torch.no_grad()
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         return self.trunk(canvas.tokens, canvas.attend)
 
 

@@ -1,17 +1,17 @@
-"""The past as a container: its room, its rows; what a model keeps there is tested with LLaDA2."""
+"""The cache as a container: its room, its rows; what a model keeps there is tested with LLaDA2."""
 
 import pytest
 import torch
 
-from remask.denoisers.kv_cache import Past, joined, room_for
+from remask.denoisers.kv_cache import KVCache, joined, room_for
 
 
-def past_of(*rows: list[int]) -> Past:
-    """Return the past of rows of tokens, in two layers: the tokens, and ten times as much."""
+def past_of(*rows: list[int]) -> KVCache:
+    """Return the cache of rows of tokens, in two layers: the tokens, and ten times as much."""
     room = max(map(len, rows))
     tokens = torch.tensor([[*row, *[0] * (room - len(row))] for row in rows])[..., None, None]
     lengths = torch.tensor([len(row) for row in rows])
-    return Past(layers=(tokens, 10 * tokens), lengths=lengths, columns=room)
+    return KVCache(layers=(tokens, 10 * tokens), lengths=lengths, columns=room)
 
 
 def test_room_comes_in_portions_of_512_columns() -> None:

@@ -138,7 +138,7 @@ def test_every_family_keeps_the_contract_over_two_devices(
 def test_answers_and_round_trips_are_the_same(
     pair: tuple[NativeDenoiser, NativeDenoiser],
 ) -> None:
-    """A past lives with the layers it belongs to, through every row that ends before another."""
+    """A cache lives with the layers it belongs to, through every row that ends before another."""
     whole, _ = pair
     prompts = [whole.tokenizer.encode(text) for text in ("One and two?", "3")]
     settings = replace(SETTINGS, block=whole.block_size or SETTINGS.block)
@@ -152,7 +152,7 @@ def test_answers_and_round_trips_are_the_same(
 
 @pytest.mark.parametrize("pair", ["LLaDA2MoeModelLM"], indirect=True)
 def test_a_past_is_where_its_layers_are(pair: tuple[NativeDenoiser, NativeDenoiser]) -> None:
-    """Of a block behind a past only what a boundary needs is moved, and once.
+    """Of a block behind a cache only what a boundary needs is moved, and once.
 
     Tokens and their places go to the first device; states, two tables, places and who is seen
     by whom go on to the second, where the last of them came from.
@@ -160,15 +160,15 @@ def test_a_past_is_where_its_layers_are(pair: tuple[NativeDenoiser, NativeDenois
     found = []
     for model in pair:
         tokens = torch.arange(16, device=model.device).view(2, 8)
-        past = model.remember(Canvas(tokens=tokens, canvas=tokens >= 0, attend=None))
-        past = past.rows(torch.tensor([1, 0, 1], device=model.device))
+        cache = model.extend_cache(Canvas(tokens=tokens, canvas=tokens >= 0, attend=None))
+        cache = cache.rows(torch.tensor([1, 0, 1], device=model.device))
         behind = torch.arange(12, device=model.device).view(3, 4)
         with Pretended() as moved:
-            states = model.hidden(Canvas(tokens=behind, canvas=behind >= 0, attend=None), past)
+            states = model.hidden(Canvas(tokens=behind, canvas=behind >= 0, attend=None), cache)
         found.append(host(model.head(states.flatten(0, 1))))
     assert torch.equal(*found)
     blocks = pair[1].model.blocks
-    assert [layer.device for layer in past.layers] == [home(block) for block in blocks]
+    assert [layer.device for layer in cache.layers] == [home(block) for block in blocks]
     assert moved.moves == {("cpu:1", "cpu:0"): 3, ("cpu:0", "cpu:1"): 5}
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
@@ -61,9 +61,9 @@ def test_guidance_masks_the_prompt_alone() -> None:
     read = []
 
     class Reader(ScriptedDenoiser):
-        def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+        def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
             read.append(canvas.tokens.tolist())
-            return super().hidden(canvas, past)
+            return super().hidden(canvas, cache)
 
     canvas = canvas_of(([20, 21, 22], [MASK, 30]), ([23], [31, MASK]))
     Guided(Reader(script=seeing)).hidden(canvas)
@@ -133,25 +133,25 @@ def test_passes_are_counted_per_row() -> None:
         counted = Counted(wrapped)
         counted.hidden(canvas_of(one, one))
         counted.hidden(canvas_of(*three))
-        assert counted.counts == expected
+        assert counted.by_call == expected
         assert counted.forwards == sum(expected)
 
 
 def test_counting_inside_guidance_sees_both_passes() -> None:
     counted = Counted(ScriptedDenoiser(script=seeing))
     Guided(counted).hidden(canvas_of(([20], [MASK]), ([21], [MASK])))
-    assert counted.counts == [2, 2]
+    assert counted.by_call == [2, 2]
 
 
 def test_a_pass_over_few_columns_counts_like_one_over_many() -> None:
     """Two rows: two columns remembered, one more shown, both doubled; no columns are no pass."""
     counted = Counted(BLOCKY)
     canvas = canvas_of(([20, 21], [MASK]), ([22, 23], [MASK]))
-    past = counted.remember(columns(canvas, 0, 2))
-    counted.hidden(columns(canvas, 2, 3), past)
-    counted.doubled(canvas, canvas.tokens)
-    counted.remember(columns(canvas, 0, 0))
-    assert counted.counts == [2, 2, 2]
+    cache = counted.extend_cache(columns(canvas, 0, 2))
+    counted.hidden(columns(canvas, 2, 3), cache)
+    counted.hidden_noisy_given_clean(canvas, canvas.tokens)
+    counted.extend_cache(columns(canvas, 0, 0))
+    assert counted.by_call == [2, 2, 2]
 
 
 def columns(canvas: Canvas, start: int, end: int) -> Canvas:
@@ -178,14 +178,14 @@ def test_guidance_keeps_a_past_of_both_sides() -> None:
     """
     guided = Guided(BLOCKY, scale=1.0)
     canvas = canvas_of(([20, 21, 22], [30, MASK, MASK]))
-    past = guided.remember(columns(canvas, 0, 2))
-    past = guided.remember(columns(canvas, 2, 4), past)
-    assert past.lengths.tolist() == [4]
-    assert [layer[0, :4, 0, 0].tolist() for layer in past.layers] == [
+    cache = guided.extend_cache(columns(canvas, 0, 2))
+    cache = guided.extend_cache(columns(canvas, 2, 4), cache)
+    assert cache.lengths.tolist() == [4]
+    assert [layer[0, :4, 0, 0].tolist() for layer in cache.layers] == [
         [20, 21, 22, 30],
         [MASK, MASK, MASK, 30],
     ]
-    behind = guided.head(guided.hidden(columns(canvas, 4, 6), past)[0])
+    behind = guided.head(guided.hidden(columns(canvas, 4, 6), cache)[0])
     assert behind[:, 10].tolist() == [7.0, 7.0]
     assert torch.equal(behind, logits_of(guided, canvas)[0, 4:])
 
@@ -196,20 +196,25 @@ def test_guidance_is_doubled_on_both_sides() -> None:
     canvas = canvas_of(([20, 21], [MASK, MASK]))
     clean = torch.tensor([[20, 21, 30, 31]])
     noisy = torch.tensor([[MASK, 21, MASK, MASK]])
-    doubled = guided.doubled(Canvas(tokens=noisy, canvas=canvas.canvas, attend=None), clean)
-    assert guided.head(doubled[0])[:, 10].tolist() == [2.0, 2.0, 4.0, 4.0]
+    hidden_noisy_given_clean = guided.hidden_noisy_given_clean(
+        Canvas(tokens=noisy, canvas=canvas.canvas, attend=None), clean
+    )
+    assert guided.head(hidden_noisy_given_clean[0])[:, 10].tolist() == [2.0, 2.0, 4.0, 4.0]
 
 
 @pytest.mark.parametrize("wrapper", [Suppressed, Counted])
 def test_a_wrapper_passes_the_past_on(wrapper: type[Suppressed] | type[Counted]) -> None:
     canvas = canvas_of(([20, 21], [MASK, 30]))
     outer = wrapper(BLOCKY)
-    past = outer.remember(columns(canvas, 0, 2))
+    cache = outer.extend_cache(columns(canvas, 0, 2))
     assert torch.equal(
-        outer.hidden(columns(canvas, 2, 4), past), BLOCKY.hidden(columns(canvas, 2, 4), past)
+        outer.hidden(columns(canvas, 2, 4), cache), BLOCKY.hidden(columns(canvas, 2, 4), cache)
     )
     clean = torch.tensor([[20, 21, 22, 23]])
-    assert torch.equal(outer.doubled(canvas, clean), BLOCKY.doubled(canvas, clean))
+    assert torch.equal(
+        outer.hidden_noisy_given_clean(canvas, clean),
+        BLOCKY.hidden_noisy_given_clean(canvas, clean),
+    )
 
 
 def test_the_head_costs_nothing() -> None:

@@ -9,7 +9,7 @@ from remask.baselines.editor import EditorAgreement
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted
-from remask.sampling.batches import batches, company, token_budget, whole_rows
+from remask.sampling.batches import batch_around_first, batches, token_budget, whole_rows
 from remask.values import Sample
 
 
@@ -41,9 +41,9 @@ def test_the_nearest_in_length_keep_the_first_row_company() -> None:
     A block-causal model counts each of these rows as 512 columns or 1,024: 8 x 1,024 is the budget.
     """
     lengths = [400, 700, 450, 390, 5]
-    assert company(lengths, model("cpu")) == [0, 3, 2]
-    assert company(lengths, model("cpu", 32)) == [0, 3, 2, 1, 4]
-    assert company([9_000, 5], model("cpu")) == [0]
+    assert batch_around_first(lengths, model("cpu")) == [0, 3, 2]
+    assert batch_around_first(lengths, model("cpu", 32)) == [0, 3, 2, 1, 4]
+    assert batch_around_first([9_000, 5], model("cpu")) == [0]
 
 
 def test_a_gpu_takes_more_tokens_at_once() -> None:
@@ -68,7 +68,7 @@ def test_whole_rows_have_one_budget_for_all_models(block_causal: NativeDenoiser)
     counted = Long(block_causal)
     answer = Sample(item="a", prompt=(40,) * 392, canvas=(50,) * 8, num_response=8, text="")
     EditorAgreement(denoiser=counted).score([answer] * 12)
-    assert counted.counts == [5, 5, 2]
+    assert counted.by_call == [5, 5, 2]
 
 
 def test_no_rows_are_no_batches() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.wrap import Counted, Guided
-from remask.sampling.blocks import Walk, block_numbers, row_block, whole_length
+from remask.sampling.blocks import BlockIterator, block_numbers, row_block, whole_length
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas
 
@@ -19,12 +19,12 @@ BLOCKY = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262),
 
 def walk_of(
     prompts: Sequence[list[int]], lengths: Sequence[int], denoiser: ScriptedDenoiser = BLOCKY
-) -> Walk:
+) -> BlockIterator:
     canvas = Canvas.of(prompts, [[MASK] * n for n in lengths], 0, CPU)
-    return Walk(denoiser, canvas, block_numbers(canvas, 4, denoiser.block_size))
+    return BlockIterator(denoiser, canvas, block_numbers(canvas, 4, denoiser.block_size))
 
 
-def finish(walk: Walk) -> list[Tensor]:
+def finish(walk: BlockIterator) -> list[Tensor]:
     """Write 100 + its number into every block; return the tokens shown before it was written."""
     shown = []
     for part in walk:
@@ -67,16 +67,16 @@ def test_a_model_without_blocks_of_its_own_is_shown_whole_rows() -> None:
         [[21, 22, *[MASK] * 6], [31, 32, *[MASK] * 6]],
         [[21, 22, *[100] * 4, MASK, MASK], [31, 32, *[100] * 4, MASK, MASK]],
     ]
-    assert walk.past is None
+    assert walk.cache is None
     assert walk.forwards.tolist() == [0, 0]
 
 
 def test_what_is_kept_is_what_was_written() -> None:
     walk = walk_of([[21, 22, 23, 24, 25], [31]], [6, 6])
     finish(walk)
-    assert walk.past is not None
-    assert walk.past.lengths.tolist() == [8, 4]
-    kept = walk.past.layers[0][:, :8, 0, 0]
+    assert walk.cache is not None
+    assert walk.cache.lengths.tolist() == [8, 4]
+    kept = walk.cache.layers[0][:, :8, 0, 0]
     assert kept[0].tolist() == [21, 22, 23, 24, 25, 100, 100, 100]
     assert kept[1, :4].tolist() == [31, 100, 100, 100]
 
@@ -98,7 +98,7 @@ def test_passes_that_keep_are_charged_to_the_rows_that_need_them() -> None:
 
 def test_guidance_pays_twice_for_what_is_kept() -> None:
     canvas = Canvas.of([[21, 22, 23, 24, 25]], [[MASK] * 6], 0, CPU)
-    walk = Walk(Guided(BLOCKY), canvas, block_numbers(canvas, 4, 4))
+    walk = BlockIterator(Guided(BLOCKY), canvas, block_numbers(canvas, 4, 4))
     finish(walk)
     assert walk.forwards.tolist() == [4]
 
@@ -108,12 +108,12 @@ def test_rows_that_begin_alike_are_read_in_one_pass() -> None:
     counted = Counted(BLOCKY)
     prompts = [[21, 22, 23, 24, 25], [21, 22, 23, 24, 26], [31, 32, 33, 34, 35]]
     canvas = Canvas.of(prompts, [[MASK] * 4] * 3, 0, CPU)
-    walk = Walk(counted, canvas, block_numbers(canvas, 4, 4))
+    walk = BlockIterator(counted, canvas, block_numbers(canvas, 4, 4))
     shown = finish(walk)
-    assert counted.counts == [2, 3]
+    assert counted.by_call == [2, 3]
     assert shown[0][:, 0].tolist() == [25, 26, 35]
-    assert walk.past is not None
-    assert walk.past.layers[0][:, :4, 0, 0].tolist() == [p[:4] for p in prompts]
+    assert walk.cache is not None
+    assert walk.cache.layers[0][:, :4, 0, 0].tolist() == [p[:4] for p in prompts]
     assert walk.forwards.tolist() == [2, 2, 2]  # as if each had been alone
 
 
@@ -126,13 +126,13 @@ def test_prompts_are_read_in_portions_that_a_pass_can_take(monkeypatch: pytest.M
     counted = Counted(BLOCKY)
     prompts = [[61] * 5, [21] * 6, [41], [31] * 5, [21] * 5, [51] * 7]
     canvas = Canvas.of(prompts, [[MASK] * 4] * 6, 0, CPU)
-    walk = Walk(counted, canvas, block_numbers(canvas, 4, 4))
+    walk = BlockIterator(counted, canvas, block_numbers(canvas, 4, 4))
     shown = finish(walk)
-    assert counted.counts == [2, 2, 1, 6]
+    assert counted.by_call == [2, 2, 1, 6]
     assert shown[0][:, 0].tolist() == [61, 21, 41, 31, 21, 51]
-    assert walk.past is not None
-    assert walk.past.lengths.tolist() == [8, 8, 4, 8, 8, 8]
-    assert walk.past.layers[0][:, 0, 0, 0].tolist() == [61, 21, 41, 31, 21, 51]
+    assert walk.cache is not None
+    assert walk.cache.lengths.tolist() == [8, 8, 4, 8, 8, 8]
+    assert walk.cache.layers[0][:, 0, 0, 0].tolist() == [61, 21, 41, 31, 21, 51]
     assert walk.forwards.tolist() == [2, 2, 1, 2, 2, 2]
 
 
@@ -140,8 +140,8 @@ def test_a_prompt_longer_than_the_budget_is_read_alone(monkeypatch: pytest.Monke
     monkeypatch.setattr("remask.sampling.blocks.token_budget", lambda device: 3)
     counted = Counted(BLOCKY)
     canvas = Canvas.of([[21] * 9, [31] * 9], [[MASK] * 3] * 2, 0, CPU)
-    finish(Walk(counted, canvas, block_numbers(canvas, 4, 4)))
-    assert counted.counts == [1, 1]
+    finish(BlockIterator(counted, canvas, block_numbers(canvas, 4, 4)))
+    assert counted.by_call == [1, 1]
 
 
 def test_rows_leave_with_their_past() -> None:
@@ -152,8 +152,8 @@ def test_rows_leave_with_their_past() -> None:
             walk.leave(torch.tensor([False, True, False]))
         else:
             assert part.rows.tolist() == [0, 2]
-            assert part.past is not None
-            assert part.past.layers[0][:, :4, 0, 0].tolist() == [[21] * 4, [41] * 4]
+            assert part.cache is not None
+            assert part.cache.layers[0][:, :4, 0, 0].tolist() == [[21] * 4, [41] * 4]
     assert walk.tokens[:, -6:].eq(MASK).sum(1).tolist() == [0, 6 - 1, 0]
 
 
@@ -186,7 +186,7 @@ def test_blocks_that_begin_with_the_answer_lie_at_its_multiples() -> None:
     apart = Apart(script=BLOCKY.script, block_size=4)
     canvas = Canvas.of([[21, 22, 23, 24, 25, 26], [31, 32, 33]], [[MASK] * 8] * 2, 0, CPU)
     counted = Counted(apart)
-    walk = Walk(counted, canvas, block_numbers(canvas, 4, row_block(counted)))
+    walk = BlockIterator(counted, canvas, block_numbers(canvas, 4, row_block(counted)))
     parts = []
     for part in walk:
         parts.append(part)

@@ -68,7 +68,7 @@ def test_the_rest_is_as_the_preset_has_it_for_the_task_unless_given() -> None:
     assert sampler_settings(model).temperature == 0
     given = sampler_settings(model, kind="countdown", order="random", temperature=0.0)
     assert (given.temperature, given.order, given.resample_temperature) == (0, "random", None)
-    with pytest.raises(SettingsError, match=r"reveal_threshold 0\.0"):
+    with pytest.raises(SettingsError, match=r"reveal_threshold is 0\.0"):
         sampler_settings(model, reveal_threshold=0.0)
 
 

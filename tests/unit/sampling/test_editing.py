@@ -208,14 +208,14 @@ def test_a_temperature_draws_tokens_by_their_probability(by_place: ByPlace, ids:
 
 def test_the_past_is_handed_on_where_there_is_one() -> None:
     class Remembering(ScriptedDenoiser):
-        def hidden(self, canvas: Canvas, past: Any = "none") -> Tensor:
-            seen.append(past)
+        def hidden(self, canvas: Canvas, cache: Any = "none") -> Tensor:
+            seen.append(cache)
             return torch.zeros(*canvas.tokens.shape, self.vocab_size)
 
     seen: list[Any] = []
     model = Remembering(script=lambda tokens: tokens)
-    for past in (None, "blocks"):
-        run(model, [((9,), [model.tokenizer.mask_id])], past=past)
+    for cache in (None, "blocks"):
+        run(model, [((9,), [model.tokenizer.mask_id])], cache=cache)
     assert seen == ["none", "none", "blocks", "blocks"]
 
 

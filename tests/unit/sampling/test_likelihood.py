@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.sampling.likelihood import log_likelihood
 from remask.sampling.loop import denoise
-from remask.sampling.reveal import even_counts
+from remask.sampling.reveal import even_schedule
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas
 
@@ -58,7 +58,7 @@ def test_one_pass_equals_a_pass_for_every_block(model: NativeDenoiser) -> None:
     assert (masked.sum(1) >= 2).all()
     counted = Counted(model)
     found = log_likelihood(counted, canvas, masked)
-    assert counted.counts == [3]
+    assert counted.by_call == [3]
     assert (found - block_by_block(model, canvas, masked)).abs().max() <= 1e-5
     assert (found[~masked] == 0).all()
     assert (found[masked] < 0).all()
@@ -94,7 +94,7 @@ def test_a_model_that_sees_everything_needs_no_layout(llada: NativeDenoiser) -> 
     """It is what the denoising loop notes at its first step."""
     canvas, masked = ragged()
     noisy = replace(canvas, tokens=canvas.tokens.masked_fill(masked, llada.tokenizer.mask_id))
-    noted = denoise(llada, noisy, even_counts, 1, truth=canvas.tokens).logp
+    noted = denoise(llada, noisy, even_schedule, 1, truth=canvas.tokens).logp
     assert (log_likelihood(llada, canvas, masked) - noted).abs().max() <= 1e-5
 
 
@@ -125,15 +125,15 @@ def test_a_script_is_asked_block_after_block() -> None:
 class Open(NativeDenoiser):
     """Lets gradients through, as a model in training must."""
 
-    def hidden(self, canvas: Canvas, past: Past | None = None) -> Tensor:
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
         out: Tensor = self.model.states(canvas.tokens, canvas.attend)
         return out
 
-    def doubled(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        return self.model.doubled(canvas.tokens, clean, canvas.attend)
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        return self.model.hidden_noisy_given_clean(canvas.tokens, clean, canvas.attend)
 
     def head(self, rows: Tensor) -> Tensor:
-        return self.model.project(self.model.settle(rows)).float()
+        return self.model.project(self.model.finish_last_layer(rows)).float()
 
 
 @pytest.mark.parametrize("name", ["model", "llada"])

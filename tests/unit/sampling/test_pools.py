@@ -74,9 +74,9 @@ def test_what_is_drawn_is_what_either_temperature_draws(llada: NativeDenoiser) -
 def test_drafts_of_a_pool_are_its_samples_in_any_company(llada: NativeDenoiser) -> None:
     """The greedy one and the warm ones have manners of their own: a batch has one temperature."""
     drafts = [begin(llada, PROMPTS[0], POOL, item="a", number=n, seed=3) for n in (0, 1, 2)]
-    assert [draft.manner.temperature for draft in drafts] == [0.0, 0.6, 0.6]
-    assert drafts[1].manner == drafts[2].manner != drafts[0].manner
-    assert replace(drafts[0], number=1).manner == drafts[1].manner
+    assert [draft.block_settings.temperature for draft in drafts] == [0.0, 0.6, 0.6]
+    assert drafts[1].block_settings == drafts[2].block_settings != drafts[0].block_settings
+    assert replace(drafts[0], number=1).block_settings == drafts[1].block_settings
     for group in (drafts[:1], drafts[1:]):
         rows = group
         while not all(row.ended for row in rows):

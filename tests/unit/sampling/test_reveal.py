@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from remask.sampling.reveal import (
     certainty,
-    dream_counts,
-    even_counts,
+    dream_schedule,
+    even_schedule,
     filtered,
-    linear_counts,
+    linear_schedule,
     num_due,
-    origin_counts,
+    origin_schedule,
     pick,
-    rounded_counts,
-    share_counts,
+    rounded_schedule,
+    share_schedule,
 )
 
 SIZES = st.lists(st.integers(0, 300), min_size=1, max_size=4)
@@ -39,42 +39,42 @@ def one(confidence: list[float], masked: list[bool], num: int) -> list[bool]:
 
 def test_linear_counts_leave_the_floor_of_an_even_share_masked() -> None:
     """10 tokens, 4 steps: 30 // 4 = 7, 20 // 4 = 5, 10 // 4 = 2, 0 stay; 3, 2, 3, 2 go."""
-    counts = linear_counts(torch.tensor([10]), 4)[:, 0]
+    counts = linear_schedule(torch.tensor([10]), 4)[:, 0]
     assert (10 - counts.cumsum(0)).tolist() == [7, 5, 2, 0]
     assert counts.tolist() == [3, 2, 3, 2]
 
 
 def test_linear_counts_of_fewer_tokens_than_steps_wait_between_reveals() -> None:
     """2 tokens, 5 steps: 8 // 5 = 1, 6 // 5 = 1, 4 // 5 = 0 stay; the first and third step act."""
-    assert linear_counts(torch.tensor([2]), 5)[:, 0].tolist() == [1, 0, 1, 0, 0]
+    assert linear_schedule(torch.tensor([2]), 5)[:, 0].tolist() == [1, 0, 1, 0, 0]
 
 
 def test_even_counts_give_the_remainder_to_the_first_steps() -> None:
     """10 tokens, 4 steps: 2 each and one more in the first 10 % 4 = 2."""
-    assert even_counts(torch.tensor([10]), 4)[:, 0].tolist() == [3, 3, 2, 2]
-    assert even_counts(torch.tensor([2]), 5)[:, 0].tolist() == [1, 1, 0, 0, 0]
+    assert even_schedule(torch.tensor([10]), 4)[:, 0].tolist() == [3, 3, 2, 2]
+    assert even_schedule(torch.tensor([2]), 5)[:, 0].tolist() == [1, 1, 0, 0, 0]
 
 
 def test_rounded_counts_go_to_the_nearest_and_halves_to_the_even_one() -> None:
     """10 / 4 = 2.5, 8 / 3 = 2.7, 5 / 2 = 2.5, then 3; 0.4, 0.5, 0.7, 0.5, 1, zeros last."""
-    assert rounded_counts(torch.tensor([10]), 4)[:, 0].tolist() == [2, 3, 2, 3]
-    assert rounded_counts(torch.tensor([2]), 5)[:, 0].tolist() == [1, 1, 0, 0, 0]
+    assert rounded_schedule(torch.tensor([10]), 4)[:, 0].tolist() == [2, 3, 2, 3]
+    assert rounded_schedule(torch.tensor([2]), 5)[:, 0].tolist() == [1, 1, 0, 0, 0]
 
 
 def test_shares_are_those_of_a_whole_block_however_few_are_masked() -> None:
     """A block of 8 in 3 steps is 3, 3 and 2; of 5 masked tokens the second step finds but 2."""
-    counts = share_counts(torch.tensor([8, 5, 3, 1, 0]), 3, block=8)
+    counts = share_schedule(torch.tensor([8, 5, 3, 1, 0]), 3, block=8)
     assert counts.T.tolist() == [[3, 3, 2], [3, 2, 0], [3, 0, 0], [1, 0, 0], [0, 0, 0]]
 
 
 @given(num=st.integers(0, 32), extra=st.integers(0, 8))
 def test_with_a_step_for_every_position_shares_are_even_counts(num: int, extra: int) -> None:
     masked = torch.tensor([num])
-    shares = share_counts(masked, 32 + extra, block=32)
-    assert torch.equal(shares, even_counts(masked, 32 + extra))
+    shares = share_schedule(masked, 32 + extra, block=32)
+    assert torch.equal(shares, even_schedule(masked, 32 + extra))
 
 
-@pytest.mark.parametrize("schedule", [linear_counts, even_counts, rounded_counts])
+@pytest.mark.parametrize("schedule", [linear_schedule, even_schedule, rounded_schedule])
 @given(sizes=SIZES, steps=STEPS)
 def test_schedules_reveal_everything_and_rows_do_not_touch(
     schedule: object, sizes: list[int], steps: int
@@ -132,26 +132,26 @@ def test_dream_counts_take_the_floor_of_a_share_that_grows() -> None:
 
     Floors of 2.4975, 8 x .33289 = 2.663, 6 x .499 = 2.994, and the 4 that are left.
     """
-    assert dream_counts(torch.tensor([10]), 4)[:, 0].tolist() == [2, 2, 2, 4]
+    assert dream_schedule(torch.tensor([10]), 4)[:, 0].tolist() == [2, 2, 2, 4]
 
 
 def test_dream_counts_of_a_token_a_step_start_with_none_and_end_with_two() -> None:
     """8 tokens, 8 steps: the first share, .124875, is less than an eighth."""
-    assert dream_counts(torch.tensor([8]), 8)[:, 0].tolist() == [0, 1, 1, 1, 1, 1, 1, 2]
+    assert dream_schedule(torch.tensor([8]), 8)[:, 0].tolist() == [0, 1, 1, 1, 1, 1, 1, 2]
 
 
 def test_dreams_time_ends_at_a_thousandth() -> None:
     """1000 tokens, 2 steps: the time between is (1 + .001) / 2 = .5005; 499.5 tokens go, so 499."""
-    assert dream_counts(torch.tensor([1000]), 2)[:, 0].tolist() == [499, 501]
+    assert dream_schedule(torch.tensor([1000]), 2)[:, 0].tolist() == [499, 501]
 
 
 @given(sizes=SIZES, steps=STEPS)
 def test_dream_counts_reveal_everything_and_rows_do_not_touch(sizes: list[int], steps: int) -> None:
-    counts = dream_counts(torch.tensor(sizes), steps)
+    counts = dream_schedule(torch.tensor(sizes), steps)
     assert counts.shape == (steps, len(sizes))
     assert counts.min() >= 0
     assert counts.sum(0).tolist() == sizes
-    alone = dream_counts(torch.tensor(sizes[:1]), steps)
+    alone = dream_schedule(torch.tensor(sizes[:1]), steps)
     assert counts[:, 0].tolist() == alone[:, 0].tolist()
 
 
@@ -160,7 +160,7 @@ def test_origin_counts_let_a_token_go_when_the_time_falls_below_its_draw() -> No
     masked; of the second row only .3 is.
     """
     draws = torch.tensor([[0.9, 0.4, 0.6, 0.0005, 0.7], [0.3, 0.9, 0.9, 0.9, 0.9]])
-    counts = origin_counts(torch.tensor([4, 1]), 2, draws=draws)
+    counts = origin_schedule(torch.tensor([4, 1]), 2, draws=draws)
     assert counts.tolist() == [[2, 0], [2, 1]]
 
 
@@ -169,7 +169,7 @@ def test_origin_counts_reveal_everything(
     draws: list[float], steps: int, data: st.DataObject
 ) -> None:
     num = data.draw(st.integers(0, len(draws)))
-    counts = origin_counts(
+    counts = origin_schedule(
         torch.tensor([num]), steps, draws=torch.tensor([draws], dtype=torch.float64)
     )
     assert counts.shape == (steps, 1)

@@ -17,7 +17,7 @@ from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import DenoiserError, InputError, SettingsError
 from remask.sampling.loop import denoise
-from remask.sampling.reveal import even_counts, linear_counts
+from remask.sampling.reveal import even_schedule, linear_schedule
 from remask.sampling.sampler import sample, sample_rows
 from remask.sampling.settings import Rule, SamplerSettings
 from remask.values import Canvas, Sample
@@ -109,7 +109,7 @@ def test_a_row_that_has_ended_leaves_the_batch(scripted: Callable[..., Denoiser]
     model = Counted(scripted(by_prompt({p: ids("a.bbbb"), q: ids("abc.bb"), r: ids("abcdef")})))
     got = write(model, ["p", "q", "r"], settings(6, block=2))
     assert [s.forwards for s in got] == [2, 4, 6]
-    assert model.counts == [3, 3, 2, 2, 1, 1]
+    assert model.by_call == [3, 3, 2, 2, 1, 1]
     assert [s.text for s in got] == ["a", "abc", "abcdef"]
     assert [s.num_response for s in got] == [2, 4, 6]
     assert got[0].canvas == ids("a.....")
@@ -384,7 +384,7 @@ def test_denoise_leaves_what_was_given_alone(by_place: ByPlace, ids: Ids) -> Non
     """Only the places that hold the mask token are rewritten; the given ones keep step -1."""
     model = by_place([{"a": 0.9, "b": 0.1}] * 4)
     canvas = Canvas.of([ids("p")], [ids("x_y_")], 0, model.device)
-    done = denoise(model, canvas, linear_counts, 2)
+    done = denoise(model, canvas, linear_schedule, 2)
     assert done.tokens[0].tolist() == list(ids("pxaya"))
     assert done.steps[0].tolist() == [-1, -1, 0, -1, 1]
     assert done.probs[0].tolist() == pytest.approx([1, 1, 0.9, 1, 0.9])
@@ -394,7 +394,7 @@ def test_denoise_writes_only_inside_its_block(by_place: ByPlace, ids: Ids) -> No
     model = by_place([{"a": 0.9, "b": 0.1}] * 3)
     canvas = Canvas.of([ids("p")], [ids("___")], 0, model.device)
     within = torch.tensor([[False, True, False, False]])
-    done = denoise(model, canvas, even_counts, 1, within=within)
+    done = denoise(model, canvas, even_schedule, 1, within=within)
     assert done.tokens[0].tolist() == list(ids("pa__"))
 
 
@@ -402,7 +402,7 @@ def test_denoise_in_random_order_without_keys_is_refused(by_place: ByPlace, ids:
     model = by_place([{"a": 1.0}])
     canvas = Canvas.of([ids("p")], [ids("_")], 0, model.device)
     with pytest.raises(SettingsError, match="need keys"):
-        denoise(model, canvas, even_counts, 1, rule=Rule(order="random"))
+        denoise(model, canvas, even_schedule, 1, rule=Rule(order="random"))
 
 
 def test_a_prompt_too_long_for_the_model_is_refused_with_both_lengths(llada: Denoiser) -> None:

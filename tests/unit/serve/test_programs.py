@@ -88,10 +88,10 @@ def test_solving_stops_where_rejection_sampling_does(
 def group(model: Denoiser, **changes: Any) -> Any:
     from dataclasses import replace
 
-    from remask.consistency.cycle import Departure
+    from remask.consistency.cycle import TripInput
 
     sample = api.sample_from_text(model, PROMPT, "3")
-    return TripRow(Departure(sample, 0, 0), replace(TRIPS, **changes)).group
+    return TripRow(TripInput(sample, 0, 0), replace(TRIPS, **changes)).group
 
 
 def test_trips_share_a_batch_where_only_their_number_differs(llada: NativeDenoiser) -> None:
@@ -109,5 +109,5 @@ def test_blocks_share_a_batch_whatever_their_length(llada: NativeDenoiser) -> No
     hotter = replace(HOW, temperature=0.5)
     ids: Sequence[int] = llada.tokenizer.render(PROMPT)
     first, second, third = (begin(llada, ids, how, item="i") for how in (HOW, longer, hotter))
-    assert first.manner == second.manner
-    assert first.manner != third.manner
+    assert first.block_settings == second.block_settings
+    assert first.block_settings != third.block_settings

@@ -1,4 +1,4 @@
-"""What LLaDA2 keeps of earlier columns: blocks behind a past equal those of the whole row."""
+"""What LLaDA2 keeps of earlier columns: blocks behind a cache equal those of the whole row."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import remask
 from remask.consistency.cycle import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Preset
-from remask.denoisers.kv_cache import Past
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.llada2 import FAMILY
 from remask.denoisers.native import NativeDenoiser, Network
 from remask.errors import DenoiserError
@@ -44,25 +44,25 @@ def test_columns_behind_a_past_equal_those_of_the_whole_row(
     """Of 14, 10 and 6 tokens in blocks of 4, whichever blocks are computed together."""
     model = network(**changes)
     whole = model(RAGGED, REAL)
-    past, start = None, 0
+    cache, start = None, 0
     for width in widths:
         tokens, real = (t[:, start : start + width] for t in (RAGGED, REAL))
-        if past is not None:
-            found = model.settle(model.after(past, tokens, real))
+        if cache is not None:
+            found = model.finish_last_layer(model.forward_cached(cache, tokens, real))
             apart = (found - whole[:, start : start + width]).abs()
             assert apart[real].max().item() <= 1e-5
-        past = model.remember(past, tokens, real)
+        cache = model.extend_cache(cache, tokens, real)
         start += width
-        assert past.lengths.tolist() == [min(start, n) for n in (14, 10, 6)]
+        assert cache.lengths.tolist() == [min(start, n) for n in (14, 10, 6)]
 
 
 def test_rows_go_on_from_different_columns() -> None:
     """Three rows of which 8, 4 and no columns are held are shown their next four."""
     model = network()
     held = torch.tensor([[8], [4], [0]])
-    past = model.remember(None, RAGGED[:, :8], torch.arange(8) < held)
+    cache = model.extend_cache(None, RAGGED[:, :8], torch.arange(8) < held)
     columns = held + torch.arange(4)
-    found = model.after(past, RAGGED.gather(1, columns), REAL.gather(1, columns))
+    found = model.forward_cached(cache, RAGGED.gather(1, columns), REAL.gather(1, columns))
     whole = model.states(RAGGED, REAL)
     assert not found.isnan().any()
     for i, start in enumerate((8, 4, 0)):
@@ -71,37 +71,37 @@ def test_rows_go_on_from_different_columns() -> None:
 
 def test_a_row_that_has_ended_holds_no_more_and_does_no_harm() -> None:
     model = network()
-    past = model.remember(None, RAGGED[:, :8], REAL[:, :8])
+    cache = model.extend_cache(None, RAGGED[:, :8], REAL[:, :8])
     for _ in range(3):  # the last row ended at column 6: only padding is left of it
-        past = model.remember(past, RAGGED[:, 8:12], torch.tensor([[False] * 4] * 3))
-    assert past.lengths.tolist() == [8, 8, 6]
-    found = model.after(past, RAGGED[:, 8:12], REAL[:, 8:12])
+        cache = model.extend_cache(cache, RAGGED[:, 8:12], torch.tensor([[False] * 4] * 3))
+    assert cache.lengths.tolist() == [8, 8, 6]
+    found = model.forward_cached(cache, RAGGED[:, 8:12], REAL[:, 8:12])
     assert (found[0] - model.states(RAGGED, REAL)[0, 8:12]).abs().max().item() <= 1e-5
 
 
 def test_looking_leaves_the_past_as_it_is() -> None:
     """A step may try many tokens for the next block before they are remembered."""
     model = network()
-    past = model.remember(None, RAGGED[:, :4], None)
-    first = model.after(past, RAGGED[:, 4:8])
-    model.after(past, RAGGED[:, 8:12])
-    model.after(past, RAGGED[:, 4:14])
-    assert torch.equal(model.after(past, RAGGED[:, 4:8]), first)
+    cache = model.extend_cache(None, RAGGED[:, :4], None)
+    first = model.forward_cached(cache, RAGGED[:, 4:8])
+    model.forward_cached(cache, RAGGED[:, 8:12])
+    model.forward_cached(cache, RAGGED[:, 4:14])
+    assert torch.equal(model.forward_cached(cache, RAGGED[:, 4:8]), first)
 
 
 def test_rows_leave_with_their_part_of_the_past() -> None:
     model = network()
-    past = model.remember(None, RAGGED[:, :8], REAL[:, :8])
-    left = past.rows(torch.tensor([1]))
-    together = model.after(past, RAGGED[:, 8:12], REAL[:, 8:12])[1]
-    alone = model.after(left, RAGGED[1:2, 8:10])[0]
+    cache = model.extend_cache(None, RAGGED[:, :8], REAL[:, :8])
+    left = cache.rows(torch.tensor([1]))
+    together = model.forward_cached(cache, RAGGED[:, 8:12], REAL[:, 8:12])[1]
+    alone = model.forward_cached(left, RAGGED[1:2, 8:10])[0]
     assert (alone - together[:2]).abs().max().item() <= 1e-5
 
 
 def test_a_column_leaves_keys_and_values_of_all_layers() -> None:
     model = network()
-    past = model.remember(None, RAGGED[:, :4], None)
-    kept = sum(layer[0, 0].numel() for layer in past.layers)
+    cache = model.extend_cache(None, RAGGED[:, :4], None)
+    kept = sum(layer[0, 0].numel() for layer in cache.layers)
     heads = CONFIG["num_key_value_heads"] * CONFIG["head_dim"]
     assert model.num_kept == kept == CONFIG["num_hidden_layers"] * 2 * heads
 
@@ -110,15 +110,15 @@ def test_a_past_grows_by_many_columns_at_a_time() -> None:
     """Blocks of 4 fill 512 columns: room for 127 of them and the next, then for twice as many."""
     model = network()
     tokens = torch.arange(1, 5).expand(1, 4)
-    past: Past | None = None
+    cache: KVCache | None = None
     rooms = []
     for _ in range(130):
-        past = model.remember(past, tokens, None)
-        rooms.append(past.room)
+        cache = model.extend_cache(cache, tokens, None)
+        rooms.append(cache.room)
     assert rooms == [512] * 127 + [1024] * 3
     row = tokens.repeat(1, 131)
-    assert past is not None
-    found = model.after(past, tokens)
+    assert cache is not None
+    found = model.forward_cached(cache, tokens)
     assert (found - model.states(row)[:, -4:]).abs().max().item() <= 1e-5
 
 
@@ -144,6 +144,9 @@ def test_steps_of_all_blocks_have_the_shapes_of_one() -> None:
 def test_a_model_that_sees_everything_has_no_past(tmp_path: Path) -> None:
     model = remask.load(write_checkpoint(tmp_path), device="cpu")
     canvas = Canvas.of([[5]], [[6, 7]], 0, torch.device("cpu"))
-    for ask in (lambda: model.remember(canvas), lambda: model.doubled(canvas, canvas.tokens)):
+    for ask in (
+        lambda: model.extend_cache(canvas),
+        lambda: model.hidden_noisy_given_clean(canvas, canvas.tokens),
+    ):
         with pytest.raises(DenoiserError, match=r"sees every position at once.*hidden\(canvas\)"):
             ask()
