@@ -60,7 +60,8 @@ def offline(
 ) -> tuple[float, list[float | None]]:
     """Return answers per second, and the scores."""
     began = time.perf_counter()
-    scores = api.score_many(denoiser, pairs, metrics=metrics, kind="wordmath")
+    scorer = api.consistency(denoiser, metrics=metrics, kind="wordmath")
+    scores = api.score_many(denoiser, pairs, scorer=scorer)
     return len(pairs) / (time.perf_counter() - began), [score.value for score in scores]
 
 

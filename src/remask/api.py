@@ -6,56 +6,62 @@
     decision = remask.solve(model, prompt)                 # resample until one is stable
 
 Each has a `_many` form that takes lists and works in batches; one at a time or many at once, the
-results are the same.
+results are the same. There the scorer is handed over, made once:
+
+    scorer = remask.api.consistency(model, kind="choice", metrics="core")
+    scores = remask.score_many(model, pairs, scorer=scorer)
 """
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from remask.answers import extract_choice, extract_number
 from remask.consistency.estimator import Consistency
-from remask.consistency.settings import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.rejection import Watch, reject
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.sampler import sample as sample_ids
 from remask.sampling.settings import SamplerSettings, sampler_settings
-from remask.tasks import TASKS, public
+from remask.tasks import KNOWN, TASKS
 from remask.tasks import task as find_task
-from remask.values import Decision, Sample, Score
+from remask.tasks.base import Task
+from remask.values import Decision, Sample, Score, Scorer
 
-Examples = Sequence[tuple[str, str]]  # earlier turns: what was asked, and the reply
+Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
+Kind = str | Task  # number, choice, code, text, the name of a task, `module:name`, or a task
 _TEXT = ("token_accuracy", "semantic_similarity", "character_similarity", "confidence")
 
 
 class Reader(NamedTuple):
     """How to read an answer: where its final result stands, and which metrics make sense."""
 
+    name: str  # of the kind or the task; a preset may depart from itself for it
     extract: Callable[[str], str | None]
     metrics: tuple[str, ...]
     canvas: int | None = None  # tokens that any solution of a task needs; None: the kind is no task
 
 
 READERS = {
-    "number": Reader(extract_number, TASKS["wordmath"].metrics),
-    "choice": Reader(extract_choice, TASKS["choice"].metrics),
-    "code": Reader(TASKS["pycode"].extract, TASKS["pycode"].metrics),
-    "text": Reader(lambda text: None, _TEXT),  # no final result: what the words alone tell
+    "number": Reader("number", extract_number, TASKS["wordmath"].metrics),
+    "choice": Reader("choice", extract_choice, TASKS["choice"].metrics),
+    "code": Reader("code", TASKS["pycode"].extract, TASKS["pycode"].metrics),
+    "text": Reader("text", lambda text: None, _TEXT),  # no final result: the words alone count
 }
 
 
-def reader(kind: str) -> Reader:
+def reader(kind: Kind) -> Reader:
     """Return how to read answers of a kind (number, choice, code, text) or of a task."""
-    if kind in READERS:
-        return READERS[kind]
-    tasks = (*TASKS, *public.NAMES)
-    if kind in tasks:
-        task = find_task(kind)
-        canvas = max(task.canvas_length(level) for level in task.levels)
-        return Reader(task.extract, task.metrics, canvas)
-    known = ", ".join([*READERS, *(name for name in tasks if name not in READERS)])
-    raise SettingsError(f"kind {kind!r} is unknown; use one of {known}.")
+    if isinstance(kind, str):
+        if kind in READERS:
+            return READERS[kind]
+        if kind not in KNOWN and ":" not in kind:
+            known = dict.fromkeys([*READERS, *KNOWN])
+            raise SettingsError(f"kind {kind!r} is unknown; use one of {', '.join(known)}.")
+    task = find_task(kind)
+    canvas = max(task.canvas_length(level) for level in task.levels)
+    return Reader(task.name, task.extract, task.metrics, canvas)
 
 
 def item_of(prompt: str) -> str:
@@ -131,54 +137,12 @@ def sample_from_text(
     )
 
 
-def score(
-    model: Denoiser,
-    prompt: str,
-    answer: str | Sample,
-    *,
-    kind: str = "number",
-    settings: ConsistencySettings | None = None,
-    metrics: Literal["paper", "core"] = "paper",
-    weights: Mapping[str, float] | None = None,
-    seed: int = 0,
-) -> Score:
-    """Return how far to trust one answer: a text, or a `Sample` drawn here."""
-    return score_many(
-        model,
-        [(prompt, answer)],
-        kind=kind,
-        settings=settings,
-        metrics=metrics,
-        weights=weights,
-        seed=seed,
-    )[0]
-
-
-def score_many(
-    model: Denoiser,
-    pairs: Sequence[tuple[str, str | Sample]],
-    *,
-    kind: str = "number",
-    settings: ConsistencySettings | None = None,
-    metrics: Literal["paper", "core"] = "paper",
-    weights: Mapping[str, float] | None = None,
-    seed: int = 0,
-) -> list[Score]:
-    """Return how far to trust each (prompt, answer)."""
-    scorer = consistency(
-        model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
-    )
-    return scorer.score(
-        [a if isinstance(a, Sample) else sample_from_text(model, prompt, a) for prompt, a in pairs]
-    )
-
-
 def consistency(
     model: Denoiser,
     *,
-    kind: str = "number",
+    kind: Kind = "number",
     settings: ConsistencySettings | None = None,
-    metrics: Literal["paper", "core"] = "paper",
+    metrics: MetricSet = "paper",
     weights: Mapping[str, float] | None = None,
     seed: int = 0,
 ) -> Consistency:
@@ -195,47 +159,76 @@ def consistency(
     )
 
 
+def score(
+    model: Denoiser,
+    prompt: str,
+    answer: str | Sample,
+    *,
+    kind: Kind = "number",
+    settings: ConsistencySettings | None = None,
+    metrics: MetricSet = "paper",
+    weights: Mapping[str, float] | None = None,
+    scorer: Scorer | None = None,
+    seed: int = 0,
+) -> Score:
+    """Return how far to trust one answer: a text, or a `Sample` drawn here.
+
+    Round trips score it, with these settings, unless another scorer is given.
+    """
+    scorer = scorer or consistency(
+        model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
+    )
+    return score_many(model, [(prompt, answer)], scorer=scorer)[0]
+
+
+def score_many(
+    model: Denoiser,
+    pairs: Sequence[tuple[str, str | Sample]],
+    *,
+    scorer: Scorer | None = None,
+) -> list[Score]:
+    """Return how far to trust each (prompt, answer); by round trips unless a scorer is given."""
+    samples = [a if isinstance(a, Sample) else sample_from_text(model, p, a) for p, a in pairs]
+    return (scorer or consistency(model)).score(samples)
+
+
 def solve(
     model: Denoiser,
     prompt: str,
     *,
-    kind: str = "number",
     sampler: SamplerSettings | None = None,
+    kind: Kind = "number",
     settings: ConsistencySettings | None = None,
-    metrics: Literal["paper", "core"] = "paper",
+    metrics: MetricSet = "paper",
     weights: Mapping[str, float] | None = None,
+    scorer: Scorer | None = None,
     threshold: float | None = None,
     budget: int = 10,
     seed: int = 0,
     examples: Examples = (),
     watch: Watch = lambda sample, score: None,
 ) -> Decision:
-    """Return the first answer whose score exceeds the threshold, or the best within the budget."""
+    """Return the first answer whose score exceeds the threshold, or the best within the budget.
+
+    Round trips score it, with these settings, unless another scorer is given. The other arguments
+    are those of `solve_many`.
+    """
+    scorer = scorer or consistency(
+        model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
+    )
     return solve_many(
-        model,
-        [prompt],
-        kind=kind,
-        sampler=sampler,
-        settings=settings,
-        metrics=metrics,
-        weights=weights,
-        threshold=threshold,
-        budget=budget,
-        seed=seed,
-        examples=examples,
-        watch=watch,
-    )[0]
+        model, [prompt], scorer=scorer, kind=kind, sampler=sampler, threshold=threshold,
+        budget=budget, seed=seed, examples=examples, watch=watch,
+    )[0]  # fmt: skip
 
 
 def solve_many(
     model: Denoiser,
     prompts: Sequence[str],
     *,
-    kind: str = "number",
+    scorer: Scorer | None = None,
+    kind: Kind = "number",
     sampler: SamplerSettings | None = None,
-    settings: ConsistencySettings | None = None,
-    metrics: Literal["paper", "core"] = "paper",
-    weights: Mapping[str, float] | None = None,
     threshold: float | None = None,
     budget: int = 10,
     seed: int = 0,
@@ -244,20 +237,29 @@ def solve_many(
 ) -> list[Decision]:
     """Return a decision per prompt; prompts that have their answer leave the batch.
 
-    `examples` are turns before each prompt; `watch` is told of every attempt as it comes.
+    Args:
+        model: that answers.
+        prompts: as a user writes them; a repeated one is answered once.
+        scorer: of the answers; round trips with their defaults where none is given.
+        kind: of the answers: how they are read, and which departures of the preset apply.
+        sampler: how answers are written; by default as preset and task have it.
+        threshold: a score above it is accepted; by default the preset's.
+        budget: most answers to draw of a prompt.
+        seed: of every draw.
+        examples: turns before each prompt.
+        watch: is shown every attempt as it comes.
     """
-    usual = sampler or sampler_settings(model, kind=kind, canvas=reader(kind).canvas)
+    how = reader(kind)
+    usual = sampler or sampler_settings(model, kind=how.name, canvas=how.canvas)
     writer = usual.for_pool(budget)
-    scorer = consistency(
-        model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
-    )
-    ids_by_item = {item_of(prompt): model.tokenizer.render(prompt, examples) for prompt in prompts}
+    limit = model.preset.for_task(how.name).threshold if threshold is None else threshold
+    ids = {item_of(prompt): model.tokenizer.render(prompt, examples) for prompt in prompts}
 
     def draw(items: Sequence[str], number: int) -> list[Sample]:
-        ids = [ids_by_item[item] for item in items]
-        return sample_ids(model, ids, writer, items=items, number=number, seed=seed)
+        rows = [ids[item] for item in items]
+        return sample_ids(model, rows, writer, items=items, number=number, seed=seed)
 
-    limit = model.preset.for_task(kind).threshold if threshold is None else threshold
-    decided = reject(draw, scorer, list(ids_by_item), threshold=limit, budget=budget, watch=watch)
-    by_item = {decision.item: decision for decision in decided}
+    scorer = scorer or consistency(model, kind=kind, seed=seed)
+    decisions = reject(draw, scorer, list(ids), threshold=limit, budget=budget, watch=watch)
+    by_item = {decision.item: decision for decision in decisions}
     return [by_item[item_of(prompt)] for prompt in prompts]

@@ -61,7 +61,9 @@ def test_scores_are_those_of_the_api(run: Run, fast: Fast, model: str, source: P
     run("score", source, "-o", out, *fast, "--seed", "3")
     settings = ConsistencySettings(trips=2, rebuild_steps=2)
     pairs = [(row["prompt"], row["answer"]) for row in rows(7)]
-    scores = api.score_many(load(model), pairs, settings=settings, metrics="core", seed=3)
+    denoiser = load(model)
+    scorer = api.consistency(denoiser, settings=settings, metrics="core", seed=3)
+    scores = api.score_many(denoiser, pairs, scorer=scorer)
     for row, score in zip(read(out), scores, strict=True):
         assert row["remask_score"] == pytest.approx(score.value, abs=2e-6)
         assert row["remask_metrics"] == pytest.approx(score.by_metric, abs=2e-6)

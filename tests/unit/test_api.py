@@ -1,5 +1,6 @@
 """The text API: one call alone equals the same call in a batch, and what it refuses."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -91,7 +92,8 @@ def test_text_that_is_no_unicode_is_refused(
 
 def test_scores_alone_equal_scores_together(model: NativeDenoiser) -> None:
     pairs: list[tuple[str, str | Sample]] = [(prompt, "2+3=5, so 5") for prompt in PROMPTS]
-    together = api.score_many(model, pairs, settings=SHORT, metrics="core", seed=1)
+    scorer = api.consistency(model, settings=SHORT, metrics="core", seed=1)
+    together = api.score_many(model, pairs, scorer=scorer)
     for (prompt, answer), score in zip(pairs, together, strict=True):
         assert close(
             api.score(model, prompt, answer, settings=SHORT, metrics="core", seed=1), score
@@ -106,8 +108,9 @@ def test_a_drawn_sample_is_scored_on_its_own_canvas(model: NativeDenoiser) -> No
 
 def test_decisions_alone_equal_decisions_together(model: NativeDenoiser) -> None:
     prompts = [*PROMPTS, PROMPTS[0]]
+    scorer = api.consistency(model, settings=SHORT, metrics="core")
     together = api.solve_many(
-        model, prompts, sampler=WRITER, settings=SHORT, metrics="core", threshold=0.4, budget=2
+        model, prompts, scorer=scorer, sampler=WRITER, threshold=0.4, budget=2
     )
     for prompt, decision in zip(prompts, together, strict=True):
         alone = api.solve(
@@ -163,3 +166,29 @@ def test_weights_reach_the_composite(model: NativeDenoiser) -> None:
     weights = {name: float(name == "confidence") for name in names}
     score = api.score(model, "x", "5", kind="text", settings=SHORT, metrics="core", weights=weights)
     assert score.value == pytest.approx(score.by_metric["confidence"])
+
+
+class ByLength:
+    """A scorer of one's own: longer is better."""
+
+    name = "length"
+
+    def score(self, samples: Sequence[Sample]) -> list[Score]:
+        return [Score(value=float(len(sample.text))) for sample in samples]
+
+
+def test_a_scorer_of_ones_own_scores_and_decides(model: NativeDenoiser) -> None:
+    pairs: list[tuple[str, str | Sample]] = [("x", "ab"), ("x", "abcd")]
+    assert [s.value for s in api.score_many(model, pairs, scorer=ByLength())] == [2, 4]
+    assert api.score(model, "x", "abc", scorer=ByLength()).value == 3
+    decision = api.solve(model, "x", scorer=ByLength(), sampler=WRITER, threshold=-1)
+    assert (decision.action, decision.score.value) == ("accept", len(decision.sample.text))
+
+
+def test_a_task_of_ones_own_reads_answers_as_one_of_the_package_does(model: NativeDenoiser) -> None:
+    own = TASKS["wordmath"]
+    assert api.reader(own) == api.reader("wordmath")
+    score = api.score(model, "x", "It is 5.", kind=own, settings=SHORT, metrics="core")
+    assert score == api.score(
+        model, "x", "It is 5.", kind="wordmath", settings=SHORT, metrics="core"
+    )
