@@ -12,7 +12,7 @@ help:
 	@echo "make test-browser   look at the report in a real browser (needs chromium)"
 	@echo "make check   lint, format, types, version against changelog"
 	@echo "make bench   measure the cost of one verified answer"
-	@echo "make results   make docs/results.md from the records in RECORDS"
+	@echo "make results   measure the records in RECORDS: figures, docs/results.md, an HTML report"
 	@echo "make wheel   build the wheel, install it elsewhere, import it"
 
 setup: $(STAMP)
@@ -49,7 +49,7 @@ bench: setup
 
 RECORDS ?= records
 results: setup
-	$(BIN)/python benchmarks/results.py $(RECORDS) $(if $(COMMIT),--commit $(COMMIT)) $(if $(HARDWARE),--hardware "$(HARDWARE)")
+	$(BIN)/python experiments/results.py $(RECORDS) $(if $(COMMIT),--commit $(COMMIT)) $(if $(HARDWARE),--hardware "$(HARDWARE)")
 
 # dist/ is emptied first, so that the wheel under test is the one just built.
 wheel: setup

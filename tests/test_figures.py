@@ -120,6 +120,18 @@ def test_every_figure_is_quoted_on_a_page_or_promised_by_name() -> None:
     assert [n for n in read_figures() if n not in quoted and not NAMED.fullmatch(n)] == []
 
 
+def displayed(page: Path) -> list[str]:
+    """Return the lines of a page as a reader sees them: markers are comments."""
+    return MARKER.sub("", page.read_text()).splitlines()
+
+
+@pytest.mark.parametrize(("page", "lines", "characters"), [("docs/results.md", 300, 160)])
+def test_a_page_is_short_enough_to_be_read(page: str, lines: int, characters: int) -> None:
+    shown = displayed(ROOT / page)
+    assert len(shown) <= lines
+    assert [line for line in shown if len(line) > characters] == []
+
+
 FIGURES = {"a/auroc": {"value": 0.9342}, "eff": {"value": -1.25}, "forwards": {"value": 12345.0}}
 
 

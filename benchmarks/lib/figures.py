@@ -16,6 +16,7 @@ from remask.records.jsonl import write_text
 FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures.json"
 VERSION = 2
 Row = dict[str, Any]
+MARKER = re.compile(r"<!--fig:(.*?)-->")  # behind a number on a page
 # What stays whether a page quotes it or not: names that somebody was promised.
 NAMED = re.compile(
     "|".join((

@@ -3,11 +3,6 @@
 A folder of records per seed, files named as in `figures.CURVES`. Every setting departs from the
 defaults in one thing and is compared with them on the questions both were measured on. Numbers of
 trips are told from one file with the most, whose first ones are those of fewer.
-
-`CLAIMS` is what the paper says of its own curves (Table 7, Figures 3 and 4) in terms of these
-comparisons; `verdict` says whether it holds here. "Hardly more" is 0.01 of AUROC: the paper calls
-its 0.002 and 0.006 from 16 steps to 64 and 128 saturated. Its costs are multiples of a setting
-that its rows do not share; here they are counted forwards.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +18,6 @@ from remask.analysis.seeds import Run, auroc_gap, over_seeds
 from remask.analysis.statistics import Interval, aupr
 from remask.decide.auroc import auroc
 
-MARGIN = 0.01  # of AUROC
 USUAL_TRIPS = 4
 
 
@@ -38,27 +32,6 @@ class Point:
     forwards: float  # per answer, generation included
     verify_forwards: float
     seeds: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """What the paper says of a curve, by the values of its setting."""
-
-    text: str
-    below: tuple[str, ...] = ()  # are worse than the default
-    level: tuple[str, ...] = ()  # are hardly better
-    above: tuple[str, ...] = ()  # are better
-
-
-CLAIMS = {
-    "mask_ratio": Claim(
-        text="best at 0.9 among the paper's values", below=("0", "0.3", "0.5", "0.7", "1")
-    ),
-    "rebuild_steps": Claim(
-        text="better up to 16 steps, beyond by less than 0.01", below=("4",), level=("64", "128")
-    ),
-    "trips": Claim(text="better with every doubling", below=("1", "2"), above=("8",)),
-}
 
 
 class Settings(NamedTuple):
@@ -86,27 +59,6 @@ def curves(seeds: Sequence[Settings], *, resamples: int = 1000, seed: int = 0) -
     return [_point(name, pairs, resamples, seed) for name, pairs in found.items()]
 
 
-def verdict(points: Iterable[Point], setting: str) -> str | None:
-    """Return "holds", "does not hold" or "cannot be told" of the claim on one curve.
-
-    It holds where every comparison that the claim makes is beyond its interval, and fails where
-    one is beyond it on the other side. None where no comparison was made.
-    """
-    claim = CLAIMS[setting]
-    gaps = {point.setting: point.above_default for point in points}
-    told: list[bool | None] = []
-    for values, above, bound in (
-        (claim.below, False, 0.0), (claim.level, False, MARGIN), (claim.above, True, 0.0)
-    ):  # fmt: skip
-        known = [gap for x in values if (gap := gaps.get(f"{setting}/{x}")) is not None]
-        told += [_side(gap, bound, above) for gap in known]
-    if not told:
-        return None
-    if False in told:
-        return "does not hold"
-    return "cannot be told" if None in told else "holds"
-
-
 def point_figures(study: str, points: Iterable[Point]) -> Figures:
     """Return the figures of some points of a study."""
     found: Figures = {}
@@ -121,13 +73,6 @@ def point_figures(study: str, points: Iterable[Point]) -> Figures:
         found[f"{name}/verify_forwards"] = plain(point.verify_forwards, "forwards")
         found[f"{name}/seeds"] = plain(point.seeds, "seeds")
     return found
-
-
-def _side(gap: Interval, bound: float, above: bool) -> bool | None:
-    """Say whether the gap is on the claimed side of the bound; None where its interval is not."""
-    if gap.low > bound:
-        return above
-    return not above if gap.high < bound else None
 
 
 def settings_in(folder: Path) -> Settings:

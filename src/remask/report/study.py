@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remask.analysis import measure, published
+from remask.analysis import measure
 from remask.analysis.contraction import contraction, contraction_figures
 from remask.analysis.figures import MAIN, Figure, Figures, error_figures
 from remask.analysis.load_records import Source, read_source
 from remask.analysis.pool import pool_size, pools
 from remask.analysis.remarks import absence_notes, vote_notes
+from remask.analysis.scaling import PAPER, PRINTED
 from remask.analysis.spurious import examples
 from remask.denoisers.base import Denoiser
 from remask.errors import RecordError
@@ -130,17 +131,12 @@ def _model_names(places: Sequence[Path]) -> list[str]:
 
 
 def _quoted_models() -> Table:
-    rows = [
-        [q.model, q.benchmark, f"{q.measure} {q.value:g}", f"Table {q.table}"]
-        for q in published.quoted()
-        if q.table in (3, 9)
-    ]
     return Table(
         name="published",
         title="What the paper prints, autoregressive models among it",
         heads=["model", "benchmark", "value", "source"],
-        rows=rows,
-        note=f"Quoted from {published.PAPER}; not measured here. Table 3 itself quotes others.",
+        rows=PRINTED,
+        note=f"Quoted from {PAPER}; not measured here. Table 3 itself quotes others.",
     )
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from remask.analysis.curves import CLAIMS, Point, curves, point_figures, settings_in, verdict
-from remask.analysis.statistics import Interval
+from remask.analysis.curves import Point, curves, point_figures, settings_in
 from remask.records import jsonl
 
 Row = dict[str, Any]
@@ -87,44 +86,9 @@ def test_seeds_are_folders_and_are_averaged(make_row: Make, folder: Path) -> Non
 
 def test_nothing_is_told_without_records(tmp_path: Path) -> None:
     assert curves([settings_in(tmp_path)]) == []
-    assert verdict([], "trips") is None
 
 
-def point(setting: str, low: float, high: float) -> Point:
-    gap = Interval((low + high) / 2, low, high, 100)
-    return Point(
-        setting=setting, auroc=None, aupr=None, above_default=gap, forwards=0.0,
-        verify_forwards=0.0, seeds=3,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("gaps", "expected"),
-    [
-        ({"1": (-0.2, -0.1), "2": (-0.1, -0.01), "8": (0.01, 0.03)}, "holds"),
-        ({"1": (-0.2, -0.1), "2": (-0.1, 0.01), "8": (0.01, 0.03)}, "cannot be told"),
-        ({"1": (-0.2, -0.1), "2": (-0.1, 0.01), "8": (-0.03, -0.01)}, "does not hold"),
-    ],
-)
-def test_a_claim_holds_where_all_its_comparisons_do(
-    gaps: dict[str, tuple[float, float]], expected: str
-) -> None:
-    """More trips shall be better: 8 above the default of 4, 1 and 2 below."""
-    assert verdict([point(f"trips/{x}", *gap) for x, gap in gaps.items()], "trips") == expected
-
-
-@pytest.mark.parametrize(
-    ("gap", "expected"),
-    [((-0.005, 0.008), "holds"), ((0.0, 0.03), "cannot be told"), ((0.02, 0.03), "does not hold")],
-)
-def test_saturated_means_a_hundredth_at_most(gap: tuple[float, float], expected: str) -> None:
-    """64 steps may gain 0.01 over 16; beyond that the curve has not saturated."""
-    points = [point("rebuild_steps/4", -0.2, -0.1), point("rebuild_steps/64", *gap)]
-    assert verdict(points, "rebuild_steps") == expected
-
-
-def test_every_claim_is_on_a_curve_that_figures_name(folder: Path) -> None:
-    assert set(CLAIMS) == {"mask_ratio", "rebuild_steps", "trips"}
+def test_a_point_is_named_by_study_setting_and_value(folder: Path) -> None:
     figures = point_figures("wordmath-hard", found(folder).values())
     assert figures["ablation/wordmath-hard/rebuild_steps/4/auroc"].value == 0.75
     assert figures["ablation/wordmath-hard/rebuild_steps/4/above_default"].value == -0.25

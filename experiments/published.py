@@ -1,30 +1,13 @@
 """Numbers that the paper prints, quoted with their place, to stand beside measured ones.
 
 Nothing here was measured by this project, and nothing compares directly: the models are larger and
-the problems are others. Tables 4 and 7 are of GSM8K and do not name their model.
+the problems are others. Tables 4 and 7 are of GSM8K and do not name their model. What the paper
+prints of other models is in `remask.analysis.scaling`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 PAPER = "Reasoning on the Manifold, arXiv:2604.16565"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quoted:
-    """One printed number."""
-
-    table: int  # of the paper
-    model: str  # "" where the table does not say
-    benchmark: str
-    name: str  # of the row, as figures here would be named
-    measure: str  # auroc, aupr or accuracy
-    value: float
-
-    @property
-    def source(self) -> str:
-        """Where it is printed."""
-        return f"{PAPER}, Table {self.table}"
 
 
 Pairs = Mapping[str, tuple[float, float]]  # AUROC and AUPR
@@ -121,37 +104,3 @@ SETTINGS: Pairs = {  # Table 7
     "trips/4": (0.889, 0.937),
     "trips/8": (0.905, 0.945),
 }
-MODELS: Pairs = {  # Table 9, GSM8K
-    "LLaDA-8B-Instruct": (0.893, 0.943),
-    "Dream-v0-Instruct-7B": (0.898, 0.787),
-    "LLaDA-MoE-7B-A1B-Instruct": (0.858, 0.878),
-    "LLaDA2.1-mini": (0.853, 0.933),
-}
-AUTOREGRESSIVE = {  # Table 3, accuracy in per cent, itself quoted there from other papers
-    "LLaMA3-8B": {"GSM8K": 53.1, "MATH": 18.4, "ARC-C": 82.4, "GPQA": 25.9},
-    "Gemma2-9B": {"GSM8K": 76.7, "MATH": 44.3, "ARC-C": 68.4, "GPQA": 32.8},
-    "Qwen2.5-7B": {"GSM8K": 85.4, "MATH": 41.1, "ARC-C": 57.5, "GPQA": 36.4},
-}
-
-
-def quoted() -> list[Quoted]:
-    """Return every number here with its place."""
-    rows = [*_pairs(4, MIXTURES), *_pairs(7, SETTINGS), *_pairs(9, MODELS)]
-    rows += [
-        Quoted(
-            table=3, model=model, benchmark=benchmark, name="generation", measure="accuracy",
-            value=round(accuracy / 100, 3),
-        )
-        for model, row in AUTOREGRESSIVE.items()
-        for benchmark, accuracy in row.items()
-    ]  # fmt: skip
-    return rows
-
-
-def _pairs(table: int, pairs: Pairs) -> Iterator[Quoted]:
-    for key, values in pairs.items():
-        model, name = (key, "roundtrips") if table == 9 else ("", key)
-        for measure, value in zip(("auroc", "aupr"), values, strict=True):
-            yield Quoted(
-                table=table, model=model, benchmark="GSM8K", name=name, measure=measure, value=value
-            )

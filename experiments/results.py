@@ -1,0 +1,168 @@
+"""Records of the full-size study -> docs/figures.json, docs/results.md and an HTML report.
+
+    python experiments/results.py page                   the page alone, from docs/figures.json
+    python experiments/results.py records --commit SHA --hardware "one H200"
+    make results RECORDS=records                         everything, from records
+
+The first call with a folder says where its records are from; that is kept in its origin.json, so
+that the next one needs no flags. Figures that need the model, like the contraction, are measured
+apart and read from extra.json in the folder. What a page quotes and what has a promised name goes
+into figures.json, some of it also into the copy that the demo shows; the report, results.html in
+the folder, has all of it. The same records make the same files.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+
+from lib.figures import FIGURES, MARKER, NAMED, merge, read  # noqa: E402
+from results_page import page  # noqa: E402
+
+from remask.analysis.figure import Figure, parse  # noqa: E402
+from remask.analysis.figures import (  # noqa: E402
+    accuracy_figures,
+    disagreement_figures,
+    process_figures,
+)
+from remask.analysis.load_records import read_source  # noqa: E402
+from remask.denoisers.load import EMBEDDED  # noqa: E402
+from remask.errors import RecordError, RemaskError  # noqa: E402
+from remask.records.jsonl import write_text  # noqa: E402
+from remask.report.page import write_page  # noqa: E402
+from remask.report.study import STUDIES, study_source  # noqa: E402
+
+COMMANDS = {
+    "study": "python benchmarks/core.py collect MODEL OUT; make results RECORDS=OUT",
+    "contraction": "python benchmarks/core.py contraction MODEL OUT",
+}
+OWNED = (  # what this script measures: older figures of these names are replaced or dropped
+    "accuracy/", "ablation/", "carried/", "correction/", "cost/", "diagnosis/", "errors/",
+    "geometry/", "process/", "rebatched/", "spurious/",
+)  # fmt: skip
+DEMO = ("accuracy/wordmath", "diagnosis/wordmath-hard/", "correction/wordmath-hard/")
+NOTES = ROOT / "experiments" / "notes.json"  # what the records say beside numbers
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where the records are from."""
+
+    commit: str
+    hardware: str
+
+
+def measure(folder: Path, extra: Mapping[str, Figure]) -> tuple[dict[str, Figure], list[str]]:
+    """Return all figures of the records, and what is to be said beside them."""
+    source = read_source(folder)
+    found = accuracy_figures(folder) | process_figures(folder) | disagreement_figures(folder)
+    notes: list[str] = []
+    for name in STUDIES:
+        told = study_source(name, source, extra if name == "geometry" else None)
+        found |= told.figures
+        notes += told.notes
+        print(f"{name}: {len(told.figures)} figures", flush=True)
+    figures = {name: parse(name, asdict(figure)) for name, figure in found.items()}
+    return figures, list(dict.fromkeys(notes))
+
+
+def write_results(arguments: argparse.Namespace) -> None:
+    """Measure the records, and write the figures, the page and the report."""
+    folder = arguments.records
+    if not any(folder.glob("pool-*.jsonl")):
+        raise RecordError(
+            f"{folder} holds no records of the study; collect them: "
+            f"python benchmarks/core.py collect tiny {folder}."
+        )
+    origin = read_origin(folder, arguments.commit, arguments.hardware)
+    extra = read_extra(folder / "extra.json")
+    figures, notes = measure(folder, {name: parse(name, row) for name, row in extra.items()})
+    about = {"command": "study", **asdict(origin)}
+    entries = {
+        name: figure.entry() | about | extra.get(name, {}) for name, figure in figures.items()
+    }
+    text = page(figures, {"study": asdict(origin)}, notes)
+    quoted = set(MARKER.findall(text))
+    shown = {name: row for name, row in entries.items() if name in quoted or NAMED.fullmatch(name)}
+    write(arguments.figures, shown)
+    write(arguments.demo, {name: row for name, row in shown.items() if name.startswith(DEMO)})
+    write_text(arguments.notes, json.dumps(notes, indent=2) + "\n")
+    report = write_page(folder, folder / "results.html", title="Results")
+    print(f"{arguments.figures}: {len(shown)} of {len(figures)} figures; {arguments.demo}: a copy")
+    print(f"{report}: {report.stat().st_size:,} bytes")
+
+
+def write(path: Path, entries: Mapping[str, Entry]) -> None:
+    """Merge figures and their commands into a file, over all that this script wrote before."""
+    keys = {str(row["command"]) for row in entries.values()}
+    merge(path, entries, {key: COMMANDS[key] for key in sorted(keys)}, OWNED)
+
+
+def write_results_page(arguments: argparse.Namespace) -> None:
+    """Write the page from figures alone."""
+    _, entries = read(arguments.figures)
+    origin: dict[str, Entry] = {}
+    for row in entries.values():
+        origin.setdefault(row["command"], row)
+    if "study" not in origin:
+        raise RecordError(f"{arguments.figures} holds no figures of the study: make results.")
+    notes = json.loads(arguments.notes.read_text("utf-8")) if arguments.notes.exists() else []
+    shown = {name: row for name, row in entries.items() if name.startswith((*OWNED, "align/"))}
+    text = page({name: parse(name, row) for name, row in shown.items()}, origin, notes)
+    write_text(arguments.page, text)
+    print(f"{arguments.page}: {text.count(chr(10))} lines")
+
+
+def read_extra(path: Path) -> dict[str, Entry]:
+    """Return figures that were measured apart, by name."""
+    told: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    found: dict[str, Entry] = told.get("figures", told)
+    return found
+
+
+def read_origin(folder: Path, commit: str, hardware: str) -> Origin:
+    """Return where the records are from, as the flags say, else as an earlier call was told."""
+    path = folder / "origin.json"
+    if commit and hardware:
+        origin = Origin(commit=commit, hardware=hardware)
+        write_text(path, json.dumps(asdict(origin), indent=2) + "\n")
+        return origin
+    if not path.exists():
+        raise RecordError(f"{path} is not there; say --commit and --hardware of these records.")
+    return Origin(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the parsed command line."""
+    parser = argparse.ArgumentParser(description="Make docs/results.md.")
+    parser.add_argument("records", type=Path, help="folder that core.py collect wrote, or `page`")
+    parser.add_argument("--commit", default="", help="commit that collected them")
+    parser.add_argument("--hardware", default="", help="what they were collected on")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results.md")
+    parser.add_argument("--figures", type=Path, default=FIGURES)
+    parser.add_argument("--demo", type=Path, default=EMBEDDED / "figures.json")
+    parser.add_argument("--notes", type=Path, default=NOTES)
+    return parser.parse_args(arguments)
+
+
+def main(command: Sequence[str]) -> int:
+    """Make the figures and the page, or the page alone."""
+    arguments = read_arguments(command)
+    if arguments.records != Path("page"):
+        write_results(arguments)
+    write_results_page(arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except RemaskError as error:
+        sys.exit(f"results.py: {error}")

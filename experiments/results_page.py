@@ -1,0 +1,406 @@
+"""Figures -> docs/results.md: one screen of verdicts, then one table for each study.
+
+A table has a row for each measure and a column for each study, so that a reader compares along the
+line. Intervals are not shown: an arrow says that one is wholly above or below what the row is
+compared with. Every number carries the marker that ties it to docs/figures.json.
+"""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import published
+from claims import FAILS, HOLDS, Figures, by_study, verdicts
+
+from remask.analysis.figure import Figure
+
+FAMILIES = ("wordmath", "countdown", "choice", "pycode")
+STUDIES = tuple(f"{family}{level}" for family in FAMILIES for level in ("", "-hard"))
+METHODS = ("start", "sft", "outcome", "geometric", "ungated")
+CANVASES = ("short", "medium", "long")
+LLADA = "LLaDA-8B-Instruct"
+PAPER = "paper: GSM8K, MATH, ARC-C, GPQA"
+GSM8K = "paper: GSM8K"
+HEAD = """\
+# Results
+
+The embedded model and its four families of problems; `-hard` is the hard level, no ending the
+medium one. Collected on {hardware} at commit {commit}. This page is made from
+[figures.json](figures.json), where each number has its 95 % interval, its n and its command:
+`python experiments/results.py page`. `make results RECORDS=records` measures everything again from
+collected records, and writes `results.html` beside them: every table with its intervals, the plots,
+and the answers themselves. What each study measures is in [studies.md](studies.md).
+
+Intervals are resampled by question, differences are paired on the same answers. An arrow stands
+where the whole interval lies above (↑) or below (↓) what its row is compared with. The paper's
+numbers (*{paper}*) are of far larger models on other problems:
+compare the order of the methods and the sign of the differences, not the values.
+"""
+VERDICTS = """\
+Of {all} claims {held} hold wherever they were tested, {failed} fail beyond the interval on at least
+one study, and for the other {rest} the intervals do not decide.
+"""
+ALIGNED = """\
+The embedded weights write easy word problems hurriedly, several tokens a step, which leaves room
+above the start. Every method has the same updates, prompts and learning rate, chosen on validation
+with the outcome's reward; fine-tuning repeats each solution as often as the others write
+completions. The best weights by validation answer unseen problems greedily, on three canvases (1,
+1.5 and 2 times that of the level). Three seeds are few. The ungated reward has one seed, and its
+last weights answer, because hacking is the question there. Seconds are of trainings that shared one
+GPU. On {hardware} at commit {commit}: `align` in [figures.json](figures.json).
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One measure, over all studies."""
+
+    label: str
+    name: str  # of the figures, with {} for the study
+    bound: float | None = None  # an arrow says on which side of it the interval lies
+    against: str = ""  # or the figure whose interval, against 0, gives the arrow
+    paper: str = ""
+
+
+def page(figures: Figures, origin: Mapping[str, Mapping[str, str]], notes: Sequence[str]) -> str:
+    """Return the page; `origin` says what the study and the alignment were measured on."""
+    about = {key: origin["study"][key] for key in ("hardware", "commit")}
+    head = HEAD.format(**about, paper=published.PAPER)
+    parts = [
+        head,
+        _verdicts(figures),
+        *(textwrap.fill(note, 100, break_on_hyphens=False) + "\n" for note in notes),
+        _section("Diagnosis: which score tells right from wrong?", "diagnosis", PAPER,
+                 _problems(figures), *_lines(_diagnosis(), figures)),
+        _section("Correction: what do further samples gain?", "correction", PAPER,
+                 *_lines(_correction(), figures)),
+        _section("Ablation: which parts matter? (AUROC)", "ablation", GSM8K,
+                 *_lines(_ablation(), figures)),
+        _section("Geometry: where do right answers lie?", "geometry", GSM8K,
+                 *_lines(_geometry(), figures)),
+        _spurious(figures),
+        _section("Cost: formulas against counted forwards", "cost", "",
+                 *_lines(_cost(), figures)),
+        _rebatched(figures),
+        _alignment(figures, origin.get("align", {})),
+    ]  # fmt: skip
+    return "\n".join(part for part in parts if part)
+
+
+def _verdicts(figures: Figures) -> str:
+    judged = verdicts(figures)
+    held, failed = (sum(v.word == word for v in judged) for word in (HOLDS, FAILS))
+    rest = len(judged) - held - failed
+    said = VERDICTS.format(all=len(judged), held=held, failed=failed, rest=rest)
+    rows = [[v.study, v.claim, v.source, v.word, v.tally] for v in judged]
+    heads = ["study", "claim", "in the paper", "here", "studies"]
+    return f"## The claims\n\n{said}\n{markdown(heads, rows)}"
+
+
+def _section(title: str, study: str, paper: str, *lines: Sequence[str]) -> str:
+    """Return a study: its command, and its table without columns that are empty throughout."""
+    if not any(any(line[1:]) for line in lines):
+        return ""
+    model = " -m tiny" if study == "geometry" else ""  # of the contraction
+    heads = ["", *STUDIES, paper]
+    filled = [k for k in range(len(heads)) if k == 0 or any(line[k] for line in lines)]
+    rows = [[line[k] for k in filled] for line in lines]
+    table = markdown([heads[k] for k in filled], rows)
+    return f"## {title}\n\n`remask study {study} records{model}`\n\n{table}"
+
+
+def _lines(rows: Iterable[Row], figures: Figures) -> Iterator[list[str]]:
+    """Yield the lines of the rows that the figures fill."""
+    for row in rows:
+        found = by_study(row.name, figures)
+        against = by_study(row.against, figures) if row.against else {}
+        cells = [_cell(row, found.get(study), against.get(study)) for study in STUDIES]
+        if any(cells):
+            yield [row.label, *cells, row.paper]
+
+
+def _problems(figures: Figures) -> list[str]:
+    """Return how many problems a study has, and how many of them could not be asked."""
+    asked = by_study("diagnosis/{}/base_rate", figures)
+    errors = by_study("errors/{}", figures)
+    cells = [str(asked[study].n) if study in asked else "" for study in STUDIES]
+    for k, study in enumerate(STUDIES):
+        if study in errors:
+            cells[k] += f", {quote(errors[study])} error{'s' if errors[study].value > 1 else ''}"
+    return ["problems", *cells, ""]
+
+
+def _cell(row: Row, figure: Figure | None, against: Figure | None) -> str:
+    if figure is None:
+        return ""
+    if against is not None:
+        return quote(figure) + arrow(against, 0.0)
+    return quote(figure) + ("" if row.bound is None else arrow(figure, row.bound))
+
+
+def arrow(figure: Figure, bound: float) -> str:
+    """Return on which side of the bound the interval lies, nothing where the bound is in it."""
+    low, high = figure.ends
+    return " ↑" if low > bound else " ↓" if high < bound else ""
+
+
+def quote(figure: Figure, *, interval: bool = False) -> str:
+    """Return a figure rounded, with its marker."""
+    form, scale, end = _shape(figure.unit)
+    shown = f"{scale * figure.value:{form}}{end}<!--fig:{figure.name}-->"
+    if not interval or figure.low is None or figure.high is None:
+        return shown
+    return f"{shown} [{scale * figure.low:{form}}, {scale * figure.high:{form}}]"
+
+
+def _shape(unit: str) -> tuple[str, int, str]:
+    """Return how numbers of a unit are written: format, factor, what follows."""
+    for start, shape in SHAPES.items():
+        if unit.startswith(start):
+            return shape
+    return ".3f", 1, ""
+
+
+SHAPES = {
+    "share above": ("+.1f", 100, " %"), "share": (".1f", 100, " %"), "AUROC above": ("+.3f", 1, ""),
+    "points": ("+.2f", 1, ""), "samples": (".2f", 1, ""), "forwards": (".0f", 1, ""),
+    "right / wrong": (".2f", 1, ""), "chi-square": (".1f", 1, ""), "s, ": (".0f", 1, ""),
+    "s per": (".2f", 1, ""), "right answers with": (".0f", 1, ""), "problems": (".0f", 1, ""),
+    "density": (",.0f", 1, ""),
+}  # fmt: skip
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table, nothing where it has no rows."""
+    lines = [heads, ["---"] * len(heads), *rows] if rows else []
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _spurious(figures: Figures) -> str:
+    """Return how flaws in right answers are found: the model's own, then injected ones."""
+    measures = {
+        "flawed": "flawed", "AUROC": "auroc", "AUROC, confidence": "auroc_confidence",
+        "above confidence": "above_confidence", "precision": "precision", "recall": "recall",
+        "scored below its original": "lowered", "false alarms": "false_alarms",
+    }  # fmt: skip
+    found: dict[str, dict[str, str]] = {}
+    for head, measure in measures.items():
+        for under in ("spurious/{}", "spurious/injected/{}/{}"):
+            for place, figure in by_study(f"{under}/{measure}", figures).items():
+                bound = {"auroc": 0.5, "above_confidence": 0.0}.get(measure)
+                mark = "" if bound is None else arrow(figure, bound)
+                label = place.replace("/", ", ").replace("_", " ")
+                found.setdefault(label, {})[head] = quote(figure) + mark
+    rows = [[place, *(cells.get(head, "") for head in measures)] for place, cells in found.items()]
+    table = markdown(["records, or kind of flaw", *measures], rows)
+    weakest = by_study("process/{}/weakest_token/auroc", figures)
+    said = "; ".join(f"{study} {quote(figure)}" for study, figure in weakest.items())
+    title = "## Spurious success: right answers by wrong steps\n\n`remask study spurious records`"
+    more = f"\nThe token that drifts most, as a score of such answers, has AUROC {said}.\n"
+    return f"{title}\n\n{table}{more if said else ''}" if rows else ""
+
+
+def _alignment(figures: Figures, origin: Mapping[str, str]) -> str:
+    """Return what every method of training came to, with intervals over seeds and problems."""
+    rows = [
+        Row(label=f"{label}, {canvas} canvas", name=f"align/{{}}/{measure}/{canvas}")
+        for measure, label in ALIGNMENT.items()
+        for canvas in CANVASES
+    ]
+    rows += [Row(label=label, name=f"align/{{}}/cost/{key}") for key, label in SPENT.items()]
+    lines = []
+    for row in rows:
+        found = by_study(row.name, figures)
+        cells = [quote(found[m], interval=True) if m in found else "" for m in METHODS]
+        lines += [[row.label, *cells]] if any(cells) else []
+    if not lines:
+        return ""
+    for k, length in enumerate(published.LENGTHS):
+        printed = [
+            " ".join(f"{row[k]:.1f}" for row in method.values())
+            for method in published.ALIGNMENT.values()
+        ]
+        lines.append([f"{PAPER} at length {length}", "", *printed, ""])
+    table = markdown(["", *METHODS], lines)
+    title = "## Alignment: the score as a reward"
+    return f"{title}\n\n{ALIGNED.format(**origin)}\n{table}{_gains(figures)}"
+
+
+def _gains(figures: Figures) -> str:
+    """Return the differences between methods, all canvases together."""
+    gains = [
+        f"- {label}: {quote(figures[name], interval=True)}\n"
+        for name, label in GAINS.items()
+        if name in figures
+    ]
+    return f"\nDifferences, all canvases together:\n\n{''.join(gains)}" if gains else ""
+
+
+ALIGNMENT = {
+    "accuracy": "right", "process_ok": "of these with right steps", "score": "mean score",
+    "auroc": "AUROC of the score",
+}  # fmt: skip
+GAINS = {
+    "align/outcome_minus_start/accuracy": "right, outcome above start",
+    "align/outcome_minus_sft/accuracy": "right, outcome above sft",
+    "align/geometric_minus_outcome/accuracy": "right, geometric above outcome",
+    "align/geometric_minus_outcome/process_ok": "with right steps, geometric above outcome",
+}
+SPENT = {
+    "training": "seconds of a training", "rollout": "seconds per update, rollout",
+    "score": "seconds per update, score", "update": "seconds per update, update",
+}  # fmt: skip
+LABELS = {
+    "roundtrips": "round trips, uniform weights", "optimized": "round trips, optimized weights",
+    "baselines": "baselines, combined", "confidence": "confidence",
+    "agreement_same_cost": "agreement at the same cost", "vote": "vote", "agreement": "agreement",
+    "self_evaluation": "self-evaluation", "editor": "editor's agreement",
+    "consistency": "self-consistency",
+}  # fmt: skip
+
+
+def _diagnosis() -> list[Row]:
+    printed = published.DIAGNOSIS[LLADA]
+    rows = [
+        Row(label="greedy accuracy; medium and easy together", name="accuracy/{}"),
+        Row(label="accuracy of the answers below", name="diagnosis/{}/base_rate"),
+    ]
+    for method in list(LABELS)[:-1]:
+        paper = " ".join(f"{pair[0]:.3f}" for pair in printed.get(method, {}).values())
+        name = f"diagnosis/{{}}/{method}/auroc"
+        rows.append(Row(label=f"AUROC: {LABELS[method]}", name=name, paper=paper))
+    for ours, theirs in (
+        ("roundtrips", "consistency"), ("roundtrips", "agreement_same_cost"),
+        ("roundtrips", "confidence"), ("roundtrips", "self_evaluation"),
+        ("optimized", "roundtrips"), ("optimized", "consistency"), ("optimized", "baselines"),
+    ):  # fmt: skip
+        label = f"{ours.replace('roundtrips', 'round trips')} above {LABELS[theirs]}"
+        name = f"diagnosis/{{}}/{ours}_minus_{theirs}/auroc"
+        rows.append(Row(label=label.partition(", ")[0], name=name, bound=0.0))
+    rows += [
+        Row(label=f"round trips above self-consistency, {which} problems", bound=0.0,
+            name=f"diagnosis/{{}}/roundtrips_minus_consistency/{which}/auroc")
+        for which in ("hard", "middle", "easy")
+    ]  # fmt: skip
+    return rows + [
+        Row(label=f"one threshold for all: {x}", name=f"carried/{{}}/{x}")
+        for x in ("coverage", "precision", "recall")
+    ]
+
+
+def _correction() -> list[Row]:
+    printed = published.CORRECTION[LLADA]
+    rows = [
+        Row(label=f"right: {method}", name=f"correction/{{}}/{method}/accuracy",
+            paper=" ".join(f"{x:.1f}" for x in printed[method]))
+        for method in printed
+    ]  # fmt: skip
+    rows += [
+        Row(label=f"mgrs above {method}", name=f"correction/{{}}/mgrs_minus_{method}/accuracy",
+            bound=0.0)
+        for method in printed if method != "mgrs"
+    ]  # fmt: skip
+    drawn = " ".join(f"{x:.1f}" for x in published.SAMPLES[LLADA])
+    rows.append(Row(label="samples of mgrs", name="correction/{}/mgrs/n_avg", paper=drawn))
+    rows += [
+        Row(label=f"samples of mgrs, {x} problems", name=f"correction/{{}}/mgrs/{x}/n_avg")
+        for x in ("hard", "middle", "easy")
+    ]
+    for measure, label in (("eff", "points per further sample"), ("forwards", "forwards")):
+        rows += [
+            Row(label=f"{label}: {method}", name=f"correction/{{}}/{method}/{measure}")
+            for method in ("vote10", "mgrs")
+        ]
+    return [*rows, Row(label="threshold of mgrs", name="correction/{}/mgrs/threshold")]
+
+
+def _ablation() -> list[Row]:
+    values = {
+        "mask_ratio": ("0", "0.3", "0.5", "0.7", "0.9", "0.95", "1"),
+        "rebuild_steps": ("1", "4", "16", "64", "128"), "trips": ("1", "2", "4", "8"),
+        "mask_design": ("independent", "stratified"), "tail": ("masked", "visible"),
+        "rebuild_temperature": ("0", "1"),
+    }  # fmt: skip
+    rows = [
+        Row(label=f"{setting} {value}", name=f"ablation/{{}}/{setting}/{value}/auroc",
+            against=f"ablation/{{}}/{setting}/{value}/above_default",
+            paper=_printed(published.SETTINGS, f"{setting}/{value}"))
+        for setting, listed in values.items() for value in listed
+    ]  # fmt: skip
+    metrics = (
+        "token_accuracy", "semantic_similarity", "number_retention", "answer_match",
+        "character_similarity", "confidence", "cross_entropy", "critical_divergence",
+        "embedding_distance",
+    )  # fmt: skip
+    mixtures = ("uniform", "optimized", "surface", "surface_logic", "with_cross_entropy")
+    for group, members in (("alone", metrics), ("composite", mixtures), ("without", metrics[:6])):
+        rows += [
+            Row(label=f"{group}: {name}", name=f"ablation/{{}}/{group}/{name}/auroc",
+                against=f"ablation/{{}}/{group}/{name}/above_uniform",
+                paper=_printed(published.MIXTURES, f"{group}/{name}"))
+            for name in members
+        ]  # fmt: skip
+    return rows
+
+
+def _printed(pairs: published.Pairs, key: str) -> str:
+    return f"{pairs[key][0]:.3f}" if key in pairs else ""
+
+
+def _geometry() -> list[Row]:
+    return [
+        Row(label=label, name=f"geometry/{{}}/{key}", bound=bound, paper=_plane(key))
+        for key, label, bound in PLANE
+    ]
+
+
+def _plane(key: str) -> str:
+    value = published.PLANE.get(key)
+    if value is None:
+        return ""
+    return f"{100 * value:.1f} %" if "zone" in key else f"{value:g}"
+
+
+PLANE: Sequence[tuple[str, str, float | None]] = (
+    ("spearman", "density against quality, Spearman", None),
+    ("spearman_null", "the same with shuffled metrics", None),
+    ("r2", "R²", None),
+    ("spearman_confidence", "round trips against confidence, Spearman", max(published.SPEARMAN)),
+    ("density_ratio", "density, right / wrong", 1.0),
+    ("boundary", "density at the boundary", None),
+    ("chi2", "chi-square", None),
+    ("cramers_v", "Cramér's V", None),
+    ("hallucination_zone", "dense and of low quality", None),
+    ("hallucination_zone_expected", "expected under independence", None),
+    ("sparse_zone", "sparse and of high quality", None),
+    ("sparse_zone_expected", "expected there", None),
+    ("contraction", "contraction of one denoising step, median rate", 1.0),
+    ("contraction_q10", "its 10 % quantile", None),
+    ("contraction_q90", "its 90 % quantile", None),
+    ("contraction_below_one", "pairs with a rate below one", None),
+    ("contraction_local", "rate with one token replaced, at mask_ratio 0.9", None),
+    ("contraction_local_below_one", "pairs with that rate below one", None),
+    ("contraction_blind", "rate of a model that sees nothing", None),
+    ("bound_share", "answers within Proposition 4's bound, steepest rate", None),
+    ("bound_share_median", "of answers not valid themselves, median rate", None),
+    ("bound_share_invalid", "of answers not valid themselves, steepest rate", None),
+    ("bound_used", "share of the bound that these use, median", None),
+    ("residual_right", "residual per token, valid answers", None),
+    ("residual_wrong", "residual per token, other answers", None),
+)
+
+
+def _cost() -> list[Row]:
+    whats = ("generation", "verification", "diagnosis", "self_consistency", "mgrs")
+    return [
+        Row(label=f"{what.replace('_', '-')}, {how}", name=f"cost/{{}}/{what}/{how}")
+        for what in (*whats, "diagnosis_share") for how in ("formula", "counted")
+    ]  # fmt: skip
+
+
+def _rebatched(figures: Figures) -> str:
+    names = [f"rebatched/{what}_disagreement" for what in ("text", "score")]
+    if any(name not in figures for name in names):
+        return ""
+    text, score = (quote(figures[name]) for name in names)
+    return f"Other batch sizes change the text of {text} of the answers and the score of {score}.\n"
