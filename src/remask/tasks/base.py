@@ -203,6 +203,7 @@ class Generated(ABC):
     name: str
     levels: tuple[str, ...] = ("easy", "medium", "hard")
     metrics: tuple[str, ...] = METRICS
+    canvases: tuple[int, ...]  # of each level: tokens that hold any solution
 
     def problem(
         self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
@@ -222,3 +223,7 @@ class Generated(ABC):
     def grade(self, problem: Problem, text: str) -> bool:
         """Say whether the final answer of `text` is right."""
         return self.judge(problem, text).right
+
+    def canvas_length(self, level: str) -> int:
+        """Return the canvas, in tokens, that holds any solution of `level`."""
+        return self.canvases[self.levels.index(check_level(self, level, "test"))]

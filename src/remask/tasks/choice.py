@@ -15,16 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from remask.answers import extract_choice, find_choice
-from remask.tasks.base import (
-    Generated,
-    Grade,
-    Problem,
-    Split,
-    check_level,
-    compared,
-    count_pieces,
-    draw,
-)
+from remask.tasks.base import Generated, Grade, Problem, Split, compared, count_pieces, draw
 from remask.tasks.puzzle import (
     ASKED,
     SCALES,
@@ -310,6 +301,7 @@ class Choice(Generated):
     """Deduction with four options: rankings, and things that change hands."""
 
     name = "choice"
+    canvases = tuple(size.canvas for size in SIZES.values())
 
     def _make(self, identity: str, level: str, split: Split) -> Problem:
         size = SIZES[level]
@@ -365,7 +357,3 @@ class Choice(Generated):
             return False
         follows = order_ok if facts["kind"] == "order" else track_ok
         return follows(facts, steps[:-1], steps[-1])
-
-    def canvas_length(self, level: str) -> int:
-        """Return the canvas, in tokens, that holds any solution of `level`."""
-        return SIZES[check_level(self, level, "test")].canvas

@@ -75,6 +75,7 @@ class Countdown(Generated):
     """Reach a target from given numbers."""
 
     name = "countdown"
+    canvases = (64, 64, 96)
 
     def _make(self, identity: str, level: str, split: Split) -> Problem:
         size, highest = _SIZES[level]
@@ -137,10 +138,6 @@ class Countdown(Generated):
         if steps is None or not all(_holds(step) for step in steps):
             return False
         return self.extract(text) in set(_built(tuple(problem.facts["numbers"]), steps))
-
-    def canvas_length(self, level: str) -> int:
-        """Return a canvas that holds any solution."""
-        return 96 if level == "hard" else 64
 
 
 def parse(source: str) -> Tree | None:

@@ -48,6 +48,7 @@ class PyCode(Generated):
     """Write a small Python function from its description."""
 
     name = "pycode"
+    canvases = (64, 64, 96)
     metrics: tuple[str, ...] = (
         "token_accuracy",
         "semantic_similarity",
@@ -117,10 +118,6 @@ class PyCode(Generated):
     def process_ok(self, problem: Problem, text: str) -> bool:
         """Say whether the code agrees with the reference on many more inputs."""
         return _pass([problem], [text], _NUM_CHECKS)[0]
-
-    def canvas_length(self, level: str) -> int:
-        """Return a canvas that holds any solution."""
-        return 96 if level == "hard" else 64
 
 
 def reference_tests(problem: Problem, num_tests: int) -> list[str]:

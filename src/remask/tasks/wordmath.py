@@ -15,16 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from remask.answers import extract_number, find_number
-from remask.tasks.base import (
-    Generated,
-    Grade,
-    Problem,
-    Split,
-    check_level,
-    compared,
-    count_pieces,
-    draw,
-)
+from remask.tasks.base import Generated, Grade, Problem, Split, compared, count_pieces, draw
 from remask.tasks.quantities import (
     SIZES,
     ProblemSize,
@@ -242,6 +233,7 @@ class WordMath(Generated):
     """Word problems of one to five computation steps."""
 
     name = "wordmath"
+    canvases = tuple(size.canvas for size in SIZES.values())
 
     def _make(self, identity: str, level: str, split: Split) -> Problem:
         size = SIZES[level]
@@ -295,7 +287,3 @@ class WordMath(Generated):
             if computed:
                 missing.discard(str(said["a"]))
         return not missing
-
-    def canvas_length(self, level: str) -> int:
-        """Return the canvas, in tokens, that holds any solution of `level`."""
-        return SIZES[check_level(self, level, "test")].canvas
