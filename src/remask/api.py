@@ -229,10 +229,10 @@ def solve_many(
     scorer: Scorer | None = None,
     kind: Kind = "number",
     sampler: SamplerSettings | None = None,
+    examples: Examples = (),
     threshold: float | None = None,
     budget: int = 10,
     seed: int = 0,
-    examples: Examples = (),
     watch: Watch = lambda sample, score: None,
 ) -> list[Decision]:
     """Return a decision per prompt; prompts that have their answer leave the batch.
@@ -243,10 +243,10 @@ def solve_many(
         scorer: of the answers; round trips with their defaults where none is given.
         kind: of the answers: how they are read, and which departures of the preset apply.
         sampler: how answers are written; by default as preset and task have it.
+        examples: turns before each prompt.
         threshold: a score above it is accepted; by default the preset's.
         budget: most answers to draw of a prompt.
         seed: of every draw.
-        examples: turns before each prompt.
         watch: is shown every attempt as it comes.
     """
     how = reader(kind)
