@@ -129,17 +129,17 @@ def run(
     worked = [write(model, plan, level) for level in plan.levels]
     attempts = verify(model, plan, [pool for level in worked for pool in level.pools])
     rows = grade(worked, attempts)
-    told, gained = diagnosis(rows), correction(rows, plan.threshold, plan.samples)
+    diagnoses, corrections = diagnosis(rows), correction(rows, plan.threshold, plan.samples)
     examples = pick(rows)
     files = draw_pictures(model, out, rows, examples, attempts)
-    summary = summarise(plan, rows, told, gained, time.perf_counter() - started)
+    summary = summarise(plan, rows, diagnoses, corrections, time.perf_counter() - started)
     files += save(out, rows, summary)
     if as_json:
         print(json.dumps({**summary, "files": [str(path) for path in files]}, indent=2))
         return 0
     right = [row["right"] for row in rows if row["number"] == 0]
-    show_diagnosis(console, told, right, full_size(), f"{TASK}-hard")
-    show_correction(console, gained, full_size(), f"{TASK}-hard")
+    show_diagnosis(console, diagnoses, right, full_size(), f"{TASK}-hard")
+    show_correction(console, corrections, full_size(), f"{TASK}-hard")
     for kind, row in examples.items():
         show_answer(console, model, kind, row, attempts[row["id"], 0])
     show_end(console, files, summary["seconds"])
@@ -226,13 +226,13 @@ def grade(worked: Sequence[Worked], attempts: Attempts) -> list[Row]:
 
 def pick(rows: Sequence[Row]) -> dict[str, Row]:
     """Return the typical right and the typical wrong first answer: the middle ones by score."""
-    found = {}
+    examples = {}
     for name, right in (("right", True), ("wrong", False)):
         kind = [row for row in rows if row["number"] == 0 and row["right"] == right]
         kind.sort(key=lambda row: Score(value=row["scores"]["roundtrips"]).rank)
         if kind:
-            found[name] = kind[len(kind) // 2]
-    return found
+            examples[name] = kind[len(kind) // 2]
+    return examples
 
 
 def draw_pictures(
@@ -243,8 +243,8 @@ def draw_pictures(
     attempts: Attempts,
 ) -> list[Path]:
     """Write the pictures and return their paths."""
-    found = pools(rows)
-    curves = {m.name: columns(m, found) for m in methods(found) if m.name in SHOWN_IN_ROC}
+    pooled = pools(rows)
+    curves = {m.name: columns(m, pooled) for m in methods(pooled) if m.name in SHOWN_IN_ROC}
     with terminal.waiting("drawing pictures"):
         return [
             render.separation(*curves["roundtrips"], out / "separation.png", of="round-trip"),
@@ -279,11 +279,11 @@ def drift_map(model: Denoiser, kind: str, row: Row, made: Attempt) -> render.Dri
 def summarise(
     plan: Plan,
     rows: Sequence[Row],
-    told: Sequence[Diagnosis],
-    gained: Sequence[Correction],
+    diagnoses: Sequence[Diagnosis],
+    corrections: Sequence[Correction],
     seconds: float,
 ) -> Row:
-    """Return everything that was found, ready for JSON."""
+    """Return all results, ready for JSON."""
     first = [row for row in rows if row["number"] == 0]
     right = sum(row["right"] for row in first)
     return {
@@ -292,8 +292,8 @@ def summarise(
         **asdict(plan),
         "right": right,
         "wrong": len(first) - right,
-        "diagnosis": [asdict(row) for row in told],
-        "correction": [asdict(row) for row in gained],
+        "diagnosis": [asdict(row) for row in diagnoses],
+        "correction": [asdict(row) for row in corrections],
         "full_size": {name: figure["value"] for name, figure in full_size().items()},
         "seconds": round(seconds, 1),
     }
@@ -301,12 +301,12 @@ def summarise(
 
 def save(out: Path, rows: Sequence[Row], summary: Row) -> list[Path]:
     """Write records and summary over those of an earlier run; return their paths."""
-    listed, told = out / "records.jsonl", out / "summary.json"
+    records, overview = out / "records.jsonl", out / "summary.json"
     out.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-    jsonl.write_text(listed, "".join(lines))
-    jsonl.write_text(told, json.dumps(summary, indent=2) + "\n")
-    return [listed, told]
+    jsonl.write_text(records, "".join(lines))
+    jsonl.write_text(overview, json.dumps(summary, indent=2) + "\n")
+    return [records, overview]
 
 
 def full_size() -> dict[str, Row]:
