@@ -9,9 +9,9 @@ import torch
 
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
-from remask.serve.app import build_service
 from remask.serve.run import bound, server, url_of
-from remask.serve.service import ServeSettings, Service
+from remask.serve.service import Service, build_service
+from remask.serve.settings import ServeSettings
 from remask.values import Canvas
 
 

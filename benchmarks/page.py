@@ -23,7 +23,7 @@ from live import live
 from playback import Playback, pieces, verification
 
 import remask
-from remask.serve.service import ServeSettings
+from remask.serve.settings import ServeSettings
 
 LOADS = 20
 FRAMES = 240

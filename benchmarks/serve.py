@@ -36,7 +36,7 @@ from mixed import Tally, expected, storm
 from remask import api
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
-from remask.serve.service import ServeSettings
+from remask.serve.settings import ServeSettings
 from remask.tasks import TASKS
 from remask.testing import write_checkpoint
 

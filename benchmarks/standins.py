@@ -113,8 +113,9 @@ def serve(model: str, folder: Path) -> None:
     """Send the server one request for a checked answer, and one for a chat."""
     import httpx
 
-    from remask.serve.app import build_app, build_service
-    from remask.serve.service import ServeSettings
+    from remask.serve.app import build_app
+    from remask.serve.service import build_service
+    from remask.serve.settings import ServeSettings
 
     service = build_service(remask.load(model), ServeSettings(model=model))
     chat = {"model": model, "messages": [{"role": "user", "content": PROMPT}]}

@@ -75,7 +75,7 @@ def embedded() -> Iterator[str]:
     from live import live
 
     import remask
-    from remask.serve.service import ServeSettings
+    from remask.serve.settings import ServeSettings
 
     settings = ServeSettings(model="tiny", metrics="core", seconds=300.0)
     with live(remask.load("tiny"), settings) as (_, url):

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -17,11 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from live import Faulty, live  # type: ignore[import-not-found]
 
 import remask
+from remask.consistency.semantic import sentence_encoder
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.wrap import Wrapped
-from remask.serve.app import build_app, build_service
-from remask.serve.service import ServeSettings, Service
+from remask.serve.app import build_app
+from remask.serve.service import Service, build_service
+from remask.serve.settings import ServeSettings
 from remask.testing import write_checkpoint
 from remask.values import Canvas
 
@@ -76,6 +79,18 @@ class Held(Wrapped):
         return super().hidden(canvas, cache)
 
 
+@dataclass(frozen=True, eq=False)
+class Failing(Wrapped):
+    """A model with a defect: it fails after a number of passes."""
+
+    passes: Iterator[int] = field(default_factory=lambda: iter(range(5)))
+
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> torch.Tensor:
+        if next(self.passes, None) is None:
+            raise RuntimeError("a secret of ours")
+        return super().hidden(canvas, cache)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
@@ -109,6 +124,31 @@ def held(denoiser: Denoiser) -> Iterator[Held]:
     model = Held(denoiser)
     yield model
     model.go_on.set()
+
+
+@pytest.fixture
+def failing(denoiser: Denoiser, settings: ServeSettings) -> Iterator[Client]:
+    """A server whose model fails after five passes."""
+    service = build_service(Failing(denoiser), settings)
+    yield Client(service, build_app(service))
+    service.batcher.close(LIMIT)
+
+
+@pytest.fixture
+def no_encoder(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread]]:
+    """No sentence-transformers; yields the threads that wanted to import it."""
+    threads: list[threading.Thread] = []
+
+    class Absent(ModuleType):
+        def __getattr__(self, name: str) -> None:
+            if name == "SentenceTransformer":
+                threads.append(threading.current_thread())
+            raise AttributeError(name)
+
+    monkeypatch.setitem(sys.modules, "sentence_transformers", Absent("sentence_transformers"))
+    sentence_encoder.cache_clear()
+    yield threads
+    sentence_encoder.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,9 @@ import pytest
 
 import remask
 from remask import api
-from remask.consistency import estimator
 from remask.denoisers.base import Denoiser
-from remask.errors import MissingExtra
-from remask.serve import response_models
-from remask.serve.service import ServeSettings
+from remask.serve.chat import ChatCompletion
+from remask.serve.settings import ServeSettings
 
 Client = Any  # see conftest.py
 PROMPT = "What is 12 + 5?"
@@ -40,7 +38,7 @@ def test_choices_are_samples_of_the_prompts_pool(
     client: Client, body: dict[str, Any], denoiser: Denoiser
 ) -> None:
     found = chat(client, body, n=3, seed=4)
-    response_models.ChatCompletion.model_validate(found, strict=True)
+    ChatCompletion.model_validate(found, strict=True)
     known = [remask.sample(denoiser, PROMPT, number=i, seed=4) for i in range(3)]
     assert [c["message"]["content"] for c in found["choices"]] == [s.text for s in known]
     assert found["usage"]["completion_tokens"] == sum(s.num_response for s in known)
@@ -84,7 +82,7 @@ def test_the_field_remask_has_every_choice_verified(
     client: Client, body: dict[str, Any], denoiser: Denoiser
 ) -> None:
     found = chat(client, body, n=2, remask=TRIPS)
-    response_models.ChatCompletion.model_validate(found, strict=True)
+    ChatCompletion.model_validate(found, strict=True)
     settings = remask.ConsistencySettings(**TRIPS)
     for number, choice in enumerate(found["choices"]):
         sample = remask.sample(denoiser, PROMPT, number=number)
@@ -183,22 +181,15 @@ def test_a_canvas_beyond_the_limit_is_refused_under_the_name_it_was_given(
 
 
 def test_a_missing_encoder_is_found_before_any_work(
-    client: Client, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    client: Client, body: dict[str, Any], no_encoder: list[threading.Thread]
 ) -> None:
     """Neither the model's thread nor the event loop, which is in this one, has to wait for it."""
-    places: list[threading.Thread] = []
-
-    def absent(device: str) -> None:
-        places.append(threading.current_thread())
-        raise MissingExtra("sentence-transformers", "semantic", "choose the metric set 'core'")
-
-    monkeypatch.setattr(estimator, "sentence_encoder", absent)
     for budget in (1, 2):
         asked = {**TRIPS, "metrics": "paper", "budget": budget}
         error = client.refused("/v1/chat/completions", {**body, "remask": asked})
         assert error["param"] == "remask.metrics"
-    assert len(places) == 2
-    assert not {client.service.batcher._thread, threading.current_thread()} & set(places)
+    assert len(no_encoder) == 2
+    assert not {client.service.batcher._thread, threading.current_thread()} & set(no_encoder)
 
 
 def test_a_model_must_be_named(client: Client, body: dict[str, Any]) -> None:

@@ -13,8 +13,9 @@ import remask
 from remask import cli
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
-from remask.serve.app import build_app, build_service
-from remask.serve.service import ServeSettings
+from remask.serve.app import build_app
+from remask.serve.service import build_service
+from remask.serve.settings import ServeSettings
 from remask.testing import write_checkpoint
 
 Client = Any  # see conftest.py

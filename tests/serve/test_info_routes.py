@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from remask.serve import response_models
-from remask.serve.service import ServeSettings
+from remask.serve import info_routes, responses
+from remask.serve.errors import ErrorResponse
+from remask.serve.settings import ServeSettings
 from remask.tasks import TASKS
 
 Client = Any  # see conftest.py
@@ -19,7 +20,7 @@ def test_the_one_model_is_listed_with_what_can_be_asked(
     client: Client, settings: ServeSettings
 ) -> None:
     listed = client.get("/v1/models").json()
-    response_models.ModelList.model_validate(listed, strict=True)
+    info_routes.ModelList.model_validate(listed, strict=True)
     (model,) = listed["data"]
     assert model["id"] == settings.model
     assert model["remask"]["preset"]["length"] == 16
@@ -30,7 +31,7 @@ def test_the_one_model_is_listed_with_what_can_be_asked(
 
 def test_every_task_has_examples_with_right_and_wrong_answers(client: Client) -> None:
     found = client.get("/v1/examples").json()
-    response_models.ExampleList.model_validate(found, strict=True)
+    info_routes.ExampleList.model_validate(found, strict=True)
     assert [e["task"] for e in found["data"]] == [name for name in TASKS for _ in range(3)]
     for example in found["data"]:
         if example["task"] == "pycode":
@@ -71,7 +72,7 @@ def test_examples_that_do_not_exist_are_refused(
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
 
 
-def test_meters_count_requests_and_batches(client: Client) -> None:
+def test_metrics_count_requests_and_batches(client: Client) -> None:
     body = {"prompt": "p", "answer": "a", "remask": {"trips": 1, "rebuild_steps": 1}}
     client.ok("/v1/verify", body)
     text = client.get("/metrics").text
@@ -101,9 +102,9 @@ def documented() -> dict[str, Any]:
 
 def test_the_page_about_the_server_shows_the_fields_there_are() -> None:
     told = documented()
-    response_models.Verification.model_validate(told["remask.verification"], strict=True)
-    response_models.ErrorDocument.model_validate(told["error"], strict=True)
-    assert set(told["remask.solution"]) == set(response_models.Solution.model_fields)
+    responses.Verification.model_validate(told["remask.verification"], strict=True)
+    ErrorResponse.model_validate(told["error"], strict=True)
+    assert set(told["remask.solution"]) == set(responses.Solution.model_fields)
 
 
 def test_the_page_about_the_server_names_every_route_and_flag(client: Client) -> None:

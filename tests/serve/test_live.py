@@ -21,7 +21,8 @@ from live import live, soon  # type: ignore[import-not-found]
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
 from remask.serve.run import bound, read_key
-from remask.serve.service import ServeSettings, Service
+from remask.serve.service import Service
+from remask.serve.settings import ServeSettings
 
 Held = Any  # see conftest.py
 LIMIT = 300.0  # seconds that only a defect takes
@@ -91,11 +92,10 @@ def test_a_server_that_is_stopped_finishes_what_runs(held: Held, settings: Serve
 
 
 def test_what_is_not_finished_when_the_server_has_gone_down_is_told_so(
-    held: Held, settings: ServeSettings, monkeypatch: pytest.MonkeyPatch
+    held: Held, settings: ServeSettings
 ) -> None:
-    """It never ends; half a second is given to it, and the last word is ours."""
-    monkeypatch.setattr("remask.serve.run._LAST_WORDS", 120)
-    hurried = replace(settings, drain_seconds=0.5)
+    """It never ends; half a second is given to it, and then enough to be answered."""
+    hurried = replace(settings, drain_seconds=0.5, last_seconds=120)
     answer, _ = asked_before_the_stop(held, hurried, finish=False)
     assert answer.status_code == 503
     assert answer.json()["error"]["message"].startswith("the server is going down")

@@ -5,7 +5,7 @@ import pytest
 
 import remask
 from remask.denoisers.base import Denoiser
-from remask.serve.service import ServeSettings
+from remask.serve.settings import ServeSettings
 
 PROMPT = "What is 12 + 5?"
 MESSAGES: list = [{"role": "user", "content": PROMPT}]  # type: ignore[type-arg]

@@ -12,8 +12,9 @@ import pytest
 
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
-from remask.serve.app import build_app, build_service
-from remask.serve.service import ServeSettings
+from remask.serve.app import build_app
+from remask.serve.service import build_service
+from remask.serve.settings import ServeSettings
 
 Client = Any  # see conftest.py
 BODY = {"prompt": "What is 12 + 5?", "answer": "17", "remask": {"trips": 1, "rebuild_steps": 1}}
@@ -119,15 +120,9 @@ def test_a_body_beyond_the_limit_is_refused_however_it_comes(client: Client) -> 
 
 
 def test_a_defect_is_in_the_log_and_not_in_the_answer(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    failing: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from remask.serve import routes
-
-    def broken(*arguments: Any) -> None:
-        raise RuntimeError("a secret of ours")
-
-    monkeypatch.setattr(routes, "brought", broken)
-    answer = client.post("/v1/verify", BODY)
+    answer = failing.post("/v1/verify", {**BODY, "remask": {"trips": 1, "rebuild_steps": 8}})
     assert answer.status_code == 500
     assert "secret" not in answer.text
     assert "a secret of ours" in caplog.text
@@ -157,11 +152,11 @@ def test_a_full_queue_says_when_to_come_again(
 ) -> None:
     """The thread is not started, so that the one place stays taken."""
     from remask.serve.batcher import Batcher
-    from remask.serve.metrics import Meters
+    from remask.serve.metrics import ServerMetrics
 
     service = build_service(denoiser, settings)
     service.batcher.close(LIMIT)
-    full = Batcher(denoiser, Meters(), max_queue=0)
+    full = Batcher(denoiser, ServerMetrics(), max_queue=0)
     full.start()
     crowded = type(client)(replace(service, batcher=full), None)
     crowded = type(client)(crowded.service, build_app(crowded.service))

@@ -15,7 +15,7 @@ import pytest
 import schemathesis
 from schemathesis import GenerationMode, checks
 
-from remask.serve.service import ServeSettings
+from remask.serve.settings import ServeSettings
 
 EXAMPLES = 25  # for each route
 CHECKS: Any = [

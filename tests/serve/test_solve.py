@@ -9,7 +9,7 @@ import pytest
 import remask
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
-from remask.serve import programs, response_models
+from remask.serve import responses
 from remask.values import Decision
 
 Client = Any  # see conftest.py
@@ -43,7 +43,7 @@ def test_the_decision_is_that_of_the_library(
     """Nothing scores above 2, so the best of three is a fallback; 0.05 accepts one of them."""
     theirs = known(denoiser, threshold, 3)
     found = client.ok("/v1/solve", body(threshold, 3))
-    response_models.Solution.model_validate(found, strict=True)
+    responses.Solution.model_validate(found, strict=True)
     assert found["action"] == theirs.action
     assert found["reason"] == theirs.reason
     assert found["text"] == theirs.sample.text
@@ -65,7 +65,7 @@ def test_a_stream_tells_blocks_attempts_and_verifications_in_order(client: Clien
         "attempt", "verification", "attempt", "verification", "decision",
     ]  # fmt: skip
     decision = events[-1][1]
-    response_models.Decided.model_validate(decision, strict=True)
+    responses.SolveDecision.model_validate(decision, strict=True)
     whole = client.ok("/v1/solve", body(2.0, 2))
     del whole["attempts"]
     for told in (whole, decision):
@@ -140,15 +140,10 @@ def test_more_tokens_than_the_server_allows_are_refused(client: Client) -> None:
     assert error["code"] == "too_many_tokens"
 
 
-def test_a_failure_in_a_stream_is_its_last_event(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-
-    def broken(*arguments: Any) -> None:
-        raise KeyError("a secret")
-
-    monkeypatch.setattr(programs, "collect", broken)
-    events = events_of(client.post("/v1/solve", body(0.5, 1, stream=True)).text)
+def test_a_failure_in_a_stream_is_its_last_event(failing: Client) -> None:
+    """Five passes write the first block, of four steps."""
+    events = events_of(failing.post("/v1/solve", body(0.5, 1, stream=True)).text)
+    assert events[0][0] == "block"
     name, told = events[-1]
     assert name == "error"
     assert told["error"]["type"] == "server_error"

@@ -9,7 +9,7 @@ from live import live, soon  # type: ignore[import-not-found]
 from mixed import expected, storm  # type: ignore[import-not-found]
 
 from remask.denoisers.base import Denoiser
-from remask.serve.service import ServeSettings
+from remask.serve.settings import ServeSettings
 
 REQUESTS = 200  # benchmarks/serve.py sends 2,000
 
@@ -26,7 +26,7 @@ def test_nothing_is_lost_or_crossed_among_mixed_requests(
         tally = asyncio.run(
             storm(url, known, number=REQUESTS, limit=small.body_bytes, clients=32, at=at)
         )
-        failures = service.meters.text().decode()
+        failures = service.metrics.text().decode()
         assert httpx.get(f"{url}/ready", timeout=300).status_code == 200
         assert soon(lambda: service.batcher.num_jobs == 0), "those who left are still served"
     assert not tally.wrong

@@ -10,7 +10,7 @@ import remask
 from remask import api
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
-from remask.serve import response_models
+from remask.serve import responses
 from remask.tasks import TASKS
 
 Client = Any  # see conftest.py
@@ -47,7 +47,7 @@ def test_the_score_is_the_weighted_sum_of_the_metrics(client: Client) -> None:
 def test_the_answer_fits_its_shape_with_and_without_a_trace(client: Client) -> None:
     for trace in (True, False):
         found = client.ok("/v1/verify", {**BODY, "remask": {"trips": 1, "trace": trace}})
-        response_models.Verification.model_validate(found, strict=True)
+        responses.Verification.model_validate(found, strict=True)
         assert bool(found["trips"]) == trace
 
 
@@ -185,14 +185,8 @@ def test_a_stratified_uniform_ratio_is_refused_with_the_librarys_sentence(client
     assert "needs a fixed mask_ratio" in error["message"]
 
 
-def test_a_missing_encoder_is_a_sentence(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    from remask.consistency import estimator
-    from remask.errors import MissingExtra
-
-    def absent(device: str) -> None:
-        raise MissingExtra("sentence-transformers", "semantic", "choose the metric set 'core'")
-
-    monkeypatch.setattr(estimator, "sentence_encoder", absent)
+@pytest.mark.usefixtures("no_encoder")
+def test_a_missing_encoder_is_a_sentence(client: Client) -> None:
     error = client.refused("/v1/verify", {**BODY, "remask": {"metrics": "paper"}})
     assert error["param"] == "remask.metrics"
     assert "pip install" in error["message"]

@@ -53,12 +53,13 @@ def serve(
 ) -> None:
     """Put a model behind HTTP, with a page to watch it."""
     opt.require_model(model)
-    from remask.serve.app import build_service, check_extra
+    from remask.serve.service import build_service, check_extra
+    from remask.serve.settings import ServeSettings
+
+    check_extra()  # before what imports the web framework
     from remask.serve.run import KEY_VARIABLE, bound, read_key
     from remask.serve.run import serve as run
-    from remask.serve.service import ServeSettings
 
-    check_extra()
     settings = ServeSettings(
         model=model, preset=preset, dtype=dtype, metrics=metrics, host=host,
         allowed_hosts=tuple(allow_host or ()), max_queue=max_queue, max_tokens=max_tokens,

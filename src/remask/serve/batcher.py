@@ -1,16 +1,17 @@
 """Rows of many requests through one model, in one thread.
 
-The unit is a row: one block of an answer, or one round trip (see `work`). The thread takes a row of
-the request that is first in line and as many of its group as a batch holds (`sampling.batches`),
-whichever requests they belong to, and runs them to the end of their block or trip. A request gets
-its results when all rows that it asked for are done, and may then ask for more. So slots are
-refilled between blocks and trips, never inside one: rows of a batch step together.
+The unit is a row: one block of an answer, or one round trip (see `programs`). The thread takes the
+first row in line and as many others of its group as a batch holds (`sampling.batches`), of any
+request, and runs them to the end of their block or trip. A request is sent its results when all
+the rows that it yielded are done, and may then yield more. So slots are refilled between blocks
+and trips, never inside one: the rows of a batch step together.
 
-Who came first is first in line: served by turns, all would have to wait for the last. But whoever
-has asked for rows some times goes to its end, so that a long request cannot keep out short ones.
+Requests are served in order of arrival: served by turns, all would wait for the last. A request
+that has yielded rows eight times goes to the end of the line, so that a long one cannot keep short
+ones out.
 
-A batch that fails is run again in halves: what one row did to it, out of memory or NaN, ends with
-the request of that row. A request that is cancelled has no further rows. Nothing here knows HTTP.
+A batch that fails is run again in halves, so that a row that runs out of memory or gives NaN ends
+its own request alone. A cancelled request has no further rows. Nothing here knows HTTP.
 """
 
 import logging
@@ -20,47 +21,47 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from remask.serve.errors import Fault, out_of_memory
+from remask.serve.errors import ApiError, is_out_of_memory
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
-    from remask.serve.metrics import Meters
-    from remask.serve.programs import Row, Work
+    from remask.serve.metrics import ServerMetrics
+    from remask.serve.programs import BatchRow, Program
 
 log = logging.getLogger("remask.serve")
 _MEMORY = 0.9  # how much the mean time of a request remembers
-_ROUNDS = 8  # times that a request may ask for rows before it is last in line again
+_ROUNDS = 8  # times that a request may yield rows before it is last in line again
 
 
-class Job:
-    """A request's work: how far it is, and where its outcome goes."""
+class QueuedProgram:
+    """A request's program: how far it is, and where its outcome goes."""
 
-    def __init__(self, work: "Work[Any]", done: Callable[[Any], None]) -> None:
-        self.work, self.done = work, done
+    def __init__(self, program: "Program[Any]", done: Callable[[Any], None]) -> None:
+        self.program, self.done = program, done
         self.alive = True
         self.began = time.monotonic()
         self.results: list[Any] = []
         self.num_missing = 0
         self.rank = 0  # place in the line
-        self.rounds = 0  # times that it has asked for rows
+        self.rounds = 0  # times that it has yielded rows
 
 
 class _Ticket(NamedTuple):
     """A row that waits, and whose it is."""
 
-    job: Job
+    job: QueuedProgram
     place: int
-    row: "Row"
+    row: "BatchRow"
 
 
 class Batcher:
     """The thread that owns a model, and the queue before it."""
 
-    def __init__(self, denoiser: "Denoiser", meters: "Meters", max_queue: int) -> None:
-        self.denoiser, self.meters, self.max_queue = denoiser, meters, max_queue
+    def __init__(self, denoiser: "Denoiser", metrics: "ServerMetrics", max_queue: int) -> None:
+        self.denoiser, self.metrics, self.max_queue = denoiser, metrics, max_queue
         self._change = threading.Condition()
-        self._jobs: set[Job] = set()
-        self._arrived: list[Job] = []
+        self._jobs: set[QueuedProgram] = set()
+        self._arrived: list[QueuedProgram] = []
         self._waiting: list[_Ticket] = []  # only the thread touches it
         self._ranks = count()
         self._closing = self._stopped = False
@@ -84,26 +85,26 @@ class Batcher:
     def check_room(self) -> None:
         """Raise where a request would be refused now."""
         if not self.ready:
-            raise Fault(503, "the server is going down; try again later.", code="going_down")
+            raise _going_down()
         if len(self._jobs) >= self.max_queue:
             wait = max(1, round(self._mean_seconds))
-            raise Fault(
+            raise ApiError(
                 429, f"{self.max_queue} requests run or wait already; try again in {wait} s.",
                 code="queue_full", headers={"Retry-After": str(wait)},
             )  # fmt: skip
 
-    def submit(self, work: "Work[Any]", done: Callable[[Any], None]) -> Job:
+    def submit(self, program: "Program[Any]", done: Callable[[Any], None]) -> QueuedProgram:
         """Take a request, or raise; `done` is called in the thread with its result or error."""
         with self._change:
             self.check_room()
-            job = Job(work, done)
+            job = QueuedProgram(program, done)
             self._jobs.add(job)
             self._arrived.append(job)
             self._change.notify_all()
         return job
 
-    def cancel(self, job: Job) -> None:
-        """Drop a request: what runs of it ends with its batch, and nothing is told."""
+    def cancel(self, job: QueuedProgram) -> None:
+        """Drop a request: what runs of it ends with its batch, and `done` is not called."""
         with self._change:
             job.alive = False
             self._jobs.discard(job)
@@ -118,7 +119,7 @@ class Batcher:
             self._stopped = True
             self._change.notify_all()
         for job in left:
-            self._end(job, Fault(503, "the server is going down; try again later."))
+            self._end(job, _going_down())
         self._thread.join(seconds)
 
     def _run(self) -> None:
@@ -133,7 +134,7 @@ class Batcher:
             log.exception("the model's thread has died")
         self._closing = True
         for job in list(self._jobs):
-            self._end(job, Fault(503, "the server is going down; try again later."))
+            self._end(job, _going_down())
 
     def _turn(self) -> bool:
         """Do one batch; wait for one where there is none. False: time to stop."""
@@ -171,7 +172,7 @@ class Batcher:
             return
         rows = [ticket.row for ticket in batch]
         try:
-            with self.meters.batch(rows[0].kind, len(rows)):
+            with self.metrics.count_batch(rows[0].kind, len(rows)):
                 results = rows[0].run(self.denoiser, rows)
         except Exception as error:
             self._rescue(batch, error)
@@ -181,10 +182,10 @@ class Batcher:
 
     def _rescue(self, batch: list[_Ticket], error: Exception) -> None:
         """Run a batch that failed in halves; one row alone ends its request."""
-        if len(batch) > 1 or out_of_memory(error):
+        if len(batch) > 1 or is_out_of_memory(error):
             error.__traceback__ = None  # its frames hold the tensors of the batch
-        self.meters.failed(error)
-        if out_of_memory(error):
+        self.metrics.count_failure(error)
+        if is_out_of_memory(error):
             _free_memory()
         if len(batch) == 1:
             self._end(batch[0].job, error)
@@ -203,12 +204,12 @@ class Batcher:
         if job.num_missing == 0 and job.alive:
             self._advance(job, job.results)
 
-    def _advance(self, job: Job, results: list[Any] | None) -> None:
-        """Let a job go on until it asks for rows, or ends."""
+    def _advance(self, job: QueuedProgram, results: list[Any] | None) -> None:
+        """Let a job go on until it yields rows, or ends."""
         if not job.alive:
             return
         try:
-            rows = next(job.work) if results is None else job.work.send(results)
+            rows = next(job.program) if results is None else job.program.send(results)
         except StopIteration as end:
             self._end(job, end.value)
         except Exception as error:
@@ -220,8 +221,8 @@ class Batcher:
             job.results, job.num_missing = [None] * len(rows), len(rows)
             self._waiting += [_Ticket(job, place, row) for place, row in enumerate(rows)]
 
-    def _end(self, job: Job, outcome: Any) -> None:
-        """Tell a job's outcome, a result or an error, once."""
+    def _end(self, job: QueuedProgram, outcome: Any) -> None:
+        """Hand over a job's outcome, a result or an error, once."""
         with self._change:
             if not job.alive:
                 return
@@ -233,8 +234,12 @@ class Batcher:
         job.done(outcome)
 
 
+def _going_down() -> ApiError:
+    return ApiError(503, "the server is going down; try again later.", code="going_down")
+
+
 def _free_memory() -> None:
-    """Give back what the allocator keeps."""
+    """Give back what the allocator holds in reserve."""
     import torch
 
     if torch.cuda.is_available():

@@ -1,237 +1,289 @@
 """OpenAI's route: chat completions, whole or as a stream of finished blocks."""
 
+import math
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response as HttpResponse
 
 from remask.sampling.drafts import Draft
-from remask.sampling.settings import SamplerSettings
-from remask.serve import response_models, responses, schema
-from remask.serve.errors import Fault
-from remask.serve.inputs import (
-    Question,
-    chat_question,
-    drafted,
-    require_variety,
-    sampler_of,
+from remask.serve import programs
+from remask.serve.errors import InvalidValue
+from remask.serve.inputs import draft_of, read_chat, verifier_of
+from remask.serve.programs import Program, Verified
+from remask.serve.request import ClientRequest
+from remask.serve.responses import (
+    FinishReason,
+    Responder,
+    Response,
+    SolveDecision,
+    Verification,
+    drawn,
+    new_id,
 )
-from remask.serve.programs import Check, Verified, Work, answering
-from remask.serve.request import Errand
-from remask.serve.routes import (
-    FAULTS,
-    Solving,
-    document,
-    event,
-    event_stream,
-    log_texts,
-    solving_of,
-    told_error,
-)
+from remask.serve.routes import STREAMED, event, event_stream, log_texts, respond, solve_program
+from remask.serve.schema import ChatRequest
 from remask.serve.service import Service
 from remask.values import Sample
 
-if TYPE_CHECKING:
-    from fastapi import APIRouter
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-Document = responses.Document
 END_OF_STREAM = "data: [DONE]\n\n"
+_LEAST = -9999.0  # OpenAI's least logarithm
 
 
-def chat_routes(service: Service) -> "APIRouter":
+class LogprobToken(Response):
+    """OpenAI's, with the step that revealed the token."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+    top_logprobs: list[Any]
+    step: int
+
+
+class Logprobs(Response):
+    """OpenAI's; what the numbers mean is in docs/server.md."""
+
+    content: list[LogprobToken]
+    refusal: None
+
+
+class AssistantMessage(Response):
+    """OpenAI's."""
+
+    role: Literal["assistant"]
+    content: str
+    refusal: None
+
+
+class ChatChoice(Response):
+    """OpenAI's, with its verification where one was asked for."""
+
+    index: int
+    message: AssistantMessage
+    finish_reason: FinishReason
+    logprobs: Logprobs | None
+    remask: Verification | None = None
+
+
+class ChatUsage(Response):
+    """OpenAI's."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatCompletion(Response):
+    """OpenAI's, with the decision where one was asked for."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: ChatUsage
+    remask: SolveDecision | None = None
+
+
+class ChunkChoice(Response):
+    """OpenAI's, with the verification in the last of a choice."""
+
+    index: int
+    delta: dict[str, str]
+    finish_reason: FinishReason | None
+    logprobs: Logprobs | None
+    remask: Verification | None = None
+
+
+class ChatChunk(Response):
+    """OpenAI's, with the decision in the last."""
+
+    id: str
+    object: Literal["chat.completion.chunk"]
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    usage: ChatUsage | None = None
+    remask: SolveDecision | None = None
+
+
+def chat_routes(service: Service) -> APIRouter:
     """Return the route."""
-    from fastapi import APIRouter, Request
-    from starlette.responses import Response
-
     router = APIRouter()
-    shape = {"model": response_models.ChatCompletion, "content": {"text/event-stream": {}}}
 
-    @router.post(
-        "/v1/chat/completions", response_class=Response, operation_id="chat",
-        responses={**FAULTS, 200: shape},
-    )  # fmt: skip
-    async def chat(body: schema.ChatRequest, request: Request) -> Response:
+    @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=STREAMED)
+    async def chat(body: ChatRequest, request: Request) -> HttpResponse:
         """Answer a chat, in OpenAI's shape."""
         return await _chat(service, body, request)
 
     return router
 
 
-async def _chat(service: Service, body: schema.ChatRequest, request: "Request") -> "Response":
-    errand = Errand(service, request)
-    service.check_model(body.model)
+async def _chat(service: Service, body: ChatRequest, request: Request) -> HttpResponse:
+    client = ClientRequest(service, request)
     _check(body)
-    chat = await errand.prepare(lambda: _prepared(service, errand, body))
-    log_texts(service, errand, *(message.text for message in body.messages))
-    errand.start(chat.work)
+
+    def prepare() -> tuple[ChatResponder, Program[Any]]:
+        inputs = read_chat(service, body)
+        responder = ChatResponder(service=service, inputs=inputs, client=client, body=body)
+        return responder, responder.program()
+
+    responder, program = await client.in_thread(prepare)
+    log_texts(client, *(message.text for message in body.messages))
+    client.start(program)
     if body.stream:
-        return event_stream(chat.chunks())
-    result = await errand.run()
-    return document(await errand.prepare(lambda: chat.completion(result)))
+        return event_stream(client, responder.stream())
+    result = await client.run()
+    return await respond(client, lambda: responder.completion(result))
 
 
-def _check(body: schema.ChatRequest) -> None:
+def _check(body: ChatRequest) -> None:
     """Refuse parameters that contradict each other."""
     if body.max_tokens is not None and body.max_completion_tokens is not None:
-        raise Fault(
-            400, "max_tokens is the old name of max_completion_tokens; give one of them.",
-            param="max_tokens", code="invalid_value",
-        )  # fmt: skip
+        raise InvalidValue(
+            "max_tokens is the old name of max_completion_tokens; give one of them.", "max_tokens"
+        )
     if body.stream_options is not None and not body.stream:
-        raise Fault(
-            400, "stream_options needs stream; leave it out.", param="stream_options",
-            code="invalid_value",
-        )  # fmt: skip
+        raise InvalidValue("stream_options needs stream; leave it out.", "stream_options")
     if body.remask is not None and body.remask.budget > 1 and (body.n or 1) > 1:
-        raise Fault(
-            400, "n must be 1 where remask.budget is above 1: one answer is decided on.",
-            param="n", code="invalid_value",
-        )  # fmt: skip
-    require_variety(body.temperature, body.n or 1, "n")
-    if body.remask is not None:
-        require_variety(body.temperature, body.remask.budget, "remask.budget")
-
-
-def _prepared(service: Service, errand: Errand, body: schema.ChatRequest) -> "Chat":
-    """Return the chat ready for work, or raise where it cannot be."""
-    question = chat_question(body)
-    sampler = sampler_of(
-        service,
-        question,
-        temperature=body.temperature,
-        max_tokens=body.max_completion_tokens or body.max_tokens,
-        top_p=body.top_p,
-        param="max_tokens" if body.max_completion_tokens is None else "max_completion_tokens",
-    )
-    budget = 1 if body.remask is None else body.remask.budget
-    solving, check, drafts = None, None, []
-    if budget > 1:
-        solving = solving_of(service, errand, question, sampler, budget)
-    else:
-        sampler = sampler.for_pool(body.n or 1, "n")
-        drafts = [drafted(service, question, sampler, number) for number in range(body.n or 1)]
-        check = None if body.remask is None else question.check(service)
-    return Chat(
-        service=service,
-        errand=errand,
-        body=body,
-        question=question,
-        sampler=sampler,
-        solving=solving,
-        drafts=drafts,
-        check=check,
-    )
+        raise InvalidValue(
+            "n must be 1 where remask.budget is above 1: one answer is decided on.", "n"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Chat:
-    """A chat to be answered, and the documents of its way."""
+class ChatResponder(Responder):
+    """What makes the documents of one chat.
 
-    service: Service
-    errand: Errand
-    body: schema.ChatRequest
-    question: Question
-    sampler: SamplerSettings
-    solving: Solving | None  # where answers are drawn until one is accepted
-    drafts: list[Draft]  # otherwise
-    check: Check | None  # of these
+    With a budget above 1 answers are drawn until one is accepted; else `n` are drawn, and verified
+    where the field `remask` is there.
+    """
+
+    body: ChatRequest
 
     @property
-    def work(self) -> Work[Any]:
-        """All of it, for the batcher."""
-        if self.solving is not None:
-            return self.solving.work
-        return answering(self.service.denoiser, self.drafts, self.check, self.errand.tell)
+    def decides(self) -> bool:
+        """Whether answers are drawn until one is accepted."""
+        return self.inputs.budget > 1
 
-    def answers(self, result: Any) -> list[tuple[Sample, Verified | None]]:
-        """Return what was drawn, and verified."""
-        if self.solving is not None:
+    def program(self) -> Program[Any]:
+        """Return the program that answers the chat, or raise where none can."""
+        if self.decides:
+            return solve_program(self)
+        service, emit = self.service, self.client.emit
+        drafts = [draft_of(service, self.inputs, number) for number in range(self.body.n or 1)]
+        if self.body.remask is None:
+            return programs.draw(service.denoiser, drafts, emit)
+        verifier = verifier_of(service, self.inputs)
+        return programs.draw_and_verify(service.denoiser, drafts, verifier, emit)
+
+    def completion(self, result: Any) -> ChatCompletion:
+        """Return the response as one document."""
+        answers = self._answers(result)
+        choices = [
+            ChatChoice(
+                **self._end(index, *answer),
+                message=AssistantMessage(role="assistant", content=answer[0].text, refusal=None),
+            )
+            for index, answer in enumerate(answers)
+        ]
+        return ChatCompletion(
+            **self._head(),
+            **self._decision(result),
+            object="chat.completion",
+            choices=choices,
+            usage=_usage(answers),
+        )
+
+    async def stream(self) -> AsyncGenerator[str, None]:
+        """Yield the response as events."""
+        head = self._head()
+
+        def chunk(content: dict[str, Any]) -> str:
+            return event(ChatChunk(**head, object="chat.completion.chunk", **content))
+
+        written: dict[int, str] = {}
+        async with self.client.events() as events:
+            async for name, value in events:
+                if name == "block" and not self.decides:
+                    for delta in self._deltas(value, written):
+                        yield chunk({"choices": [_unfinished(value.number, delta)]})
+        result = self.client.result
+        for content in await self.client.in_thread(lambda: list(self._last(result, written))):
+            yield chunk(content)
+        yield END_OF_STREAM
+
+    def _answers(self, result: Any) -> list[tuple[Sample, Verified | None]]:
+        """Return what was drawn, and its verification where there is one."""
+        if self.decides:
             decision, attempts = result
             chosen = attempts[decision.sample.number]
             return [(chosen.sample, chosen)]
         return [(r.sample, r) if isinstance(r, Verified) else (r, None) for r in result]
 
-    def completion(self, result: Any) -> Document:
-        """Return the answer as one document."""
-        answers = self.answers(result)
-        choices = [
-            self._choice(index, sample, verified)
-            | {"message": {"role": "assistant", "content": sample.text, "refusal": None}}
-            for index, (sample, verified) in enumerate(answers)
-        ]
-        told = {"choices": choices, "usage": self._usage([sample for sample, _ in answers])}
-        return self._frame("chat.completion") | told | self._decided(result)
-
-    async def chunks(self) -> AsyncIterator[str]:
-        """Yield the answer as a stream; an error is the last thing in it."""
-        frame = self._frame("chat.completion.chunk")
-        written: dict[int, str] = {}
-        try:
-            async with self.errand.news() as news:
-                async for name, value in news:
-                    if name == "block" and self.solving is None:
-                        for choice in self._delta(value, written):
-                            yield event(frame | {"choices": [choice]})
-            result = self.errand.result
-            for chunk in await self.errand.prepare(lambda: list(self._last(result, written))):
-                yield event(frame | chunk)
-            yield END_OF_STREAM
-        except Exception as error:
-            told = told_error(self.errand, error)
-            if told is not None:
-                yield event(told)
-
-    def _delta(self, draft: Draft, written: dict[int, str]) -> Iterator[Document]:
+    def _deltas(self, draft: Draft, written: dict[int, str]) -> Iterator[dict[str, str]]:
         """Yield what a finished block adds to a choice."""
-        text = responses.written(self.service, draft)
+        text = self.written(draft)
         if draft.number not in written:
-            yield _chunk(draft.number, {"role": "assistant", "content": ""})
-        before = written.get(draft.number, "")
+            yield {"role": "assistant", "content": ""}
+        added = text[len(written.get(draft.number, "")) :]
         written[draft.number] = text
-        if text[len(before) :]:
-            yield _chunk(draft.number, {"content": text[len(before) :]})
+        if added:
+            yield {"content": added}
 
-    def _last(self, result: Any, written: dict[int, str]) -> Iterator[Document]:
-        """Yield what is left to tell: an answer held back, the ends, the decision, the usage."""
-        answers = self.answers(result)
+    def _last(self, result: Any, written: dict[int, str]) -> Iterator[dict[str, Any]]:
+        """Yield what follows the blocks: an answer held back, the ends, the decision, the usage."""
+        answers = self._answers(result)
         for index, (sample, verified) in enumerate(answers):
             if index not in written:
-                told = {"role": "assistant", "content": sample.text}
-                yield {"choices": [_chunk(index, told)]}
-            end = self._choice(index, sample, verified) | {"delta": {}}
-            yield {"choices": [end], **self._decided(result)}
+                delta = {"role": "assistant", "content": sample.text}
+                yield {"choices": [_unfinished(index, delta)]}
+            end = ChunkChoice(**self._end(index, sample, verified), delta={})
+            yield {"choices": [end], **self._decision(result)}
         if self.body.stream_options is not None and self.body.stream_options.include_usage:
-            yield {"choices": [], "usage": self._usage([sample for sample, _ in answers])}
+            yield {"choices": [], "usage": _usage(answers)}
 
-    def _choice(self, index: int, sample: Sample, verified: Verified | None) -> Document:
-        told = {
+    def _head(self) -> dict[str, Any]:
+        model = self.service.settings.model
+        return {"id": new_id("chatcmpl"), "created": int(time.time()), "model": model}
+
+    def _end(self, index: int, sample: Sample, verified: Verified | None) -> dict[str, Any]:
+        end: dict[str, Any] = {
             "index": index,
-            "finish_reason": responses.finish_reason(self.service, sample),
-            "logprobs": responses.logprobs(self.service, sample) if self.body.logprobs else None,
+            "finish_reason": self.finish_reason(sample),
+            "logprobs": self._logprobs(sample) if self.body.logprobs else None,
         }
-        if verified is not None:
-            told["remask"] = responses.verification(
-                self.service, self.question, verified, self.errand.seconds, None
+        return end if verified is None else end | {"remask": self.verification(verified)}
+
+    def _decision(self, result: Any) -> dict[str, Any]:
+        return {"remask": self.decision(result[0])} if self.decides else {}
+
+    def _logprobs(self, sample: Sample) -> Logprobs:
+        texts = self.service.denoiser.tokenizer.texts(sample.canvas[: sample.num_response])
+        tokens = [
+            LogprobToken(
+                token=text,
+                logprob=max(_LEAST, math.log(prob)) if prob > 0 else _LEAST,
+                bytes=list(text.encode("utf-8", "replace")),
+                top_logprobs=[],
+                step=step,
             )
-        return told
-
-    def _decided(self, result: Any) -> Document:
-        return {} if self.solving is None else {"remask": self.solving.decision(result[0])}
-
-    def _usage(self, samples: list[Sample]) -> Document:
-        asked, told = len(samples[0].prompt), sum(sample.num_response for sample in samples)
-        return {
-            "prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told,
-        }  # fmt: skip
-
-    def _frame(self, kind: str) -> Document:
-        return {
-            "id": responses.new_id("chatcmpl"), "object": kind, "created": int(time.time()),
-            "model": self.service.settings.model,
-        }  # fmt: skip
+            for text, prob, step in zip(texts, *drawn(sample), strict=True)
+        ]
+        return Logprobs(content=tokens, refusal=None)
 
 
-def _chunk(index: int, delta: Document) -> Document:
-    return {"index": index, "delta": delta, "finish_reason": None, "logprobs": None}
+def _unfinished(index: int, delta: dict[str, str]) -> ChunkChoice:
+    return ChunkChoice(index=index, delta=delta, finish_reason=None, logprobs=None)
+
+
+def _usage(answers: list[tuple[Sample, Verified | None]]) -> ChatUsage:
+    prompt = len(answers[0][0].prompt)
+    completion = sum(sample.num_response for sample, _ in answers)
+    return ChatUsage(
+        prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion
+    )

@@ -1,88 +1,82 @@
-"""The line for a shell that gives the same score or the same answer.
+"""The shell command that gives the same score or the same answer.
 
-Only what departs from the command line's own defaults is said. Where it has no words for what was
-asked (several turns, an identity of its own, a nucleus, a NUL byte) there is no line.
+Only what departs from the command line's own defaults is written. Where it has no flag for what a
+request asks (several turns, an identity of its own, a nucleus, a NUL byte) there is no command.
 """
 
 import shlex
+from dataclasses import fields
 from typing import Any
 
-from remask.sampling.settings import SamplerSettings
-from remask.serve.inputs import Question, sampler_of
-from remask.serve.schema import SolveSettings, TripSettings
+from remask.consistency.settings import ConsistencySettings
+from remask.serve.inputs import Inputs, preset_sampler
+from remask.serve.schema import SolveSettings
 from remask.serve.service import Service
 
-_DEFAULTS = TripSettings()
-_TRIP_FLAGS = ("trips", "rebuild_steps", "mask_ratio", "mask_design", "rebuild_temperature")
 
-
-def verify_command(service: Service, question: Question, answer: str) -> str | None:
+def verify_command(service: Service, inputs: Inputs, answer: str) -> str | None:
     """Return the `remask verify` that gives the same score."""
-    return _line(service, question, "verify", {"answer": answer})
+    return _command(service, inputs, "verify", {"answer": answer})
 
 
-def solve_command(
-    service: Service, question: Question, sampler: SamplerSettings, budget: int
-) -> str | None:
+def solve_command(service: Service, inputs: Inputs) -> str | None:
     """Return the `remask solve` that comes to the same decision."""
-    usual = sampler_of(service, question, temperature=None, max_tokens=None)
-    if sampler.top_p != usual.top_p:
+    sampler = inputs.sampler
+    assert sampler is not None, "answers are drawn"
+    if sampler.top_p != preset_sampler(service, inputs).top_p:
         return None
-    told: dict[str, Any] = {
-        "length": sampler.length,
-        "steps": sampler.steps,
-        "block": sampler.block,
-    }
+    flags: dict[str, Any] = {}
     if sampler.resample_temperature is None:
-        told = {"temperature": sampler.temperature, **told}  # else the preset's, which has two
-    if budget != SolveSettings().budget:
-        told["budget"] = budget
-    return _line(service, question, "solve", told)
+        flags["temperature"] = sampler.temperature  # else the preset's, which has two
+    flags |= {name: getattr(sampler, name) for name in ("length", "steps", "block")}
+    if inputs.budget != SolveSettings().budget:
+        flags["budget"] = inputs.budget
+    return _command(service, inputs, "solve", flags)
 
 
-def _line(service: Service, question: Question, name: str, told: dict[str, Any]) -> str | None:
-    texts = [question.prompt, *(str(value) for value in told.values())]
-    if question.examples or question.named or any("\0" in text for text in texts):
+def _command(service: Service, inputs: Inputs, name: str, own: dict[str, Any]) -> str | None:
+    texts = [inputs.prompt, *(str(value) for value in own.values())]
+    if inputs.examples or inputs.remask.item is not None or any("\0" in text for text in texts):
         return None
-    flags = {**_model(service), **_asked(question), **told, **_trips(service, question)}
+    flags = {**_model_flags(service), **_prompt_flags(inputs), **own, **_trip_flags(inputs)}
     words = ["remask", name, *(f"--{k.replace('_', '-')}={v}" for k, v in flags.items())]
-    if question.problem is None:
-        words += ["--", question.prompt]
+    if inputs.problem is None:
+        words += ["--", inputs.prompt]
     return shlex.join(words)
 
 
-def _model(service: Service) -> dict[str, Any]:
-    s = service.settings
-    told = {"model": s.model}
-    if s.preset:
-        told["preset"] = s.preset
-    if s.dtype != "auto":
-        told["dtype"] = s.dtype
-    return told
+def _model_flags(service: Service) -> dict[str, Any]:
+    settings = service.settings
+    flags = {"model": settings.model}
+    if settings.preset:
+        flags["preset"] = settings.preset
+    if settings.dtype != "auto":
+        flags["dtype"] = settings.dtype
+    return flags
 
 
-def _asked(question: Question) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+def _prompt_flags(inputs: Inputs) -> dict[str, Any]:
+    flags: dict[str, Any] = {}
     usual = "number"
-    if question.problem is not None:
-        usual = question.problem.task
-        told |= {"task": question.problem.task, "level": question.problem.level}
-    if question.kind != usual:
-        told["kind"] = question.kind
-    if question.seed:
-        told["seed"] = question.seed
-    return told
+    if inputs.problem is not None:
+        usual = inputs.problem.task
+        flags |= {"task": inputs.problem.task, "level": inputs.problem.level}
+    if inputs.kind != usual:
+        flags["kind"] = inputs.kind
+    if inputs.seed:
+        flags["seed"] = inputs.seed
+    return flags
 
 
-def _trips(service: Service, question: Question) -> dict[str, Any]:
-    asked = question.trips
-    told = {
-        name: getattr(asked, name)
-        for name in _TRIP_FLAGS
-        if getattr(asked, name) != getattr(_DEFAULTS, name)
+def _trip_flags(inputs: Inputs) -> dict[str, Any]:
+    given, usual = inputs.settings, ConsistencySettings()
+    flags: dict[str, Any] = {
+        field.name: getattr(given, field.name)
+        for field in fields(given)
+        if getattr(given, field.name) != getattr(usual, field.name)
     }
-    if question.metrics(service) != "paper":
-        told["metrics"] = question.metrics(service)
-    if asked.threshold is not None:
-        told["threshold"] = asked.threshold
-    return told
+    if inputs.metrics != "paper":
+        flags["metrics"] = inputs.metrics
+    if inputs.remask.threshold is not None:
+        flags["threshold"] = inputs.threshold
+    return flags

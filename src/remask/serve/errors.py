@@ -1,10 +1,14 @@
-"""What goes wrong, told to a client: one sentence, in OpenAI's shape, and never a stack trace."""
+"""What goes wrong, as a client reads it: one sentence in OpenAI's shape, never a stack trace."""
 
+import logging
 from typing import Any
+
+from pydantic import BaseModel
 
 from remask.errors import DenoiserError, InputError, MissingExtra, SettingsError, TaskError
 
-_MOST = 60  # characters of a client's own words that it is told again
+log = logging.getLogger("remask.serve")
+_QUOTED = 60  # characters of a client's own words that an error repeats
 _TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -13,8 +17,24 @@ _TYPES = {
 }
 
 
-class Fault(Exception):
-    """An answer other than 200."""
+class ErrorDetail(BaseModel):
+    """What went wrong."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+    request_id: str
+
+
+class ErrorResponse(BaseModel):
+    """Every response other than 200."""
+
+    error: ErrorDetail
+
+
+class ApiError(Exception):
+    """A response other than 200."""
 
     def __init__(
         self,
@@ -29,45 +49,49 @@ class Fault(Exception):
         self.status, self.message, self.param, self.code = status, message, param, code
         self.headers = headers or {}
 
-    def document(self, request_id: str) -> dict[str, Any]:
-        """Return the body of the answer."""
+    def response(self, request_id: str) -> ErrorResponse:
+        """Return the body of the response."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
-        return {
-            "error": {
-                "message": self.message,
-                "type": _TYPES.get(self.status, kind),
-                "param": self.param,
-                "code": self.code,
-                "request_id": request_id,
-            }
-        }
+        detail = ErrorDetail(
+            message=self.message,
+            type=_TYPES.get(self.status, kind),
+            param=self.param,
+            code=self.code,
+            request_id=request_id,
+        )
+        return ErrorResponse(error=detail)
 
 
-def fault_of(error: BaseException) -> Fault | None:
-    """Return what a client is told of an error; None where it is a defect of ours."""
-    if isinstance(error, Fault):
+class InvalidValue(ApiError):
+    """A value in the request that cannot be used."""
+
+    def __init__(self, message: str, param: str | None = None, code: str = "invalid_value") -> None:
+        super().__init__(400, message, param=param, code=code)
+
+
+def api_error(error: BaseException, request_id: str) -> ApiError:
+    """Return what a client reads of an error; a defect of the server goes to the log whole."""
+    if isinstance(error, ApiError):
         return error
     if isinstance(error, InputError | SettingsError | TaskError):
-        return Fault(400, str(error), code="invalid_value")
+        return InvalidValue(str(error))
     if isinstance(error, MissingExtra):
-        return Fault(400, str(error), param="remask.metrics", code="missing_extra")
-    if out_of_memory(error):
-        return Fault(
+        return InvalidValue(str(error), "remask.metrics", "missing_extra")
+    if is_out_of_memory(error):
+        return ApiError(
             503, "out of memory even for this request alone; shorten it, or ask for fewer trips.",
             code="out_of_memory",
         )  # fmt: skip
     if isinstance(error, DenoiserError):
-        return Fault(500, str(error), code="model_error")
-    return None
+        return ApiError(500, str(error), code="model_error")
+    log.error("%s failed", request_id, exc_info=error)
+    return ApiError(
+        500, "the server failed; its log has the cause under this request id.", code="defect"
+    )
 
 
-def defect() -> Fault:
-    """Return what a client is told of a defect of ours."""
-    return Fault(500, "the server failed; its log tells why under this request id.", code="defect")
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Say whether a device, or the machine, had no more memory."""
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether a device, or the machine, had no more memory."""
     import torch
 
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
@@ -76,51 +100,47 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "allocate memory" in str(error)
 
 
-def unsupported(param: str | None) -> Fault:
-    """Return what a client is told of a parameter that does not exist here."""
-    shown = param[:_MOST] if param else "a parameter without a name"
-    return Fault(
-        400, f"{shown} is not supported here; remove it.", param=param,
-        code="unsupported_parameter",
-    )  # fmt: skip
+def unsupported(param: str | None) -> ApiError:
+    """Return the error for a parameter that does not exist."""
+    name = param[:_QUOTED] if param else "a parameter without a name"
+    return InvalidValue(f"{name} is not supported here; remove it.", param, "unsupported_parameter")
 
 
-def no_object() -> Fault:
-    """Return what a client is told whose body cannot be read at all."""
-    return Fault(
-        400, "the body is not a JSON object; send one, with Content-Type: application/json.",
+def not_an_object() -> ApiError:
+    """Return the error for a body that cannot be read at all."""
+    return InvalidValue(
+        "the body is not a JSON object; send one, with Content-Type: application/json.",
         code="invalid_json",
-    )  # fmt: skip
+    )
 
 
-def invalid(errors: list[Any], body: Any) -> Fault:
-    """Return what a client is told of a body that does not fit the schema: its first error."""
+def validation_error(errors: list[Any], body: Any) -> ApiError:
+    """Return the error for a body that does not fit the schema: the first that pydantic lists."""
     first = errors[0]
     if first["type"] == "json_invalid" or not isinstance(body, dict):
-        return no_object()
+        return not_an_object()
     param = _path(first["loc"][1:], body)
     if first["type"] == "extra_forbidden":
         return unsupported(param)
+    name = param or "the body"
     if first["type"] == "missing":
-        name = param or "the body"
-        return Fault(400, f"{name} is missing; give it.", param=param, code="missing")
-    told = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-    shown = repr(first.get("input"))
-    shown = shown if len(shown) <= _MOST else shown[:_MOST] + "..."
-    message = f"{param or 'the body'} is {shown}; {told[:1].lower()}{told[1:]}."
-    return Fault(400, message, param=param, code="invalid_value")
+        return InvalidValue(f"{name} is missing; give it.", param, "missing")
+    reason = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    value = repr(first.get("input"))
+    value = value if len(value) <= _QUOTED else value[:_QUOTED] + "..."
+    return InvalidValue(f"{name} is {value}; {reason[:1].lower()}{reason[1:]}.", param)
 
 
-def _path(places: tuple[Any, ...], body: Any) -> str | None:
-    """Return the dotted name of a field: names of alternatives in a type are no part of it."""
+def _path(steps: tuple[Any, ...], body: Any) -> str | None:
+    """Return the dotted name of a field, without the names of alternatives in a type."""
     names: list[str] = []
-    for number, place in enumerate(places):
-        inside = (isinstance(body, dict) and place in body) or (
-            isinstance(body, list) and isinstance(place, int) and place < len(body)
+    for number, step in enumerate(steps):
+        inside = (isinstance(body, dict) and step in body) or (
+            isinstance(body, list) and isinstance(step, int) and step < len(body)
         )
-        last = number == len(places) - 1
+        last = number == len(steps) - 1
         if inside:
-            body = body[place]
+            body = body[step]
         if inside or (last and isinstance(body, dict)):
-            names.append(str(place)[:_MOST])
+            names.append(str(step)[:_QUOTED])
     return ".".join(names) or None

@@ -1,108 +1,141 @@
-"""The other routes: models, examples, health, meters, the page."""
+"""The other routes: models, examples, health, metrics, the page."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from remask.serve import response_models, schema
-from remask.serve.errors import Fault
-from remask.serve.routes import FAULTS, document
+from fastapi import APIRouter, FastAPI, Query
+from starlette.responses import FileResponse, PlainTextResponse
+from starlette.responses import Response as HttpResponse
+from starlette.staticfiles import StaticFiles
+
+from remask.serve.errors import ApiError
+from remask.serve.inputs import check_model
+from remask.serve.responses import Response
+from remask.serve.routes import json_response
+from remask.serve.schema import GeneratedTask, SolveSettings
 from remask.serve.service import Service
+from remask.serve.settings import MAX_BUDGET, MAX_EXAMPLES, MAX_REBUILD_STEPS, MAX_TRIPS
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.tasks.flaws import KINDS, inject
 from remask.tasks.settings import AnswerKind
 
-if TYPE_CHECKING:
-    from fastapi import APIRouter, FastAPI
-
+Label = Literal["right", "flawed", "wrong"]
 PAGE = Path(__file__).parent / "page"
 _PRESET = ("length", "steps", "block", "temperature", "resample_temperature", "threshold")
 _DEFAULTS = ("trips", "rebuild_steps", "mask_ratio", "mask_design", "rebuild_temperature", "budget")
 
 
-def model_routes(service: Service) -> "APIRouter":
-    """Return what can be asked of whom."""
-    from fastapi import APIRouter, Query
-    from starlette.responses import Response
+class ServedModel(Response):
+    """OpenAI's, with what can be asked of it."""
 
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    remask: dict[str, Any]
+
+
+class ModelList(Response):
+    """OpenAI's."""
+
+    object: Literal["list"]
+    data: list[ServedModel]
+
+
+class ExampleAnswer(Response):
+    """An answer to try."""
+
+    label: Label
+    text: str
+
+
+class ExampleProblem(Response):
+    """A problem to try."""
+
+    id: str
+    task: str
+    level: str
+    seed: int
+    kind: str
+    prompt: str
+    gold: str
+    answers: list[ExampleAnswer]
+
+
+class ExampleList(Response):
+    """Problems to try."""
+
+    object: Literal["list"]
+    data: list[ExampleProblem]
+
+
+class ServerStatus(Response):
+    """Whether the server is well."""
+
+    status: Literal["ok"]
+
+
+def model_routes(service: Service) -> APIRouter:
+    """Return the routes that describe the model, and the problems to try it with."""
     router = APIRouter()
 
-    @router.get(
-        "/v1/models", response_class=Response, operation_id="models",
-        responses={**FAULTS, 200: {"model": response_models.ModelList}},
-    )  # fmt: skip
-    async def models() -> Response:
+    @router.get("/v1/models", response_model=ModelList)
+    async def models() -> HttpResponse:
         """List the model that is served."""
-        return document({"object": "list", "data": [_model(service)]})
+        return json_response(ModelList(object="list", data=[_model(service)]))
 
     # A hub id has a slash in it.
-    @router.get(
-        "/v1/models/{model:path}", response_class=Response, operation_id="model",
-        responses={**FAULTS, 200: {"model": response_models.ModelShape}},
-    )  # fmt: skip
-    async def model(model: str) -> Response:
-        """Tell about the model."""
-        service.check_model(model)
-        return document(_model(service))
+    @router.get("/v1/models/{model:path}", response_model=ServedModel)
+    async def model(model: str) -> HttpResponse:
+        """Describe the model."""
+        check_model(service, model)
+        return json_response(_model(service))
 
-    @router.get(
-        "/v1/examples", response_class=Response, operation_id="examples",
-        responses={**FAULTS, 200: {"model": response_models.ExampleList}},
-    )  # fmt: skip
+    @router.get("/v1/examples", response_model=ExampleList)
     def examples(
-        task: schema.GeneratedTask | None = None,
+        task: GeneratedTask | None = None,
         level: str = "",
-        count: Annotated[int, Query(ge=1, le=schema.MAX_EXAMPLES)] = 3,
+        count: Annotated[int, Query(ge=1, le=MAX_EXAMPLES)] = 3,
         seed: Annotated[int, Query(ge=0, lt=2**31)] = 0,
-    ) -> Response:
+    ) -> HttpResponse:
         """Return problems to try."""
         names = list(TASKS) if task is None else [task]
-        found = [_example(n, level, seed + i) for n in names for i in range(count)]
-        return document({"object": "list", "data": found})
+        data = [_example(n, level, seed + i) for n in names for i in range(count)]
+        return json_response(ExampleList(object="list", data=data))
 
     return router
 
 
-def state_routes(service: Service) -> "APIRouter":
-    """Return how the server is."""
-    from fastapi import APIRouter
-    from starlette.responses import Response
-
+def state_routes(service: Service) -> APIRouter:
+    """Return the routes that say how the server is."""
     router = APIRouter()
+    well = ServerStatus(status="ok")
 
-    @router.get(
-        "/health", response_class=Response, operation_id="health",
-        responses={**FAULTS, 200: {"model": response_models.Status}},
-    )  # fmt: skip
-    async def health() -> Response:
+    @router.get("/health", response_model=ServerStatus)
+    async def health() -> HttpResponse:
         """Say that the process answers."""
-        return document({"status": "ok"})
+        return json_response(well)
 
-    @router.get(
-        "/ready", response_class=Response, operation_id="ready",
-        responses={**FAULTS, 200: {"model": response_models.Status}},
-    )  # fmt: skip
-    async def ready() -> Response:
+    @router.get("/ready", response_model=ServerStatus)
+    async def ready() -> HttpResponse:
         """Say whether requests are taken."""
         if not service.batcher.ready:
-            raise Fault(503, "no requests are taken; the server is going down.", code="not_ready")
-        return document({"status": "ok"})
+            raise ApiError(
+                503, "no requests are taken; the server is going down.", code="not_ready"
+            )
+        return json_response(well)
 
-    @router.get(
-        "/metrics", response_class=Response, operation_id="metrics",
-        responses={**FAULTS, 200: {"content": {"text/plain": {}}}},
-    )  # fmt: skip
-    async def metrics() -> Response:
-        """Return the meters, for Prometheus."""
-        return Response(service.meters.text(), media_type="text/plain; version=0.0.4")
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> HttpResponse:
+        """Return the metrics, for Prometheus."""
+        return HttpResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
     return router
 
 
-def add_page(app: "FastAPI") -> None:
+def add_page(app: FastAPI) -> None:
     """Add the page: its own files and the web parts it shares with the report, nothing else."""
-    from starlette.responses import FileResponse
-    from starlette.staticfiles import StaticFiles
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
@@ -112,36 +145,42 @@ def add_page(app: "FastAPI") -> None:
     app.mount("/static", files, name="static")
 
 
-def _model(service: Service) -> dict[str, Any]:
-    preset, usual = service.denoiser.preset, schema.SolveSettings()
+def _model(service: Service) -> ServedModel:
+    preset, usual, settings = service.denoiser.preset, SolveSettings(), service.settings
+    limits = {
+        "body_bytes": settings.body_bytes, "max_tokens": settings.max_tokens, "trips": MAX_TRIPS,
+        "rebuild_steps": MAX_REBUILD_STEPS, "budget": MAX_BUDGET, "queue": settings.max_queue,
+        "seconds": settings.seconds,
+    }  # fmt: skip
     about = {
         "max_length": service.denoiser.max_length,
-        "metrics": service.settings.metrics,
+        "metrics": settings.metrics,
         "kinds": list(get_args(AnswerKind)),
         "tasks": {name: list(task.levels) for name, task in TASKS.items()},
         "preset": {name: getattr(preset, name) for name in _PRESET},
         "defaults": {name: getattr(usual, name) for name in _DEFAULTS},
-        "limits": service.limits(),
+        "limits": limits,
     }
-    return {
-        "id": service.settings.model, "object": "model", "created": service.started,
-        "owned_by": "remask", "remask": about,
-    }  # fmt: skip
+    return ServedModel(
+        id=settings.model, object="model", created=service.started, owned_by="remask", remask=about
+    )
 
 
-def _example(name: str, level: str, seed: int) -> dict[str, Any]:
+def _example(name: str, level: str, seed: int) -> ExampleProblem:
     task = TASKS[name]
     problem = task.problem(seed, split="test", level=level)
     other = task.problem(seed + 1, split="test", level=level)
-    texts = {"right": problem.solution, "flawed": _flawed(problem), "wrong": other.solution}
-    answers = [{"label": label, "text": text} for label, text in texts.items() if text]
-    return {
-        "id": problem.id, "task": name, "level": problem.level, "seed": seed, "kind": name,
-        "prompt": problem.prompt, "gold": problem.gold, "answers": answers,
-    }  # fmt: skip
+    texts: list[tuple[Label, str | None]] = [
+        ("right", problem.solution), ("flawed", _flawed(problem)), ("wrong", other.solution),
+    ]  # fmt: skip
+    return ExampleProblem(
+        id=problem.id, task=name, level=problem.level, seed=seed, kind=name, prompt=problem.prompt,
+        gold=problem.gold,
+        answers=[ExampleAnswer(label=label, text=text) for label, text in texts if text],
+    )  # fmt: skip
 
 
 def _flawed(problem: Problem) -> str | None:
     """Return the right result with a wrong step, where the task has steps."""
-    found = (inject(problem, problem.solution, kind) for kind in KINDS)
-    return next((text for text in found if text is not None), None)
+    flawed = (inject(problem, problem.solution, kind) for kind in KINDS)
+    return next((text for text in flawed if text is not None), None)

@@ -1,207 +1,218 @@
-"""From a request to what the core wants: the question, the check and the sampler.
+"""From a request to what the core needs: the prompt, the sampler, the verifier.
 
-The same words mean the same as on the command line: `options.question` and `options.sampler` are
-their counterparts there.
+The same names mean the same as on the command line.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any
 
 from remask import api
-from remask.consistency.settings import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.sampling.blocks import whole_canvas
 from remask.sampling.drafts import Draft, begin
 from remask.sampling.sampler import check_length
 from remask.sampling.settings import SamplerSettings, sampler_settings
-from remask.serve.errors import Fault
-from remask.serve.programs import Check
-from remask.serve.schema import Asked, ChatRequest, Message, TripSettings
+from remask.serve.errors import ApiError, InvalidValue
+from remask.serve.programs import AnswerVerifier
+from remask.serve.schema import (
+    ChatRequest,
+    ChatSettings,
+    Message,
+    PromptRequest,
+    SolveRequest,
+    TripSettings,
+    VerifyRequest,
+)
 from remask.serve.service import Service
-from remask.tasks import TASKS, steps_ok
+from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.values import Sample
 
-_RUNS_CODE = {"pycode"}  # whose grader would run what a client sends
+Examples = tuple[tuple[str, str], ...]  # a user's turn and the model's, before the prompt
+_CHARACTERS = 16  # that a token may have on average
+_TRIP_FIELDS = [f.name for f in fields(ConsistencySettings) if f.name in TripSettings.model_fields]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked, and how answers to it are read and verified."""
+class Inputs:
+    """What a request asks for: the prompt, and how answers to it are drawn and verified."""
 
     prompt: str
-    examples: tuple[tuple[str, str], ...]  # earlier turns
+    examples: Examples = ()
+    problem: Problem | None = None
     kind: str
     seed: int
-    item: str
-    named: bool  # the client chose the item
-    problem: Problem | None
-    trips: TripSettings
+    remask: TripSettings  # as the client wrote it
+    metrics: MetricSet
+    threshold: float
+    sampler: SamplerSettings | None = None  # where answers are drawn
+    budget: int = 1
+
+    @property
+    def item(self) -> str:
+        """The identity that the draws depend on."""
+        return self.remask.item or api.item_of(self.prompt)
 
     @property
     def settings(self) -> ConsistencySettings:
         """How the round trips are made."""
-        t = self.trips
-        return ConsistencySettings(
-            trips=t.trips,
-            rebuild_steps=t.rebuild_steps,
-            mask_ratio=t.mask_ratio,
-            mask_design=t.mask_design,
-            rebuild_temperature=t.rebuild_temperature,
-        )
+        given: dict[str, Any] = {name: getattr(self.remask, name) for name in _TRIP_FIELDS}
+        return ConsistencySettings(**given)
 
     def extract(self, text: str) -> str | None:
         """Return the final result of an answer."""
         return api.reader(self.kind).extract(text)
 
-    def threshold(self, service: Service) -> float:
-        """Return what a score must exceed."""
-        given = self.trips.threshold
-        return service.denoiser.preset.for_task(self.kind).threshold if given is None else given
 
-    def metrics(self, service: Service) -> Any:
-        """Return the name of the metric set."""
-        return self.trips.metrics or service.settings.metrics
-
-    def check(self, service: Service) -> Check:
-        """Return the scorer of its answers, ready: the model's thread loads no encoder."""
-        scorer = api.consistency(
-            service.denoiser,
-            kind=self.kind,
-            settings=self.settings,
-            metrics=self.metrics(service),
+def read_inputs(service: Service, body: VerifyRequest | SolveRequest) -> Inputs:
+    """Return what a request to verify or solve asks for, or raise where it cannot be done."""
+    check_model(service, body.model)
+    problem = _problem(body)
+    if problem is not None:
+        inputs = _inputs(service, body.kind or problem.task, body.seed, body.remask, problem.prompt)
+        inputs = replace(inputs, problem=problem)
+    else:
+        messages = body.messages or [Message(role="user", content=body.prompt or "")]
+        inputs = _inputs(
+            service, body.kind or "number", body.seed, body.remask, *split_turns(messages)
         )
-        scorer.warm()
-        return Check(scorer=scorer, reads=self.kind, seed=self.seed)
-
-    def grade(self, text: str) -> dict[str, Any] | None:
-        """Return what is known of an answer's truth; no code is run to find out."""
-        if self.problem is None or self.problem.task in _RUNS_CODE:
-            return None
-        task = TASKS[self.problem.task]
-        right = task.grade(self.problem, text)
-        return {
-            "id": self.problem.id,
-            "gold": self.problem.gold,
-            "right": right,
-            "process_ok": steps_ok(task, self.problem, text, right),
-        }
+    if isinstance(body, VerifyRequest):
+        return inputs
+    budget = body.remask.budget
+    check_variety(body.temperature, budget, "remask.budget")
+    sampler = _sampler(service, inputs, body.temperature, body.max_tokens, "max_tokens")
+    return replace(inputs, sampler=sampler.for_pool(budget), budget=budget)
 
 
-def question_of(asked: Asked, trips: TripSettings) -> Question:
-    """Return what a request to verify or solve asks."""
-    given = [name for name in ("prompt", "messages", "task") if getattr(asked, name) is not None]
-    if len(given) != 1:
-        told = " and ".join(given) or "none of them"
-        raise Fault(
-            400, f"give exactly one of prompt, messages and task, not {told}.", code="invalid_value"
-        )
-    if asked.level is not None and asked.task is None:
-        raise Fault(400, "level needs a task; leave it out.", param="level", code="invalid_value")
-    if asked.task is not None:
-        problem = TASKS[asked.task].problem(asked.seed, split="test", level=asked.level or "")
-        return _question(
-            problem.prompt, (), asked.kind or asked.task, asked.seed, trips, problem=problem
-        )
-    messages = asked.messages or [Message(role="user", content=asked.prompt or "")]
-    return _question(*turns_of(messages), asked.kind or "number", asked.seed, trips)
+def read_chat(service: Service, body: ChatRequest) -> Inputs:
+    """Return what a chat asks for, or raise where it cannot be done."""
+    check_model(service, body.model)
+    remask = body.remask or ChatSettings(kind="text")
+    check_variety(body.temperature, body.n or 1, "n")
+    check_variety(body.temperature, remask.budget, "remask.budget")
+    inputs = _inputs(service, remask.kind, body.seed or 0, remask, *split_turns(body.messages))
+    newer = body.max_completion_tokens is not None
+    sampler = _sampler(
+        service,
+        inputs,
+        body.temperature,
+        body.max_completion_tokens if newer else body.max_tokens,
+        "max_completion_tokens" if newer else "max_tokens",
+    )
+    if body.top_p is not None:
+        sampler = replace(sampler, top_p=body.top_p)
+    budget = remask.budget
+    pool = sampler.for_pool(budget) if budget > 1 else sampler.for_pool(body.n or 1, "n")
+    return replace(inputs, sampler=pool, budget=budget)
 
 
-def chat_question(body: ChatRequest) -> Question:
-    """Return what a chat asks."""
-    prompt, turns = turns_of(body.messages)
-    trips = body.remask or TripSettings()
-    kind = "text" if body.remask is None else body.remask.kind
-    return _question(prompt, turns, kind, body.seed or 0, trips)
-
-
-def _question(
-    prompt: str,
-    turns: tuple[tuple[str, str], ...],
+def _inputs(
+    service: Service,
     kind: str,
     seed: int,
-    trips: TripSettings,
-    problem: Problem | None = None,
-) -> Question:
-    return Question(
+    remask: TripSettings,
+    prompt: str,
+    examples: Examples = (),
+) -> Inputs:
+    threshold = remask.threshold
+    if threshold is None:
+        threshold = service.denoiser.preset.for_task(kind).threshold
+    return Inputs(
         prompt=prompt,
-        examples=turns,
+        examples=examples,
         kind=kind,
         seed=seed,
-        item=trips.item or api.item_of(prompt),
-        named=trips.item is not None,
-        problem=problem,
-        trips=trips,
+        remask=remask,
+        metrics=remask.metrics or service.settings.metrics,
+        threshold=threshold,
     )
 
 
-def turns_of(messages: Sequence[Message]) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return the last question, and the turns before it."""
+def _problem(body: PromptRequest) -> Problem | None:
+    """Return the problem that a request names; exactly one of prompt, messages, task is given."""
+    given = [name for name in ("prompt", "messages", "task") if getattr(body, name) is not None]
+    if len(given) != 1:
+        names = " and ".join(given) or "none of them"
+        raise InvalidValue(f"give exactly one of prompt, messages and task, not {names}.")
+    if body.task is not None:
+        return TASKS[body.task].problem(body.seed, split="test", level=body.level or "")
+    if body.level is not None:
+        raise InvalidValue("level needs a task; leave it out.", "level")
+    return None
+
+
+def split_turns(messages: Sequence[Message]) -> tuple[str, Examples]:
+    """Return the last prompt, and the turns before it."""
     roles = ["user" if i % 2 == 0 else "assistant" for i in range(len(messages))]
     if [message.role for message in messages] != roles or len(messages) % 2 == 0:
-        raise Fault(
-            400, "messages must be turns of user and assistant, one after another, the last one "
-            "the user's.", param="messages", code="invalid_value",
-        )  # fmt: skip
+        raise InvalidValue(
+            "messages must be turns of user and assistant, one after another, the last one the "
+            "user's.",
+            "messages",
+        )
     texts = [message.text for message in messages]
     return texts[-1], tuple(zip(texts[:-1:2], texts[1:-1:2], strict=True))
 
 
-def brought(service: Service, question: Question, answer: str) -> Sample:
-    """Return an answer from outside, or raise where it cannot be verified."""
-    service.check_text(question.prompt, answer, *chain(*question.examples))
+def verifier_of(service: Service, inputs: Inputs) -> AnswerVerifier:
+    """Return the verifier, ready: the model's thread loads no encoder."""
+    scorer = api.consistency(
+        service.denoiser, kind=inputs.kind, settings=inputs.settings, metrics=inputs.metrics
+    )
+    scorer.warm()
+    return AnswerVerifier(scorer=scorer, kind=inputs.kind, seed=inputs.seed)
+
+
+def sample_of(service: Service, inputs: Inputs, answer: str) -> Sample:
+    """Return the client's answer as a sample, or raise where it cannot be verified."""
+    _check_texts(service, inputs, answer)
     sample = api.sample_from_text(
-        service.denoiser, question.prompt, answer, item=question.item, examples=question.examples
+        service.denoiser, inputs.prompt, answer, item=inputs.item, examples=inputs.examples
     )
     num_canvas = len(whole_canvas(service.denoiser, sample))
-    service.check_tokens(len(sample.prompt), num_canvas)
+    _check_tokens(service, len(sample.prompt), num_canvas)
     check_length(service.denoiser, len(sample.prompt), num_canvas)
     return sample
 
 
-def drafted(
-    service: Service, question: Question, settings: SamplerSettings, number: int = 0
-) -> Draft:
+def draft_of(service: Service, inputs: Inputs, number: int = 0) -> Draft:
     """Return an empty answer, or raise where the model cannot write it."""
-    service.check_text(question.prompt, *chain(*question.examples))
-    ids = service.denoiser.tokenizer.render(question.prompt, question.examples)
-    service.check_tokens(len(ids), settings.length)
+    assert inputs.sampler is not None, "answers are drawn"
+    _check_texts(service, inputs)
+    ids = service.denoiser.tokenizer.render(inputs.prompt, inputs.examples)
+    _check_tokens(service, len(ids), inputs.sampler.length)
     return begin(
-        service.denoiser, ids, settings, item=question.item, number=number, seed=question.seed
+        service.denoiser, ids, inputs.sampler, item=inputs.item, number=number, seed=inputs.seed
     )
 
 
-def sampler_of(
+def preset_sampler(service: Service, inputs: Inputs) -> SamplerSettings:
+    """Return the sampler of a request that changes nothing."""
+    problem = inputs.problem
+    if problem is None:
+        canvas = api.reader(inputs.kind).canvas
+        return sampler_settings(service.denoiser, kind=inputs.kind, canvas=canvas)
+    canvas = TASKS[problem.task].canvas_length(problem.level)
+    return sampler_settings(service.denoiser, kind=problem.task, canvas=canvas)
+
+
+def _sampler(
     service: Service,
-    question: Question,
-    *,
+    inputs: Inputs,
     temperature: float | None,
     max_tokens: int | None,
-    top_p: float | None = None,
-    param: str = "max_tokens",
+    param: str,
 ) -> SamplerSettings:
-    """Return the preset for what is asked, with what the request changes.
+    """Return the preset's sampler with what the request changes.
 
     `param` is what the request calls `max_tokens`.
     """
-    problem, kind, canvas = question.problem, question.kind, api.reader(question.kind).canvas
-    if problem is not None:
-        kind, canvas = problem.task, TASKS[problem.task].canvas_length(problem.level)
-    base = sampler_settings(service.denoiser, kind=kind, canvas=canvas, temperature=temperature)
+    sampler = preset_sampler(service, inputs)
     if max_tokens is not None:
-        base = _shortened(service, base, max_tokens, param)
-    return base if top_p is None else replace(base, top_p=top_p)
-
-
-def require_variety(temperature: float | None, size: int, param: str) -> None:
-    """Refuse several samples at a temperature that draws one answer; `param` asks for so many."""
-    if temperature == 0 and size > 1:
-        raise Fault(
-            400, f"temperature 0 draws the same answer every time, and {param} is {size}; leave "
-            f"temperature out, give one above 0, or {param} 1.", param="temperature",
-            code="invalid_value",
-        )  # fmt: skip
+        sampler = _shortened(service, sampler, max_tokens, param)
+    return sampler if temperature is None else sampler.at(temperature)
 
 
 def _shortened(service: Service, base: SamplerSettings, most: int, param: str) -> SamplerSettings:
@@ -210,18 +221,56 @@ def _shortened(service: Service, base: SamplerSettings, most: int, param: str) -
     A canvas that is one block stays one; the steps per token stay what they are.
     """
     if most > service.settings.max_tokens:
-        raise Fault(
-            400, f"{param} is {most}; this server allows {service.settings.max_tokens}.",
-            param=param, code="too_many_tokens",
+        raise InvalidValue(
+            f"{param} is {most}; this server allows {service.settings.max_tokens}.",
+            param, "too_many_tokens",
         )  # fmt: skip
     fixed = service.denoiser.block_size
     if fixed is not None and most < fixed:
-        raise Fault(
-            400, f"{param} is {most}; this model writes blocks of {fixed}, so give at least "
-            "that.", param=param, code="invalid_value",
-        )  # fmt: skip
+        raise InvalidValue(
+            f"{param} is {most}; this model writes blocks of {fixed}, so give at least that.", param
+        )
     whole = base.block == base.length and fixed is None
     block = most if whole or most < base.block else base.block
     length = most // block * block
     per_block = max(1, base.steps * block // base.length)
     return replace(base, length=length, block=block, steps=per_block * (length // block))
+
+
+def check_model(service: Service, name: str | None) -> None:
+    """Refuse another model than the one that is served."""
+    served = service.settings.model
+    if name not in (None, served):
+        raise ApiError(
+            404, f"model {name!r} is not served here; use {served!r}.",
+            param="model", code="model_not_found",
+        )  # fmt: skip
+
+
+def check_variety(temperature: float | None, size: int, param: str) -> None:
+    """Refuse several samples at a temperature that draws one answer; `param` sets the number."""
+    if temperature == 0 and size > 1:
+        raise InvalidValue(
+            f"temperature 0 draws the same answer every time, and {param} is {size}; leave "
+            f"temperature out, give one above 0, or {param} 1.",
+            "temperature",
+        )
+
+
+def _check_texts(service: Service, inputs: Inputs, *more: str) -> None:
+    """Refuse what is too long beyond doubt, before it is cut into tokens."""
+    most = _CHARACTERS * service.settings.max_tokens
+    if any(len(text) > most for text in (inputs.prompt, *chain(*inputs.examples), *more)):
+        raise InvalidValue(
+            f"a text is longer than {most} characters; shorten it.", code="too_many_tokens"
+        )
+
+
+def _check_tokens(service: Service, num_prompt: int, num_canvas: int) -> None:
+    most = service.settings.max_tokens
+    if num_prompt + num_canvas > most:
+        raise InvalidValue(
+            f"the prompt has {num_prompt} tokens and the canvas {num_canvas}, more than the {most} "
+            "that a request may have; shorten one of them.",
+            code="too_many_tokens",
+        )

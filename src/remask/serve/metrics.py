@@ -1,4 +1,4 @@
-"""What /metrics tells, in Prometheus' words: requests, batches, failures."""
+"""What /metrics shows, in Prometheus' text format: requests, batches, failures."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,55 +8,54 @@ _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
-class Meters:
-    """Counters of one server; each server has a registry of its own."""
+class ServerMetrics:
+    """The counters of one server; each server has a registry of its own."""
 
     def __init__(self) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-        self.registry = all_of_it = CollectorRegistry()
+        self.registry = own = CollectorRegistry()
         self.requests = Counter(
-            "remask_requests", "Requests answered.", ["route", "status"], registry=all_of_it
+            "remask_requests", "Requests answered.", ["route", "status"], registry=own
         )
         self.seconds = Histogram(
             "remask_request_seconds", "From arrival to answer.", ["route"], buckets=_SECONDS,
-            registry=all_of_it,
+            registry=own,
         )  # fmt: skip
         self.rows = Histogram(
-            "remask_batch_rows", "Rows of a batch.", ["kind"], buckets=_ROWS, registry=all_of_it
+            "remask_batch_rows", "Rows of a batch.", ["kind"], buckets=_ROWS, registry=own
         )
         self.batches = Histogram(
-            "remask_batch_seconds", "Time of a batch.", ["kind"], buckets=_SECONDS,
-            registry=all_of_it,
-        )  # fmt: skip
-        self.failures = Counter(
-            "remask_batch_failures", "Batches that failed.", ["error"], registry=all_of_it
+            "remask_batch_seconds", "Time of a batch.", ["kind"], buckets=_SECONDS, registry=own
         )
-        self.queue = Gauge("remask_queue", "Requests that run or wait.", registry=all_of_it)
+        self.failures = Counter(
+            "remask_batch_failures", "Batches that failed.", ["error"], registry=own
+        )
+        self.queue = Gauge("remask_queue", "Requests that run or wait.", registry=own)
 
     def watch_queue(self, count: Callable[[], int]) -> None:
-        """Ask `count` whenever the gauge is read."""
+        """Call `count` whenever the gauge is read."""
         self.queue.set_function(count)
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
-        """Count a request."""
+    def count_request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
         self.requests.labels(route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 
     @contextmanager
-    def batch(self, kind: str, num_rows: int) -> Iterator[None]:
+    def count_batch(self, kind: str, num_rows: int) -> Iterator[None]:
         """Count a batch, and its time where it comes to its end."""
         began = time.perf_counter()
         self.rows.labels(kind).observe(num_rows)
         yield
         self.batches.labels(kind).observe(time.perf_counter() - began)
 
-    def failed(self, error: Exception) -> None:
+    def count_failure(self, error: Exception) -> None:
         """Count a batch that failed."""
         self.failures.labels(type(error).__name__).inc()
 
     def text(self) -> bytes:
-        """Return all of it in Prometheus' text format."""
+        """Return all of them in Prometheus' text format."""
         from prometheus_client import generate_latest
 
         return generate_latest(self.registry)

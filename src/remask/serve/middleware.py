@@ -1,35 +1,35 @@
-"""What every request must pass: its host, its origin, its key, the size of its body.
+"""What every request must pass: the checks of its host, origin and key, and of its body's size.
 
-Outermost of all, so that nothing gets around it: also given here are the request's id, the headers
-that keep browsers careful, the line in the log, and the last word on errors. What passes has a body
-that has arrived whole; then `receive` waits for the client to leave.
+It is outermost, so that nothing gets around it. It also gives a request its id, a response the
+headers that keep browsers careful and errors their form, and writes the line in the log. The body
+of a request that passes has arrived whole; `receive` then waits for the client to leave.
+
+Starlette's check of the host answers in plain text and knows neither `Origin` nor our errors.
 """
 
 import asyncio
 import base64
 import binascii
 import hmac
-import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 from urllib.parse import urlsplit
 
-from remask.serve.errors import Fault, defect, fault_of
-from remask.serve.request import Left
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from remask.serve.errors import ApiError, api_error
+from remask.serve.request import ClientLeft
 from remask.serve.responses import new_id
 from remask.serve.service import Service
+from remask.serve.settings import ServeSettings
 
 log = logging.getLogger("remask.serve")
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 OPEN_ROUTES = ("/health",)
-# A body that is too large is heard to its end, up to so many times the limit, and thrown away:
-# whoever is answered while still sending may see no answer but a broken connection.
+# A body that is too large is read to its end, up to so many times the limit, and thrown away: a
+# client that is answered while still sending may see a broken connection instead of the answer.
 _PATIENCE = 8
 # The page is made of files of ours alone, and talks to nobody else.
 POLICY = (
@@ -45,93 +45,87 @@ HEADERS = {
 }
 
 
-class Gate:
+class Middleware:
     """The app behind its checks."""
 
-    def __init__(self, app: App, service: Service) -> None:
+    def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
+        self.hosts = service.settings.hosts
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        visit = _Visit(self.service, scope, send)
+        call = _Call(self.service, scope, receive, send)
         try:
-            headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+            headers = Headers(scope=scope)
             self._check(scope["path"], headers)
-            body = await _read(headers, receive, self.service)
-            await self.app(scope, _after(body, receive), visit.send)
-        except Left:
-            visit.status = visit.status or 499  # nobody hears it; the log does
+            body = await _read(headers, receive, self.service.settings)
+            await self.app(scope, _replay(body, receive), call.send)
+        except ClientLeft:
+            call.status = call.status or 499  # nobody reads it but the log
         except Exception as error:
-            await visit.fail(error)
-        visit.note()
+            await call.fail(error)
+        call.log()
 
-    def _check(self, path: str, headers: dict[str, str]) -> None:
-        """Refuse who may not ask."""
-        settings = self.service.settings
-        host = headers.get("host", "")
-        if settings.hosts is not None and _name(host) not in settings.hosts:
-            raise Fault(
+    def _check(self, path: str, headers: Headers) -> None:
+        """Refuse requests by host, origin or key."""
+        settings, host = self.service.settings, headers.get("host", "")
+        if self.hosts is not None and _host_name(host) not in self.hosts:
+            raise ApiError(
                 403, f"host {host!r} is not a name of this server; use {settings.host}, or start "
                 "it with --allow-host.", code="wrong_host",
             )  # fmt: skip
         origin = headers.get("origin")
-        if origin is not None and _place(origin) != host.lower():
-            raise Fault(
+        if origin is not None and _origin_host(origin) != host.lower():
+            raise ApiError(
                 403, "pages from elsewhere may not use this server; open its own.",
                 code="wrong_origin",
             )  # fmt: skip
         if settings.key is None or path in OPEN_ROUTES:
             return
-        if not _same(_given_key(headers.get("authorization", "")), settings.key):
+        if not _equal(_given_key(headers.get("authorization", "")), settings.key):
             challenge = 'Basic realm="remask"' if path == "/" else "Bearer"
-            raise Fault(
+            raise ApiError(
                 401, "the key is missing or wrong; send it as Authorization: Bearer KEY.",
                 code="invalid_api_key", headers={"WWW-Authenticate": challenge},
             )  # fmt: skip
 
 
-class _Visit:
-    """One request on its way through, and what is noted of it."""
+class _Call:
+    """One request on its way through the app, and what is logged of it."""
 
-    def __init__(self, service: Service, scope: MutableMapping[str, Any], send: Send) -> None:
-        self.service, self.scope, self._send = service, scope, send
+    def __init__(self, service: Service, scope: Scope, receive: Receive, send: Send) -> None:
+        self.service, self.scope, self.receive, self._send = service, scope, receive, send
         self.id = new_id("req")
         self.status = 0
         self.began = time.perf_counter()
         scope.setdefault("state", {})["request_id"] = self.id
 
     async def send(self, message: Message) -> None:
-        """Pass on what the app says, with our headers."""
+        """Pass on what the app sends, with the headers of every response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            told = {k.decode("latin-1").lower() for k, _ in message["headers"]}
-            ours = {"x-request-id": self.id, **HEADERS}
-            new = [(k.encode(), v.encode()) for k, v in ours.items() if k not in told]
-            message = {**message, "headers": [*message["headers"], *new]}
+            headers = MutableHeaders(scope=message)
+            for name, value in {"x-request-id": self.id, **HEADERS}.items():
+                headers.setdefault(name, value)
         await self._send(message)
 
     async def fail(self, error: Exception) -> None:
-        """Answer with an error; a defect of ours goes to the log whole."""
-        fault = fault_of(error)
-        if fault is None:
-            log.error("%s failed", self.id, exc_info=error)
-            fault = defect()
+        """Answer with an error."""
+        failure = api_error(error, self.id)
         if self.status:
-            return  # too late to say so
-        body = json.dumps(fault.document(self.id)).encode()
-        headers = {"content-type": "application/json", "content-length": str(len(body))}
-        listed = [(k.encode(), v.encode()) for k, v in {**headers, **fault.headers}.items()]
-        await self.send({"type": "http.response.start", "status": fault.status, "headers": listed})
-        await self.send({"type": "http.response.body", "body": body})
+            return  # the response has begun
+        content = failure.response(self.id).model_dump()
+        response = JSONResponse(content, failure.status, failure.headers)
+        await response(self.scope, self.receive, self.send)
 
-    def note(self) -> None:
+    def log(self) -> None:
         """Write the line in the log, and count."""
         seconds = time.perf_counter() - self.began
         route = getattr(self.scope.get("route"), "path", None) or "other"
-        self.service.meters.answered(route, self.status, seconds)
+        self.service.metrics.count_request(route, self.status, seconds)
         # Escaped: a path may hold what a terminal would obey.
         path = ascii(self.scope["path"])[1:-1]
         log.info(
@@ -139,9 +133,8 @@ class _Visit:
         )
 
 
-async def _read(headers: dict[str, str], receive: Receive, service: Service) -> bytes:
+async def _read(headers: Headers, receive: Receive, settings: ServeSettings) -> bytes:
     """Return the body, or raise where it is too large, or too slow."""
-    settings = service.settings
     patience = _PATIENCE * settings.body_bytes
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > patience:
@@ -153,7 +146,7 @@ async def _read(headers: dict[str, str], receive: Receive, service: Service) -> 
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise Left
+                    raise ClientLeft
                 part, more = message.get("body", b""), message.get("more_body", False)
                 size += len(part)
                 if size <= settings.body_bytes:
@@ -161,7 +154,7 @@ async def _read(headers: dict[str, str], receive: Receive, service: Service) -> 
                 elif size > patience:
                     raise _too_large(settings.body_bytes)
     except TimeoutError:
-        raise Fault(
+        raise ApiError(
             408, f"the body did not arrive within {settings.body_seconds:g} s; send it again.",
             code="timeout",
         ) from None  # fmt: skip
@@ -170,7 +163,7 @@ async def _read(headers: dict[str, str], receive: Receive, service: Service) -> 
     return b"".join(parts)
 
 
-def _after(body: bytes, receive: Receive) -> Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that hands out the body once, and then what comes."""
     read = False
 
@@ -184,13 +177,13 @@ def _after(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def _too_large(limit: int) -> Fault:
-    return Fault(
+def _too_large(limit: int) -> ApiError:
+    return ApiError(
         413, f"the body is larger than {limit} bytes; send less.", code="body_too_large",
     )  # fmt: skip
 
 
-def _place(origin: str) -> str:
+def _origin_host(origin: str) -> str:
     """Return the host and port of an Origin header."""
     try:
         return urlsplit(origin).netloc.lower()
@@ -198,7 +191,7 @@ def _place(origin: str) -> str:
         return ""
 
 
-def _name(host: str) -> str:
+def _host_name(host: str) -> str:
     """Return the name in a Host header, without its port."""
     try:
         return urlsplit(f"//{host}").hostname or ""
@@ -219,6 +212,6 @@ def _given_key(authorization: str) -> str:
     return ""
 
 
-def _same(given: str, key: str) -> bool:
-    """Compare without telling by the time it takes how much was right."""
+def _equal(given: str, key: str) -> bool:
+    """Compare in a time that does not depend on how much is right."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), key.encode())

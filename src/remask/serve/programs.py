@@ -1,12 +1,12 @@
-"""A request as rows of work: generators that yield the rows they need and are sent the results.
+"""Requests as programs: generators that yield the rows they need and are sent the results.
 
-    drawing      one block of each answer that is not finished, until all are
-    verifying    one round trip after another, all at once; then the metrics
-    solving      both, until an answer is accepted or the budget is spent
+    draw      one block of each answer that is not finished, until all are
+    verify    all round trips at once, then the metrics
+    solve     both, until Algorithm 1 has its answer
 
 A row says which others it may share a batch with (`group`) and how much of one it takes
-(`columns`). Work knows neither threads nor HTTP; whoever drives it runs rows, in whatever company,
-and may stop at any yield. `tell` hears what is worth telling on the way.
+(`columns`). A program knows neither threads nor HTTP: the batcher runs its rows in batches with
+others, and may stop it at any yield. `emit` is called with every event on the way.
 """
 
 from collections.abc import Callable, Generator, Hashable, Sequence
@@ -16,21 +16,21 @@ from typing import Any, Protocol, TypeVar
 from remask.consistency.cycle import TripInput, TripOutput, collect, mask_and_rebuild
 from remask.consistency.estimator import Consistency
 from remask.consistency.settings import ConsistencySettings
-from remask.decide.rejection import reject
+from remask.decide.rejection import rejection
 from remask.denoisers.base import Denoiser
 from remask.sampling.drafts import Draft, advance, finished
 from remask.values import Decision, RoundTrips, Sample, Score
 
-Tell = Callable[[str, Any], None]
+Emit = Callable[[str, Any], None]  # the name of an event, and its value
 _Result = TypeVar("_Result")
 
 
-class Row(Protocol):
+class BatchRow(Protocol):
     """What goes through the model at once, as one row of a batch."""
 
     @property
     def kind(self) -> str:
-        """Name in the meters."""
+        """Name in /metrics."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class Row(Protocol):
         ...
 
 
-Work = Generator[Sequence[Row], list[Any], _Result]
+Program = Generator[Sequence[BatchRow], list[Any], _Result]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class BlockRow:
 class TripRow:
     """One round trip of an answer."""
 
-    departure: TripInput
+    trip: TripInput
     settings: ConsistencySettings
     kind = "trip"
 
@@ -87,11 +87,11 @@ class TripRow:
 
     @property
     def columns(self) -> int:
-        return len(self.departure.sample.prompt) + len(self.departure.sample.canvas)
+        return len(self.trip.sample.prompt) + len(self.trip.sample.canvas)
 
     def run(self, denoiser: Denoiser, rows: "Sequence[TripRow]") -> list[TripOutput]:
         """Return the trips."""
-        return mask_and_rebuild(denoiser, [row.departure for row in rows], self.settings)
+        return mask_and_rebuild(denoiser, [row.trip for row in rows], self.settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +99,14 @@ class MeasureRow:
     """The metrics of one answer: texts of many are encoded together."""
 
     scorer: Consistency
-    reads: str  # which kind of answer the scorer reads
+    kind_of_answer: str  # what the scorer reads
     trips: RoundTrips
     kind = "measure"
     columns = 0
 
     @property
     def group(self) -> Hashable:
-        return "measure", self.reads, self.scorer.metric_set
+        return "measure", self.kind_of_answer, self.scorer.metric_set
 
     def run(self, denoiser: Denoiser, rows: "Sequence[MeasureRow]") -> list[Score]:
         """Return the scores."""
@@ -123,97 +123,78 @@ class Verified:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Check:
-    """How answers are verified: the scorer, and the seed of its draws."""
+class AnswerVerifier:
+    """How answers are verified: the scorer, what it reads, and the seed of its draws."""
 
     scorer: Consistency
-    reads: str
+    kind: str
     seed: int
 
 
-def drawing(denoiser: Denoiser, drafts: Sequence[Draft], tell: Tell) -> Work[list[Sample]]:
-    """Return the samples that drafts become; every finished block is told, as its draft."""
+def draw(denoiser: Denoiser, drafts: Sequence[Draft], emit: Emit) -> Program[list[Sample]]:
+    """Return the samples that drafts become; every finished block is an event, with its draft."""
     drafts = list(drafts)
-    while under_way := [i for i, draft in enumerate(drafts) if not draft.ended]:
-        grown = yield [BlockRow(drafts[i]) for i in under_way]
-        for i, draft in zip(under_way, grown, strict=True):
+    while unfinished := [i for i, draft in enumerate(drafts) if not draft.ended]:
+        grown = yield [BlockRow(drafts[i]) for i in unfinished]
+        for i, draft in zip(unfinished, grown, strict=True):
             drafts[i] = draft
-            tell("block", draft)
+            emit("block", draft)
     return [finished(denoiser, draft) for draft in drafts]
 
 
-def verifying(denoiser: Denoiser, samples: Sequence[Sample], check: Check) -> Work[list[Verified]]:
+def verify(
+    denoiser: Denoiser, samples: Sequence[Sample], verifier: AnswerVerifier
+) -> Program[list[Verified]]:
     """Return the samples with their scores."""
-    settings = check.scorer.settings
+    settings, seed = verifier.scorer.settings, verifier.seed
     size = settings.trips
     done = yield [
-        TripRow(TripInput(sample, n, check.seed), settings)
-        for sample in samples
-        for n in range(size)
+        TripRow(TripInput(sample, n, seed), settings) for sample in samples for n in range(size)
     ]
     trips = [
         collect(denoiser, sample, done[i * size : (i + 1) * size])
         for i, sample in enumerate(samples)
     ]
-    scores = yield [MeasureRow(check.scorer, check.reads, t) for t in trips]
+    scores = yield [MeasureRow(verifier.scorer, verifier.kind, t) for t in trips]
     return [
         Verified(sample=s, trips=t, score=score)
         for s, t, score in zip(samples, trips, scores, strict=True)
     ]
 
 
-def answering(
-    denoiser: Denoiser, drafts: Sequence[Draft], check: Check | None, tell: Tell
-) -> Work[list[Sample] | list[Verified]]:
-    """Return samples, verified where there is a check."""
-    samples = yield from drawing(denoiser, drafts, tell)
-    if check is None:
-        return samples
-    return (yield from verifying(denoiser, samples, check))
+def draw_and_verify(
+    denoiser: Denoiser, drafts: Sequence[Draft], verifier: AnswerVerifier, emit: Emit
+) -> Program[list[Verified]]:
+    """Return the samples that drafts become, with their scores."""
+    samples = yield from draw(denoiser, drafts, emit)
+    return (yield from verify(denoiser, samples, verifier))
 
 
-def solving(
+def solve(
     denoiser: Denoiser,
     first: Draft,
-    check: Check,
+    verifier: AnswerVerifier,
     *,
     threshold: float,
     budget: int,
-    tell: Tell,
-) -> Work[tuple[Decision, list[Verified]]]:
-    """Return what rejection sampling decides; every attempt is told, and its verification."""
+    emit: Emit,
+) -> Program[tuple[Decision, list[Verified]]]:
+    """Return the decision of Algorithm 1 and its attempts; every attempt is an event of each kind.
+
+    `first` is the draft of sample 0; further samples start as copies of it with their own number.
+    """
     attempts: list[Verified] = []
-    while len(attempts) < budget:
-        draft = replace(first, number=len(attempts))
-        (sample,) = yield from drawing(denoiser, [draft], tell)
-        tell("attempt", sample)
-        (verified,) = yield from verifying(denoiser, [sample], check)
-        tell("verification", verified)
+    algorithm = rejection([first.item], threshold=threshold, budget=budget)
+    needed = next(algorithm)
+    while True:
+        draft = replace(first, number=needed.number)
+        (sample,) = yield from draw(denoiser, [draft], emit)
+        emit("attempt", sample)
+        (verified,) = yield from verify(denoiser, [sample], verifier)
+        emit("verification", verified)
         attempts.append(verified)
-        if verified.score.value is not None and verified.score.value > threshold:
-            break
-    return _decided(first.item, attempts, threshold, budget), attempts
-
-
-def _decided(item: str, attempts: Sequence[Verified], threshold: float, budget: int) -> Decision:
-    """Return the decision on attempts that were made: the rule itself is `reject`'s."""
-    replay = _Replay([verified.score for verified in attempts])
-    (decision,) = reject(
-        lambda items, number: [attempts[number].sample],
-        replay,
-        [item],
-        threshold=threshold,
-        budget=budget,
-    )
-    return decision
-
-
-@dataclass(frozen=True)
-class _Replay:
-    """A scorer that knows the scores already."""
-
-    scores: Sequence[Score]
-    name: str = "replay"
-
-    def score(self, samples: Sequence[Sample]) -> list[Score]:
-        return [self.scores[sample.number] for sample in samples]
+        try:
+            needed = algorithm.send([(sample, verified.score)])
+        except StopIteration as end:
+            (decision,) = end.value
+            return decision, attempts

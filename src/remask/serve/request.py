@@ -1,44 +1,45 @@
-"""A request's work, seen from the event loop: what it tells, its end, and every way to end early.
+"""A request as the event loop sees it: its events, its end, and every way to end early.
 
-    errand = Errand(service, request)
-    errand.start(work)                       # raises where there is no room
-    async with errand.news() as news:        # what the work tells, until it is done
-        async for name, value in news: ...
-    errand.result                            # or, with nothing told: await errand.run()
+    client = ClientRequest(service, request)   # raises where the queue is full
+    client.start(program)
+    async with client.events() as events:      # what the program emits, until it is done
+        async for name, value in events: ...
+    client.result                              # or, without the events: await client.run()
 
-The client may leave, or time may be up: then the work is cancelled, and nobody waits for it.
+When the client leaves, or the time is up, the program is cancelled and nobody waits for it.
 """
 
 import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from remask.serve.errors import Fault
+from remask.serve.errors import ApiError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from remask.serve.programs import Work
+    from remask.serve.programs import Program
     from remask.serve.service import Service
 
 _DONE, _LEFT, _LATE = "done", "left", "late"
+_Made = TypeVar("_Made")
 
 
-class Left(Exception):
+class ClientLeft(Exception):
     """The client has gone: there is nobody to answer."""
 
 
-class Errand:
-    """One request."""
+class ClientRequest:
+    """One request and the program that answers it."""
 
     def __init__(self, service: "Service", request: "Request") -> None:
         self.service, self.request = service, request
         self.began = time.perf_counter()
         self.result: Any = None
         self._loop = asyncio.get_running_loop()
-        self._news: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
         service.batcher.check_room()
 
     @property
@@ -51,32 +52,32 @@ class Errand:
         """The id of the request."""
         return str(self.request.scope["state"]["request_id"])
 
-    def tell(self, name: str, value: Any) -> None:
-        """Hear something of the work; called in the model's thread."""
+    def emit(self, name: str, value: Any) -> None:
+        """Queue an event of the program; called in the model's thread."""
         # The loop may be gone when the server is: then nobody listens.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._news.put_nowait, (name, value))
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, (name, value))
 
-    def start(self, work: "Work[Any]") -> None:
-        """Hand the work to the batcher."""
-        self._job = self.service.batcher.submit(work, lambda outcome: self.tell(_DONE, outcome))
+    def start(self, program: "Program[Any]") -> None:
+        """Hand the program to the batcher, or raise where the queue is full."""
+        self._job = self.service.batcher.submit(program, lambda result: self.emit(_DONE, result))
 
-    def news(self) -> "contextlib.aclosing[AsyncGenerator[tuple[str, Any], None]]":
-        """Return what the work tells; its error, its client's leave, its time's end are raised."""
-        return contextlib.aclosing(self._listen())
+    def events(self) -> contextlib.aclosing[AsyncGenerator[tuple[str, Any], None]]:
+        """Return the events to iterate over; an error, or an early end, is raised there."""
+        return contextlib.aclosing(self._events())
 
-    async def _listen(self) -> AsyncGenerator[tuple[str, Any], None]:
+    async def _events(self) -> AsyncGenerator[tuple[str, Any], None]:
         left = max(0.0, self.service.settings.seconds - self.seconds)
         timer = self._loop.call_later(left, self._stop, _LATE)
         watch = self._loop.create_task(self._watch())
         try:
             while True:
-                name, value = await self._news.get()
+                name, value = await self._queue.get()
                 if name == _DONE:
-                    self.result = _outcome(value)
+                    self.result = _raised_or_result(value)
                     return
                 if name in (_LEFT, _LATE):
-                    raise self._ended(name)
+                    raise self._early_end(name)
                 yield name, value
         finally:
             timer.cancel()
@@ -84,14 +85,14 @@ class Errand:
             self.service.batcher.cancel(self._job)
 
     async def run(self) -> Any:
-        """Return the result of the work, whatever it tells on the way."""
-        async with self.news() as news:
-            async for _ in news:
+        """Return the result of the program, without its events."""
+        async with self.events() as events:
+            async for _ in events:
                 pass
         return self.result
 
-    async def prepare(self, make: Callable[[], Any]) -> Any:
-        """Return what `make` does, made in another thread: long texts take their time."""
+    async def in_thread(self, make: Callable[[], _Made]) -> _Made:
+        """Return what `make` returns, called in another thread: long texts take time."""
         return await self._loop.run_in_executor(self.service.helpers, make)
 
     async def _watch(self) -> None:
@@ -101,21 +102,21 @@ class Errand:
         self._stop(_LEFT)
 
     def _stop(self, why: str) -> None:
-        """End the work at once: whoever listens may be stuck with a client that does not read."""
+        """End the program at once: the listener may be stuck with a client that does not read."""
         self.service.batcher.cancel(self._job)
-        self._news.put_nowait((why, None))
+        self._queue.put_nowait((why, None))
 
-    def _ended(self, name: str) -> Exception:
+    def _early_end(self, name: str) -> Exception:
         if name == _LEFT:
-            return Left()
+            return ClientLeft()
         seconds = self.service.settings.seconds
-        return Fault(
+        return ApiError(
             504, f"not finished within {seconds:g} s; ask for less, or try again later.",
             code="timeout",
         )  # fmt: skip
 
 
-def _outcome(value: Any) -> Any:
+def _raised_or_result(value: Any) -> Any:
     if isinstance(value, BaseException):
         raise value
     return value

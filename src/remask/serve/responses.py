@@ -1,209 +1,350 @@
-"""From values to documents: what docs/server.md promises, made here and nowhere else."""
+"""What the server answers: the documents of docs/server.md, and how they are made from values.
+
+The models are the OpenAPI document's too, so that what is promised is what is built. A field
+without a default is always there; one with a default is left out where it was not set.
+"""
 
 import math
 import secrets
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from remask.consistency.metrics import uniform_weights
 from remask.denoisers.tokenizer import HALF
 from remask.sampling.drafts import Draft
-from remask.sampling.settings import SamplerSettings
-from remask.serve.cli_equivalent import solve_command, verify_command
-from remask.serve.inputs import Question
+from remask.serve.cli_equivalent import solve_command
+from remask.serve.inputs import Inputs
 from remask.serve.programs import Verified
+from remask.serve.request import ClientRequest
 from remask.serve.service import Service
+from remask.tasks import TASKS, steps_ok
 from remask.values import Decision, RoundTrips, Sample, Score
 
-Document = dict[str, Any]
-_DRAWN = ("temperature", "resample_temperature", "length", "steps", "block")
+FinishReason = Literal["stop", "length"]
+_RUNS_CODE = {"pycode"}  # whose grader would run what a client sends
+_SAMPLER = ("temperature", "resample_temperature", "length", "steps", "block")
+
+
+class Response(BaseModel):
+    """A document, or a part of one."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class MetricValue(Response):
+    """One part of the composite."""
+
+    value: float | None
+    weight: float
+    by_trip: list[float | None]
+
+
+class VerifiedToken(Response):
+    """One token of an answer."""
+
+    text: str
+    drift: float | None
+    confidence: float | None
+    special: bool
+
+
+class TripTrace(Response):
+    """One round trip, token by token."""
+
+    text: str
+    masked: list[bool]
+    rebuilt: list[str]
+    steps: list[int | None]
+    original: list[float | None]
+
+
+class RequestCost(Response):
+    """What it took."""
+
+    forwards: int
+    seconds: float
+
+
+class AnswerGrade(Response):
+    """What is known of the truth."""
+
+    id: str
+    gold: str
+    right: bool
+    process_ok: bool | None
+
+
+class Verification(Response):
+    """How far to trust an answer."""
+
+    id: str
+    object: Literal["remask.verification"]
+    model: str
+    item: str
+    text: str
+    extracted: str | None
+    score: float | None
+    stderr: float | None
+    threshold: float
+    accepted: bool
+    reason: str
+    metrics: dict[str, MetricValue]
+    tokens: list[VerifiedToken]
+    trips: list[TripTrace]
+    cost: RequestCost
+    settings: dict[str, Any]
+    graded: AnswerGrade | None
+    command: str | None
+
+
+class VerificationEvent(Verification):
+    """The same of one attempt: the event `verification`."""
+
+    number: int
+
+
+class BlockEvent(Response):
+    """An attempt as far as it is written: the event `block`."""
+
+    number: int
+    text: str
+    finished: bool
+
+
+class DrawnToken(Response):
+    """One token of an answer that was drawn."""
+
+    text: str
+    confidence: float
+    step: int
+    special: bool
+
+
+class DrawnAnswer(Response):
+    """An answer that was drawn: the event `attempt`."""
+
+    number: int
+    text: str
+    extracted: str | None
+    tokens: list[DrawnToken]
+    confidence: float
+    finish_reason: FinishReason
+    forwards: int
+
+
+class SolveAttempt(DrawnAnswer):
+    """The same with its verification."""
+
+    verification: Verification
+
+
+class SolveDecision(Response):
+    """The decision of rejection sampling: the event `decision`."""
+
+    id: str
+    object: Literal["remask.solution"]
+    model: str
+    item: str
+    prompt: str
+    action: Literal["accept", "fallback"]
+    accepted: int | None
+    number: int
+    text: str
+    extracted: str | None
+    score: float | None
+    threshold: float
+    budget: int
+    reason: str
+    num_attempts: int
+    cost: RequestCost
+    settings: dict[str, Any]
+    graded: AnswerGrade | None
+    command: str | None
+
+
+class Solution(SolveDecision):
+    """The same with its attempts."""
+
+    attempts: list[SolveAttempt]
 
 
 def new_id(prefix: str) -> str:
-    """Return an identity for an answer of the server."""
+    """Return an identity for a document."""
     return f"{prefix}-{secrets.token_hex(8)}"
 
 
-def written(service: Service, draft: Draft) -> str:
-    """Return what can be read of an answer in the making: none of it will change."""
-    text = service.denoiser.tokenizer.decode(draft.written)
-    # The rest of a character may be in the next block.
-    return text if draft.ended else text.rstrip(HALF)
-
-
-def verification(
-    service: Service, question: Question, verified: Verified, seconds: float, command: str | None
-) -> Document:
-    """Return the document of /v1/verify."""
-    sample, score = verified.sample, verified.score
-    limit = question.threshold(service)
-    return {
-        "id": new_id("ver"),
-        "object": "remask.verification",
-        "model": service.settings.model,
-        "item": sample.item,
-        "text": sample.text,
-        "extracted": question.extract(sample.text),
-        "score": score.value,
-        "stderr": score.stderr,
-        "threshold": limit,
-        "accepted": score.exceeds(limit),
-        "reason": score.reason,
-        "metrics": metrics(score),
-        "tokens": _tokens(service, sample, score),
-        "trips": _trips(service, verified.trips) if question.trips.trace else [],
-        "cost": {"forwards": score.forwards, "seconds": seconds},
-        "settings": _settings(service, question),
-        "graded": question.grade(sample.text),
-        "command": command,
-    }
-
-
-def verified_answer(
-    service: Service, question: Question, verified: Verified, seconds: float
-) -> Document:
-    """Return the document of an answer brought from outside, with its command."""
-    command = verify_command(service, question, verified.sample.text)
-    return verification(service, question, verified, seconds, command)
-
-
-def metrics(score: Score) -> Document:
+def metric_values(score: Score) -> dict[str, MetricValue]:
     """Return the metrics with the weights that they had in the score."""
     names = list(score.by_trip)
     even = uniform_weights(names)
     total = sum(even[name] for name in names if name in score.by_metric)
     return {
-        name: {
-            "value": score.by_metric.get(name),
-            "weight": even[name] / total if name in score.by_metric else 0.0,
-            "by_trip": list(score.by_trip[name]),
-        }
+        name: MetricValue(
+            value=score.by_metric.get(name),
+            weight=even[name] / total if name in score.by_metric else 0.0,
+            by_trip=list(score.by_trip[name]),
+        )
         for name in names
     }
 
 
-def _tokens(service: Service, sample: Sample, score: Score) -> list[Document]:
-    tokenizer, ids = service.denoiser.tokenizer, sample.canvas[: sample.num_response]
-    probs = sample.probs or (None,) * len(ids)
-    return [
-        {"text": text, "drift": drift, "confidence": prob, "special": i in tokenizer.special_ids}
-        for text, drift, prob, i in zip(
-            tokenizer.texts(ids), score.drift, probs[: len(ids)], ids, strict=True
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Responder:
+    """What makes the documents of one request."""
+
+    service: Service
+    inputs: Inputs
+    client: ClientRequest
+
+    def verification(self, verified: Verified, command: str | None = None) -> Verification:
+        """Return the document of /v1/verify; an attempt of a solution has no command."""
+        sample, score, inputs = verified.sample, verified.score, self.inputs
+        return Verification(
+            id=new_id("ver"),
+            object="remask.verification",
+            model=self.service.settings.model,
+            item=sample.item,
+            text=sample.text,
+            extracted=inputs.extract(sample.text),
+            score=score.value,
+            stderr=score.stderr,
+            threshold=inputs.threshold,
+            accepted=score.exceeds(inputs.threshold),
+            reason=score.reason,
+            metrics=metric_values(score),
+            tokens=self._verified_tokens(sample, score),
+            trips=self._traces(verified.trips) if inputs.remask.trace else [],
+            cost=RequestCost(forwards=score.forwards, seconds=self.client.seconds),
+            settings=self._settings(),
+            graded=self._grade(sample.text),
+            command=command,
         )
-    ]
 
+    def event(self, name: str, value: Any) -> Response:
+        """Return the data of an event of the program `solve`."""
+        if name == "block":
+            text = self.written(value)
+            return BlockEvent(number=value.number, text=text, finished=value.ended)
+        if name == "attempt":
+            return self.attempt(value)
+        verification = self.verification(value)
+        return VerificationEvent(number=value.sample.number, **dict(verification))
 
-def _trips(service: Service, trips: RoundTrips) -> list[Document]:
-    size, tokenizer = trips.sample.num_response, service.denoiser.tokenizer
-    assert trips.steps is not None, "round trips made here have steps"
-    out = []
-    for n, text in enumerate(trips.texts):
-        masked = trips.masked[n, :size].tolist()
-        steps, logp = trips.steps[n, :size].tolist(), trips.logp[n, :size].tolist()
-        out.append(
-            {
-                "text": text,
-                "masked": masked,
-                "rebuilt": tokenizer.texts(trips.rebuilt[n, :size].tolist()),
-                "steps": [s if m else None for s, m in zip(steps, masked, strict=True)],
-                "original": [math.exp(p) if m else None for p, m in zip(logp, masked, strict=True)],
-            }
+    def attempt(self, sample: Sample) -> DrawnAnswer:
+        """Return the event `attempt`."""
+        tokenizer, size = self.service.denoiser.tokenizer, sample.num_response
+        ids, (probs, steps) = sample.canvas[:size], drawn(sample)
+        tokens = [
+            DrawnToken(text=text, confidence=prob, step=step, special=i in tokenizer.special_ids)
+            for text, prob, step, i in zip(tokenizer.texts(ids), probs, steps, ids, strict=True)
+        ]
+        return DrawnAnswer(
+            number=sample.number,
+            text=sample.text,
+            extracted=self.inputs.extract(sample.text),
+            tokens=tokens,
+            confidence=fmean(probs),
+            finish_reason=self.finish_reason(sample),
+            forwards=sample.forwards,
         )
-    return out
+
+    def decision(self, decided: Decision) -> SolveDecision:
+        """Return the event `decision`."""
+        sample, inputs = decided.sample, self.inputs
+        sampler = {name: getattr(inputs.sampler, name) for name in _SAMPLER}
+        return SolveDecision(
+            id=new_id("sol"),
+            object="remask.solution",
+            model=self.service.settings.model,
+            item=decided.item,
+            prompt=inputs.prompt,
+            action=decided.action,
+            accepted=sample.number if decided.action == "accept" else None,
+            number=sample.number,
+            text=sample.text,
+            extracted=inputs.extract(sample.text),
+            score=decided.score.value,
+            threshold=inputs.threshold,
+            budget=inputs.budget,
+            reason=decided.reason,
+            num_attempts=len(decided.attempts),
+            cost=RequestCost(forwards=decided.forwards, seconds=self.client.seconds),
+            settings=self._settings() | {"budget": inputs.budget, **sampler},
+            graded=self._grade(sample.text),
+            command=solve_command(self.service, inputs),
+        )
+
+    def solution(self, decided: Decision, attempts: list[Verified]) -> Solution:
+        """Return the decision and its attempts in one document."""
+        listed = [
+            SolveAttempt(
+                **dict(self.attempt(verified.sample)), verification=self.verification(verified)
+            )
+            for verified in attempts
+        ]
+        return Solution(**dict(self.decision(decided)), attempts=listed)
+
+    def written(self, draft: Draft) -> str:
+        """Return what can be read of an unfinished answer: none of it will change."""
+        text = self.service.denoiser.tokenizer.decode(draft.written)
+        # The rest of a character may be in the next block.
+        return text if draft.ended else text.rstrip(HALF)
+
+    def finish_reason(self, sample: Sample) -> FinishReason:
+        """Return `stop` where the model ended the answer, `length` where the canvas did."""
+        last = sample.canvas[sample.num_response - 1]
+        return "stop" if last in self.service.denoiser.tokenizer.eos_ids else "length"
+
+    def _verified_tokens(self, sample: Sample, score: Score) -> list[VerifiedToken]:
+        tokenizer, ids = self.service.denoiser.tokenizer, sample.canvas[: sample.num_response]
+        probs = (sample.probs or (None,) * len(ids))[: len(ids)]
+        return [
+            VerifiedToken(
+                text=text, drift=drift, confidence=prob, special=i in tokenizer.special_ids
+            )
+            for text, drift, prob, i in zip(
+                tokenizer.texts(ids), score.drift, probs, ids, strict=True
+            )
+        ]
+
+    def _traces(self, trips: RoundTrips) -> list[TripTrace]:
+        size, tokenizer = trips.sample.num_response, self.service.denoiser.tokenizer
+        assert trips.steps is not None, "round trips made here have steps"
+        traces = []
+        for n, text in enumerate(trips.texts):
+            masked = trips.masked[n, :size].tolist()
+            steps, logp = trips.steps[n, :size].tolist(), trips.logp[n, :size].tolist()
+            trace = TripTrace(
+                text=text,
+                masked=masked,
+                rebuilt=tokenizer.texts(trips.rebuilt[n, :size].tolist()),
+                steps=[s if m else None for s, m in zip(steps, masked, strict=True)],
+                original=[math.exp(p) if m else None for p, m in zip(logp, masked, strict=True)],
+            )
+            traces.append(trace)
+        return traces
+
+    def _settings(self) -> dict[str, Any]:
+        inputs = self.inputs
+        named = {"metrics": inputs.metrics, "kind": inputs.kind, "seed": inputs.seed}
+        return asdict(inputs.settings) | named
+
+    def _grade(self, text: str) -> AnswerGrade | None:
+        """Return what is known of an answer's truth; no code is run to find out."""
+        problem = self.inputs.problem
+        if problem is None or problem.task in _RUNS_CODE:
+            return None
+        task = TASKS[problem.task]
+        right = task.grade(problem, text)
+        process_ok = steps_ok(task, problem, text, right)
+        return AnswerGrade(id=problem.id, gold=problem.gold, right=right, process_ok=process_ok)
 
 
-def _settings(service: Service, question: Question) -> Document:
-    told = asdict(question.settings)
-    return told | {
-        "metrics": question.metrics(service),
-        "kind": question.kind,
-        "seed": question.seed,
-    }
-
-
-def attempt(service: Service, question: Question, sample: Sample) -> Document:
-    """Return the event `attempt`."""
-    tokenizer, size = service.denoiser.tokenizer, sample.num_response
+def drawn(sample: Sample) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Return the probabilities and the steps of an answer that was drawn here."""
     assert sample.probs is not None, "answers drawn here have probabilities"
     assert sample.steps is not None, "and steps"
-    ids = sample.canvas[:size]
-    tokens = [
-        {"text": text, "confidence": prob, "step": step, "special": i in tokenizer.special_ids}
-        for text, prob, step, i in zip(
-            tokenizer.texts(ids), sample.probs[:size], sample.steps[:size], ids, strict=True
-        )
-    ]
-    return {
-        "number": sample.number,
-        "text": sample.text,
-        "extracted": question.extract(sample.text),
-        "tokens": tokens,
-        "confidence": fmean(sample.probs[:size]),
-        "finish_reason": finish_reason(service, sample),
-        "forwards": sample.forwards,
-    }
-
-
-def finish_reason(service: Service, sample: Sample) -> str:
-    """Return `stop` where the model ended the answer, `length` where the canvas did."""
-    last = sample.canvas[sample.num_response - 1]
-    return "stop" if last in service.denoiser.tokenizer.eos_ids else "length"
-
-
-def decision(
-    service: Service,
-    question: Question,
-    sampler: SamplerSettings,
-    decided: Decision,
-    budget: int,
-    seconds: float,
-) -> Document:
-    """Return the event `decision`."""
-    sample = decided.sample
-    drawn = {name: getattr(sampler, name) for name in _DRAWN}
-    return {
-        "id": new_id("sol"),
-        "object": "remask.solution",
-        "model": service.settings.model,
-        "item": decided.item,
-        "prompt": question.prompt,
-        "action": decided.action,
-        "accepted": sample.number if decided.action == "accept" else None,
-        "number": sample.number,
-        "text": sample.text,
-        "extracted": question.extract(sample.text),
-        "score": decided.score.value,
-        "threshold": question.threshold(service),
-        "budget": budget,
-        "reason": decided.reason,
-        "num_attempts": len(decided.attempts),
-        "cost": {"forwards": decided.forwards, "seconds": seconds},
-        "settings": _settings(service, question) | {"budget": budget, **drawn},
-        "graded": question.grade(sample.text),
-        "command": solve_command(service, question, sampler, budget),
-    }
-
-
-def logprobs(service: Service, sample: Sample) -> Document:
-    """Return OpenAI's shape; what the numbers mean is in docs/server.md."""
-    tokens = attempt_tokens(service, sample)
-    return {"content": tokens, "refusal": None}
-
-
-def attempt_tokens(service: Service, sample: Sample) -> list[Document]:
-    """Return the tokens of an answer with the logarithms of their probabilities."""
-    size = sample.num_response
-    texts = service.denoiser.tokenizer.texts(sample.canvas[:size])
-    assert sample.probs is not None, "answers drawn here have probabilities"
-    assert sample.steps is not None, "and steps"
-    return [
-        {
-            "token": text,
-            "logprob": max(-9999.0, math.log(prob)) if prob > 0 else -9999.0,  # OpenAI's least
-            "bytes": list(text.encode("utf-8", "replace")),
-            "top_logprobs": [],
-            "step": step,
-        }
-        for text, prob, step in zip(texts, sample.probs[:size], sample.steps[:size], strict=True)
-    ]
+    return sample.probs[: sample.num_response], sample.steps[: sample.num_response]

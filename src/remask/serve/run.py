@@ -1,4 +1,4 @@
-"""The app on a socket, until it is told to stop."""
+"""The app on a socket, until it is stopped."""
 
 import asyncio
 import errno
@@ -9,19 +9,16 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import uvicorn
 
 from remask.errors import InputError
 from remask.records.text_file import read_text
 from remask.serve.app import build_app
 from remask.serve.service import Service
 
-if TYPE_CHECKING:
-    import uvicorn
-
 KEY_VARIABLE = "REMASK_API_KEY"
 _BACKLOG = 2048
-_LAST_WORDS = 5  # seconds to tell those who are not finished when the time to drain is up
 
 
 def read_key(file: Path | None, variable: str | None) -> str | None:
@@ -62,17 +59,17 @@ def url_of(host: str, made: socket.socket) -> str:
     return f"http://{name}:{made.getsockname()[1]}"
 
 
-def server(service: Service) -> "uvicorn.Server":
+def server(service: Service) -> uvicorn.Server:
     """Return the server, not yet running."""
-    import uvicorn
-
-    seconds = service.settings.drain_seconds
+    settings = service.settings
 
     class Server(uvicorn.Server):
         """One that closes the batcher while requests are still there to hear of it."""
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            closing = threading.Thread(target=service.batcher.close, args=(seconds,), daemon=True)
+            closing = threading.Thread(
+                target=service.batcher.close, args=(settings.drain_seconds,), daemon=True
+            )
             closing.start()
             await super().shutdown(sockets)
             if not self.force_exit:  # a second Ctrl-C waits for nothing
@@ -80,7 +77,7 @@ def server(service: Service) -> "uvicorn.Server":
 
     config = uvicorn.Config(
         build_app(service), log_config=None, access_log=False, server_header=False,
-        timeout_graceful_shutdown=round(seconds) + _LAST_WORDS,
+        timeout_graceful_shutdown=round(settings.drain_seconds + settings.last_seconds),
     )  # fmt: skip
     return Server(config)
 

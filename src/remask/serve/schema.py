@@ -1,6 +1,6 @@
-"""What requests may say. What is not here is refused by name.
+"""The bodies of requests. What is not here is refused by name.
 
-Types are strict: "4" is no number. What answers look like is in `shapes`.
+Types are strict: "4" is no number.
 """
 
 from typing import Annotated, Literal
@@ -8,23 +8,23 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from remask.consistency.settings import MaskDesign, MetricSet
+from remask.serve.settings import MAX_BUDGET, MAX_REBUILD_STEPS, MAX_TEMPERATURE, MAX_TRIPS
 from remask.tasks.settings import AnswerKind
 
-MAX_TRIPS, MAX_REBUILD_STEPS, MAX_BUDGET, MAX_EXAMPLES = 64, 256, 32, 20
 GeneratedTask = Literal["wordmath", "countdown", "choice", "pycode"]
 Seed = Annotated[int, Field(ge=0, lt=2**63, description="Of every random draw.")]
-Temperature = Annotated[float, Field(ge=0, le=2)]
+Temperature = Annotated[float, Field(ge=0, le=MAX_TEMPERATURE)]
 Tokens = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class Strict(BaseModel):
+class RequestPart(BaseModel):
     """A part of a request."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-class TripSettings(Strict):
-    """How to verify."""
+class TripSettings(RequestPart):
+    """How to verify: the field `remask`."""
 
     trips: int = Field(default=4, ge=1, le=MAX_TRIPS)
     rebuild_steps: int = Field(default=16, ge=1, le=MAX_REBUILD_STEPS)
@@ -50,19 +50,19 @@ class ChatSettings(TripSettings):
     kind: AnswerKind = "number"
 
 
-class TextPart(Strict):
+class TextPart(RequestPart):
     """A part of a message."""
 
     type: Literal["text"]
     text: str
 
 
-class Message(Strict):
+class Message(RequestPart):
     """One turn."""
 
     role: Literal["user", "assistant"]
     content: str | list[TextPart]
-    refusal: None = None  # clients send back what they were told
+    refusal: None = None  # clients send back what they received
 
     @property
     def text(self) -> str:
@@ -75,8 +75,8 @@ class Message(Strict):
 Messages = Annotated[list[Message], Field(min_length=1)]
 
 
-class Asked(Strict):
-    """The question: exactly one of prompt, messages and task."""
+class PromptRequest(RequestPart):
+    """What is to be answered: exactly one of prompt, messages and task."""
 
     model: str | None = None
     prompt: str | None = None
@@ -87,14 +87,14 @@ class Asked(Strict):
     seed: Seed = 0
 
 
-class VerifyRequest(Asked):
+class VerifyRequest(PromptRequest):
     """Body of POST /v1/verify."""
 
     answer: str
     remask: TripSettings = TripSettings()
 
 
-class SolveRequest(Asked):
+class SolveRequest(PromptRequest):
     """Body of POST /v1/solve."""
 
     temperature: Temperature | None = None
@@ -103,19 +103,19 @@ class SolveRequest(Asked):
     remask: SolveSettings = SolveSettings()
 
 
-class StreamOptions(Strict):
+class StreamOptions(RequestPart):
     """OpenAI's."""
 
     include_usage: bool = False
 
 
-class TextFormat(Strict):
-    """The only format there is."""
+class TextFormat(RequestPart):
+    """The only format."""
 
     type: Literal["text"]
 
 
-class ChatRequest(Strict):
+class ChatRequest(RequestPart):
     """Body of POST /v1/chat/completions."""
 
     model: str

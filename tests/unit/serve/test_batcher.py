@@ -12,8 +12,8 @@ import torch
 
 from remask.errors import DenoiserError
 from remask.serve.batcher import Batcher
-from remask.serve.errors import Fault
-from remask.serve.metrics import Meters
+from remask.serve.errors import ApiError
+from remask.serve.metrics import ServerMetrics
 from remask.testing import ScriptedDenoiser
 
 MODEL = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))
@@ -69,7 +69,7 @@ class Desk:
     """A batcher, and the outcomes of what was handed in."""
 
     def __init__(self, max_queue: int = 99) -> None:
-        self.batcher = Batcher(MODEL, Meters(), max_queue)
+        self.batcher = Batcher(MODEL, ServerMetrics(), max_queue)
         self.outcomes: dict[str, Any] = {}
         self.changed = threading.Condition()
 
@@ -281,7 +281,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
     press.go_on.clear()
     desk.batcher.start()
     desk.submit("x", work([Row(press, 1)]))
-    with pytest.raises(Fault) as refused:
+    with pytest.raises(ApiError) as refused:
         desk.submit("y", work([Row(press, 2)]))
     assert refused.value.status == 429
     assert refused.value.headers == {"Retry-After": "1"}
@@ -302,7 +302,7 @@ def test_closing_finishes_what_runs_and_refuses_the_rest(desk: Desk) -> None:
     closing.start()
     while desk.batcher.ready:
         time.sleep(0.001)
-    with pytest.raises(Fault, match="going down"):
+    with pytest.raises(ApiError, match="going down"):
         desk.submit("late", work([Row(press, 3)]))
     press.go_on.set()
     closing.join(LIMIT)
@@ -317,21 +317,29 @@ def test_what_is_not_finished_when_time_is_up_is_told_so(desk: Desk) -> None:
     assert press.begun.wait(LIMIT)
     desk.batcher.close(0.05)
     (outcome,) = desk.wait("x")
-    assert isinstance(outcome, Fault)
+    assert isinstance(outcome, ApiError)
     assert outcome.status == 503
     press.go_on.set()
 
 
 def test_a_thread_that_dies_leaves_nobody_waiting(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken() -> None:
-        raise RuntimeError("a defect")
+    """A row that cannot say its group breaks the batcher itself, not a batch."""
 
-    monkeypatch.setattr(desk.batcher, "_take", broken)
+    class Broken:
+        kind, columns = "broken", 1
+
+        @property
+        def group(self) -> str:
+            raise RuntimeError("a defect")
+
+    def broken() -> Iterator[Any]:
+        yield [Broken()]
+
     desk.batcher.start()
-    desk.submit("x", work([Row(Press(), 1)]))
+    desk.submit("x", broken())
     (outcome,) = desk.wait("x")
-    assert isinstance(outcome, Fault)
+    assert isinstance(outcome, ApiError)
     assert not desk.batcher.ready
     assert "a defect" in caplog.text

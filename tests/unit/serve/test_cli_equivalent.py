@@ -1,25 +1,41 @@
-"""The line for a shell: where there is one, and where there are no words for it."""
+"""The line for a shell: where there is one, and where there is no flag for it."""
 
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
+import torch
 
 from remask.denoisers.base import Preset
 from remask.serve.cli_equivalent import solve_command
-from remask.serve.inputs import question_of, sampler_of
-from remask.serve.schema import SolveRequest, SolveSettings
-from remask.serve.service import ServeSettings
+from remask.serve.inputs import read_chat
+from remask.serve.schema import ChatRequest, ChatSettings, Message
+from remask.serve.service import Service, build_service
+from remask.serve.settings import ServeSettings
+from remask.testing import ScriptedDenoiser
+
+LIMIT = 300.0  # seconds that only a defect takes
 
 
-@pytest.mark.parametrize(("asked", "told"), [(None, True), (0.9, True), (0.5, False)])
-def test_a_nucleus_of_the_preset_needs_no_words(asked: float | None, told: bool) -> None:
+@pytest.fixture
+def service() -> Iterator[Service]:
+    """A model whose preset has a nucleus of 0.9."""
+    preset = Preset(length=16, steps=16, block=16, temperature=1.0, top_p=0.9)
+    model = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262), preset=preset)
+    made = build_service(model, ServeSettings(model="m"))
+    yield made
+    made.batcher.close(LIMIT)
+
+
+@pytest.mark.parametrize(("top_p", "written"), [(None, True), (0.9, True), (0.5, False)])
+def test_a_nucleus_of_the_preset_needs_no_flag(
+    service: Service, top_p: float | None, written: bool
+) -> None:
     """The preset has 0.9, which the command line takes from it too; 0.5 has no flag."""
-    service: Any = SimpleNamespace(
-        denoiser=SimpleNamespace(preset=Preset(top_p=0.9), block_size=None),
-        settings=ServeSettings(model="m"),
+    body = ChatRequest(
+        model="m",
+        messages=[Message(role="user", content="p")],
+        top_p=top_p,
+        remask=ChatSettings(budget=10),
     )
-    question = question_of(SolveRequest(prompt="p"), SolveSettings())
-    sampler = sampler_of(service, question, temperature=None, max_tokens=None, top_p=asked)
-    command = solve_command(service, question, sampler, 10)
-    assert (command is not None) == told
+    command = solve_command(service, read_chat(service, body))
+    assert (command is not None) == written

@@ -11,19 +11,19 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.sampling.drafts import begin
 from remask.sampling.settings import SamplerSettings
-from remask.serve.programs import Check, TripRow, Work, drawing, solving, verifying
+from remask.serve.programs import AnswerVerifier, Program, TripRow, draw, solve, verify
 
 HOW = SamplerSettings(length=8, steps=4, block=4, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
 PROMPT = "What is 1 + 2?"
 
 
-def drive(model: Denoiser, work: Work[Any]) -> tuple[Any, list[list[str]]]:
+def drive(model: Denoiser, program: Program[Any]) -> tuple[Any, list[list[str]]]:
     """Run every row alone; return the result, and the kinds of rows asked for."""
     kinds, results = [], None
     while True:
         try:
-            rows = next(work) if results is None else work.send(results)
+            rows = next(program) if results is None else program.send(results)
         except StopIteration as end:
             return end.value, kinds
         kinds.append([row.kind for row in rows])
@@ -31,9 +31,9 @@ def drive(model: Denoiser, work: Work[Any]) -> tuple[Any, list[list[str]]]:
 
 
 @pytest.fixture
-def check(llada: NativeDenoiser) -> Check:
+def verifier(llada: NativeDenoiser) -> AnswerVerifier:
     scorer = api.consistency(llada, settings=TRIPS, metrics="core")
-    return Check(scorer=scorer, reads="number", seed=5)
+    return AnswerVerifier(scorer=scorer, kind="number", seed=5)
 
 
 def draft_of(model: Denoiser, number: int = 0) -> Any:
@@ -41,39 +41,39 @@ def draft_of(model: Denoiser, number: int = 0) -> Any:
     return begin(model, ids, HOW, item=api.item_of(PROMPT), number=number, seed=5)
 
 
-def test_drawing_asks_for_a_block_of_each_answer_at_a_time(llada: NativeDenoiser) -> None:
-    told: list[tuple[str, Any]] = []
-    work = drawing(llada, [draft_of(llada, n) for n in (0, 1)], lambda *news: told.append(news))
-    samples, kinds = drive(llada, work)
+def test_draw_asks_for_a_block_of_each_answer_at_a_time(llada: NativeDenoiser) -> None:
+    events: list[tuple[str, Any]] = []
+    program = draw(llada, [draft_of(llada, n) for n in (0, 1)], lambda *event: events.append(event))
+    samples, kinds = drive(llada, program)
     known = [api.sample(llada, PROMPT, settings=HOW, number=n, seed=5) for n in (0, 1)]
     assert [s.canvas for s in samples] == [s.canvas for s in known]
     assert kinds[0] == ["block", "block"]
-    assert len(told) == sum(map(len, kinds))
+    assert len(events) == sum(map(len, kinds))
 
 
-def test_verifying_asks_for_all_trips_and_then_for_the_metrics(
-    llada: NativeDenoiser, check: Check
+def test_verify_asks_for_all_trips_and_then_for_the_metrics(
+    llada: NativeDenoiser, verifier: AnswerVerifier
 ) -> None:
     samples = [api.sample_from_text(llada, PROMPT, text) for text in ("3", "It is 4.")]
-    verified, kinds = drive(llada, verifying(llada, samples, check))
+    verified, kinds = drive(llada, verify(llada, samples, verifier))
     assert kinds == [["trip"] * 4, ["measure"] * 2]
-    for found, sample in zip(verified, samples, strict=True):
+    for result, sample in zip(verified, samples, strict=True):
         known = api.score(llada, PROMPT, sample, settings=TRIPS, metrics="core", seed=5)
-        assert found.score.value == pytest.approx(known.value, abs=1e-5)
-        assert found.sample is sample
+        assert result.score.value == pytest.approx(known.value, abs=1e-5)
+        assert result.sample is sample
 
 
 @pytest.mark.parametrize("threshold", [-1.0, 2.0])
-def test_solving_stops_where_rejection_sampling_does(
-    llada: NativeDenoiser, check: Check, threshold: float
+def test_solve_stops_where_rejection_sampling_does(
+    llada: NativeDenoiser, verifier: AnswerVerifier, threshold: float
 ) -> None:
     """Every score is above -1, so that the first answer is taken, and none above 2."""
-    told: list[str] = []
-    work = solving(
-        llada, draft_of(llada), check, threshold=threshold, budget=3,
-        tell=lambda name, value: told.append(name),
+    events: list[str] = []
+    program = solve(
+        llada, draft_of(llada), verifier, threshold=threshold, budget=3,
+        emit=lambda name, value: events.append(name),
     )  # fmt: skip
-    (decision, attempts), _ = drive(llada, work)
+    (decision, attempts), _ = drive(llada, program)
     known = api.solve(
         llada, PROMPT, sampler=HOW, settings=TRIPS, metrics="core", threshold=threshold, budget=3,
         seed=5,
@@ -82,7 +82,7 @@ def test_solving_stops_where_rejection_sampling_does(
     assert decision.sample.canvas == known.sample.canvas
     assert decision.forwards == known.forwards
     assert len(attempts) == (1 if threshold < 0 else 3)
-    assert told.count("attempt") == told.count("verification") == len(attempts)
+    assert events.count("attempt") == events.count("verification") == len(attempts)
 
 
 def group(model: Denoiser, **changes: Any) -> Any:

@@ -2,37 +2,36 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from starlette.requests import Request
 
-from remask.serve.batcher import Batcher
-from remask.serve.errors import Fault
-from remask.serve.metrics import Meters
-from remask.serve.request import Errand
-from remask.serve.service import ServeSettings
+from remask.serve.errors import ApiError
+from remask.serve.request import ClientRequest
+from remask.serve.service import build_service
+from remask.serve.settings import ServeSettings
 from remask.testing import ScriptedDenoiser
 
 MODEL = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))
 LIMIT = 300.0  # seconds that only a defect takes
 
 
-class Row:
+class IdleRow:
     """No work at all."""
 
     kind = group = "pretended"
     columns = 0
 
-    def run(self, denoiser: Any, rows: Sequence["Row"]) -> list[None]:
+    def run(self, denoiser: Any, rows: Sequence["IdleRow"]) -> list[None]:
         return [None] * len(rows)
 
 
-def endless(errand: Errand) -> Iterator[Any]:
+def endless(client: ClientRequest) -> Iterator[Any]:
     while True:
-        yield [Row()]
-        errand.tell("block", None)
+        yield [IdleRow()]
+        client.emit("block", None)
 
 
 async def silence() -> Any:
@@ -40,27 +39,23 @@ async def silence() -> Any:
     await asyncio.Event().wait()
 
 
-def test_time_that_is_up_ends_the_work_even_of_a_client_that_does_not_read() -> None:
-    """One piece of news is read, then none: the place is free once the time is up."""
-    batcher = Batcher(MODEL, Meters(), max_queue=1)
-    batcher.start()
-    service: Any = SimpleNamespace(
-        batcher=batcher, settings=ServeSettings(model="m", seconds=2.0)
-    )  # fmt: skip
-    request: Any = SimpleNamespace(receive=silence)
+def test_time_that_is_up_ends_the_program_even_of_a_client_that_does_not_read() -> None:
+    """One event is read, then none: the place is free once the time is up."""
+    settings = ServeSettings(model="m", max_queue=1, seconds=2.0)
+    service = build_service(MODEL, settings)
 
     async def ask() -> None:
-        errand = Errand(service, request)
-        work: Any = endless(errand)
-        errand.start(work)
-        async with errand.news() as news:
-            assert await anext(news) == ("block", None)
+        client = ClientRequest(service, Request({"type": "http"}, silence))
+        program: Any = endless(client)
+        client.start(program)
+        async with client.events() as events:
+            assert await anext(events) == ("block", None)
             async with asyncio.timeout(LIMIT):
-                while batcher.num_jobs:
+                while service.batcher.num_jobs:
                     await asyncio.sleep(0.01)
-            with pytest.raises(Fault, match="not finished within 2 s"):
-                async for _ in news:
+            with pytest.raises(ApiError, match="not finished within 2 s"):
+                async for _ in events:
                     pass
 
     asyncio.run(ask())
-    batcher.close(LIMIT)
+    service.batcher.close(LIMIT)

@@ -1,28 +1,55 @@
-"""Tokens as texts, and errors as sentences."""
+"""Values as documents, and errors as sentences."""
 
-from types import SimpleNamespace
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from remask.errors import DenoiserError, InputError, MissingExtra, SettingsError, TaskError
 from remask.sampling.drafts import Draft
 from remask.sampling.settings import SamplerSettings
-from remask.serve.errors import Fault, defect, fault_of, invalid
-from remask.serve.inputs import turns_of
-from remask.serve.responses import metrics, written
-from remask.serve.routes import Solving
-from remask.serve.schema import ChatRequest, Message, SolveRequest, VerifyRequest
-from remask.testing import tiny_tokenizer
+from remask.serve.errors import ApiError, api_error, validation_error
+from remask.serve.inputs import read_inputs, split_turns
+from remask.serve.request import ClientRequest
+from remask.serve.responses import Responder, metric_values
+from remask.serve.schema import ChatRequest, Message, SolveRequest, SolveSettings, VerifyRequest
+from remask.serve.service import Service, build_service
+from remask.serve.settings import ServeSettings
+from remask.testing import ScriptedDenoiser, tiny_tokenizer
 from remask.values import Score
 
+LIMIT = 300.0  # seconds that only a defect takes
 TOKENIZER = tiny_tokenizer()
 
 
+@pytest.fixture
+def service() -> Iterator[Service]:
+    model = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))
+    made = build_service(model, ServeSettings(model="scripted", metrics="core"))
+    yield made
+    made.batcher.close(LIMIT)
+
+
+def responder(service: Service) -> Responder:
+    """Return what answers a request to solve, whose client has not sent anything yet."""
+    body = SolveRequest(prompt="p", remask=SolveSettings(budget=1))
+
+    async def make() -> Responder:
+        client = ClientRequest(service, Request({"type": "http", "state": {"request_id": "r"}}))
+        return Responder(service=service, inputs=read_inputs(service, body), client=client)
+
+    return asyncio.run(make())
+
+
 @pytest.mark.parametrize(("ended", "text"), [(False, "a"), (True, "a\ufffd")])
-def test_half_a_character_is_told_only_where_no_more_can_come(ended: bool, text: str) -> None:
+def test_half_a_character_is_shown_only_where_no_more_can_come(
+    service: Service, ended: bool, text: str
+) -> None:
     """An a and the first byte of é in a block of two: the second may begin the next block."""
     how = SamplerSettings(length=4, steps=4, block=2)
     begun = (*TOKENIZER.encode("aé")[:2], TOKENIZER.mask_id, TOKENIZER.mask_id)
@@ -30,11 +57,9 @@ def test_half_a_character_is_told_only_where_no_more_can_come(ended: bool, text:
         item="i", number=3, seed=0, prompt=(), settings=how, row_block=None, canvas=begun,
         probs=(1.0,) * 4, steps=(0,) * 4, block=1, ended=ended,
     )  # fmt: skip
-    service: Any = SimpleNamespace(denoiser=SimpleNamespace(tokenizer=TOKENIZER))
-    assert written(service, draft) == text
-    unused: Any = dict.fromkeys(("errand", "question", "sampler", "budget", "check", "draft"))
-    told = Solving(service=service, **unused).told("block", draft)
-    assert told == {"number": 3, "text": text, "finished": ended}
+    assert responder(service).written(draft) == text
+    event = responder(service).event("block", draft)
+    assert event.model_dump() == {"number": 3, "text": text, "finished": ended}
 
 
 def test_weights_are_those_of_the_metrics_that_have_a_value() -> None:
@@ -44,9 +69,9 @@ def test_weights_are_those_of_the_metrics_that_have_a_value() -> None:
         by_metric={"a": 0.25, "b": 0.75},
         by_trip={"a": (0.25,), "b": (0.75,), "c": (None,)},
     )
-    told = metrics(score)
-    assert {name: part["weight"] for name, part in told.items()} == {"a": 0.5, "b": 0.5, "c": 0}
-    assert told["c"] == {"value": None, "weight": 0.0, "by_trip": [None]}
+    values = metric_values(score)
+    assert {name: part.weight for name, part in values.items()} == {"a": 0.5, "b": 0.5, "c": 0}
+    assert values["c"].model_dump() == {"value": None, "weight": 0.0, "by_trip": [None]}
 
 
 @pytest.mark.parametrize(
@@ -59,21 +84,20 @@ def test_weights_are_those_of_the_metrics_that_have_a_value() -> None:
         (MemoryError(), 503),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 503),
         (DenoiserError("x"), 500),
-        (Fault(429, "x"), 429),
+        (ApiError(429, "x"), 429),
     ],
 )
 def test_errors_have_the_status_they_deserve(error: Exception, status: int) -> None:
-    fault = fault_of(error)
-    assert fault is not None
-    assert fault.status == status
+    assert api_error(error, "req-1").status == status
 
 
-def test_a_defect_tells_nothing_of_itself() -> None:
-    assert fault_of(RuntimeError("secret")) is None
-    assert defect().document("req-1")["error"] == {
-        "message": "the server failed; its log tells why under this request id.",
+def test_a_defect_shows_nothing_of_itself(caplog: pytest.LogCaptureFixture) -> None:
+    failure = api_error(RuntimeError("secret"), "req-1")
+    assert failure.response("req-1").error.model_dump() == {
+        "message": "the server failed; its log has the cause under this request id.",
         "type": "server_error", "param": None, "code": "defect", "request_id": "req-1",
     }  # fmt: skip
+    assert "secret" in caplog.text
 
 
 JSON = st.recursive(
@@ -91,19 +115,22 @@ def test_any_misfit_is_one_sentence(model: Any, body: dict[str, Any]) -> None:
 
     try:
         model.model_validate(body)
-    except ValidationError as error:
-        errors: list[Any] = [{**e, "loc": ("body", *e["loc"])} for e in error.errors()]
-        fault = invalid(errors, body)
-        assert fault.status == 400
-        assert fault.message.endswith(".")
-        assert len(fault.message) < 400
-        assert fault.param is None or fault.param.startswith((*body, *model.model_fields))
+    except ValidationError as misfit:
+        errors: list[Any] = [{**e, "loc": ("body", *e["loc"])} for e in misfit.errors()]
+        error = validation_error(errors, body)
+        assert error.status == 400
+        assert error.message.endswith(".")
+        assert len(error.message) < 400
+        assert error.param is None or error.param.startswith((*body, *model.model_fields))
 
 
 def test_a_field_with_an_endless_name_is_named_by_its_beginning() -> None:
     name = "x" * 100_000
     errors: list[Any] = [{"type": "extra_forbidden", "loc": ("body", name), "msg": "", "input": 1}]
-    assert invalid(errors, {name: 1}).message == "x" * 60 + " is not supported here; remove it."
+    assert (
+        validation_error(errors, {name: 1}).message
+        == "x" * 60 + " is not supported here; remove it."
+    )
 
 
 def test_turns_are_paired_before_the_last_question() -> None:
@@ -111,4 +138,4 @@ def test_turns_are_paired_before_the_last_question() -> None:
     messages = [
         Message(role="assistant" if i % 2 else "user", content=text) for i, text in enumerate(texts)
     ]
-    assert turns_of(messages) == ("e", (("a", "b"), ("c", "d")))
+    assert split_turns(messages) == ("e", (("a", "b"), ("c", "d")))
