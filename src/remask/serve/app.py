@@ -1,26 +1,30 @@
 """The app: all routes, behind the checks that every request must pass."""
 
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-from fastapi import Depends, FastAPI
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from remask.serve.chat import chat_routes
+from remask.serve.chat import add_chat_route
 from remask.serve.errors import ApiError, ErrorResponse, not_an_object, validation_error
-from remask.serve.info_routes import add_page, model_routes, state_routes
+from remask.serve.info_routes import add_model_routes, add_page, add_state_routes
 from remask.serve.middleware import Middleware
-from remask.serve.routes import check_query, own_routes
+from remask.serve.routes import add_own_routes, check_query
 from remask.serve.service import Service
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 # With a default the framework adds no 422, which is a 400 here.
 _STATUSES = (400, 401, 403, 404, 405, 408, 413, 429, 500, 503, 504, "default")
 _MESSAGES = {404: "there is no such route.", 405: "this route has other methods."}
 
 
-def build_app(service: Service) -> FastAPI:
+def build_app(service: Service) -> "FastAPI":
     """Return the app; whoever runs it closes the batcher at the end."""
+    from fastapi import APIRouter, Depends, FastAPI
+
     app = FastAPI(
         title="remask",
         version=version("remask"),
@@ -30,17 +34,20 @@ def build_app(service: Service) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         responses={status: {"model": ErrorResponse} for status in _STATUSES},
     )
-    for routes in (own_routes, chat_routes, model_routes):
-        app.include_router(routes(service), dependencies=[Depends(check_query)])
-    app.include_router(state_routes(service))  # probes add what they like
+    checked = APIRouter(dependencies=[Depends(check_query)])
+    for add_routes in (add_own_routes, add_chat_route, add_model_routes):
+        add_routes(checked, service)
+    app.include_router(checked)
+    add_state_routes(app.router, service)  # probes add to the query what they like
     add_page(app)
     _add_handlers(app)
     app.add_middleware(Middleware, service=service)
     return app
 
 
-def _add_handlers(app: FastAPI) -> None:
+def _add_handlers(app: "FastAPI") -> None:
     """Raise the framework's errors as ours, for the middleware to answer: it alone does."""
+    from fastapi.exceptions import RequestValidationError
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> None:

@@ -4,9 +4,8 @@ import math
 import time
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response as HttpResponse
 
@@ -29,6 +28,9 @@ from remask.serve.routes import STREAMED, event, event_stream, log_texts, respon
 from remask.serve.schema import ChatRequest
 from remask.serve.service import Service
 from remask.values import Sample
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
 
 END_OF_STREAM = "data: [DONE]\n\n"
 _LEAST = -9999.0  # OpenAI's least logarithm
@@ -111,16 +113,13 @@ class ChatChunk(Response):
     remask: SolveDecision | None = None
 
 
-def chat_routes(service: Service) -> APIRouter:
-    """Return the route."""
-    router = APIRouter()
+def add_chat_route(router: "APIRouter", service: Service) -> None:
+    """Add the route."""
 
     @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=STREAMED)
     async def chat(body: ChatRequest, request: Request) -> HttpResponse:
         """Answer a chat, in OpenAI's shape."""
         return await _chat(service, body, request)
-
-    return router
 
 
 async def _chat(service: Service, body: ChatRequest, request: Request) -> HttpResponse:

@@ -1,9 +1,8 @@
 """The other routes: models, examples, health, metrics, the page."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from fastapi import APIRouter, FastAPI, Query
 from starlette.responses import FileResponse, PlainTextResponse
 from starlette.responses import Response as HttpResponse
 from starlette.staticfiles import StaticFiles
@@ -15,10 +14,14 @@ from remask.serve.routes import json_response
 from remask.serve.schema import GeneratedTask, SolveSettings
 from remask.serve.service import Service
 from remask.serve.settings import MAX_BUDGET, MAX_EXAMPLES, MAX_REBUILD_STEPS, MAX_TRIPS
+from remask.settings import Setting
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.tasks.flaws import KINDS, inject
 from remask.tasks.settings import AnswerKind
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter, FastAPI
 
 Label = Literal["right", "flawed", "wrong"]
 PAGE = Path(__file__).parent / "page"
@@ -76,9 +79,8 @@ class ServerStatus(Response):
     status: Literal["ok"]
 
 
-def model_routes(service: Service) -> APIRouter:
-    """Return the routes that describe the model, and the problems to try it with."""
-    router = APIRouter()
+def add_model_routes(router: "APIRouter", service: Service) -> None:
+    """Add the routes that describe the model, and the problems to try it with."""
 
     @router.get("/v1/models", response_model=ModelList)
     async def models() -> HttpResponse:
@@ -96,20 +98,17 @@ def model_routes(service: Service) -> APIRouter:
     def examples(
         task: GeneratedTask | None = None,
         level: str = "",
-        count: Annotated[int, Query(ge=1, le=MAX_EXAMPLES)] = 3,
-        seed: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+        count: Annotated[int, Setting(least=1, most=MAX_EXAMPLES)] = 3,
+        seed: Annotated[int, Setting(least=0, below=2**31)] = 0,
     ) -> HttpResponse:
         """Return problems to try."""
         names = list(TASKS) if task is None else [task]
         data = [_example(n, level, seed + i) for n in names for i in range(count)]
         return json_response(ExampleList(object="list", data=data))
 
-    return router
 
-
-def state_routes(service: Service) -> APIRouter:
-    """Return the routes that say how the server is."""
-    router = APIRouter()
+def add_state_routes(router: "APIRouter", service: Service) -> None:
+    """Add the routes that say how the server is."""
     well = ServerStatus(status="ok")
 
     @router.get("/health", response_model=ServerStatus)
@@ -131,10 +130,8 @@ def state_routes(service: Service) -> APIRouter:
         """Return the metrics, for Prometheus."""
         return HttpResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    return router
 
-
-def add_page(app: FastAPI) -> None:
+def add_page(app: "FastAPI") -> None:
     """Add the page: its own files and the web parts it shares with the report, nothing else."""
 
     @app.get("/", include_in_schema=False)

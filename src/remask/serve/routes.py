@@ -5,9 +5,8 @@ import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response as HttpResponse
@@ -24,13 +23,15 @@ from remask.serve.schema import SolveRequest, VerifyRequest
 from remask.serve.service import Service
 from remask.values import Sample
 
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
 log = logging.getLogger("remask.serve")
 STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 
 
-def own_routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = APIRouter()
+def add_own_routes(router: "APIRouter", service: Service) -> None:
+    """Add verify and solve."""
 
     @router.post("/v1/verify", response_model=Verification)
     async def verify(body: VerifyRequest, request: Request) -> HttpResponse:
@@ -41,8 +42,6 @@ def own_routes(service: Service) -> APIRouter:
     async def solve(body: SolveRequest, request: Request) -> HttpResponse:
         """Draw answers until one is to be trusted."""
         return await _solve(service, body, request)
-
-    return router
 
 
 async def _verify(service: Service, body: VerifyRequest, request: Request) -> HttpResponse:
