@@ -80,12 +80,12 @@ class Setting:
     __is_annotated_types_grouped_metadata__ = True
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the bounds as pydantic knows them."""
+        """Yield the help and the bounds as pydantic knows them."""
         from pydantic import Field
 
         named = {"ge": self.least, "gt": self.above, "le": self.most, "lt": self.below}
         bounds: Any = {name: bound for name, bound in named.items() if math.isfinite(bound)}
-        yield Field(**bounds)
+        yield Field(description=self.help or None, **bounds)
 
 
 def _shown(bound: float) -> str:

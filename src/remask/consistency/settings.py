@@ -12,6 +12,9 @@ Tail = Literal["masked", "visible"]
 
 Trips = Annotated[int, Setting("Round trips per answer.", least=1, most=10_000)]
 RebuildSteps = Annotated[int, Setting("Denoising steps of a round trip.", least=1, most=2**16)]
+RebuildTemperature = Annotated[
+    float, Setting("Noise of the rebuild; 0 is greedy.", least=0, most=100)
+]
 Metrics = Annotated[
     MetricSet, Setting("paper needs the extra `semantic`; core does without a sentence encoder.")
 ]
@@ -31,9 +34,7 @@ class ConsistencySettings:
     ] = "masked"
     trips: Trips = 4
     rebuild_steps: RebuildSteps = 16  # of each block, where the model sees block by block
-    rebuild_temperature: Annotated[
-        float, Setting("Noise of the rebuild; 0 is greedy.", least=0, most=100)
-    ] = 0.0
+    rebuild_temperature: RebuildTemperature = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""

@@ -7,13 +7,24 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from remask.consistency.settings import MaskDesign, MetricSet
+from remask.consistency.settings import (
+    ConsistencySettings,
+    MaskDesign,
+    Metrics,
+    RebuildSteps,
+    RebuildTemperature,
+    Trips,
+)
+from remask.decide.settings import Budget
+from remask.sampling.settings import Temperature as AnyTemperature
 from remask.serve.settings import MAX_BUDGET, MAX_REBUILD_STEPS, MAX_TEMPERATURE, MAX_TRIPS
 from remask.tasks.settings import AnswerKind
 
 GeneratedTask = Literal["wordmath", "countdown", "choice", "pycode"]
 Seed = Annotated[int, Field(ge=0, lt=2**63, description="Of every random draw.")]
-Temperature = Annotated[float, Field(ge=0, le=MAX_TEMPERATURE)]
+Temperature = Annotated[AnyTemperature, Field(le=MAX_TEMPERATURE)]
+_USUAL = ConsistencySettings()
+DrawBudget = Annotated[Budget, Field(le=MAX_BUDGET)]
 Tokens = Annotated[int, Field(ge=1, lt=2**31)]
 
 
@@ -26,12 +37,14 @@ class RequestPart(BaseModel):
 class TripSettings(RequestPart):
     """How to verify: the field `remask`."""
 
-    trips: int = Field(default=4, ge=1, le=MAX_TRIPS)
-    rebuild_steps: int = Field(default=16, ge=1, le=MAX_REBUILD_STEPS)
-    mask_ratio: Annotated[float, Field(ge=0, le=1)] | Literal["uniform"] = 0.9
-    mask_design: MaskDesign = "independent"
-    rebuild_temperature: Temperature = 0.0
-    metrics: MetricSet | None = None
+    trips: Annotated[Trips, Field(le=MAX_TRIPS)] = _USUAL.trips
+    rebuild_steps: Annotated[RebuildSteps, Field(le=MAX_REBUILD_STEPS)] = _USUAL.rebuild_steps
+    mask_ratio: Annotated[float, Field(ge=0, le=1)] | Literal["uniform"] = _USUAL.mask_ratio
+    mask_design: MaskDesign = _USUAL.mask_design
+    rebuild_temperature: Annotated[RebuildTemperature, Field(le=MAX_TEMPERATURE)] = (
+        _USUAL.rebuild_temperature
+    )
+    metrics: Metrics | None = None
     threshold: float | None = None
     trace: bool = False
     item: str | None = Field(default=None, min_length=1, max_length=200)
@@ -40,13 +53,13 @@ class TripSettings(RequestPart):
 class SolveSettings(TripSettings):
     """How to verify, and how often to draw."""
 
-    budget: int = Field(default=10, ge=1, le=MAX_BUDGET)
+    budget: DrawBudget = 10
 
 
 class ChatSettings(TripSettings):
     """How to verify a chat's answers."""
 
-    budget: int = Field(default=1, ge=1, le=MAX_BUDGET)
+    budget: DrawBudget = 1
     kind: AnswerKind = "number"
 
 

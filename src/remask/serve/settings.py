@@ -1,11 +1,13 @@
 """How a model is served, and how much one request may ask for; no torch and no web framework."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from remask.consistency.settings import MetricSet
+from remask.consistency.settings import Metrics
 from remask.errors import SettingsError
+from remask.settings import Setting, check
 
-# Lower than the library's own limits: a request must end before its time is up.
+# The most that one request may ask for: less than the library allows, so that it ends in time.
 MAX_TRIPS, MAX_REBUILD_STEPS, MAX_BUDGET, MAX_TEMPERATURE = 64, 256, 32, 2.0
 MAX_EXAMPLES = 20  # problems to try
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -19,24 +21,30 @@ class ServeSettings:
     model: str  # as it was named to `load`: in responses and in commands
     preset: str = ""
     dtype: str = "auto"
-    metrics: MetricSet = "paper"
-    host: str = "127.0.0.1"
+    metrics: Metrics = "paper"
+    host: Annotated[
+        str, Setting("Address to listen at; elsewhere than loopback a key is needed.")
+    ] = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
     key: str | None = None
-    max_queue: int = 64  # requests that run or wait
-    max_tokens: int = 4_096  # of prompt and canvas together
-    body_bytes: int = 2**20
-    seconds: float = 120.0  # from arrival to response
-    body_seconds: float = 30.0  # for a body to arrive
-    drain_seconds: float = 30.0  # for requests to end when the server stops
-    last_seconds: float = 5.0  # then, for those that did not end to be answered
-    log_prompts: bool = False
+    max_queue: Annotated[
+        int, Setting("Most requests that run or wait; others get 429.", least=1)
+    ] = 64
+    max_tokens: Annotated[int, Setting("Most tokens of a prompt and its canvas.", least=1)] = 4_096
+    body_bytes: Annotated[int, Setting("Most bytes of a body.", least=1)] = 2**20
+    seconds: Annotated[float, Setting("Time limit of a request.", above=0)] = 120.0
+    body_seconds: Annotated[float, Setting("Time for a body to arrive.", above=0)] = 30.0
+    drain_seconds: Annotated[
+        float, Setting("Time for requests to end when the server stops.", least=0)
+    ] = 30.0
+    last_seconds: Annotated[
+        float, Setting("Then, time to answer those that did not end.", least=0)
+    ] = 5.0
+    log_prompts: Annotated[bool, Setting("Write prompts and answers to the log.")] = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, and what would be open to everyone."""
-        for name in ("max_queue", "max_tokens", "body_bytes", "seconds"):
-            if getattr(self, name) <= 0:
-                raise SettingsError(f"{name} is {getattr(self, name)}; it must be above 0.")
+        check(self)
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
             raise SettingsError("the key has characters that no header can hold; use ASCII.")
         if self.key is None and self.host not in LOOPBACK:
