@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "settings": {"errors"},
     "extension": {"settings", "errors"},
     "records": {"settings", "errors"},
-    "denoisers": {"values", "records", "settings", "errors"},
+    "denoisers": {"values", "records", "extension", "settings", "errors"},
     "sampling": {"denoisers", "values", "rng", "settings", "errors"},
 }
 ALLOWED["consistency"] = ALLOWED["sampling"] | {"sampling", "answers", "extension"}

@@ -192,6 +192,14 @@ def copy_llada(folder: Path) -> None:
         shutil.copytree(source, folder / name)
 
 
+def write_extensions(folder: Path) -> None:
+    """The Python blocks of docs/extending.md, each in the file that its first line names."""
+    for block in BLOCKS["docs/extending.md"]:
+        if block.language == "python":
+            name = block.code.partition("\n")[0].removeprefix("# ")
+            (folder / name).write_text(block.code)
+
+
 def copy_examples(folder: Path) -> None:
     shutil.copytree(ROOT / "examples", folder / "examples")
 
@@ -211,6 +219,7 @@ needs("docs/benchmarks.md", "--data folder/", write_benchmarks)
 needs("docs/certificates.md", "fit_weights(", collect_for("fit.jsonl", "certify.jsonl"))
 needs("docs/certificates.md", "--certificate certificate.json", write_certificate)
 needs("docs/alignment.md", "--config examples/align-llada", copy_examples)
+needs("docs/extending.md", "remask solve --model softened:load", write_extensions)
 needs("docs/models.md", "remask doctor path/to/folder", copy_llada)
 needs("docs/models.md", "--model copies/llada", copy_llada)
 needs("docs/studies.md", 'study("diagnosis", [Path("records")])', write_records)

@@ -9,7 +9,7 @@ device, or to each of several, so the host never holds more than the shard that 
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from remask.denoisers.weights import (
     refuse_quantised,
 )
 from remask.errors import CheckpointError, SettingsError
+from remask.extension import import_object, resolve
 
 EMBEDDED = Path(__file__).parent / "embedded"
 FAMILIES = {
@@ -84,7 +85,8 @@ def load(
     """Return the denoiser called `model`: "tiny" (the embedded one), a folder, or a hub id.
 
     Args:
-        model: name, folder or hub id.
+        model: name, folder or hub id; or `module:name`, a function of yours that takes `device`
+            and `dtype` and returns a denoiser, which the other arguments do not reach.
         device: "auto" takes CUDA where there is one. Several, as in "cuda:0,cuda:1", or "all" of
             CUDA: a replica on each, among which batches are spread.
         dtype: "auto" is bfloat16 on CUDA and float32 elsewhere.
@@ -93,6 +95,8 @@ def load(
             checkpoint's own files say, and where they say nothing, as `presets.start` does.
         split: of several devices: "replicas", or "layers" of one model, which fits on none alone.
     """
+    if _is_outside(str(model)):
+        return _load_outside(str(model), device, dtype)
     wanted = presets.preset(str(model), preset) if preset else None
     targets = choose_devices(device)
     splitting.check(split, targets, device)
@@ -121,6 +125,18 @@ def load(
         for network in networks
     ]
     return loaded[0] if len(loaded) == 1 else Replicas(loaded[0], others=tuple(loaded[1:]))
+
+
+def _is_outside(model: str) -> bool:
+    """Say whether a name is `module:name`, of a denoiser that the package does not know."""
+    return ":" in model and not Path(model).exists()
+
+
+def _load_outside(model: str, device: str, dtype: str) -> Denoiser:
+    make: Callable[..., Denoiser] = import_object("model", model)
+    if not callable(make):
+        raise SettingsError(f"model {model!r} is {type(make).__name__}, not a function.")
+    return resolve("model", make(device=device, dtype=dtype), {}, ("tokenizer", "hidden", "head"))
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -210,10 +210,10 @@ class Generated(ABC):
     ) -> Problem:
         """Return problem number `index`; the empty level is the first one."""
         level = check_level(self, level, split)
-        return self._make(f"{self.name}/{level}/{split}/{seed}/{index}", level, split)
+        return self.make(f"{self.name}/{level}/{split}/{seed}/{index}", level, split)
 
     @abstractmethod
-    def _make(self, identity: str, level: str, split: Split) -> Problem:
+    def make(self, identity: str, level: str, split: Split) -> Problem:
         """Return the problem of this identity, which seeds every draw."""
 
     @abstractmethod

@@ -303,7 +303,7 @@ class Choice(Generated):
     name = "choice"
     canvases = tuple(size.canvas for size in SIZES.values())
 
-    def _make(self, identity: str, level: str, split: Split) -> Problem:
+    def make(self, identity: str, level: str, split: Split) -> Problem:
         size = SIZES[level]
         blend = TRAINED if split == "train" else ASKED
         puzzle, rng = draw(lambda source: structure(source, size, blend), key_of, identity, split)

@@ -77,7 +77,7 @@ class Countdown(Generated):
     name = "countdown"
     canvases = (64, 64, 96)
 
-    def _make(self, identity: str, level: str, split: Split) -> Problem:
+    def make(self, identity: str, level: str, split: Split) -> Problem:
         size, highest = _SIZES[level]
         puzzle, rng = draw(lambda r: _make(r, size, highest), _key, identity, split)
         return Problem(

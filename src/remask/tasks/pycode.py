@@ -59,7 +59,7 @@ class PyCode(Generated):
         "confidence",
     )
 
-    def _make(self, identity: str, level: str, split: Split) -> Problem:
+    def make(self, identity: str, level: str, split: Split) -> Problem:
         program, rng = draw(lambda r: draw_program(r, level), key_of, identity, split)
         argument = _ARGUMENTS.get(program.source) or rng.choice(("xs", "values"))
         solution = _Writer(program, argument, rng).write()

@@ -235,7 +235,7 @@ class WordMath(Generated):
     name = "wordmath"
     canvases = tuple(size.canvas for size in SIZES.values())
 
-    def _make(self, identity: str, level: str, split: Split) -> Problem:
+    def make(self, identity: str, level: str, split: Split) -> Problem:
         size = SIZES[level]
         quantities, rng = draw(
             lambda source: structure(source, size), lambda drawn: drawn[-1].key, identity, split

@@ -1,0 +1,64 @@
+"""docs/extending.md: every example is a short file that runs, and works as `module:name`."""
+
+import re
+import runpy
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from remask import cli
+from remask.denoisers import load as loader
+from remask.testing import write_checkpoint
+
+PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+COMMANDS = [
+    line for block in re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The files of the page, and a small random model in place of the embedded one."""
+    small = tmp_path / "small"
+    write_checkpoint(small, length=16, max_length=1024, dtype=torch.float32)
+    monkeypatch.setattr(loader, "EMBEDDED", small)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name, code in BLOCKS:
+        (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    for name, _ in BLOCKS:
+        sys.modules.pop(name, None)
+
+
+def test_every_kind_of_extension_has_an_example() -> None:
+    sections = re.findall(r"^## (An? \w+)$", PAGE, re.MULTILINE)
+    assert sections == [
+        "A task", "A benchmark", "A scorer", "A model", "A reward",
+    ]  # fmt: skip
+    assert len(BLOCKS) == len(sections)
+
+
+@pytest.mark.parametrize(("name", "code"), BLOCKS, ids=[name for name, _ in BLOCKS])
+def test_an_example_is_short_and_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, code: str
+) -> None:
+    assert len(code.splitlines()) + 1 <= 25
+    runpy.run_path(str(folder / f"{name}.py"), run_name="__main__")
+    assert capsys.readouterr().out.strip(), "an example shows something"
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_an_example_works_on_the_command_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", shlex.split(line))
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert not left.value.code
