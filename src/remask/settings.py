@@ -47,6 +47,7 @@ class Setting:
     above: float = field(default=-math.inf, kw_only=True)
     most: float = field(default=math.inf, kw_only=True)
     below: float = field(default=math.inf, kw_only=True)
+    short: str = field(default="", kw_only=True)  # of its flag, as in -m
 
     def __str__(self) -> str:
         """Return the bounds in words; "" where there are none."""
@@ -93,32 +94,33 @@ def _shown(bound: float) -> str:
 
 
 class SettingField(NamedTuple):
-    """One field of a settings class."""
+    """One field of a settings class, or one parameter that is declared like it."""
 
-    field: "Field[Any]"
+    name: str  # in Python, in YAML and, with hyphens, on the command line
     kind: Any  # its type without None and without what is inside Annotated
     setting: Setting
     optional: bool  # None is a value of it
-
-    @property
-    def name(self) -> str:
-        """The name in Python, in YAML and, with hyphens, on the command line."""
-        return self.field.name
+    default: Any = MISSING
 
     @property
     def required(self) -> bool:
         """Whether there is no default."""
-        return self.field.default is MISSING and self.field.default_factory is MISSING
+        return self.default is MISSING
 
 
 @cache
 def setting_fields(kind: Any) -> Mapping[str, SettingField]:
     """Return the fields of a settings class by their names."""
     hints = get_type_hints(kind, include_extras=True)
-    return {f.name: _setting_field(f, hints[f.name]) for f in fields(kind)}
+    return {f.name: setting_field(f.name, hints[f.name], _default_of(f)) for f in fields(kind)}
 
 
-def _setting_field(field: "Field[Any]", hint: Any) -> SettingField:
+def _default_of(field: "Field[Any]") -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def setting_field(name: str, hint: Any, default: Any = MISSING) -> SettingField:
+    """Return what an annotation says."""
     setting, optional = Setting(), False
     while True:
         origin, args = get_origin(hint), get_args(hint)
@@ -129,7 +131,7 @@ def _setting_field(field: "Field[Any]", hint: Any) -> SettingField:
             optional = True
             hint = Union[tuple(part for part in args if part is not NoneType)]  # noqa: UP007
         else:
-            return SettingField(field, hint, setting, optional)
+            return SettingField(name, hint, setting, optional, default)
 
 
 def check(instance: Any) -> None:
@@ -161,7 +163,8 @@ def validate(kind: Callable[..., _T], mapping: Mapping[str, Any], where: str = "
         try:
             values[name] = fit(hints[name], value)
         except Misfit as error:
-            remedy = f"give {error}{_default(known[name])}"
+            default = default_text(known[name])
+            remedy = f"give {error} (the default is {default})" if default else f"give {error}"
             raise SettingsError(f"{name} is {value!r:.80}; {remedy}.") from None
     for name, one in known.items():
         if name not in values and one.required:
@@ -170,12 +173,11 @@ def validate(kind: Callable[..., _T], mapping: Mapping[str, Any], where: str = "
     return kind(**values)
 
 
-def _default(one: SettingField) -> str:
-    default = one.field.default
-    if one.required or default is None:
+def default_text(one: SettingField) -> str:
+    """Return the default of a field in words; "" where it has none."""
+    if one.required or one.default is None:
         return ""
-    shown = ", ".join(default) if isinstance(default, tuple) else default
-    return f" (the default is {shown})"
+    return ", ".join(one.default) if isinstance(one.default, tuple) else str(one.default)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

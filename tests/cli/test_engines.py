@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from remask.cli.engines import Asked, place
+from remask.cli.engines import backend
+from remask.cli.settings import EngineSettings, ModelSettings
 
 Run = Callable[..., Any]
 
@@ -32,7 +33,8 @@ def test_nothing_but_results_reaches_standard_output(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("remask.collect.cluster.Cluster", Noisy)
-    with place(Asked("ray", 2, ""), "tiny", "cpu", "auto", "") as where:
+    model = ModelSettings(model="tiny", device="cpu")
+    with backend(EngineSettings(engine="ray", workers=2), model) as where:
         sys.stdout.write("(raylet) and another")
     sys.stdout.write("results\n")
     shown = capsys.readouterr()

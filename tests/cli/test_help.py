@@ -11,7 +11,8 @@ import pytest
 import typer
 
 from remask import cli
-from remask.cli import flags as opt
+from remask.cli.app import COMMANDS as ENTRIES
+from remask.cli.records_commands import splits
 from remask.collect.settings import CollectSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import reject
@@ -31,16 +32,22 @@ def default(function: Callable[..., object], name: str) -> object:
     return inspect.signature(function).parameters[name].default
 
 
+LOADED = (
+    "import sys\nfrom remask.cli import main\nsys.argv = {words}\n"
+    "try:\n    main()\nexcept SystemExit:\n    pass\n"
+    "heavy = set(['torch', 'rich', 'pydantic', 'numpy']) & set(sys.modules)\n"
+    "ours = [name for name in sys.modules if name.startswith('remask.cli.')]\n"
+    "print(sorted(heavy), len(sys.modules) < 350, sorted(ours))"
+)
+
+
 def test_help_imports_little_and_neither_torch_nor_pydantic() -> None:
     """Its time is that of its imports: about 200 modules; torch alone has 2,000."""
-    code = (
-        "import sys\nfrom remask.cli import main\nsys.argv = ['remask', '--help']\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'torch', 'rich', 'pydantic', 'numpy'} & set(sys.modules)\n"
-        "print(sorted(heavy), len(sys.modules) < 350)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
-    assert done.stdout.splitlines()[-1] == "[] True", done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(words=["remask", "--help"])],
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[] True ['remask.cli.app']", done.stderr
 
 
 def test_help_lists_every_command(run: Run) -> None:
@@ -70,19 +77,38 @@ def test_every_command_prints_json_on_demand(name: str) -> None:
     assert "--json" in [flag for parameter in COMMANDS[name].params for flag in parameter.opts]
 
 
+def flag(command: str, name: str) -> object:
+    """Return the default of a flag."""
+    return next(p.default for p in COMMANDS[command].params if p.name == name)
+
+
 @pytest.mark.parametrize("name", ["solve", "verify", "score", "collect"])
 def test_the_defaults_of_round_trips_are_those_of_the_settings(name: str) -> None:
     settings = ConsistencySettings()
-    command = getattr(cli, name)
     for field in ("mask_design", "trips", "rebuild_steps", "rebuild_temperature"):
-        assert default(command, field) == getattr(settings, field)
-    assert float(str(default(command, "mask_ratio"))) == settings.mask_ratio
+        assert flag(name, field) == getattr(settings, field)
+    assert float(str(flag(name, "mask_ratio"))) == settings.mask_ratio
 
 
 def test_the_other_defaults_are_those_of_the_functions_called() -> None:
-    assert default(cli.solve, "budget") == default(reject, "budget")
-    assert opt.splits(None) == (default(CollectSettings, "split"), default(load, "split"))
+    assert flag("solve", "budget") == default(reject, "budget")
+    assert splits(None) == (default(CollectSettings, "split"), default(load, "split"))
     for name in ("problems", "samples", "scored", "metrics", "seed"):
-        assert default(cli.collect, name) == default(CollectSettings, name)
+        assert flag("collect", name) == default(CollectSettings, name)
     for name in ("steps", "batch", "lr", "layers", "width", "heads", "inner", "eval_every"):
-        assert default(cli.train, name) == default(TrainSettings, name)
+        assert flag("train", name) == default(TrainSettings, name)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_the_line_in_the_list_is_the_first_of_the_command(name: str) -> None:
+    assert COMMANDS[name].help.splitlines()[0] == ENTRIES[name].help
+
+
+@pytest.mark.parametrize("name", ["solve", "collect", "align", "train", "score"])
+def test_the_help_of_a_command_needs_no_torch(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(words=["remask", name, "--help"])],
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert "--json" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("['pydantic'] "), "typer parses with it"

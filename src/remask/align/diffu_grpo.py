@@ -10,28 +10,13 @@ masks: draw them with the same `mask_keys`, or the ratio is mostly noise. As in 
 advantage is the reward minus its group's mean, and the mean runs over the tokens of the batch.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from remask.align.method_settings import GrpoSettings
 from remask.errors import SettingsError
-
-
-@dataclass(frozen=True, kw_only=True)
-class GrpoSettings:
-    """How far the policy may move. The defaults are d1's."""
-
-    clip: float = 0.5
-    kl_weight: float = 0.04  # 0: no reference model is needed
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        if not 0 < self.clip < 1:
-            raise SettingsError(f"clip {self.clip} is not between 0 and 1; use 0.5.")
-        if not 0 <= self.kl_weight < float("inf"):
-            raise SettingsError(f"kl_weight {self.kl_weight} is not a number from 0 up; use 0.04.")
 
 
 class GrpoLoss(NamedTuple):

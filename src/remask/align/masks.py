@@ -18,58 +18,19 @@ leave no trace in a global generator; a row's masks do not depend on its neighbo
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from remask import rng
+from remask.align.method_settings import MaskSettings
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.sampling.blocks import block_numbers, whole_canvas
 from remask.values import Canvas, Sample
 
-MaskSampler = Literal["full", "random", "block_all", "block_random"]
-LossRegion = Literal["all_masked", "active_block"]
 _BLOCKS = -1  # stream of a row; its copies have those from 0 up
 _COUNT, _PLACE, _STRAY = range(3)  # streams of a copy
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaskSettings:
-    """How completions are masked. The defaults are those of every published SPG run."""
-
-    mask_sampler: MaskSampler = "block_random"
-    copies: int = 2
-    block: int = 32  # best that of the sampler which wrote the completions
-    prompt_mask_ratio: float = 0.15  # of the prompt, and of blocks before the active one
-    loss_region: LossRegion = "all_masked"  # active_block: what the paper's figure shows
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        for name, known in (("mask_sampler", MaskSampler), ("loss_region", LossRegion)):
-            if getattr(self, name) not in get_args(known):
-                raise SettingsError(
-                    f"{name} {getattr(self, name)!r} is unknown; use {', '.join(get_args(known))}."
-                )
-        for name in ("copies", "block"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        if not 0 <= self.prompt_mask_ratio < 1:
-            raise SettingsError(
-                f"prompt_mask_ratio {self.prompt_mask_ratio} is not in [0, 1); use 0.15, or 0 to "
-                "show the whole prompt."
-            )
-        if self.mask_sampler == "full" and self.copies > 1:
-            raise SettingsError(
-                f"copies {self.copies} of mask_sampler 'full' would hide the same response again; "
-                "set copies 1, or mask_sampler block_random."
-            )
-
-    @property
-    def by_block(self) -> bool:
-        """Whether one block at a time is asked about."""
-        return self.mask_sampler in ("block_all", "block_random")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,9 +16,10 @@ Rewards for the form of an answer are in `remask.align.formats`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from remask.errors import InputError, SettingsError
+from remask.align.method_settings import Annealed, TrainerState
+from remask.errors import InputError
 from remask.tasks.base import Problem
 from remask.values import Sample, Scorer
 
@@ -28,20 +29,6 @@ Values = list[float | None]
 Grade = Callable[[Problem, str], bool]  # such as `Task.grade`
 SampleFromText = Callable[[str, str], Sample]  # prompt, answer
 LogMetric = Callable[[str, float], None]
-
-
-class TrainerState(Protocol):
-    """How far the training is: all of TRL's state that rewards look at here."""
-
-    @property
-    def global_step(self) -> int:
-        """Optimizer updates made."""
-        ...
-
-    @property
-    def max_steps(self) -> int:
-        """Optimizer updates there will be."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,35 +64,6 @@ class OutcomeReward:
         """Return one reward per completion."""
         right = _graded(self.name, self.grade, problem, completions)
         return [self.right_reward * r for r in right]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Annealed:
-    """alpha, which grows linearly over the training from `alpha_min` to `alpha_max`."""
-
-    alpha_min: float = 0.5
-    alpha_max: float = 1.0
-    base_reward: float = 1.5
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        if not 0 <= self.alpha_min <= self.alpha_max < float("inf"):
-            raise SettingsError(
-                f"alpha_min {self.alpha_min} and alpha_max {self.alpha_max} must be in this order "
-                "and not below 0."
-            )
-
-    def alpha(self, state: TrainerState | None) -> float:
-        """Return the weight of the score at this update."""
-        if self.alpha_min == self.alpha_max:
-            return self.alpha_min
-        if state is None or state.max_steps < 1:
-            raise InputError(
-                "trainer_state is missing or has no max_steps, so alpha cannot grow; pass it, or "
-                "set alpha_min equal to alpha_max."
-            )
-        done = min(1.0, state.global_step / state.max_steps)
-        return self.alpha_min + (self.alpha_max - self.alpha_min) * done
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,11 +10,16 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from remask.align.diffu_grpo import GrpoSettings
-from remask.align.masks import LossRegion, MaskSampler, MaskSettings
-from remask.align.reward import Annealed
-from remask.align.spg import NegativeBranch, SpgSettings
-from remask.consistency.settings import ConsistencySettings
+from remask.align.method_settings import (
+    Annealed,
+    GrpoSettings,
+    LossRegion,
+    MaskSampler,
+    MaskSettings,
+    NegativeBranch,
+    SpgSettings,
+)
+from remask.consistency.settings import ConsistencySettings, MaskDesign, Metrics
 from remask.errors import SettingsError
 from remask.records.text_file import read_text
 from remask.sampling.settings import (
@@ -27,11 +32,10 @@ from remask.sampling.settings import (
     sampler_settings,
 )  # fmt: skip
 from remask.settings import Setting, validate
+from remask.tasks.settings import WordingName
 
-_UPDATES = 100_000_000
-Count = Annotated[int, Setting(least=1, most=_UPDATES)]
+_UPDATES, _PROBLEMS = 100_000_000, 1_000_000
 CountOrNone = Annotated[int, Setting(least=0, most=_UPDATES)]  # 0: never
-Some = Annotated[int, Setting(least=1, most=1_000_000)]  # problems or rows
 Share = Annotated[float, Setting(least=0, most=1)]
 Portion = Annotated[float, Setting(least=0, below=1)]
 NotNegative = Annotated[float, Setting(least=0)]
@@ -50,31 +54,47 @@ FREE = frozenset({
 
 @dataclass(frozen=True, kw_only=True)
 class AlignSettings:
-    """What to train, on what, for what, for how long."""
+    """What to train, on what, for what, for how long. A field with a help line has a flag."""
 
-    model: str
-    task: str
-    out: Path
-    level: str = ""
-    data: Path | None = None  # rows of a public benchmark
-    wording: Literal["llada", "dream"] = "llada"
+    model: Annotated[str, Setting("tiny, a folder, or a hub id.", short="-m")]
+    task: Annotated[str, Setting("Whose training problems: wordmath, gsm8k, ..., module:name.")]
+    out: Annotated[Path, Setting("Folder for log, checkpoints and models.", short="-o")]
+    level: Annotated[str, Setting("Level of the task; the first by default.")] = ""
+    data: Annotated[Path | None, Setting("Rows of a public benchmark: a file or folder.")] = None
+    wording: WordingName = "llada"
     allow_execution: bool = False
 
-    method: Literal["spg", "diffu_grpo", "sft"] = "spg"
-    reward: tuple[str, ...] = ("consistency",)  # names, or module:name; name=weight weighs
-    updates: Count = 6000  # T: optimizer updates
-    prompts_per_update: Some = 16  # of all processes together
-    num_generations: Annotated[int, Setting(least=2, most=10_000)] = 8  # completions of each prompt
-    inner_updates: Count = 4  # mu: optimizer updates on the same completions
-    micro_batch: Some = 8  # rows that go through the network at once, with gradients
+    method: Annotated[Literal["spg", "diffu_grpo", "sft"], Setting("How to learn.")] = "spg"
+    reward: Annotated[
+        tuple[str, ...],
+        Setting(
+            "consistency, outcome, ungated, soft_format, strict_format, tag_count, "
+            "whole_number_answer, boxed_format or module:name, several with commas; name=0.5 "
+            "weighs."
+        ),
+    ] = ("consistency",)
+    updates: Annotated[int, Setting("Optimizer updates, T.", least=1, most=_UPDATES)] = 6000
+    prompts_per_update: Annotated[
+        int, Setting("Prompts of a rollout, of all processes.", least=1, most=_PROBLEMS)
+    ] = 16
+    num_generations: Annotated[
+        int, Setting("Completions of each prompt.", least=2, most=10_000)
+    ] = 8
+    inner_updates: Annotated[
+        int, Setting("Updates on the same completions, mu.", least=1, most=_UPDATES)
+    ] = 4
+    micro_batch: Annotated[
+        int, Setting("Rows that learn at once, with gradients.", least=1, most=_PROBLEMS)
+    ] = 8
 
-    copies: Annotated[int, Setting(least=1, most=1_000)] | None = (
-        None  # M; 2 by default, 1 of diffu_grpo
+    # 2 by default, 1 of diffu_grpo
+    copies: Annotated[
+        int | None, Setting("Masked copies of a completion, M.", least=1, most=1_000)
+    ] = None
+    mask_sampler: MaskSampler | None = None  # block_random, or full of diffu_grpo; see `masks`
+    mask_block: Annotated[int | None, Setting(least=1, most=2**20)] = (
+        None  # that of the sampler by default
     )
-    mask_sampler: MaskSampler | None = (
-        None  # None: block_random, or full of diffu_grpo; see `masks`
-    )
-    mask_block: Block | None = None  # that of the sampler by default
     prompt_mask_ratio: float = 0.15
     loss_region: LossRegion = "all_masked"
     negative: NegativeBranch = "mixture"
@@ -88,22 +108,24 @@ class AlignSettings:
     block: Block | None = None  # None: the model's preset
     temperature: Temperature = 0.9
 
-    trips: int = 4
-    rebuild_steps: int = 16
+    trips: Annotated[int, Setting("Round trips per completion.")] = 4
+    rebuild_steps: Annotated[int, Setting("Denoising steps of a round trip.")] = 16
     mask_ratio: float = 0.9
-    mask_design: Literal["independent", "stratified"] = "independent"
-    metrics: Literal["paper", "core"] = "paper"
+    mask_design: MaskDesign = "independent"
+    metrics: Metrics = "paper"
     alpha_min: float = 0.5
     alpha_max: float = 1.0
     base_reward: float = 1.5
     right_reward: float = 2.0
 
-    tuning: Literal["lora", "full"] = "lora"
+    tuning: Annotated[
+        Literal["lora", "full"], Setting("Adapters (lora) or all weights (full).")
+    ] = "lora"
     lora_rank: Annotated[int, Setting(least=1, most=2**16)] = 128
     lora_alpha: Positive = 64.0
     lora_dropout: Portion = 0.05
     lora_targets: tuple[str, ...] = ("auto",)
-    learning_rate: Positive = 1e-6
+    learning_rate: Annotated[float, Setting("Peak learning rate of AdamW.", above=0)] = 1e-6
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup: CountOrNone = 0  # updates
     beta1: Portion = 0.9
@@ -112,21 +134,24 @@ class AlignSettings:
     max_grad_norm: Positive = 0.2
     gradient_checkpointing: bool = False
 
-    eval_every: CountOrNone = 100  # updates
-    eval_problems: Some = 128
-    checkpoint_every: Count = 100  # updates
+    eval_every: Annotated[
+        int, Setting("Updates between validations; 0: never.", least=0, most=_UPDATES)
+    ] = 100
+    eval_problems: Annotated[int, Setting("Validation problems.", least=1, most=_PROBLEMS)] = 128
+    checkpoint_every: Annotated[
+        int, Setting("Updates between checkpoints.", least=1, most=_UPDATES)
+    ] = 100
     show_every: CountOrNone = 10  # rollouts between completions shown
-    max_skipped: Count = 10  # updates in a row with a loss or gradient that is no number
+    # Updates in a row with a loss or gradient that is no number.
+    max_skipped: Annotated[int, Setting(least=1, most=_UPDATES)] = 10
     collapse_window: CountOrNone = 20  # rollouts that are averaged
     collapse_reward_ratio: Share = 0.25  # of the best average so far
-    collapse_length_ratio: Annotated[float, Setting(above=1)] = (
-        4.0  # of the first average, or over it
-    )
+    collapse_length_ratio: Annotated[float, Setting(above=1)] = 4.0  # of the first, or over it
     collapse_entropy_ratio: Share = 0.02  # of the first average
     collapse_entropy_rise: Positive = 2.0  # nats above the first average
-    device: str = "auto"
+    device: Annotated[str, Setting("auto, cpu, cuda or cuda:N.")] = "auto"
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    seed: int = 0
+    seed: Annotated[int, Setting("Seed of every random draw.")] = 0
 
     def __post_init__(self) -> None:
         """Refuse what each field allows and all together do not."""

@@ -18,50 +18,13 @@ Only the rows of `needs_preview` must have been looked at before; zeros do for t
 advantage 0 have weights 0 and may be left out altogether.
 """
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from remask.align.bounds import Bounds, bounds, elbo_weights, eubo_weights, mixture
-from remask.errors import SettingsError
-
-NegativeBranch = Literal["mixture", "eubo", "elbo", "zero"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpgSettings:
-    """The negative branch. The defaults are the published ones for mathematics."""
-
-    negative: NegativeBranch = "mixture"  # zero: learn from completions above the mean alone
-    renyi_order: float = 1.5  # beta; 1.0 was better for Sudoku
-    upper_weight: float = 0.5  # omega: the share of the upper bound in the mixture
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        if self.negative not in get_args(NegativeBranch):
-            known = ", ".join(get_args(NegativeBranch))
-            raise SettingsError(f"negative {self.negative!r} is unknown; use {known}.")
-        if not 1 <= self.renyi_order < float("inf"):
-            raise SettingsError(
-                f"renyi_order {self.renyi_order} gives no upper bound; use 1 or more, such as 1.5."
-            )
-        if not 0 <= self.upper_weight <= 1:
-            raise SettingsError(f"upper_weight {self.upper_weight} is not between 0 and 1.")
-
-    @property
-    def uses_upper(self) -> bool:
-        """Whether the upper bound enters the loss."""
-        return self.negative == "eubo" or (self.negative == "mixture" and self.upper_weight > 0)
-
-    def check_copies(self, copies: int) -> None:
-        """Refuse a number of copies at which the upper bound has the lower one's gradient."""
-        if copies < 2 and self.uses_upper:
-            raise SettingsError(
-                f"copies {copies} gives the upper bound the gradient of the lower one; set copies "
-                "2 or more, or negative elbo, which is what it would be."
-            )
+from remask.align.method_settings import SpgSettings
 
 
 class SpgLoss(NamedTuple):

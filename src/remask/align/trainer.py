@@ -22,7 +22,7 @@ from torch import nn
 from remask.align import checkpoint
 from remask.align.collapse_guard import Monitor
 from remask.align.distributed import Team
-from remask.align.masks import MaskSettings
+from remask.align.method_settings import MaskSettings
 from remask.align.named import build_reward, resolve
 from remask.align.policy import Actor, load_policy, reference_of, trained
 from remask.align.rollout import Prompts, Roller, Rollout, draw_groups

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from remask.align.bounds import mask_ratios
 from remask.align.diffu_grpo import diffu_grpo_loss
 from remask.align.lora import without_adapters
-from remask.align.masks import Masks, MaskSettings, completion_rows, draw_masks, mask_keys
+from remask.align.masks import Masks, completion_rows, draw_masks, mask_keys
+from remask.align.method_settings import MaskSettings
 from remask.align.policy import Policy, drops, learning, log_probs
 from remask.align.settings import AlignSettings
 from remask.align.sft import draw_sft_masks, sft_loss

@@ -4,112 +4,94 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from remask.cli import flags as opt
-from remask.cli.app import app, load_model, print_json
-from remask.cli.certificate import asked_settings, certified_kind, model_settings, read_promise
-from remask.cli.engines import Asked, place
+import typer
+
+from remask.cli import settings as opt
+from remask.cli.app import load_model, print_json
+from remask.cli.certificate import (
+    Criterion,
+    certified_kind,
+    model_identity,
+    query_identity,
+    read_criterion,
+)
+from remask.cli.engines import backend
+from remask.cli.flags import FlagsOf, UsageError
+from remask.cli.query import Query, read_answer, read_query
 from remask.collect.settings import ScoreSettings
+from remask.consistency.settings import Metrics
+from remask.decide.settings import Budget
 from remask.errors import InputError
+from remask.settings import Setting
 
 if TYPE_CHECKING:
     from remask.collect.score_file import ScoreSummary
     from remask.denoisers.base import Denoiser
     from remask.values import Decision, Sample, Score
 
+Answer = Annotated[str | None, typer.Argument(help="The answer, as text; - reads it from stdin.")]
+AnswerText = Annotated[str | None, typer.Option("--answer", help="The answer, as text.")]
+AnswerFile = Annotated[Path | None, Setting("A file that holds the answer; - is stdin.")]
+Source = Annotated[Path, typer.Argument(help="Rows to score, .jsonl or .parquet.")]
+Columns = Annotated[
+    dict[str, Any], FlagsOf(kind=ScoreSettings, only=("prompt_column", "answer_column"))
+]
+Batch = Annotated[int, Setting("Rows between two writes to disk.", least=1, most=100_000)]
+FileJudge = Annotated[opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold",))]
 
-@app.command()
+
 def solve(
+    *,
     prompt: opt.Prompt = None,
-    model: opt.Model = "",
-    task: opt.TaskName = "",
-    level: opt.Level = "",
-    data: opt.Data = None,
-    wording: opt.Wording = "llada",
-    shots: opt.Shots = 0,
-    allow_execution: opt.AllowExecution = False,
+    model: opt.ModelSettings,
+    task: opt.OptionalTask,
     kind: opt.Kind = None,
-    threshold: opt.Threshold = None,
-    weights: opt.WeightsFile = None,
-    certificate: opt.CertificateFile = None,
-    budget: opt.Budget = 10,
-    preset: opt.Preset = "",
-    temperature: opt.Temperature = None,
-    steps: opt.Steps = None,
-    length: opt.Length = None,
-    block: opt.Block = None,
-    order: opt.Order = None,
-    reveal_threshold: opt.RevealThreshold = None,
-    edit_threshold: opt.EditThreshold = None,
-    trips: opt.Trips = 4,
-    rebuild_steps: opt.RebuildSteps = 16,
-    mask_ratio: opt.MaskRatio = "0.9",
-    mask_design: opt.Design = "independent",
-    rebuild_temperature: opt.RebuildTemperature = 0.0,
-    metrics: opt.Metrics = "paper",
+    judge: opt.JudgeSettings,
+    budget: Budget = 10,
+    sampler: opt.SamplerFlags,
+    trips: opt.TripSettings,
+    metrics: Metrics = "paper",
     seed: opt.ProblemSeed = 0,
-    device: opt.Device = "auto",
-    split: opt.Layout = "replicas",
-    dtype: opt.Precision = "auto",
     as_json: opt.Json = False,
 ) -> None:
     """Answer a prompt, resampling until an answer is stable."""
-    opt.require_pool(model, temperature, budget, "--budget")
-    rows = opt.Rows(data, wording, allow_execution, shots)
-    asked = opt.question(prompt, task, level, certified_kind(certificate, kind), seed, rows)
+    opt.require_pool(model, sampler, budget, "--budget")
+    query = read_query(prompt, task, certified_kind(judge.certificate, kind), seed)
     from remask import api
 
-    promise = read_promise(weights, certificate, asked.kind, metrics, threshold)
-    settings = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
-    denoiser = load_model(model, device, dtype, preset, split)
-    limit = _limit(denoiser, asked, promise.threshold(threshold))
-    sampler = opt.sampler(
-        denoiser, asked, temperature=temperature, steps=steps, length=length,
-        block=block, order=order, reveal_threshold=reveal_threshold, edit_threshold=edit_threshold,
-    ).for_pool(budget)  # fmt: skip
-    same = asked_settings(model, denoiser, rows)
-    promise.check(budget, asked, sampler=asdict(sampler), consistency=asdict(settings), **same)
-    _show_question(asked, as_json)
+    criterion = read_criterion(judge, query.kind, metrics)
+    denoiser = load_model(model)
+    threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold))
+    drawn = query.sampler(denoiser, sampler).for_pool(budget)
+    same = query_identity(model.model, denoiser, task)
+    criterion.check(budget, query, sampler=asdict(drawn), consistency=asdict(trips), **same)
+    _show_query(query, as_json)
     decision = api.solve(
-        denoiser, asked.prompt, kind=asked.kind, sampler=sampler, settings=settings,
-        metrics=metrics, weights=promise.weights, threshold=limit, budget=budget, seed=seed,
-        examples=asked.examples, watch=_watcher(limit, asked.kind, silent=as_json),
+        denoiser, query.prompt, kind=query.kind, sampler=drawn, settings=trips, metrics=metrics,
+        weights=criterion.weights, threshold=threshold, budget=budget, seed=seed,
+        examples=query.examples, watch=_watcher(threshold, query.kind, silent=as_json),
     )  # fmt: skip
-    about: dict[str, Any] = {"model": model, "preset": preset or None, "seed": seed}
-    about |= {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
-    about |= {"weights": promise.weights, "sampler": asdict(sampler)}
-    _show_decision(decision, asked, limit, about | promise.told(decision.score), as_json)
+    document = _settings_document(model, query, trips, metrics, seed)
+    document |= {"weights": criterion.weights, "sampler": asdict(drawn)}
+    document |= criterion.verdict(decision.score)
+    _show_decision(decision, query, threshold, document, as_json)
 
 
-@app.command()
 def verify(
+    *,
     prompt: opt.Prompt = None,
-    answer: opt.Answer = None,
-    answer_text: opt.AnswerText = None,
-    answer_file: opt.AnswerFile = None,
-    model: opt.Model = "",
-    task: opt.TaskName = "",
-    level: opt.Level = "",
-    data: opt.Data = None,
-    wording: opt.Wording = "llada",
-    shots: opt.Shots = 0,
-    allow_execution: opt.AllowExecution = False,
+    answer: Answer = None,
+    answer_text: AnswerText = None,
+    answer_file: AnswerFile = None,
+    model: opt.ModelSettings,
+    task: opt.OptionalTask,
     kind: opt.Kind = None,
-    threshold: opt.Threshold = None,
-    weights: opt.WeightsFile = None,
-    certificate: opt.CertificateFile = None,
-    preset: opt.Preset = "",
-    trips: opt.Trips = 4,
-    rebuild_steps: opt.RebuildSteps = 16,
-    mask_ratio: opt.MaskRatio = "0.9",
-    mask_design: opt.Design = "independent",
-    rebuild_temperature: opt.RebuildTemperature = 0.0,
-    metrics: opt.Metrics = "paper",
+    judge: opt.JudgeSettings,
+    trips: opt.TripSettings,
+    metrics: Metrics = "paper",
     seed: opt.ProblemSeed = 0,
-    device: opt.Device = "auto",
-    split: opt.Layout = "replicas",
-    dtype: opt.Precision = "auto",
     as_json: opt.Json = False,
 ) -> None:
     """Say how far to trust an answer you already have.
@@ -117,57 +99,42 @@ def verify(
     With a certificate it is accepted or not, and the promise is told.
     """
     opt.require_model(model)
-    rows = opt.Rows(data, wording, allow_execution, shots)
-    asked = opt.question(prompt, task, level, certified_kind(certificate, kind), seed, rows)
-    text = opt.answer(answer, answer_text, answer_file)
+    query = read_query(prompt, task, certified_kind(judge.certificate, kind), seed)
+    text = read_answer(answer, answer_text, answer_file)
     from remask import api
 
-    promise = read_promise(weights, certificate, asked.kind, metrics, threshold)
-    settings = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
-    denoiser = load_model(model, device, dtype, preset, split)
-    same = asked_settings(model, denoiser, rows)
-    promise.check(1, asked, consistency=asdict(settings), **same)
-    limit = _limit(denoiser, asked, promise.threshold(threshold))
+    criterion = read_criterion(judge, query.kind, metrics)
+    denoiser = load_model(model)
+    same = query_identity(model.model, denoiser, task)
+    criterion.check(1, query, consistency=asdict(trips), **same)
+    threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold))
     sample = api.sample_from_text(
-        denoiser, asked.prompt, text, length=promise.length, examples=asked.examples
+        denoiser, query.prompt, text, length=criterion.length, examples=query.examples
     )
     score = api.score(
-        denoiser, asked.prompt, sample, kind=asked.kind, settings=settings, metrics=metrics,
-        weights=promise.weights, seed=seed,
+        denoiser, query.prompt, sample, kind=query.kind, settings=trips, metrics=metrics,
+        weights=criterion.weights, seed=seed,
     )  # fmt: skip
-    about: dict[str, Any] = {"model": model, "preset": preset or None, "seed": seed}
-    about |= {"settings": {**asdict(settings), "metrics": metrics, "kind": asked.kind}}
-    about |= {"weights": promise.weights, "threshold": limit, **promise.told(score)}
-    _show_question(asked, as_json)
-    _show_verdict(denoiser, sample, score, asked, about, as_json)
+    document = _settings_document(model, query, trips, metrics, seed)
+    document |= {"weights": criterion.weights, "threshold": threshold, **criterion.verdict(score)}
+    _show_query(query, as_json)
+    _show_verdict(denoiser, sample, score, query, document, as_json)
 
 
-@app.command()
 def score(
-    source: opt.Source,
+    *,
+    source: Source,
     out: opt.Out,
-    model: opt.Model = "",
-    prompt_column: opt.PromptColumn = "prompt",
-    answer_column: opt.AnswerColumn = "answer",
+    model: opt.ModelSettings,
+    columns: Columns,
     kind: opt.Kind = None,
-    preset: opt.Preset = "",
-    trips: opt.Trips = 4,
-    rebuild_steps: opt.RebuildSteps = 16,
-    mask_ratio: opt.MaskRatio = "0.9",
-    mask_design: opt.Design = "independent",
-    rebuild_temperature: opt.RebuildTemperature = 0.0,
-    metrics: opt.Metrics = "paper",
-    weights: opt.WeightsFile = None,
-    certificate: opt.CertificateFile = None,
-    batch: opt.Batch = 32,
+    trips: opt.TripSettings,
+    metrics: Metrics = "paper",
+    judge: FileJudge,
+    batch: Batch = 32,
     force: opt.Force = False,
     seed: opt.Seed = 0,
-    device: opt.Device = "auto",
-    split: opt.Layout = "replicas",
-    dtype: opt.Precision = "auto",
-    engine: opt.Engine = "local",
-    workers: opt.Workers = None,
-    address: opt.Address = "",
+    engine: opt.EngineSettings,
     as_json: opt.Json = False,
 ) -> None:
     """Score a file of answers, one row out per row in.
@@ -182,105 +149,114 @@ def score(
     from remask.cli import terminal
     from remask.collect import score_file
 
-    read_as = certified_kind(certificate, kind) or "number"
-    promise = read_promise(weights, certificate, read_as, metrics)
-    trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature)
-    with place(Asked(engine, workers, address), model, device, dtype, preset, split) as where:
-        same = model_settings(model, where.precision)
-        promise.check(1, opt.Question("", read_as), consistency=asdict(trip), **same)
+    read_as = certified_kind(judge.certificate, kind) or "number"
+    criterion = read_criterion(judge, read_as, metrics)
+    with backend(engine, model) as place:
+        same = model_identity(model.model, place.precision)
+        criterion.check(1, Query("", read_as), consistency=asdict(trips), **same)
         settings = ScoreSettings(
-            model=model, dtype=where.precision, preset=preset, kind=read_as, metrics=metrics,
-            weights=promise.weights, threshold=promise.threshold(None), length=promise.length,
-            seed=seed, prompt_column=prompt_column, answer_column=answer_column, consistency=trip,
+            model=model.model, dtype=place.precision, preset=model.preset, kind=read_as,
+            metrics=metrics, weights=criterion.weights, threshold=criterion.threshold(None),
+            length=criterion.length, seed=seed, consistency=trips, **columns,
         )  # fmt: skip
-        read = (weights, certificate)
-        job = score_file.prepare(source, out, settings, inputs=read, force=force)
-        denoiser = where.load()
+        inputs = (judge.weights, judge.certificate)
+        job = score_file.prepare(source, out, settings, inputs=inputs, force=force)
+        denoiser = place.load()
         with terminal.Bar("scoring", len(job.table), "rows") as bar:
             done = score_file.score_file(
-                denoiser, job, batch=batch, progress=bar.advance_to, engine=where.engine
+                denoiser, job, batch=batch, progress=bar.advance_to, engine=place.engine
             )
-    _show_summary(done, out, promise.sentence() if promise.certificate else None, as_json)
+    _show_summary(done, out, criterion, as_json)
     if done.rows and done.failed == done.rows:
         raise InputError(f"every row failed, the first because {done.first_error}")
 
 
-def _show_summary(done: "ScoreSummary", out: Path, promised: str | None, as_json: bool) -> None:
-    """Print what a scored file amounts to, and the promise where there is one."""
+def _settings_document(
+    model: opt.ModelSettings, query: Query, trips: opt.TripSettings, metrics: str, seed: int
+) -> dict[str, Any]:
+    """Return what JSON says of how an answer was scored."""
+    settings = {**asdict(trips), "metrics": metrics, "kind": query.kind}
+    about = {"model": model.model, "preset": model.preset or None, "seed": seed}
+    return {**about, "settings": settings}
+
+
+def _show_summary(done: "ScoreSummary", out: Path, criterion: Criterion, as_json: bool) -> None:
+    """Print what a scored file amounts to, and the promise where there is a certificate."""
     from remask.cli import terminal
 
+    promise = criterion.sentence()
     if as_json:
         counts = {name: value for name, value in asdict(done).items() if value is not None}
-        told = {} if promised is None else {"promise": promised}
-        print_json({"out": str(out), **counts, **told})
+        print_json({"out": str(out), **counts, **({"promise": promise} if promise else {})})
     else:
         before = f" ({done.resumed} by an earlier run)" if done.resumed else ""
-        kept = "" if done.accepted is None else f" {done.accepted} accepted,"
+        accepted = "" if done.accepted is None else f" {done.accepted} accepted,"
         spent = f"{done.failed} failed, {done.forwards:,} forwards"
-        terminal.say(f"{done.rows} rows{before},{kept} {spent}: {out}")
-        if promised is not None:
-            terminal.say(promised)
+        terminal.say(f"{done.rows} rows{before},{accepted} {spent}: {out}")
+        if promise:
+            terminal.say(promise)
 
 
 def _show_decision(
-    decision: "Decision", asked: opt.Question, limit: float, about: dict[str, Any], as_json: bool
+    decision: "Decision", query: Query, threshold: float, document: dict[str, Any], as_json: bool
 ) -> None:
     """Print what was decided, with its grade where the truth is known."""
     from remask import api
     from remask.cli import json_output, terminal
 
-    extract = api.reader(asked.kind).extract
-    graded = asked.grade(decision.sample.text)
+    extract = api.reader(query.kind).extract
+    graded = query.grade(decision.sample.text)
     if as_json:
-        told = json_output.decided(decision, limit, extract)
-        print_json({"prompt": asked.prompt, "threshold": limit, **about, **told, **graded})
+        result = json_output.decided(decision, threshold, extract)
+        print_json({"prompt": query.prompt, "threshold": threshold, **document, **result, **graded})
     else:
         terminal.show_decision(decision, extract(decision.sample.text), graded)
-        _say_promise(about)
+        _say_promise(document)
 
 
-def _show_question(asked: opt.Question, as_json: bool) -> None:
+def _show_query(query: Query, as_json: bool) -> None:
     """Print a question that was drawn; the user's own is known."""
     from remask.cli import terminal
 
-    if asked.problem is not None and not as_json:
-        terminal.show_question(asked.prompt, asked.problem.id)
+    if query.problem is not None and not as_json:
+        terminal.show_question(query.prompt, query.problem.id)
 
 
 def _show_verdict(
     denoiser: "Denoiser",
     sample: "Sample",
     score: "Score",
-    asked: opt.Question,
-    about: dict[str, Any],
+    query: Query,
+    document: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Print an answer with its score, and with its grade where the truth is known."""
     from remask import api
     from remask.cli import json_output, terminal
 
-    extract, limit = api.reader(asked.kind).extract, about["threshold"]
-    tokens, graded = sample.canvas[: sample.num_response], asked.grade(sample.text)
+    extract, threshold = api.reader(query.kind).extract, document["threshold"]
+    tokens, graded = sample.canvas[: sample.num_response], query.grade(sample.text)
     if as_json:
-        told = json_output.scored(sample.text, score, limit, extract)
+        result = json_output.scored(sample.text, score, threshold, extract)
         pieces = denoiser.tokenizer.pieces(tokens)
-        told |= {"forwards": score.forwards, "tokens": pieces, "drift": score.drift}
-        print_json({"prompt": asked.prompt, **about, **told, **graded})
+        result |= {"forwards": score.forwards, "tokens": pieces, "drift": score.drift}
+        print_json({"prompt": query.prompt, **document, **result, **graded})
     else:
         spans = terminal.spans(denoiser.tokenizer, tokens, score.drift)
-        terminal.show_verdict(score, limit, spans, extract(sample.text), graded)
-        _say_promise(about)
+        terminal.show_verdict(score, threshold, spans, extract(sample.text), graded)
+        _say_promise(document)
 
 
-def _say_promise(told: Mapping[str, Any]) -> None:
+def _say_promise(document: Mapping[str, Any]) -> None:
     """Print whether the answer is accepted, and the promise; nothing where there is none."""
     from remask.cli import terminal
 
-    if "promise" in told:
-        terminal.say(f"{'accepted' if told['accepted'] else 'not accepted'}. {told['promise']}")
+    if "promise" in document:
+        verdict = "accepted" if document["accepted"] else "not accepted"
+        terminal.say(f"{verdict}. {document['promise']}")
 
 
-def _watcher(limit: float, kind: str, *, silent: bool) -> "Callable[[Sample, Score], None]":
+def _watcher(threshold: float, kind: str, *, silent: bool) -> "Callable[[Sample, Score], None]":
     """Return what shows each attempt as it comes."""
     from remask import api
     from remask.cli import terminal
@@ -289,14 +265,14 @@ def _watcher(limit: float, kind: str, *, silent: bool) -> "Callable[[Sample, Sco
 
     def watch(sample: "Sample", score: "Score") -> None:
         if not silent:
-            terminal.show_attempt(sample, score, limit, extract(sample.text))
+            terminal.show_attempt(sample, score, threshold, extract(sample.text))
 
     return watch
 
 
-def _limit(denoiser: "Denoiser", asked: opt.Question, threshold: float | None) -> float:
-    if threshold is None:
-        return denoiser.preset.for_task(asked.kind).threshold
-    if not math.isfinite(threshold):
-        raise opt.UsageError(f"--threshold {threshold} is not a finite number")
-    return threshold
+def _threshold(denoiser: "Denoiser", query: Query, given: float | None) -> float:
+    if given is None:
+        return denoiser.preset.for_task(query.kind).threshold
+    if not math.isfinite(given):
+        raise UsageError(f"--threshold {given} is not a finite number")
+    return given

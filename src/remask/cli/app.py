@@ -8,23 +8,105 @@ standard output, progress to standard error; under --json standard output holds 
 import json
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
-from remask.cli import flags as opt
 from remask.errors import RemaskError
 
 if TYPE_CHECKING:
+    from remask.cli.settings import ModelSettings
     from remask.denoisers.base import Denoiser
 
-app = typer.Typer(
-    name="remask",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+
+class CommandEntry(NamedTuple):
+    """Where a command is, and its line in `remask --help`."""
+
+    module: str
+    function: str
+    help: str
+
+
+COMMANDS = {
+    "solve": CommandEntry(
+        "answers", "solve", "Answer a prompt, resampling until an answer is stable."
+    ),
+    "verify": CommandEntry("answers", "verify", "Say how far to trust an answer you already have."),
+    "score": CommandEntry("answers", "score", "Score a file of answers, one row out per row in."),
+    "train": CommandEntry("models", "train", "Train a small LLaDA on generated problems."),
+    "demo": CommandEntry("models", "demo", "Watch the embedded model catch its own errors."),
+    "models": CommandEntry(
+        "models", "models", "List published models; with an id, its authors' presets."
+    ),
+    "doctor": CommandEntry(
+        "models", "doctor", "Say what is installed, what is missing, what fits in memory."
+    ),
+    "collect": CommandEntry(
+        "records_commands", "collect", "Answer, grade and score the problems of a task."
+    ),
+    "fit": CommandEntry(
+        "records_commands", "fit", "Fit weights that tell right answers from wrong ones."
+    ),
+    "certify": CommandEntry(
+        "records_commands", "certify", "Certify a threshold: few of what it accepts are wrong."
+    ),
+    "calibrate": CommandEntry(
+        "records_commands", "calibrate", "Fit a curve from scores to probabilities."
+    ),
+    "report": CommandEntry(
+        "records_commands", "report", "Show records on one HTML page: tables, plots, answers."
+    ),
+    "study": CommandEntry(
+        "studies", "study", "Tell what records say: one study, with intervals and cost."
+    ),
+    "align": CommandEntry("align", "align", "Train a model with the score as a reward."),
+    "serve": CommandEntry("serve", "serve", "Put a model behind HTTP, with a page to watch it."),
+}
+_PLAIN: Any = {
+    "add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None,
+}  # fmt: skip
+
+
+class LazyCommands(Mapping[str, Any]):
+    """The commands by name; the module of one is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the command, its flags made from its settings."""
+        from remask.cli.flags import with_flags
+
+        entry = COMMANDS[name]
+        function = getattr(import_module(f"remask.cli.{entry.module}"), entry.function)
+        single = typer.Typer(**_PLAIN)
+        single.command(name)(with_flags(function))
+        return typer.main.get_command(single)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names in the order of `remask --help`."""
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(COMMANDS)
+
+
+class LazyGroup(TyperGroup):
+    """Commands that are imported when they are named; help needs none of them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = LazyCommands()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the line of every command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+app = typer.Typer(name="remask", cls=LazyGroup, **_PLAIN)
 
 
 @app.callback(invoke_without_command=True)
@@ -41,24 +123,26 @@ def root(
         typer.echo(context.get_help())
 
 
-def load_model(
-    model: str, device: str, dtype: str, preset: str, split: opt.LayoutName = "replicas"
-) -> "Denoiser":
+def load_model(model: "ModelSettings") -> "Denoiser":
+    """Load a model under a spinner; what of its preset cannot be met is said."""
     from remask.cli import terminal
     from remask.denoisers.load import load
     from remask.denoisers.presets import Unmet
 
-    tell_note(model, preset)
-    with terminal.waiting(f"loading {model}"), warnings.catch_warnings():
+    tell_note(model)
+    with terminal.waiting(f"loading {model.model}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", Unmet)  # it has just been told
-        return load(model, device=device, dtype=dtype, preset=preset, split=split)
+        return load(
+            model.model, device=model.device, dtype=model.dtype, preset=model.preset,
+            split=model.split,
+        )  # fmt: skip
 
 
-def tell_note(model: str, preset: str) -> None:
+def tell_note(model: "ModelSettings") -> None:
     """Say what of a preset cannot be met."""
     from remask.denoisers.presets import official
 
-    note = official(model, preset).note if preset else ""
+    note = official(model.model, model.preset).note if model.preset else ""
     if note:
         say_aside(note)
 
@@ -83,6 +167,9 @@ def tell(document: Any, sentence: str, as_json: bool) -> None:
         terminal.say(sentence)
 
 
+_USAGE: Any = typer.BadParameter.__mro__[1]  # what every usage mistake descends from
+
+
 def main() -> None:
     """Run the command line; a mistake is one sentence, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
@@ -92,7 +179,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except RemaskError as error:
         _fail(str(error), 1)
-    except opt.UsageError as error:
+    except _USAGE as error:
         command = error.ctx.command_path if error.ctx else "remask"
         _fail(f"{error.format_message().rstrip('.')}; see {command} --help.", 2)
     except OSError as error:

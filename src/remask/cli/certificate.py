@@ -8,8 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from remask.cli import flags as opt
+from remask.cli.flags import UsageError
+from remask.cli.query import Query
+from remask.cli.settings import JudgeSettings
+from remask.consistency.settings import MetricSet
 from remask.errors import InputError
+from remask.tasks.settings import AnswerKind, TaskSettings
 
 if TYPE_CHECKING:
     from remask.decide.threshold import Certificate
@@ -20,8 +24,8 @@ _OF_MODEL = ("revision", "dtype")
 _UNSAID: dict[str, Any] = {"wording": "llada", "shots": 0}  # how benchmarks are asked by default
 
 
-class Promise(NamedTuple):
-    """The weights to score with, and the certificate whose threshold decides."""
+class Criterion(NamedTuple):
+    """What an answer is judged by: weights, and a certificate whose threshold decides."""
 
     weights: Mapping[str, float] | None = None
     path: Path | None = None
@@ -39,8 +43,8 @@ class Promise(NamedTuple):
         """Return the certified threshold, or the one that was given."""
         return given if self.certificate is None else self.certificate.threshold
 
-    def told(self, score: "Score") -> dict[str, Any]:
-        """Return what a document says of an answer with this score; nothing without a promise."""
+    def verdict(self, score: "Score") -> dict[str, Any]:
+        """Return what a document says of an answer with this score; {} without a certificate."""
         if self.certificate is None:
             return {}
         accepted = score.exceeds(self.certificate.threshold)
@@ -55,7 +59,7 @@ class Promise(NamedTuple):
         of = about.task if level in (None, "all") else f"{about.task}, level {level}"
         return f"{self.certificate} It holds for questions and answers drawn like these: {of}."
 
-    def check(self, budget: int, asked: opt.Question, **settings: Any) -> None:
+    def check(self, budget: int, query: Query, **settings: Any) -> None:
         """Raise where answers are to be drawn or scored in another way than was certified.
 
         Of the model's revision and number format only what the file knows is compared.
@@ -65,18 +69,18 @@ class Promise(NamedTuple):
         about = self.certificate.provenance
         known = {**_UNSAID, **about.settings}
         known |= {"model": about.model, "budget": self.certificate.budget}
-        told = {**settings, "budget": budget}
+        ours = {**settings, "budget": budget}
         known["sampler"] = _drawn(known.get("sampler"), budget)
-        if "sampler" in told:
-            told["sampler"] = _drawn(told["sampler"], budget)
-        told = {k: v for k, v in told.items() if k not in _OF_MODEL or known.get(k) is not None}
-        if asked.problem is not None:
-            known["task"], told["task"] = about.task, asked.problem.task
+        if "sampler" in ours:
+            ours["sampler"] = _drawn(ours["sampler"], budget)
+        ours = {k: v for k, v in ours.items() if k not in _OF_MODEL or known.get(k) is not None}
+        if query.problem is not None:
+            known["task"], ours["task"] = about.task, query.problem.task
             if known.get("level") != "all":
-                told["level"] = asked.problem.level
+                ours["level"] = query.problem.level
         else:
-            told = {name: value for name, value in told.items() if name not in _UNSAID}
-        other = [name for name in told if known.get(name) != told[name]]
+            ours = {name: value for name, value in ours.items() if name not in _UNSAID}
+        other = [name for name in ours if known.get(name) != ours[name]]
         if other:
             raise InputError(
                 f"{self.path} was certified with another {' and '.join(other)} "
@@ -93,61 +97,56 @@ def _drawn(sampler: Mapping[str, Any] | None, budget: int) -> dict[str, Any]:
     return whole if budget > 1 else {**whole, "resample_temperature": None}
 
 
-def model_settings(model: str, dtype: str | None) -> dict[str, Any]:
-    """Return what tells one model from another, as `Promise.check` compares it."""
+def model_identity(model: str, dtype: str | None) -> dict[str, Any]:
+    """Return what tells one model from another, as `Criterion.check` compares it."""
     from remask.collect.manifest import revision_of
 
     return {"model": model, "revision": revision_of(model), "dtype": dtype}
 
 
-def asked_settings(model: str, denoiser: "Denoiser", rows: opt.Rows) -> dict[str, Any]:
+def query_identity(model: str, denoiser: "Denoiser", task: TaskSettings) -> dict[str, Any]:
     """Return the same of a loaded model, and how a benchmark is asked."""
     from remask.collect.manifest import dtype_of
 
-    told = model_settings(model, dtype_of(denoiser))
-    return {**told, "wording": rows.wording, "shots": rows.shots}
+    identity = model_identity(model, dtype_of(denoiser))
+    return {**identity, "wording": task.wording, "shots": task.shots}
 
 
-def certified_kind(certificate: Path | None, kind: opt.AnswerKind | None) -> opt.AnswerKind | None:
+def certified_kind(certificate: Path | None, kind: AnswerKind | None) -> AnswerKind | None:
     """Return how to read answers: as the certified ones were, where there is a certificate."""
     if certificate is None:
         return kind
     if kind is not None:
-        raise opt.UsageError("--certificate says how to read an answer: leave --kind out")
+        raise UsageError("--certificate says how to read an answer: leave --kind out")
     from remask.decide.threshold import Certificate
 
-    return cast(opt.AnswerKind, Certificate.read(certificate).provenance.task)
+    return cast(AnswerKind, Certificate.read(certificate).provenance.task)
 
 
-def read_promise(
-    weights: Path | None,
-    certificate: Path | None,
-    kind: str,
-    metrics: opt.MetricSet,
-    threshold: float | None = None,
-) -> Promise:
+def read_criterion(judge: JudgeSettings, kind: str, metrics: MetricSet) -> Criterion:
     """Return what the files hold for answers of this kind, scored with this metric set.
 
     Weights beside a certificate must be its own.
     """
-    if certificate is not None and threshold is not None:
-        raise opt.UsageError("--certificate has a threshold of its own: leave --threshold out")
+    if judge.certificate is not None and judge.threshold is not None:
+        raise UsageError("--certificate has a threshold of its own: leave --threshold out")
     from remask import api
     from remask.consistency.metrics import metric_names
     from remask.decide.threshold import Certificate
     from remask.decide.weights import Weights
 
     names = metric_names(metrics, api.reader(kind).metrics)
-    fitted = None if weights is None else Weights.load(weights, metrics, names).values
-    if certificate is None:
-        return Promise(fitted)
-    found = Certificate.load(certificate, metrics, names)
-    if fitted is not None and dict(fitted) != found.provenance.weights:
+    path = judge.weights
+    weights = None if path is None else Weights.load(path, metrics, names).values
+    if judge.certificate is None:
+        return Criterion(weights)
+    certificate = Certificate.load(judge.certificate, metrics, names)
+    if weights is not None and dict(weights) != certificate.provenance.weights:
         raise InputError(
-            f"{certificate} was certified with other weights than those in {weights}, so its "
+            f"{judge.certificate} was certified with other weights than those in {path}, so its "
             "promise is void with them; leave --weights out, or certify again."
         )
-    return Promise(found.provenance.weights, certificate, found)
+    return Criterion(certificate.provenance.weights, judge.certificate, certificate)
 
 
 def _named(known: Mapping[str, Any], names: list[str]) -> str:

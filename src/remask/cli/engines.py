@@ -7,23 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from remask.cli import flags as opt
 from remask.cli.app import load_model, tell_note
+from remask.cli.flags import UsageError
+from remask.cli.settings import EngineSettings, ModelSettings
 
 if TYPE_CHECKING:
     from remask.collect.chunks import Engine
     from remask.denoisers.base import Denoiser
 
 
-class Asked(NamedTuple):
-    """Who shall do the work."""
-
-    engine: opt.EngineName
-    workers: int | None
-    address: str
-
-
-class Place(NamedTuple):
+class Backend(NamedTuple):
     """Where the model will be."""
 
     precision: str
@@ -32,47 +25,40 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def place(
-    asked: Asked,
-    model: str,
-    device: str,
-    dtype: str,
-    preset: str,
-    split: opt.LayoutName = "replicas",
-) -> Iterator[Place]:
-    """Yield the place of a model, which is loaded when `load` is called; leave the cluster after.
+def backend(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend]:
+    """Yield where a model will be, which is loaded when `load` is called; leave the cluster after.
 
     So files can be refused before minutes of loading.
     """
     from remask.denoisers.load import choose_devices, choose_dtype
 
-    if asked.engine == "ray":
-        if split == "layers":
-            raise opt.UsageError(
+    if settings.engine == "ray":
+        if model.split == "layers":
+            raise UsageError(
                 "--split layers spreads a model over the devices of this process and a worker of "
                 "Ray has one; leave --engine ray out"
             )
-        with _cluster(asked, model, device, dtype, preset) as found:
-            yield found
+        with _cluster(settings, model) as made:
+            yield made
         return
-    if asked.workers is not None or asked.address:
-        flag = "--address" if asked.address else "--workers"
-        raise opt.UsageError(f"{flag} says where a Ray cluster is or how large; add --engine ray")
-    precision = str(choose_dtype(dtype, choose_devices(device)[0])).removeprefix("torch.")
-    yield Place(precision, lambda: load_model(model, device, dtype, preset, split), None)
+    if settings.workers is not None or settings.address:
+        flag = "--address" if settings.address else "--workers"
+        raise UsageError(f"{flag} says where a Ray cluster is or how large; add --engine ray")
+    precision = choose_dtype(model.dtype, choose_devices(model.device)[0])
+    yield Backend(str(precision).removeprefix("torch."), lambda: load_model(model), None)
 
 
 @contextmanager
-def _cluster(asked: Asked, model: str, device: str, dtype: str, preset: str) -> Iterator[Place]:
+def _cluster(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend]:
     from remask.cli import terminal
     from remask.collect.cluster import Cluster, Held
 
-    held = Held(model=model, device=device, dtype=dtype, preset=preset)
-    cluster = Cluster(held, workers=asked.workers, address=asked.address)
+    held = Held(model=model.model, device=model.device, dtype=model.dtype, preset=model.preset)
+    cluster = Cluster(held, workers=settings.workers, address=settings.address)
 
     def load() -> "Denoiser":
-        tell_note(model, preset)
-        with terminal.waiting(f"loading {model} in {cluster.workers} workers"):
+        tell_note(model)
+        with terminal.waiting(f"loading {model.model} in {cluster.workers} workers"):
             return cluster.load()
 
     with ExitStack() as left:
@@ -80,6 +66,6 @@ def _cluster(asked: Asked, model: str, device: str, dtype: str, preset: str) -> 
         left.enter_context(redirect_stdout(left.enter_context(open(os.devnull, "w"))))
         with terminal.waiting("starting Ray"):
             left.enter_context(cluster)
-        yield Place(cluster.precision, load, cluster)
+        yield Backend(cluster.precision, load, cluster)
     if cluster.deaths:
         typer.echo(f"remask: workers died and were replaced, {cluster.deaths} in all.", err=True)

@@ -6,64 +6,55 @@ from typing import Annotated, Any
 
 import typer
 
-from remask.cli import flags as opt
-from remask.cli.app import app, print_json
+from remask.cli import settings as opt
+from remask.cli.app import print_json
+from remask.cli.flags import FlagsOf, UsageError
+from remask.collect.settings import CollectSettings
+from remask.pretrain.settings import TrainSettings
 from remask.records import outputs
+from remask.settings import Setting
+
+TrainFlags = Annotated[
+    TrainSettings,
+    FlagsOf(
+        kind=TrainSettings,
+        only=(
+            "out", "init", "steps", "batch", "lr", "layers", "width", "heads", "inner", "mix",
+            "seed", "workers", "device", "eval_every", "eval_problems",
+        ),
+        defaults={"workers": 1},
+        bounded=False,
+    ),
+]  # fmt: skip
+OutFolder = Annotated[Path, Setting("The folder to write into.", short="-o")]
+Amounts = Annotated[
+    dict[str, Any],
+    FlagsOf(kind=CollectSettings, only=("problems", "samples", "seed"), defaults={"samples": 3}),
+]
+Devices = Annotated[dict[str, Any], FlagsOf(kind=opt.ModelSettings, only=("device", "split"))]
+NoDevice = Annotated[bool, Setting("Leave the devices out: answers at once, without torch.")]
 
 
-@app.command()
-def train(
-    out: Annotated[Path, typer.Option(help="Folder for checkpoints, log and the finished model.")],
-    init: Annotated[
-        Path | None, typer.Option(help="Checkpoint folder to start from; its shape must fit.")
-    ] = None,
-    steps: Annotated[int, typer.Option(help="Optimizer updates.")] = 27_000,
-    batch: Annotated[int, typer.Option(help="Problems per update.")] = 512,
-    lr: Annotated[float, typer.Option(help="Peak learning rate of Muon and AdamW.")] = 1.2e-3,
-    layers: Annotated[int, typer.Option(help="Transformer blocks.")] = 7,
-    width: Annotated[int, typer.Option(help="Hidden width.")] = 320,
-    heads: Annotated[int, typer.Option(help="Attention heads.")] = 5,
-    inner: Annotated[int, typer.Option(help="Width inside the MLP.")] = 768,
-    mix: Annotated[
-        str, typer.Option(help="Task shares, as in wordmath=0.4,choice=0.6; all by default.")
-    ] = "",
-    seed: Annotated[int, typer.Option(help="Seed of data, weights and noise.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes that generate problems.")] = 1,
-    device: opt.OneDevice = "auto",
-    eval_every: Annotated[int, typer.Option(help="Updates between held-out accuracies.")] = 2_000,
-    eval_problems: Annotated[int, typer.Option(help="Held-out problems per task, level.")] = 64,
-    as_json: opt.JsonLines = False,
-) -> None:
+def train(*, settings: TrainFlags, as_json: opt.JsonLines = False) -> None:
     """Train a small LLaDA on generated problems.
 
     The same command again continues an interrupted run.
     """
-    named = opt.shares(mix)
     from remask.cli import terminal
-    from remask.pretrain.settings import MIX, TrainSettings
     from remask.pretrain.trainer import train as run
 
-    settings = TrainSettings(
-        out=out, init=init, steps=steps, batch=batch, lr=lr, layers=layers, width=width,
-        heads=heads, inner=inner, mix=named or MIX, seed=seed, workers=workers, device=device,
-        eval_every=eval_every, eval_problems=eval_problems,
-    )  # fmt: skip
-
     def say(line: str) -> None:
-        typer.echo(line if as_json else terminal.training_line(json.loads(line), steps))
+        typer.echo(line if as_json else terminal.training_line(json.loads(line), settings.steps))
 
     folder = run(settings, say=say)
     say(json.dumps({"model": str(folder)}))
 
 
-@app.command()
 def demo(
-    out: opt.OutFolder = Path("demo-output"),
-    problems: opt.Problems = 32,
-    samples: opt.Samples = 3,
-    seed: opt.Seed = 0,
-    device: opt.Device = "auto",
-    split: opt.Layout = "replicas",
+    *,
+    out: OutFolder = Path("demo-output"),
+    amounts: Amounts,
+    devices: Devices,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> int:
@@ -72,45 +63,37 @@ def demo(
     outputs.claim_folder(out, is_ours=earlier, force=force)
     from remask.cli.demonstration import run
 
-    return run(
-        out=out,
-        problems=problems,
-        samples=samples,
-        seed=seed,
-        device=device,
-        split=split,
-        as_json=as_json,
-    )
+    return run(out=out, as_json=as_json, **amounts, **devices)
 
 
-@app.command()
 def models(
+    *,
     name: Annotated[str, typer.Argument(metavar="[ID]", help="Show this one's presets.")] = "",
     as_json: opt.Json = False,
 ) -> None:
     """List published models; with an id, its authors' presets."""
     from remask.cli import listing, terminal
 
-    found: Any = listing.model(name) if name else listing.models()
+    document: Any = listing.model(name) if name else listing.models()
     if as_json:
-        print_json(found)
+        print_json(document)
     elif name:
-        terminal.show_model(found)
+        terminal.show_model(document)
     else:
-        terminal.show_models(found)
+        terminal.show_models(document)
 
 
-@app.command(name="doctor")
-def examine(
+def doctor(
+    *,
     model: Annotated[
         str, typer.Argument(metavar="[MODEL]", help="Say whether this one fits in memory.")
     ] = "",
-    no_device: opt.NoDevice = False,
+    no_device: NoDevice = False,
     as_json: opt.Json = False,
 ) -> None:
     """Say what is installed, what is missing, what fits in memory."""
     if no_device and model:
-        raise opt.UsageError(
+        raise UsageError(
             f"whether {model} fits is asked of a device: leave --no-device out, or see its size "
             "with remask models"
         )
@@ -119,14 +102,14 @@ def examine(
     if no_device:
         from remask.cli.listing import installed
 
-        found = installed()
+        document = installed()
     else:
-        from remask.cli import doctor
+        from remask.cli import doctor as examination
 
-        found = doctor.estimate(model) if model else doctor.examine()
+        document = examination.estimate(model) if model else examination.examine()
     if as_json:
-        print_json(found)
+        print_json(document)
     elif model:
-        terminal.show_estimate(found)
+        terminal.show_estimate(document)
     else:
-        terminal.show_examination(found)
+        terminal.show_examination(document)

@@ -2,90 +2,138 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
-from remask.cli import flags as opt
-from remask.cli.app import app, say_aside, tell
-from remask.cli.engines import Asked, Place, place
-from remask.collect.settings import CollectSettings
+import typer
+
+from remask.cli import settings as opt
+from remask.cli.app import say_aside, tell
+from remask.cli.engines import Backend, backend
+from remask.cli.flags import FlagsOf, UsageError
+from remask.cli.query import Query
+from remask.collect.settings import CollectSettings, choose_baselines
+from remask.consistency.settings import ConsistencySettings, MetricSet
+from remask.decide.settings import BUDGET
 from remask.errors import InputError
 from remask.records import outputs
+from remask.settings import Setting
+from remask.tasks.base import Split
+from remask.tasks.settings import TaskSettings
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
     from remask.tasks.base import Task
 
-
 _NAMED = 3  # problems that could not be asked, told one by one
+_SPLITS, _LAYOUTS = get_args(Split), get_args(opt.Split)
+# The one command that draws problems has one flag for both splits; no word belongs to two.
+Splits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--split",
+        metavar=f"<{'|'.join((*_SPLITS, *_LAYOUTS))}>",
+        help="Which problems of the task, test by default; again for replicas or layers: of "
+        "several devices a replica on each, or the layers of one model over all.",
+    ),
+]
+Amounts = Annotated[
+    dict[str, Any],
+    FlagsOf(
+        kind=CollectSettings,
+        only=("problems", "samples", "scored", "baselines", "metrics", "seed"),
+    ),
+]
+SplitModel = Annotated[opt.ModelSettings, FlagsOf(kind=opt.ModelSettings, without=("split",))]
+RetryErrors = Annotated[bool, Setting("Ask again what could not be asked before.")]
+Weights = Annotated[Path | None, Setting("Weights that fit wrote; uniform ones by default.")]
+RecordedMetrics = Annotated[
+    MetricSet | None, Setting("Metric set; the one collected with by default.")
+]
+Columns = Annotated[
+    tuple[str, ...] | None,
+    Setting(
+        "Combine these instead of metrics: confidence, confidence_canvas, vote, agreement, and "
+        "self_evaluation or editor where they were collected."
+    ),
+]
+Risk = Annotated[float, Setting("Largest share of wrong answers among the accepted.")]
+Confidence = Annotated[float, Setting("How sure the promise is.")]
+CertifiedBudget = Annotated[
+    int, replace(BUDGET, help="Samples drawn until one is accepted, for rejection sampling.")
+]
+Method = Annotated[Literal["isotonic", "platt"], Setting("Shape of the curve.")]
+Sources = Annotated[
+    list[Path], typer.Argument(help="Records that collect wrote: files, or one folder of them.")
+]
+Title = Annotated[str, Setting("Title of the page.")]
+Plots = Annotated[bool, Setting("Write every plot beside it too, as SVG and CSV.")]
 
 
-@app.command()
 def collect(
+    *,
     out: opt.Out,
-    task: opt.RequiredTask,
-    model: opt.Model = "",
-    level: opt.Level = "", split: opt.Splits = None,
-    data: opt.Data = None,
-    wording: opt.Wording = "llada", shots: opt.Shots = 0,
-    allow_execution: opt.AllowExecution = False,
-    problems: opt.Problems = 32, samples: opt.Samples = 1, scored: opt.Scored = 1,
-    baselines: opt.Baselines = None,
-    preset: opt.Preset = "",
-    temperature: opt.Temperature = None,
-    steps: opt.Steps = None, length: opt.Length = None, block: opt.Block = None,
-    order: opt.Order = None,
-    reveal_threshold: opt.RevealThreshold = None,
-    edit_threshold: opt.EditThreshold = None,
-    trips: opt.Trips = 4,
-    rebuild_steps: opt.RebuildSteps = 16,
-    mask_ratio: opt.MaskRatio = "0.9",
-    mask_design: opt.Design = "independent",
-    tail: opt.Tail = "masked",
-    rebuild_temperature: opt.RebuildTemperature = 0.0,
-    metrics: opt.Metrics = "paper",
-    seed: opt.Seed = 0,
-    device: opt.Device = "auto", dtype: opt.Precision = "auto",
-    engine: opt.Engine = "local", workers: opt.Workers = None, address: opt.Address = "",
-    retry_errors: opt.RetryErrors = False, force: opt.Force = False,
+    task: TaskSettings,
+    model: SplitModel,
+    split: Splits = None,
+    amounts: Amounts,
+    sampler: opt.SamplerFlags,
+    trips: ConsistencySettings,
+    engine: opt.EngineSettings,
+    retry_errors: RetryErrors = False,
+    force: opt.Force = False,
     as_json: opt.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Answer, grade and score the problems of a task.
 
     One JSON line per sample, and beside it a manifest; the same command again continues an
     interrupted run. A problem that cannot be asked is a line with its error. A public benchmark is
     read from --data, or from the hub.
     """
-    opt.require_pool(model, temperature, samples, "--samples")
-    part, layout = opt.splits(split)
+    opt.require_pool(model, sampler, amounts["samples"], "--samples")
+    part, layout = splits(split)
     from remask.collect import collect as study
 
-    trip = opt.consistency(mask_ratio, mask_design, trips, rebuild_steps, rebuild_temperature, tail)
-    settings = CollectSettings(
-        task=task, data=data, wording=wording, shots=shots, allow_execution=allow_execution,
-        level=level, split=part, problems=problems, samples=samples, scored=scored,
-        baselines=opt.baselines(baselines, samples), metrics=metrics, seed=seed, consistency=trip,
-    )  # fmt: skip
-    asked = _asked(study.prepare(settings, out, force), settings)
-    with place(Asked(engine, workers, address), model, device, dtype, preset, layout) as where:
-        denoiser = where.load()
-        sampler = opt.sampler(
-            denoiser, asked, edit_threshold=edit_threshold, steps=steps, block=block,
-            temperature=temperature, length=length, order=order, reveal_threshold=reveal_threshold,
-        )  # fmt: skip
-        settings = replace(settings, sampler=sampler)
-        _collect(denoiser, where, settings, out, retry_errors, force)
+    amounts["baselines"] = _baselines(amounts.get("baselines", ()), amounts["samples"])
+    settings = CollectSettings(**vars(task), **amounts, split=part, consistency=trips)
+    query = _first_query(study.prepare(settings, out, force), settings)
+    with backend(engine, replace(model, split=layout)) as place:
+        denoiser = place.load()
+        settings = replace(settings, sampler=query.sampler(denoiser, sampler))
+        _collect(denoiser, place, settings, out, retry_errors, force)
     _tell_collected(out, as_json)
 
 
-def _asked(task: "Task", settings: CollectSettings) -> opt.Question:
+def splits(words: list[str] | None) -> tuple[Split, opt.Split]:
+    """Return which problems are drawn, and how a model lies on several devices."""
+    for word in words or []:
+        if word not in (*_SPLITS, *_LAYOUTS):
+            raise UsageError(f"--split {word!r} is none of {', '.join((*_SPLITS, *_LAYOUTS))}")
+    problems, layouts = ([w for w in words or [] if w in kind] for kind in (_SPLITS, _LAYOUTS))
+    if len(problems) > 1 or len(layouts) > 1:
+        raise UsageError(
+            f"--split {' --split '.join(words or [])} is more than one choice of problems and one "
+            "of devices"
+        )
+    return cast(Split, (*problems, "test")[0]), cast(opt.Split, (*layouts, "replicas")[0])
+
+
+def _baselines(names: tuple[str, ...], samples: int) -> tuple[str, ...]:
+    """Return the baselines that were named, and those that come by themselves."""
+    lonely = [name for name in names if name in ("vote", "agreement") and samples == 1]
+    if lonely:
+        raise UsageError(f"--baselines {lonely[0]} compares samples; add --samples with 2 or more")
+    return choose_baselines(names)
+
+
+def _first_query(task: "Task", settings: CollectSettings) -> Query:
     """Return the first problem, by which the sampler is chosen."""
     problem = task.problem(0, split=settings.split, level=settings.level)
-    return opt.Question("", settings.task, task, problem)
+    return Query("", settings.task, task, problem)
 
 
 def _collect(
     denoiser: "Denoiser",
-    where: Place,
+    place: Backend,
     settings: CollectSettings,
     out: Path,
     retry_errors: bool,
@@ -102,7 +150,7 @@ def _collect(
     settings = replace(settings, tokens=token_budget(denoiser.device))
     with terminal.Bar("collecting", settings.problems * settings.samples, "answers") as bar:
         study.collect(
-            denoiser, settings, out, bar.advance_to, where.engine, retry_errors=retry_errors,
+            denoiser, settings, out, bar.advance_to, place.engine, retry_errors=retry_errors,
             force=force,
         )  # fmt: skip
 
@@ -126,12 +174,12 @@ def _tell_collected(out: Path, as_json: bool) -> None:
     tell(document, f"{counts}: {out}", as_json)
 
 
-@app.command()
 def fit(
+    *,
     records: opt.Records,
     out: opt.Out,
-    metrics: opt.RecordedMetrics = None,
-    columns: opt.Columns = "",
+    metrics: RecordedMetrics = None,
+    columns: Columns = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -142,23 +190,23 @@ def fit(
     from remask.analysis import fitting
 
     outputs.claim(out, outputs.of_records([records]), force=force)
-    names = [name.strip() for name in columns.split(",") if name.strip()]
-    found = fitting.fit(records, metrics, names)
+    weights = fitting.fit(records, metrics, columns or ())
     out.parent.mkdir(parents=True, exist_ok=True)
-    found.save(out)
-    values = ", ".join(f"{name} {value:g}" for name, value in found.values.items())
-    told = f"AUROC {found.auroc:.3f}, uniform {found.auroc_uniform:.3f}, on the same {found.n}"
-    tell({"out": str(out), **asdict(found)}, f"{values} ({told} answers): {out}", as_json)
+    weights.save(out)
+    values = ", ".join(f"{name} {value:g}" for name, value in weights.values.items())
+    quality = f"AUROC {weights.auroc:.3f}, uniform {weights.auroc_uniform:.3f}"
+    sentence = f"{values} ({quality}, on the same {weights.n} answers): {out}"
+    tell({"out": str(out), **asdict(weights)}, sentence, as_json)
 
 
-@app.command()
 def certify(
+    *,
     records: opt.Records,
     out: opt.Out,
-    weights: opt.WeightsFile = None,
-    risk: opt.Risk = 0.1,
-    confidence: opt.Confidence = 0.95,
-    budget: opt.CertifiedBudget = 1,
+    weights: Weights = None,
+    risk: Risk = 0.1,
+    confidence: Confidence = 0.95,
+    budget: CertifiedBudget = 1,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -171,23 +219,23 @@ def certify(
     from remask.decide.threshold import Refusal
 
     outputs.claim(out, [*outputs.of_records([records]), weights], force=force)
-    found = fitting.certify_records(
+    result = fitting.certify_records(
         records, weights, risk=risk, confidence=confidence, budget=budget
     )
-    if isinstance(found, Refusal):
-        raise InputError(f"no threshold is certified: {found.reason}")
+    if isinstance(result, Refusal):
+        raise InputError(f"no threshold is certified: {result.reason}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    found.save(out)
-    document = {"out": str(out), **asdict(found), "coverage": found.coverage}
-    tell(document, f"{found} {out}", as_json)
+    result.save(out)
+    document = {"out": str(out), **asdict(result), "coverage": result.coverage}
+    tell(document, f"{result} {out}", as_json)
 
 
-@app.command()
 def calibrate(
+    *,
     records: opt.Records,
     out: opt.Out,
-    weights: opt.WeightsFile = None,
-    method: opt.CalibrationMethod = "isotonic",
+    weights: Weights = None,
+    method: Method = "isotonic",
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -195,25 +243,25 @@ def calibrate(
     from remask.analysis import fitting
 
     outputs.claim(out, [*outputs.of_records([records]), weights], force=force)
-    found = fitting.calibrate(records, weights, method)
+    curve = fitting.calibrate(records, weights, method)
     out.parent.mkdir(parents=True, exist_ok=True)
-    found.save(out)
+    curve.save(out)
     scores = (0.5, 0.75, 0.9)
-    chances = zip(scores, found.probabilities(scores), strict=True)
+    chances = zip(scores, curve.probabilities(scores), strict=True)
     shown = ", ".join(f"{score:g} is right in {chance:.0%}" for score, chance in chances)
     tell(
-        {"out": str(out), **asdict(found)},
-        f"{method} curve of {found.n} answers: a score of {shown}: {out}",
+        {"out": str(out), **asdict(curve)},
+        f"{method} curve of {curve.n} answers: a score of {shown}: {out}",
         as_json,
     )
 
 
-@app.command()
 def report(
-    sources: opt.Sources,
+    *,
+    sources: Sources,
     out: opt.Out,
-    title: opt.Title = "",
-    plots: opt.Plots = False,
+    title: Title = "",
+    plots: Plots = False,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:

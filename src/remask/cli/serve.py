@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from remask.cli import flags as opt
-from remask.cli.app import app, load_model, tell
+from remask.cli import settings as opt
+from remask.cli.app import load_model, tell
+from remask.consistency.settings import Metrics, MetricSet
 
 
 def _flag(help_line: str, *names: str, least: float | None = None) -> typer.models.OptionInfo:
@@ -32,9 +33,9 @@ LogPrompts = Annotated[bool, _flag("Write prompts and answers to the log.", "--l
 Show = Annotated[bool, _flag("Open the page in a browser.", "--open/--no-open")]
 
 
-@app.command()
 def serve(
-    model: opt.Model = "",
+    *,
+    model: opt.ModelSettings,
     host: Host = "127.0.0.1",
     port: Port = 7575,
     key_file: KeyFile = None,
@@ -42,13 +43,9 @@ def serve(
     max_queue: MaxQueue = 64,
     max_tokens: MaxTokens = 4096,
     seconds: Seconds = 120.0,
-    preset: opt.Preset = "",
-    metrics: opt.Metrics = "paper",
+    metrics: Metrics = "paper",
     log_prompts: LogPrompts = False,
     show: Show = False,
-    device: opt.Device = "auto",
-    split: opt.Layout = "replicas",
-    dtype: opt.Precision = "auto",
     as_json: opt.Json = False,
 ) -> None:
     """Put a model behind HTTP, with a page to watch it."""
@@ -61,22 +58,23 @@ def serve(
     from remask.serve.run import serve as run
 
     settings = ServeSettings(
-        model=model, preset=preset, dtype=dtype, metrics=metrics, host=host,
+        model=model.model, preset=model.preset, dtype=model.dtype, metrics=metrics, host=host,
         allowed_hosts=tuple(allow_host or ()), max_queue=max_queue, max_tokens=max_tokens,
         key=read_key(key_file, os.environ.get(KEY_VARIABLE)), seconds=seconds,
         log_prompts=log_prompts,
     )  # fmt: skip
 
     def say(url: str) -> None:
-        tell({"model": model, "url": url}, f"{model} is at {url} (Ctrl-C ends)", as_json)
+        name = model.model
+        tell({"model": name, "url": url}, f"{name} is at {url} (Ctrl-C ends)", as_json)
 
     with bound(host, port) as made:
-        denoiser = load_model(model, device, dtype, preset, split)
+        denoiser = load_model(model)
         _warm(metrics, denoiser.device.type)
         run(build_service(denoiser, settings), made, say, show)
 
 
-def _warm(metrics: opt.MetricSet, device: str) -> None:
+def _warm(metrics: MetricSet, device: str) -> None:
     """Load the sentence encoder where it will be needed: a missing one is told at once."""
     if metrics == "paper":
         from remask.consistency.semantic import sentence_encoder

@@ -1,10 +1,16 @@
 """The command that tells what records say: one study at a time, as tables, JSON or files."""
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from remask.cli import flags as opt
-from remask.cli.app import app, load_model, print_json
+import typer
+
+from remask.cli import settings as opt
+from remask.cli.app import load_model, print_json
+from remask.cli.flags import FlagsOf, UsageError
 from remask.records import outputs
+from remask.settings import Setting
 
 if TYPE_CHECKING:
     from rich.table import Table as Drawn
@@ -12,19 +18,35 @@ if TYPE_CHECKING:
     from remask.report.study import Told
     from remask.report.table import Table
 
+StudyName = Annotated[
+    Literal["diagnosis", "correction", "ablation", "geometry", "spurious", "cost", "scaling"],
+    typer.Argument(help="Which study."),
+]
+Records = Annotated[
+    list[Path],
+    typer.Argument(help="A folder or file of records; for scaling several, one for each model."),
+]
+Out = Annotated[
+    Path | None, Setting("Also write tables (Markdown, CSV) and plots (SVG) here.", short="-o")
+]
+Model = Annotated[
+    str,
+    Setting("The model that wrote the records; geometry then tells how it contracts.", short="-m"),
+]
+Devices = Annotated[
+    opt.ModelSettings, FlagsOf(kind=opt.ModelSettings, only=("device", "split", "dtype"))
+]
 WIDE = 200  # columns of what goes to a file or another program
 
 
-@app.command()
 def study(
-    name: opt.StudyName,
-    records: opt.StudyRecords,
-    out: opt.StudyOut = None,
+    *,
+    name: StudyName,
+    records: Records,
+    out: Out = None,
     force: opt.Force = False,
-    model: opt.StudyModel = "",
-    device: opt.Device = "auto",
-    split: opt.Layout = "replicas",
-    dtype: opt.Precision = "auto",
+    model: Model = "",
+    devices: Devices,
     as_json: opt.Json = False,
 ) -> None:
     """Tell what records say: one study, with intervals and cost.
@@ -36,11 +58,11 @@ def study(
     from remask.report import study as studies
 
     if model and name != "geometry":
-        raise opt.UsageError(f"{name} needs no model; leave --model {model} out")
+        raise UsageError(f"{name} needs no model; leave --model {model} out")
     if out is not None:
         outputs.refuse_inputs(out, records)
         outputs.claim_in_folder(out, [f"{name}.md", f"{name}-*"], force=force)
-    denoiser = load_model(model, device, dtype, "", split) if model else None
+    denoiser = load_model(replace(devices, model=model)) if model else None
     with terminal.waiting("reading and resampling"):
         told = studies.study(name, records, denoiser)
     written = []

@@ -17,7 +17,8 @@ from remask.align.bounds import (
     mask_ratios,
     mixture,
 )
-from remask.align.masks import MaskSettings, draw_masks
+from remask.align.masks import draw_masks
+from remask.align.method_settings import MaskSettings
 from remask.values import Canvas
 
 ORDERS = (1.0, 1.5, 4.0)

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from remask.align.diffu_grpo import GrpoLoss, GrpoSettings, diffu_grpo_loss
+from remask.align.diffu_grpo import GrpoLoss, diffu_grpo_loss
+from remask.align.method_settings import GrpoSettings
 from remask.errors import SettingsError
 
 RESPONSE = torch.tensor([[1, 1, 0], [1, 0, 0]]).bool()
@@ -97,8 +98,8 @@ def test_the_gradient_is_the_finite_difference(network: Any, every_text: Tensor)
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"clip": 0.0}, "clip 0.0 is not between 0 and 1"),
-        ({"kl_weight": -1.0}, "kl_weight -1.0 is not a number from 0 up"),
+        ({"clip": 0.0}, "clip is 0.0; it must be above 0"),
+        ({"kl_weight": -1.0}, "kl_weight is -1.0; it must be at least 0"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], sentence: str) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from remask.align.masks import Masks, MaskSettings, completion_rows, draw_masks, mask_keys
+from remask.align.masks import Masks, completion_rows, draw_masks, mask_keys
+from remask.align.method_settings import MaskSettings
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import SettingsError
 from remask.values import Canvas, Sample
@@ -196,10 +197,10 @@ def test_more_copies_than_blocks_are_refused() -> None:
     ("changes", "sentence"),
     [
         ({"mask_sampler": "some"}, "mask_sampler 'some' is unknown; use full, random, block_all"),
-        ({"loss_region": "all"}, "loss_region 'all' is unknown; use all_masked, active_block"),
+        ({"loss_region": "all"}, "loss_region 'all' is unknown; use all_masked or active_block"),
         ({"copies": 0}, "copies is 0; it must be at least 1"),
         ({"block": 0}, "block is 0"),
-        ({"prompt_mask_ratio": 1.0}, "prompt_mask_ratio 1.0 is not in"),
+        ({"prompt_mask_ratio": 1.0}, "prompt_mask_ratio is 1.0; it must be below 1"),
         ({"mask_sampler": "full"}, "copies 2 of mask_sampler 'full' would hide the same response"),
     ],
 )

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from remask.align.advantages import group_advantages
 from remask.align.bounds import elbo
-from remask.align.spg import SpgSettings, needs_preview, spg_loss, spg_weights
+from remask.align.method_settings import SpgSettings
+from remask.align.spg import needs_preview, spg_loss, spg_weights
 from remask.errors import SettingsError
 
 SETTINGS = SpgSettings()
@@ -170,10 +171,10 @@ def test_one_copy_is_refused_where_the_upper_bound_is_used() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"negative": "mix"}, "negative 'mix' is unknown; use mixture, eubo, elbo, zero"),
+        ({"negative": "mix"}, "negative 'mix' is unknown; use mixture, eubo, elbo or zero"),
         ({"renyi_order": 0.5}, "renyi_order 0.5 gives no upper bound"),
-        ({"renyi_order": math.nan}, "renyi_order nan gives no upper bound"),
-        ({"upper_weight": 1.5}, "upper_weight 1.5 is not between 0 and 1"),
+        ({"renyi_order": math.nan}, "renyi_order is nan; it must be a number"),
+        ({"upper_weight": 1.5}, "upper_weight is 1.5; it must be at most 1"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], sentence: str) -> None:

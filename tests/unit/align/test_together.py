@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from remask.align.bounds import elbo
-from remask.align.masks import Masks, MaskSettings, completion_rows, draw_masks, mask_keys
-from remask.align.spg import SpgSettings, spg_loss, spg_weights
+from remask.align.masks import Masks, completion_rows, draw_masks, mask_keys
+from remask.align.method_settings import MaskSettings, SpgSettings
+from remask.align.spg import spg_loss, spg_weights
 from remask.denoisers.native import NativeDenoiser
 from remask.values import Canvas, Sample
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from remask import api
-from remask.cli import flags
-from remask.cli.questions import Question
+from remask.cli.query import Query
 from remask.denoisers.base import Preset
 from remask.errors import SettingsError
 from remask.sampling.settings import SamplerSettings, sampler_settings
@@ -79,10 +78,10 @@ def test_python_and_the_command_line_take_the_canvas_of_a_task(named: bool) -> N
     task = TASKS["wordmath"]
     assert (task.canvas_length("easy"), task.canvas_length("hard")) == (64, 96)
     by_kind = sampler_settings(model, kind="wordmath", canvas=api.reader("wordmath").canvas)
-    typed = flags.sampler(model, Question("p", "wordmath"), temperature=None, steps=None)
+    typed = Query("p", "wordmath").sampler(model, {})
     assert lengths(by_kind) == lengths(typed) == ((256, 256, 32) if named else (96, 96, 32))
-    drawn = Question("p", "wordmath", task, task.problem(0, level="easy"))
-    found = flags.sampler(model, drawn, temperature=None, steps=None)
+    drawn = Query("p", "wordmath", task, task.problem(0, level="easy"))
+    found = drawn.sampler(model, {})
     assert found.length == (256 if named else 64)
 
 

@@ -1,35 +1,25 @@
-"""What a command asks, and the answer it is given: a prompt of the user's, or a task's problem.
+"""What a command asks the model, and the answer it is given: a prompt, or a task's problem.
 
 No torch here: which flags fit together is said before anything is loaded.
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
+from remask.cli.flags import UsageError
 from remask.errors import InputError
 from remask.records import text_file
-from remask.tasks.settings import AnswerKind, WordingName
+from remask.sampling.settings import SamplerSettings, sampler_settings
+from remask.tasks.settings import AnswerKind, TaskSettings
 
 if TYPE_CHECKING:
+    from remask.denoisers.base import Denoiser
     from remask.tasks.base import Problem, Task
 
-# What every usage mistake descends from; typer exports only this child of it.
-UsageError: Any = typer.BadParameter.__mro__[1]
 
-
-class Rows(NamedTuple):
-    """Where a public benchmark's problems are from, and how they are asked and graded."""
-
-    path: Path | None
-    wording: WordingName
-    allow_execution: bool
-    shots: int = 0
-
-
-class Question(NamedTuple):
+class Query(NamedTuple):
     """What is asked: a prompt of the user's, or a problem drawn from a task."""
 
     prompt: str
@@ -51,6 +41,11 @@ class Question(NamedTuple):
 
         return api.reader(self.kind).canvas
 
+    def sampler(self, denoiser: "Denoiser", given: Mapping[str, Any]) -> SamplerSettings:
+        """Return how answers are drawn: by the preset, the task and what is given."""
+        kind = self.kind if self.task is None else self.task.name
+        return sampler_settings(denoiser, kind=kind, canvas=self.canvas, **given)
+
     def grade(self, text: str) -> dict[str, Any]:
         """Return what is known of an answer's truth: nothing, for a prompt of the user's."""
         if self.task is None or self.problem is None:
@@ -66,28 +61,24 @@ class Question(NamedTuple):
         }
 
 
-def question(
-    prompt: str | None,
-    task: str,
-    level: str,
-    kind: AnswerKind | None,
-    seed: int,
-    rows: Rows,
-) -> Question:
+def read_query(prompt: str | None, task: TaskSettings, kind: AnswerKind | None, seed: int) -> Query:
     """Return what the user asks: exactly one of a prompt and a task."""
-    if (prompt is None) == (task == ""):
+    if (prompt is None) == (task.task == ""):
         raise UsageError("give either a PROMPT or --task, one of the two")
     if prompt is not None:
-        _refuse_idle(level=level, data=rows.path, shots=rows.shots)
-        return Question(prompt, kind or "number")
+        _refuse_idle(level=task.level, data=task.data, shots=task.shots)
+        return Query(prompt, kind or "number")
     from remask.tasks import task as find
     from remask.tasks.public.benchmark import Benchmark
 
-    family = find(task, **rows._asdict())
+    family = find(
+        task.task, path=task.data, wording=task.wording, shots=task.shots,
+        allow_execution=task.allow_execution,
+    )  # fmt: skip
     if isinstance(family, Benchmark):
         family.check()
-    problem = family.problem(seed, split="test", level=level)
-    return Question(problem.prompt, kind or task, family, problem)
+    problem = family.problem(seed, split="test", level=task.level)
+    return Query(problem.prompt, kind or task.task, family, problem)
 
 
 def _refuse_idle(**flags: object) -> None:
@@ -97,7 +88,7 @@ def _refuse_idle(**flags: object) -> None:
             raise UsageError(f"--{name} {value} belongs to --task; leave it out beside a PROMPT")
 
 
-def answer(positional: str | None, text: str | None, file: Path | None) -> str:
+def read_answer(positional: str | None, text: str | None, file: Path | None) -> str:
     """Return the answer to be verified from the one place that was named."""
     given = [value for value in (positional, text, file) if value is not None]
     if len(given) != 1:
