@@ -26,7 +26,8 @@ from remask import rng
 from remask.align.method_settings import MaskSettings
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
-from remask.sampling.blocks import block_numbers, whole_canvas
+from remask.sampling.batches import whole_canvas
+from remask.sampling.blocks import block_numbers
 from remask.values import Canvas, Sample
 
 _BLOCKS = -1  # stream of a row; its copies have those from 0 up

@@ -47,9 +47,8 @@ from remask.analysis.statistics import Interval, Statistic, bootstrap, mean
 from remask.collect.injection import ORIGINAL, Case, brought, problem_of
 from remask.consistency import perturb
 from remask.denoisers.base import Denoiser
-from remask.denoisers.replicas import spread
 from remask.errors import SettingsError
-from remask.sampling.batches import whole_rows
+from remask.sampling.batches import spread, whole_rows
 from remask.sampling.budget import HEAD_ELEMENTS
 from remask.tasks import task as find_task
 from remask.values import Canvas, Sample

@@ -19,10 +19,8 @@ from torch import Tensor
 
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError
-from remask.sampling.batches import whole_rows
-from remask.sampling.blocks import whole_canvas
+from remask.sampling.batches import check_length, whole_canvas, whole_rows
 from remask.sampling.loop import predict
-from remask.sampling.sampler import check_length
 from remask.sampling.settings import Rule
 from remask.values import Canvas, Sample, Score
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
-from remask.sampling.blocks import whole_length
-from remask.sampling.sampler import check_length, sample
+from remask.sampling.batches import check_length, whole_length
+from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
 from remask.values import Sample, Score
 

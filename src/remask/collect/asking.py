@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
-from remask.sampling.blocks import whole_length
-from remask.sampling.sampler import check_length
+from remask.sampling.batches import check_length, whole_length
 from remask.tasks.base import Problem
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from remask.collect.shards import Shards
 from remask.denoisers.base import Denoiser
-from remask.denoisers.replicas import spread
+from remask.sampling.batches import spread
 
 Row = dict[str, Any]
 _Given = TypeVar("_Given")

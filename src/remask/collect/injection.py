@@ -25,11 +25,9 @@ from remask.collect.settings import InjectionSettings
 from remask.consistency.estimator import Consistency
 from remask.decide.columns import Row
 from remask.denoisers.base import Denoiser
-from remask.denoisers.replicas import spread
 from remask.errors import RecordError
 from remask.records import jsonl
-from remask.sampling.batches import whole_rows
-from remask.sampling.blocks import whole_canvas
+from remask.sampling.batches import spread, whole_canvas, whole_rows
 from remask.sampling.likelihood import log_likelihood
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Split, Task, check_level

@@ -23,8 +23,7 @@ from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, InputError, RecordError
 from remask.records import jsonl, outputs
 from remask.records.parquet import ACCEPTED, ADDED, Table, read_table
-from remask.sampling.batches import token_budget
-from remask.sampling.sampler import check_length
+from remask.sampling.batches import check_length, token_budget
 from remask.values import Sample, Score, Scorer
 
 Row = dict[str, Any]

@@ -21,12 +21,10 @@ from remask import rng
 from remask.consistency import perturb
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
-from remask.denoisers.replicas import spread
-from remask.sampling.batches import batches
-from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block, whole_canvas
+from remask.sampling.batches import batches, check_length, spread, whole_canvas
+from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.loop import Denoised, denoise
 from remask.sampling.reveal import linear_schedule
-from remask.sampling.sampler import check_length
 from remask.values import Canvas, RoundTrips, Sample
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from remask.denoisers.config import read_fields
 from remask.denoisers.native import Family, Network, TensorMap, stacked
 from remask.denoisers.tokenizer import LLADA_TEMPLATE
-from remask.denoisers.transformer import Attention, Block, GatedMLP, rotary_tables
+from remask.denoisers.transformer import Attention, Block, GatedMLP
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "LLaDAModelLM"
@@ -76,6 +76,8 @@ class LLaDAConfig:
 class LLaDA(Network):
     """The network: Llama blocks that look both ways."""
 
+    float32_rotary = True
+
     def __init__(self, config: LLaDAConfig) -> None:
         c = self.config = config
         blocks = (
@@ -90,14 +92,8 @@ class LLaDA(Network):
         super().__init__(
             blocks, vocab_size=c.vocab_size, width=c.d_model, eps=c.rms_norm_eps,
             tied=c.weight_tying, max_length=c.max_sequence_length,
+            rotated=c.d_model // c.n_heads, theta=c.rope_theta,
         )  # fmt: skip
-
-    def rotary(self, length: int) -> tuple[Tensor, Tensor]:
-        """Return the tables of the whole head, in float32."""
-        c = self.config
-        return rotary_tables(
-            length, c.d_model // c.n_heads, c.rope_theta, self.embedding.weight.device
-        )
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw fresh weights; the residual outputs start smaller, by depth."""

@@ -19,7 +19,7 @@ from remask.denoisers.config import read_fields
 from remask.denoisers.experts import Experts, expert_map
 from remask.denoisers.native import Family, Network, TensorMap
 from remask.denoisers.tokenizer import ROLE_TEMPLATE
-from remask.denoisers.transformer import Attention, Block, GatedMLP, cast_rotary_tables
+from remask.denoisers.transformer import Attention, Block, GatedMLP
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "LLaDA2MoeModelLM"
@@ -168,13 +168,9 @@ class LLaDA2(Network):
             (_block(config, i) for i in range(config.num_hidden_layers)),
             vocab_size=config.vocab_size, width=config.hidden_size, eps=config.rms_norm_eps,
             tied=False, max_length=config.max_position_embeddings,
+            rotated=config.rotated, theta=config.rope_theta,
         )  # fmt: skip
         self.block_size: int = config.block_size
-
-    def rotary(self, length: int) -> tuple[Tensor, Tensor]:
-        """Return the tables of the rotated part of a head, in the dtype of the network."""
-        c = self.config
-        return cast_rotary_tables(length, c.rotated, c.rope_theta, self.embedding.weight)
 
 
 def _block(c: LLaDA2Config, layer: int) -> Block:

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
 from remask.denoisers.config import read_fields
 from remask.denoisers.experts import Experts, SoftmaxRouter, expert_map
 from remask.denoisers.native import Family, Network, TensorMap
 from remask.denoisers.tokenizer import ROLE_TEMPLATE
-from remask.denoisers.transformer import Attention, Block, cast_rotary_tables
+from remask.denoisers.transformer import Attention, Block
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "LLaDAMoEModelLM"
@@ -88,13 +86,8 @@ class LLaDAMoE(Network):
             (_block(config) for _ in range(config.num_hidden_layers)),
             vocab_size=config.vocab_size, width=config.hidden_size, eps=config.rms_norm_eps,
             tied=False, max_length=config.max_position_embeddings,
+            rotated=config.hidden_size // config.num_attention_heads, theta=config.rope_theta,
         )  # fmt: skip
-
-    def rotary(self, length: int) -> tuple[Tensor, Tensor]:
-        """Return the tables of the whole head, in the dtype of the network."""
-        c = self.config
-        head_dim = c.hidden_size // c.num_attention_heads
-        return cast_rotary_tables(length, head_dim, c.rope_theta, self.embedding.weight)
 
 
 def _block(c: LLaDAMoEConfig) -> Block:

@@ -32,7 +32,6 @@ from remask.denoisers import split as splitting
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.preset import chosen
-from remask.denoisers.replicas import Replicas
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.weights import (
     SPARE,
@@ -43,6 +42,7 @@ from remask.denoisers.weights import (
     fill,
     refuse_quantised,
 )
+from remask.denoisers.wrap import Replicas
 from remask.errors import CheckpointError, SettingsError
 from remask.extension import import_object, resolve
 

@@ -5,7 +5,6 @@ blocks, and a `Family` that names its architecture, its tensors and its chat tem
 """
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -18,7 +17,7 @@ from remask.denoisers.base import Preset
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.special_ids import Wording
 from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.transformer import Attention, Block, LayerCache, RMSNorm
+from remask.denoisers.transformer import Attention, Block, LayerCache, RMSNorm, rotary_tables
 from remask.errors import DenoiserError
 from remask.values import Canvas
 
@@ -26,8 +25,8 @@ from remask.values import Canvas
 TensorMap = Iterator[tuple[str, list[tuple[str, int]]]]
 
 
-class Network(nn.Module, ABC):
-    """Embedding, blocks, final norm, head; a family brings its blocks and its rotary tables.
+class Network(nn.Module):
+    """Embedding, blocks, final norm, head; a family brings its blocks.
 
     The blocks may lie on several devices, in order (`denoisers.split`): what goes into a block is
     moved to where it is. On one device nothing moves.
@@ -36,6 +35,7 @@ class Network(nn.Module, ABC):
     block_size: int | None = None  # of block-causal attention, in tokens; None: full attention
     shifted = False  # row i - 1 predicts token i, as in an autoregressive ancestor
     answer_apart = False  # blocks count from the first token of the answer, not of the row
+    float32_rotary = False  # rotary tables are not cast to the dtype of the weights
 
     def __init__(
         self,
@@ -46,17 +46,22 @@ class Network(nn.Module, ABC):
         eps: float,
         tied: bool,
         max_length: int,
+        rotated: int,
+        theta: float,
     ) -> None:
         super().__init__()
         self.vocab_size, self.max_length = vocab_size, max_length
+        self.rotated, self.theta = rotated, theta
         self.embedding = nn.Embedding(vocab_size, width)
         self.blocks = nn.ModuleList(blocks)
         self.norm = RMSNorm(width, eps)
         self.unembedding = None if tied else nn.Linear(width, vocab_size, bias=False)
 
-    @abstractmethod
     def rotary(self, length: int) -> tuple[Tensor, Tensor]:
         """Return cos and sin for `length` positions, each (length, 1, rotated / 2)."""
+        like = self.embedding.weight
+        dtype = torch.float32 if self.float32_rotary else like.dtype
+        return rotary_tables(length, self.rotated, self.theta, like.device, dtype)
 
     def visible(
         self, length: int, attend: Tensor | None, lacking: Tensor | None = None

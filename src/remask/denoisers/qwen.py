@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from torch import Tensor, nn
+from torch import nn
 
 from remask.denoisers.config import read_fields
 from remask.denoisers.native import Network, TensorMap
-from remask.denoisers.transformer import Attention, Block, GatedMLP, cast_rotary_tables
+from remask.denoisers.transformer import Attention, Block, GatedMLP
 from remask.errors import CheckpointError
 
 REFUSED: Mapping[str, Any] = {
@@ -117,6 +117,7 @@ class Qwen(Network):
         super().__init__(
             blocks, vocab_size=c.vocab_size, width=c.hidden_size, eps=c.rms_norm_eps,
             tied=c.tie_word_embeddings, max_length=c.max_position_embeddings,
+            rotated=c.head_dim, theta=c.rope_theta,
         )  # fmt: skip
         self.block_size = block_size
 
@@ -130,11 +131,6 @@ class Qwen(Network):
         halves = [(f"{hub}{n}_proj.weight", c.intermediate_size) for n in ("gate", "up")]
         yield f"{ours}gate_up.weight", halves
         yield f"{ours}down.weight", [(f"{hub}down_proj.weight", c.hidden_size)]
-
-    def rotary(self, length: int) -> tuple[Tensor, Tensor]:
-        """Return the tables of the whole head, in the dtype of the weights."""
-        c = self.config
-        return cast_rotary_tables(length, c.head_dim, c.rope_theta, self.embedding.weight)
 
 
 def tensor_map(network: Qwen) -> TensorMap:

@@ -4,7 +4,7 @@ The embedding goes with the first layer, the final norm and the head with the la
 head is the embedding, the last device has a copy of it. Nothing is computed otherwise than on one
 device: states move on where a run ends (`native.Network`), so logits are the same to the last bit.
 The devices work one after another, so this is for a model that does not fit on one of them; where
-it does, a replica on each (`denoisers.replicas`) is faster.
+it does, a replica on each (`wrap.Replicas`) is faster.
 """
 
 from collections import Counter

@@ -27,9 +27,13 @@ class RMSNorm(nn.Module):
 
 
 def rotary_tables(
-    length: int, rotated: int, theta: float, device: torch.device
+    length: int,
+    rotated: int,
+    theta: float,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
-    """Return cos and sin, each (length, 1, rotated / 2) float32.
+    """Return cos and sin, each (length, 1, rotated / 2), computed in float32 and then cast.
 
     The frequencies are rounded as the models were trained: one over the power, not the power of
     minus; far from the start another last bit of a frequency is another cosine.
@@ -37,15 +41,7 @@ def rotary_tables(
     power = torch.arange(0, rotated, 2, device=device, dtype=torch.float32) / rotated
     places = torch.arange(length, device=device, dtype=torch.float32)
     angles = torch.outer(places, 1.0 / theta**power)
-    return angles.cos()[:, None], angles.sin()[:, None]
-
-
-def cast_rotary_tables(
-    length: int, rotated: int, theta: float, like: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the same tables in the dtype of `like`."""
-    cos, sin = rotary_tables(length, rotated, theta, like.device)
-    return cos.to(like.dtype), sin.to(like.dtype)
+    return angles.cos()[:, None].to(dtype), angles.sin()[:, None].to(dtype)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

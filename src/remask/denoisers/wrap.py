@@ -170,3 +170,15 @@ class Counted(Wrapped):
     def forwards(self) -> int:
         """Forward passes so far."""
         return sum(self.by_call)
+
+
+@dataclass(frozen=True, eq=False)
+class Replicas(Wrapped):
+    """The same model on several devices; alone it is the first, `sampling.batches` uses all."""
+
+    others: tuple[Denoiser, ...] = ()
+
+    @property
+    def all(self) -> tuple[Denoiser, ...]:
+        """Every replica, one per device."""
+        return (self.inner, *self.others)

@@ -1,22 +1,59 @@
-"""How much goes through a model at once: rows cut into batches under a budget of tokens.
+"""Rows and batches: how long a row is, which rows go through a model together, and on which device.
 
-A CPU gains nothing from large batches; a GPU needs enough tokens to be busy. Rows of similar length
-travel together, longest first.
+Rows are cut into batches under a budget of tokens. A CPU gains nothing from large batches; a GPU
+needs enough tokens to be busy. Rows of similar length go together, longest first.
 
-Where a model is block-causal, what a batch takes is what it keeps: every row has room for all of
-its columns, while a pass computes one block of each (see `blocks`).
+Where a model is block-causal, what a batch takes is its cache: every row has room for all of its
+columns, while a pass computes one block of each (see `blocks`).
+
+Batches are formed as for one device, and a replica takes the next when it is free, so a result does
+not depend on how many replicas there are, nor on which of them it came from. A job of one batch
+occupies one device.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from queue import SimpleQueue
+from typing import TypeVar
 
 import torch
 
-from remask.denoisers.base import Denoiser
+from remask.denoisers.base import Denoiser, starts_apart
 from remask.denoisers.kv_cache import room_for
+from remask.denoisers.wrap import Replicas
+from remask.errors import InputError
+from remask.values import Sample
+
+_Batch = TypeVar("_Batch")
+_Result = TypeVar("_Result")
 
 # A pass over one block of each row is short: under the budget of whole rows, 128 rows of 512
 # columns would send 4,096 tokens at a time to 256 experts, too few to keep a GPU busy.
 _BLOCK_BY_BLOCK = 4
+
+
+def whole_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> int:
+    """Return the canvas that ends with a block: a block-causal model has seen no other."""
+    if denoiser.block_size is None:
+        return num_canvas
+    before = 0 if starts_apart(denoiser) else num_prompt
+    return num_canvas + -(before + num_canvas) % denoiser.block_size
+
+
+def whole_canvas(denoiser: Denoiser, sample: Sample) -> tuple[int, ...]:
+    """Return the canvas of an answer, its tail long enough to fill the last block of the row."""
+    length = whole_length(denoiser, len(sample.prompt), len(sample.canvas))
+    return (*sample.canvas, *[denoiser.tokenizer.eos_id] * (length - len(sample.canvas)))
+
+
+def check_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> None:
+    """Refuse a row that is longer than the model's context."""
+    if num_prompt + num_canvas > denoiser.max_length:
+        raise InputError(
+            f"the prompt has {num_prompt} tokens and the canvas {num_canvas}, more than the "
+            f"{denoiser.max_length} that {denoiser.name} can hold; shorten one of them."
+        )
 
 
 def token_budget(device: torch.device) -> int:
@@ -70,3 +107,44 @@ def _cut(lengths: Sequence[int], columns: Sequence[int], budget: int) -> Iterato
         batch.append(i)
     if batch:
         yield batch
+
+
+def spread(
+    denoiser: Denoiser,
+    batches: Iterable[_Batch],
+    work: Callable[[Denoiser, _Batch], _Result],
+) -> Iterator[tuple[_Batch, _Result]]:
+    """Yield each batch with what `work(replica, batch)` returned, in the order of the batches.
+
+    An ordinary denoiser does one after another. Replicas have a thread each; the first error, in
+    the order of the batches, is raised here, and batches that have not begun are left.
+    """
+    if not isinstance(denoiser, Replicas):
+        for batch in batches:
+            yield batch, work(denoiser, batch)
+        return
+    free: SimpleQueue[Denoiser] = SimpleQueue()
+    for replica in denoiser.all:
+        free.put(replica)
+
+    def run(batch: _Batch) -> _Result:
+        replica = free.get()  # as many threads as replicas: one is free
+        try:
+            with _on(replica.device):
+                return work(replica, batch)
+        finally:
+            free.put(replica)
+
+    with ThreadPoolExecutor(len(denoiser.all)) as threads:
+        begun = [(batch, threads.submit(run, batch)) for batch in batches]
+        try:
+            for batch, result in begun:
+                yield batch, result.result()
+        finally:
+            for _, result in begun:
+                result.cancel()
+
+
+def _on(device: torch.device) -> "torch.cuda.device | nullcontext[None]":
+    """Return a context in which new work of this thread belongs to `device`."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

@@ -20,7 +20,7 @@ from torch import Tensor
 from remask.denoisers.base import Denoiser, starts_apart
 from remask.denoisers.kv_cache import KVCache, joined
 from remask.sampling.batches import token_budget
-from remask.values import Canvas, Sample
+from remask.values import Canvas
 
 
 def block_numbers(canvas: Canvas, block: int, row_block: int | None) -> Tensor:
@@ -41,18 +41,6 @@ def block_numbers(canvas: Canvas, block: int, row_block: int | None) -> Tensor:
 def row_block(denoiser: Denoiser) -> int | None:
     """Return the size of blocks that begin with the row; None: with the canvas."""
     return None if starts_apart(denoiser) else denoiser.block_size
-
-
-def whole_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> int:
-    """Return the canvas that ends with a block: a block-causal model has seen no other."""
-    before = 0 if starts_apart(denoiser) else num_prompt
-    return num_canvas + -(before + num_canvas) % (denoiser.block_size or 1)
-
-
-def whole_canvas(denoiser: Denoiser, sample: Sample) -> tuple[int, ...]:
-    """Return the canvas of an answer, its tail long enough to fill the last block of the row."""
-    length = whole_length(denoiser, len(sample.prompt), len(sample.canvas))
-    return (*sample.canvas, *[denoiser.tokenizer.eos_id] * (length - len(sample.canvas)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

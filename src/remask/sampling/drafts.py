@@ -18,8 +18,9 @@ import torch
 from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Suppressed
-from remask.sampling.blocks import BlockIterator, block_numbers, row_block, whole_length
-from remask.sampling.sampler import check_block, check_length, finish, write_block
+from remask.sampling.batches import check_length, whole_length
+from remask.sampling.blocks import BlockIterator, block_numbers, row_block
+from remask.sampling.sampler import check_block, finish, write_block
 from remask.sampling.settings import SamplerSettings
 from remask.values import Canvas, Sample
 

@@ -21,7 +21,15 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.budget import HEAD_ELEMENTS
-from remask.sampling.reveal import certainty, filtered, num_due, pick
+from remask.sampling.reveal import (
+    certainty,
+    draws_places,
+    filtered,
+    filters_tokens,
+    looks_closer,
+    num_due,
+    pick,
+)
 from remask.sampling.settings import BLIND_ORDERS, DREAM_ORDERS, Rule
 from remask.values import Canvas
 
@@ -84,7 +92,7 @@ def denoise(
         truth: (B, L) tokens whose log-probability at the first step is wanted.
         steady: a step reveals its count, although a threshold may have brought it ahead of it.
     """
-    keys = _keys(keys, drawn=temperature > 0 or rule.draws)
+    keys = _keys(keys, drawn=temperature > 0 or draws_places(rule))
     tokens, offsets = canvas.tokens, canvas.offsets
     masked = tokens == denoiser.tokenizer.mask_id
     masked = masked if within is None else masked & within
@@ -204,7 +212,7 @@ def predict(
 ) -> Prediction:
     """Return the prediction at gathered rows (M, H), projecting a bounded number at a time."""
     # Noise is float64 and needs several tensors of that size at once, a closer look some more.
-    plain = noise is None and not rule.looks and not rule.filters
+    plain = noise is None and not looks_closer(rule) and not filters_tokens(rule)
     size = max(1, HEAD_ELEMENTS // denoiser.vocab_size // (1 if plain else 8))
     parts = []
     for start in range(0, len(rows), size):
@@ -236,13 +244,13 @@ def _choose(
     """Return a token per row of `logits`, (m,), and the confidence where the rule looks closer."""
     temperature, streams = (1.0, None) if noise is None else noise
     odds = logits
-    if rule.filters:
+    if filters_tokens(rule):
         allowed = filtered(logits / temperature, rule.top_p, rule.top_k)
         odds = logits.masked_fill(~allowed, -torch.inf)
     if streams is not None:
         draws = rng.gumbel(streams[:, None], torch.arange(logits.shape[1], device=logits.device))
         tokens = (odds.double() + temperature * draws).argmax(1)
-    if not rule.looks:
+    if not looks_closer(rule):
         return tokens, None
     seen = odds / temperature if rule.order in DREAM_ORDERS else logits
     return tokens, certainty(rule.order, seen, tokens, ends if rule.ends_last else ())

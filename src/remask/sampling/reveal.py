@@ -21,10 +21,25 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from remask.sampling.settings import Order
+from remask.sampling.settings import BLIND_ORDERS, Order, Rule
 
 LAST = -1e9  # below every confidence, and finite: places that are not masked come later still
 _EPS = 1e-3  # the time at which Dream's schedule ends
+
+
+def draws_places(rule: Rule) -> bool:
+    """Say whether places are drawn, so that rows need random streams."""
+    return rule.order in BLIND_ORDERS or rule.order_temperature > 0
+
+
+def filters_tokens(rule: Rule) -> bool:
+    """Say whether some tokens may not be drawn."""
+    return rule.top_k is not None or (rule.top_p is not None and rule.top_p < 1)
+
+
+def looks_closer(rule: Rule) -> bool:
+    """Say whether the confidence is another number than the probability of the token."""
+    return rule.order not in BLIND_ORDERS and (rule.order != "low_confidence" or rule.ends_last)
 
 
 def linear_schedule(num_masked: Tensor, steps: int) -> Tensor:

@@ -18,11 +18,10 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser
-from remask.denoisers.replicas import spread
 from remask.denoisers.wrap import Suppressed
-from remask.errors import InputError, SettingsError
-from remask.sampling.batches import batches
-from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block, whole_length
+from remask.errors import SettingsError
+from remask.sampling.batches import batches, check_length, spread, whole_length
+from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.editing import Edited, edit
 from remask.sampling.loop import PLACE, Denoised, Schedule, denoise
 from remask.sampling.nested import Nested, write_nested
@@ -208,13 +207,4 @@ def check_block(denoiser: Denoiser, settings: SamplerSettings) -> None:
         raise SettingsError(
             f"block {settings.block} is not that of {denoiser.name}, which sees blocks of "
             f"{denoiser.block_size}; set block {denoiser.block_size}."
-        )
-
-
-def check_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> None:
-    """Refuse a row that is longer than the model's context."""
-    if num_prompt + num_canvas > denoiser.max_length:
-        raise InputError(
-            f"the prompt has {num_prompt} tokens and the canvas {num_canvas}, more than the "
-            f"{denoiser.max_length} that {denoiser.name} can hold; shorten one of them."
         )

@@ -67,30 +67,12 @@ class Rule:
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
         check(self)
-        if self.reveal_threshold is not None and self._unsure:
+        unsure = self.order in (*BLIND_ORDERS, "entropy") or self.order_temperature > 0
+        if self.reveal_threshold is not None and unsure:
             raise SettingsError(
                 f"reveal_threshold compares probabilities: it needs order low_confidence, "
                 f"maskgit_plus or topk_margin, not {self.order!r}, and order_temperature 0."
             )
-
-    @property
-    def _unsure(self) -> bool:
-        return self.draws or self.order == "entropy"
-
-    @property
-    def draws(self) -> bool:
-        """Whether places are drawn, so that rows need random streams."""
-        return self.order in BLIND_ORDERS or self.order_temperature > 0
-
-    @property
-    def filters(self) -> bool:
-        """Whether some tokens may not be drawn."""
-        return self.top_k is not None or (self.top_p is not None and self.top_p < 1)
-
-    @property
-    def looks(self) -> bool:
-        """Whether the confidence is another number than the probability of the token."""
-        return self.order not in BLIND_ORDERS and (self.order != "low_confidence" or self.ends_last)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,8 @@ from typing import Any
 
 from remask import api
 from remask.consistency.settings import ConsistencySettings, MetricSet
-from remask.sampling.blocks import whole_canvas
+from remask.sampling.batches import check_length, whole_canvas
 from remask.sampling.drafts import Draft, begin
-from remask.sampling.sampler import check_length
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.serve.errors import ApiError, InvalidValue
 from remask.serve.programs import AnswerVerifier

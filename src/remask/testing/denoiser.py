@@ -12,7 +12,7 @@ from remask.denoisers.base import Denoiser, starts_apart
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import InputError
-from remask.sampling.blocks import whole_length
+from remask.sampling.batches import whole_length
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
 from remask.testing.require import require

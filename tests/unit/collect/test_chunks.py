@@ -10,7 +10,7 @@ from remask.collect.chunks import Local, Portion, Row, cut, cut_by_tokens
 from remask.collect.shards import Shards
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.replicas import Replicas
+from remask.denoisers.wrap import Replicas
 
 LENGTHS = st.lists(st.integers(0, 50), max_size=40)
 

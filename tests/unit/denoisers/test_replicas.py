@@ -13,10 +13,9 @@ from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import load as loading
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import choose_devices, load
-from remask.denoisers.replicas import Replicas, spread
-from remask.denoisers.wrap import Counted
+from remask.denoisers.wrap import Counted, Replicas
 from remask.errors import DenoiserError, SettingsError
-from remask.sampling.batches import batches
+from remask.sampling.batches import batches, spread
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
 from remask.testing import check_denoiser, write_checkpoint

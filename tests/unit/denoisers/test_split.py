@@ -27,7 +27,7 @@ from remask.denoisers import split
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.load import FAMILIES, Shards, load
 from remask.denoisers.native import NativeDenoiser, Network, home, stacked
-from remask.denoisers.replicas import Replicas
+from remask.denoisers.wrap import Replicas
 from remask.errors import SettingsError
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings

@@ -10,7 +10,6 @@ from remask.denoisers.transformer import (
     Attention,
     Block,
     GatedMLP,
-    cast_rotary_tables,
     rotary_tables,
     rotate,
 )
@@ -30,7 +29,7 @@ def drawn(*shape: int) -> Tensor:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_tables_of_half_precision_round_after_every_operation(dtype: torch.dtype) -> None:
     x = drawn(2, 40, 3, 16).to(dtype)
-    cos, sin = cast_rotary_tables(40, 16, 1e4, x)
+    cos, sin = rotary_tables(40, 16, 1e4, CPU, x.dtype)
     wide_cos, wide_sin = (torch.cat((table, table), -1) for table in (cos, sin))
     product, other = x * wide_cos, halves_swapped(x) * wide_sin
     assert torch.equal(rotate(x, cos, sin), product + other)
@@ -42,7 +41,7 @@ def test_tables_of_float32_keep_half_precision_wide_until_the_end() -> None:
     wide_cos, wide_sin = (torch.cat((table, table), -1).double() for table in (cos, sin))
     exact = x.double() * wide_cos + halves_swapped(x.double()) * wide_sin
     assert torch.equal(rotate(x, cos, sin), exact.to(torch.bfloat16))
-    cast = rotate(x, *cast_rotary_tables(40, 16, 1e4, x))
+    cast = rotate(x, *rotary_tables(40, 16, 1e4, CPU, x.dtype))
     assert not torch.equal(rotate(x, cos, sin), cast)
 
 
@@ -50,7 +49,7 @@ def test_frequencies_are_one_over_the_power_to_the_last_bit() -> None:
     """Width 4: theta^(-2/4) is 1 / sqrt(theta); the angles of position 1 are the frequencies."""
     for theta in (1e4, 5e4, 6e5, 1e6):
         power = torch.tensor([0.0, 0.5])
-        cos, sin = cast_rotary_tables(2, 4, theta, torch.zeros(0))
+        cos, sin = rotary_tables(2, 4, theta, CPU)
         frequencies = 1.0 / theta**power
         assert torch.equal(cos[1, 0], frequencies.cos())
         assert torch.equal(sin[1, 0], frequencies.sin())
@@ -59,7 +58,7 @@ def test_frequencies_are_one_over_the_power_to_the_last_bit() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_narrow_tables_rotate_the_first_dimensions_only(dtype: torch.dtype) -> None:
     x = drawn(2, 5, 3, 16).to(dtype)
-    cos, sin = cast_rotary_tables(5, 8, 1e4, x)
+    cos, sin = rotary_tables(5, 8, 1e4, CPU, x.dtype)
     turned = rotate(x, cos, sin)
     assert turned.dtype == dtype
     assert torch.equal(turned[..., 8:], x[..., 8:])

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.wrap import Counted, Guided
-from remask.sampling.blocks import BlockIterator, block_numbers, row_block, whole_length
+from remask.sampling.batches import whole_length
+from remask.sampling.blocks import BlockIterator, block_numbers, row_block
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas
 

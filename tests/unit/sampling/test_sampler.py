@@ -418,7 +418,10 @@ def test_a_prompt_too_long_for_the_model_is_refused_with_both_lengths(llada: Den
         ({"steps": 3, "block": 4}, "steps 3 is no multiple of the 2 blocks"),
         ({"steps": 1, "block": 4}, "steps 1 is no multiple of the 2 blocks"),
         ({"temperature": -0.1}, "temperature is -0.1; it must be at least 0"),
-        ({"temperature": math.nan}, "temperature is nan; it must be a number at least 0 and at most 100"),
+        (
+            {"temperature": math.nan},
+            "temperature is nan; it must be a number at least 0 and at most 100",
+        ),
         ({"temperature": math.inf}, "temperature is inf; it must be at most 100"),
         ({"steps": 10**9}, "steps is 1000000000; it must be at most 65,536"),
         ({"length": 10**9}, "length is 1000000000; it must be at most 1,048,576"),

@@ -6,6 +6,7 @@ import pytest
 
 from remask.denoisers.base import Preset
 from remask.errors import SettingsError
+from remask.sampling.reveal import draws_places, filters_tokens, looks_closer
 from remask.sampling.settings import Rule, SamplerSettings
 
 # The keys of Dream's generation_config.json, with the defaults of its loop.
@@ -56,7 +57,8 @@ def test_without_a_word_about_it_nothing_changes() -> None:
     """The settings of a bare preset are LLaDA's, as before there were others."""
     plain = SamplerSettings(length=128, steps=128, block=128)
     assert SamplerSettings.of(Preset()).for_pool(1) == plain
-    assert (plain.draws, plain.filters, plain.looks) == (False, False, False)
+    asks = draws_places(plain), filters_tokens(plain), looks_closer(plain)
+    assert asks == (False, False, False)
     assert (plain.order, plain.reveal_threshold) == ("low_confidence", None)
 
 
