@@ -48,10 +48,6 @@ FIRST = {c.family: c.id for c in reversed(CHECKPOINTS)}  # the first id of each 
 UNRUN = {
     ("README.md", "make demo        # Python 3.11, git and make are enough: minutes on two CPU "
      "cores, no GPU"): "sets up an environment, and takes minutes",
-    ("README.md", "pip install -c constraints.txt -e '.[semantic]'"): "installs packages",
-    ("README.md", "pip install -c constraints.txt -e '.[semantic,serve]'"):
-        "installs packages, and serves until it is stopped; tests/serve does",
-    ("README.md", "make test        # test-all: the long ones too"): "runs this test, among others",
     ("docs/alignment.md", "with torch.no_grad():                          # only rows of "
      "needs_preview(advantages, settings)"): "a sketch of a trainer's inner loop",
     ("docs/alignment.md", "remask align --model tiny --task wordmath --tuning full --set "
