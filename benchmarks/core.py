@@ -19,12 +19,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from remask.analysis.diagnosis import THRESHOLD, better_consistency
-from remask.analysis.figures import CURVES, TRIPS, read
+from remask.analysis.contraction import contraction_figures
+from remask.analysis.folder import CURVES, MANY_TRIPS, TRIPS, read
 from remask.analysis.load_records import read_source
+from remask.analysis.methods import THRESHOLD, better_consistency
 from remask.analysis.pool import Row, pools
 from remask.collect.collect import collect
 from remask.collect.injection import collect_injected, reference_pairs
@@ -35,7 +36,6 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.load import EMBEDDED, load
 from remask.errors import RecordError, RemaskError
 from remask.records.jsonl import write_text
-from remask.report.study import contracted
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import TASKS
 from remask.tasks.base import Split
@@ -112,8 +112,8 @@ def curve_jobs(seed: int, scale: float) -> list[Job]:
     Seeds after the first have no pool, so the answers under the default settings are among them.
     """
     hard = Job(name="", task="wordmath", problems=count(200, scale), seed=seed)
-    changed = {name: setting_of(path) for name, path in CURVES.items()}
-    changed[f"trips-{max(TRIPS)}"] = ConsistencySettings(trips=max(TRIPS))
+    changed = {file: setting_of(*setting) for file, setting in CURVES.items()}
+    changed[MANY_TRIPS] = ConsistencySettings(trips=max(TRIPS))
     if seed != SEEDS[0]:
         changed["pool-wordmath-hard"] = ConsistencySettings()
     return [replace(hard, name=name, consistency=c) for name, c in changed.items()]
@@ -128,9 +128,8 @@ def hurried_jobs(scale: float) -> list[Job]:
     ]
 
 
-def setting_of(path: str) -> ConsistencySettings:
-    """Return the defaults with the one change that a curve's name says: "rebuild_steps/4"."""
-    name, value = path.split("/")
+def setting_of(name: str, value: str) -> ConsistencySettings:
+    """Return the defaults with one change, as a curve names it: "rebuild_steps", "4"."""
     kinds: dict[str, type] = {"mask_design": str, "tail": str, "rebuild_steps": int}
     return replace(ConsistencySettings(), **{name: kinds.get(name, float)(value)})
 
@@ -280,8 +279,8 @@ def choose_threshold(task: str, rows: Sequence[Row]) -> float:
 
 def write_contraction(arguments: argparse.Namespace) -> int:
     """Write the figures of the contraction beside the records, where results.py finds them."""
-    found = contracted(read_source(arguments.out), load(arguments.model))
-    told = {name: {**asdict(figure), "command": "contraction"} for name, figure in found.items()}
+    figures = contraction_figures(read_source(arguments.out), load(arguments.model))
+    told = {name: {**f.entry(), "command": "contraction"} for name, f in figures.items()}
     write_text(arguments.out / "extra.json", json.dumps({"figures": told}, indent=2) + "\n")
     print(json.dumps(told, indent=2))
     return 0

@@ -24,7 +24,7 @@ from typing import Any
 
 from lib.figures import parse, save
 
-from remask.analysis.figures import Figure
+from remask.analysis.figure import Figure, of_interval
 from remask.analysis.statistics import proportion
 from remask.errors import RemaskError
 from remask.records.jsonl import write_text
@@ -152,7 +152,8 @@ def summary(name: str, outcomes: Sequence[Outcome]) -> dict[str, Figure]:
     for side, right in (("gold", True), ("control", False)):
         share = proportion([o.as_wanted for o in outcomes if o.case.right == right])
         if share is not None:
-            found[f"grading/{name}/{side}"] = Figure.of(share, "share")
+            figure = of_interval(share, section="grading", study=name, measure=side, unit="share")
+            found[figure.name] = figure
     return found
 
 
@@ -214,7 +215,7 @@ def main(words: Sequence[str]) -> int:
         print(f"{name}: {json.dumps(report[name], indent=2, ensure_ascii=False)}", flush=True)
     for name, figure in figures.items():
         print(f"{name} {figure.value:.4f} ({figure.low:.4f} to {figure.high:.4f}), n={figure.n}")
-    shares = {name: asdict(figure) for name, figure in figures.items()}
+    shares = {name: figure.entry() for name, figure in figures.items()}
     if arguments.out:
         document = {"figures": shares, "benchmarks": report}
         write_text(arguments.out, json.dumps(document, indent=2, ensure_ascii=False) + "\n")

@@ -13,13 +13,13 @@ import argparse
 import ast
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 
 from grammar import Item, items
 from lib.figures import parse, save
 
-from remask.analysis.figures import Figure
+from remask.analysis.figure import Figure, of_interval
 from remask.analysis.statistics import proportion
 from remask.errors import RemaskError
 from remask.tasks.base import Problem
@@ -131,7 +131,11 @@ def summary(task: str, readings: Sequence[Reading]) -> dict[str, Figure]:
         "right": proportion([reading.right for reading in readings]),
         "wrong": proportion([reading.wrong for reading in readings]),
     }
-    return {f"reading/{task}/{side}": Figure.of(share, "share") for side, share in shares.items()}
+    figures = (
+        of_interval(share, section="reading", study=task, measure=side, unit="share")
+        for side, share in shares.items()
+    )
+    return {figure.name: figure for figure in figures}
 
 
 def read_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -158,7 +162,7 @@ def main(words: Sequence[str]) -> int:
             print(f"    and must not be {reading.item.others}" if reading.item.others else "")
     for name, figure in figures.items():
         print(f"{name} {figure.value:.4f} ({figure.low:.4f} to {figure.high:.4f}), n={figure.n}")
-    shares = {name: asdict(figure) for name, figure in figures.items()}
+    shares = {name: figure.entry() for name, figure in figures.items()}
     save(arguments, shares, "reading", f"python benchmarks/reading.py --seed {arguments.seed}")
     low = any(f.value < WANTED for name, f in figures.items() if name.endswith("/right"))
     return int(low or any(f.value for name, f in figures.items() if name.endswith("/wrong")))

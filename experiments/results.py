@@ -25,18 +25,14 @@ sys.path.append(str(ROOT / "benchmarks"))
 from lib.figures import FIGURES, MARKER, NAMED, merge, read  # noqa: E402
 from results_page import page  # noqa: E402
 
-from remask.analysis.figure import Figure, parse  # noqa: E402
-from remask.analysis.figures import (  # noqa: E402
-    accuracy_figures,
-    disagreement_figures,
-    process_figures,
-)
+from remask.analysis.figure import Figures, parse  # noqa: E402
+from remask.analysis.folder_figures import folder_figures  # noqa: E402
 from remask.analysis.load_records import read_source  # noqa: E402
 from remask.denoisers.load import EMBEDDED  # noqa: E402
 from remask.errors import RecordError, RemaskError  # noqa: E402
 from remask.records.jsonl import write_text  # noqa: E402
 from remask.report.page import write_page  # noqa: E402
-from remask.report.study import STUDIES, study_source  # noqa: E402
+from remask.report.studies import STUDIES  # noqa: E402
 
 COMMANDS = {
     "study": "python benchmarks/core.py collect MODEL OUT; make results RECORDS=OUT",
@@ -59,17 +55,16 @@ class Origin:
     hardware: str
 
 
-def measure(folder: Path, extra: Mapping[str, Figure]) -> tuple[dict[str, Figure], list[str]]:
+def measure(folder: Path, extra: Figures) -> tuple[Figures, list[str]]:
     """Return all figures of the records, and what is to be said beside them."""
     source = read_source(folder)
-    found = accuracy_figures(folder) | process_figures(folder) | disagreement_figures(folder)
+    figures = folder_figures(folder)
     notes: list[str] = []
-    for name in STUDIES:
-        told = study_source(name, source, extra if name == "geometry" else None)
-        found |= told.figures
-        notes += told.notes
-        print(f"{name}: {len(told.figures)} figures", flush=True)
-    figures = {name: parse(name, asdict(figure)) for name, figure in found.items()}
+    for name, study in STUDIES.items():
+        result = study.run(source, extra if name == "geometry" else None)
+        figures |= result.figures
+        notes += result.notes
+        print(f"{name}: {len(result.figures)} figures", flush=True)
     return figures, list(dict.fromkeys(notes))
 
 
@@ -83,7 +78,7 @@ def write_results(arguments: argparse.Namespace) -> None:
         )
     origin = read_origin(folder, arguments.commit, arguments.hardware)
     extra = read_extra(folder / "extra.json")
-    figures, notes = measure(folder, {name: parse(name, row) for name, row in extra.items()})
+    figures, notes = measure(folder, Figures(parse(name, row) for name, row in extra.items()))
     about = {"command": "study", **asdict(origin)}
     entries = {
         name: figure.entry() | about | extra.get(name, {}) for name, figure in figures.items()

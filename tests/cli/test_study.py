@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from remask.denoisers.load import load
-from remask.report.study import NAMES, study
-from remask.report.table import cell
+from remask.report.studies import NAMES, study
+from remask.report.table import text
 from remask.tasks import TASKS
 
 Run = Callable[..., Any]
@@ -72,7 +72,7 @@ def test_tables_are_printed_with_intervals_and_what_is_missing(run: Run, source:
     told = study("diagnosis", [source])
     for table in told.tables:
         assert table.title in shown
-        assert all(cell(table, word) in shown for row in table.rows for word in row)
+        assert all(text(cell) in shown for row in table.rows for cell in row)
     assert "remask collect --split validation" in shown
 
 

@@ -10,12 +10,14 @@ they are rows like the others. Other settings of the round trips are in `curves`
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
-from remask.analysis.figures import Figures, plain, present
+from remask.analysis.curves import SECTION, curve_figures
+from remask.analysis.figure import Figure, Figures, Place, of_intervals
+from remask.analysis.load_records import Source, required_of_trips
 from remask.analysis.pool import Row, composite_metrics, pools
 from remask.analysis.seeds import Run, auroc_gap, over_seeds
-from remask.analysis.statistics import Interval, aupr
+from remask.analysis.statistics import aupr
 from remask.decide.auroc import auroc
 from remask.decide.columns import metric_columns
 from remask.decide.provenance import Provenance
@@ -24,31 +26,31 @@ from remask.errors import RecordError
 
 SURFACE = ("token_accuracy", "semantic_similarity", "confidence")
 LOGIC = ("number_retention", "ast_similarity")
-UNIFORM, OPTIMIZED = "composite/uniform", "composite/optimized"
+UNIFORM, OPTIMIZED = ("composite", "uniform"), ("composite", "optimized")
 
+Name = tuple[str, str]  # "alone" or "without" and a metric, "composite" and a group of them
 Mixture = Mapping[str, float]  # weights of metrics
 Column = Sequence[float | None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ablated:
-    """How well one mixture of metrics told right from wrong."""
-
-    name: str  # "alone/METRIC", "composite/GROUP" or "without/METRIC"
-    weights: Mixture
-    auroc: Interval | None
-    aupr: Interval | None
-    above_uniform: Interval | None  # AUROC beyond uniform weights, paired; None for themselves
-    absent: int  # answers to which it gives no score; they are left out
+def ablation_figures(source: Source) -> Figures:
+    """Return every mixture of metrics, and the curves of the other settings."""
+    figures = Figures()
+    for study in source.studies:
+        if not study.is_changed and any("by_trip" in row for row in study.rows):
+            runs = [study.rows, *study.further]
+            figures |= Figures(ablation(study.name, runs, study.validation))
+    return required_of_trips(figures | curve_figures(source), source)
 
 
 def ablation(
+    study: str,
     runs: Sequence[Iterable[Row]],
     validation: Iterable[Row] = (),
     *,
     resamples: int = 1000,
     seed: int = 0,
-) -> list[Ablated]:
+) -> list[Figure]:
     """Return every mixture judged on the standard answers of the runs, one run per seed."""
     answers = [_standard(rows) for rows in runs]
     tried = _mixtures(answers)
@@ -56,36 +58,48 @@ def ablation(
     if fitted is not None:
         tried[OPTIMIZED] = fitted.values
     scores = {name: [_scores(rows, mix) for rows in answers] for name, mix in tried.items()}
-
-    def judge(name: str) -> Ablated:
+    draw: Any = {"resamples": resamples, "seed": seed}
+    figures = []
+    for name in tried:
         single = [_run(rows, own) for rows, own in zip(answers, scores[name], strict=True)]
         paired = [
             _run(rows, own, usual)
             for rows, own, usual in zip(answers, scores[name], scores[UNIFORM], strict=True)
             if name != UNIFORM
         ]
-        return Ablated(
-            name=name,
-            weights=tried[name],
-            auroc=over_seeds(auroc, single, resamples=resamples, seed=seed),
-            aupr=over_seeds(aupr, single, resamples=resamples, seed=seed),
-            above_uniform=over_seeds(auroc_gap, paired, resamples=resamples, seed=seed),
-            absent=sum(column.count(None) for column in scores[name]),
-        )
+        gap = over_seeds(auroc_gap, paired, **draw)
+        intervals = {
+            "auroc": (over_seeds(auroc, single, **draw), "AUROC"),
+            "aupr": (over_seeds(aupr, single, **draw), "AUPR"),
+            "above_uniform": (gap, "AUROC above uniform weights, paired"),
+        }
+        figures += of_intervals(intervals, **_place(study, name))
+        figures += _weights(study, tried[name]) if name == OPTIMIZED else []
+    return figures
 
-    return [judge(name) for name in tried]
+
+def _place(study: str, name: Name) -> Place:
+    return {"section": SECTION, "study": study, "method": name[0], "part": name[1]}
 
 
-def mixtures(metrics: Sequence[str], extra: Sequence[str] = ()) -> dict[str, Mixture]:
+def _weights(study: str, mixture: Mixture) -> list[Figure]:
+    place = _place(study, OPTIMIZED)
+    return [
+        Figure(**place, measure="weight", metric=metric, value=weight, unit="weight")
+        for metric, weight in mixture.items()
+    ]
+
+
+def mixtures(metrics: Sequence[str], extra: Sequence[str] = ()) -> dict[Name, Mixture]:
     """Return the mixtures of a composite's metrics; `extra` ones were measured beside it."""
     surface = [name for name in metrics if name in SURFACE]
     logic = [name for name in metrics if name in (*SURFACE, *LOGIC)]
-    groups = {f"alone/{name}": [name] for name in (*metrics, *extra)}
-    groups |= {"composite/surface": surface, "composite/surface_logic": logic}
+    groups = {("alone", name): [name] for name in (*metrics, *extra)}
+    groups |= {("composite", "surface"): surface, ("composite", "surface_logic"): logic}
     if "cross_entropy" in extra:
-        groups["composite/with_cross_entropy"] = [*metrics, "cross_entropy"]
+        groups["composite", "with_cross_entropy"] = [*metrics, "cross_entropy"]
     groups[UNIFORM] = list(metrics)
-    groups |= {f"without/{name}": [m for m in metrics if m != name] for name in metrics}
+    groups |= {("without", name): [m for m in metrics if m != name] for name in metrics}
     return {name: dict.fromkeys(group, 1 / len(group)) for name, group in groups.items() if group}
 
 
@@ -96,8 +110,8 @@ def optimized(validation: Iterable[Row], judged: Sequence[Sequence[Row]]) -> Wei
     are refused.
     """
     rows = _standard(validation)
-    asked = {row["id"] for run in judged for row in run}
-    shared = next((row["id"] for row in rows if row["id"] in asked), None)
+    questions = {row["id"] for run in judged for row in run}
+    shared = next((row["id"] for row in rows if row["id"] in questions), None)
     if shared is not None:
         raise RecordError(f"{shared} is in the validation records and judged; give other records.")
     metrics, right = _metrics(judged), [bool(row["right"]) for row in rows]
@@ -110,21 +124,6 @@ def optimized(validation: Iterable[Row], judged: Sequence[Sequence[Row]]) -> Wei
     return fit_weights(metric_columns(rows, metrics), right, provenance)
 
 
-def mixture_figures(study: str, told: Sequence[Ablated]) -> Figures:
-    """Return the figures of every mixture of a study."""
-    found: Figures = {}
-    for row in told:
-        intervals = {
-            "auroc": (row.auroc, "AUROC"), "aupr": (row.aupr, "AUPR"),
-            "above_uniform": (row.above_uniform, "AUROC above uniform weights, paired"),
-        }  # fmt: skip
-        found |= present(f"ablation/{study}/{row.name}", intervals)
-        if row.name == OPTIMIZED:
-            name = f"ablation/{study}/{row.name}/weight"
-            found |= {f"{name}/{key}": plain(w, "weight") for key, w in row.weights.items()}
-    return found
-
-
 def _standard(rows: Iterable[Row]) -> list[Row]:
     """Return sample 0 of each problem, where it has round trips."""
     return [pool[0] for pool in pools(rows) if "by_trip" in pool[0]]
@@ -134,7 +133,7 @@ def _metrics(runs: Sequence[Sequence[Row]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(m for rows in runs for row in rows for m in composite_metrics(row)))
 
 
-def _mixtures(runs: Sequence[Sequence[Row]]) -> dict[str, Mixture]:
+def _mixtures(runs: Sequence[Sequence[Row]]) -> dict[Name, Mixture]:
     """Return the mixtures of what the runs measured."""
     metrics = _metrics(runs)
     measured = dict.fromkeys(m for rows in runs for row in rows for m in row["by_trip"])
@@ -148,7 +147,7 @@ def _scores(rows: Sequence[Row], mixture: Mixture) -> list[float | None]:
 def _run(rows: Sequence[Row], *columns: Column) -> Run:
     """Return the questions, then scores and labels for each column, where every score is."""
     scored = [(row, values) for row, *values in zip(rows, *columns, strict=True)]
-    kept = [(row, values) for row, values in scored if None not in values]
-    right = [bool(row["right"]) for row, _ in kept]
-    pairs = [([values[k] for _, values in kept], right) for k in range(len(columns))]
-    return [[row["id"] for row, _ in kept], *(column for pair in pairs for column in pair)]
+    whole = [(row, values) for row, values in scored if None not in values]
+    right = [bool(row["right"]) for row, _ in whole]
+    pairs = [([values[k] for _, values in whole], right) for k in range(len(columns))]
+    return [[row["id"] for row, _ in whole], *(column for pair in pairs for column in pair)]

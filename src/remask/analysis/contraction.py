@@ -41,7 +41,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from remask import rng
-from remask.analysis.figures import Figures, plain, present
+from remask.analysis.figure import Figure, Figures, Place, of_intervals
+from remask.analysis.load_records import Source
 from remask.analysis.pool import Pool, Row, pools
 from remask.analysis.statistics import Interval, Statistic, bootstrap, mean
 from remask.collect.injection import ORIGINAL, Case, brought, problem_of
@@ -53,6 +54,8 @@ from remask.sampling.budget import HEAD_ELEMENTS
 from remask.tasks import task as find_task
 from remask.values import Canvas, Sample
 
+SECTION = "geometry"  # the contraction is a part of it
+CONTRACTED = 50  # questions; four answers each take minutes on two CPU cores
 QUANTILES = (0.1, 0.9)
 _ROUND = 10  # draws that share out a place's turns; in one round for all, places would not mix
 _CHUNK = 16  # questions whose points are held at once
@@ -143,6 +146,46 @@ class Contraction:
     residual_right: Interval | None  # RMS movement per token of valid solutions among the answers
     residual_wrong: Interval | None  # and of the other answers
 
+    def figures(self, study: str, *, is_main: bool = False) -> Figures:
+        """Return what exists of it."""
+        place: Place = {"section": SECTION, "study": study, "is_main": is_main}
+        ratio = f"at mask_ratio {self.mask_ratio:g}"
+        among = "share of answers not valid themselves"
+        intervals = {
+            "contraction": (self.contraction, f"median rate {ratio}"),
+            "contraction_below_one": (self.below_one, "share of pairs"),
+            "contraction_local": (self.local, f"median rate {ratio}, one token replaced"),
+            "contraction_local_below_one": (self.local_below_one, "share of pairs"),
+            "bound_share": (self.bound_share, "share of answers, steepest rate of the question"),
+            "bound_share_invalid": (self.bound_share_invalid, among),
+            "bound_share_median": (self.bound_share_median, f"{among}, median rate"),
+            "bound_used": (
+                self.bound_used, "median share of the bound, answers not valid themselves",
+            ),
+            "residual_right": (self.residual_right, "RMS per token, valid answers"),
+            "residual_wrong": (self.residual_wrong, "RMS per token, other answers"),
+        }  # fmt: skip
+        figures = of_intervals(intervals, **place)
+        blind: Place = {"measure": "contraction_blind", "unit": "rate of a model that is blind"}
+        figures.append(Figure(**place, **blind, value=1 - self.mask_ratio))
+        if self.quantiles is not None and self.contraction is not None:
+            for share, rate in zip(QUANTILES, self.quantiles, strict=True):
+                quantile: Place = {
+                    "measure": f"contraction_q{share * 100:.0f}",
+                    "unit": f"{share:.0%} quantile of the rates",
+                }
+                figures.append(Figure(**place, **quantile, value=rate, n=self.contraction.n))
+        return Figures(figures)
+
+
+def contraction_figures(source: Source, denoiser: Denoiser) -> Figures:
+    """Return how the model's one-step operator moves answers of the main study, or of the first."""
+    studies = source.studies
+    study = next((each for each in studies if each.name == source.main), studies[0])
+    rows = [row for pool in pools(study.rows)[:CONTRACTED] for row in pool]
+    is_main = study.name == source.main
+    return contraction(denoiser, rows).figures(study.name, is_main=is_main)
+
 
 def contraction(
     denoiser: Denoiser, rows: Iterable[Row], settings: ContractionSettings | None = None
@@ -158,13 +201,13 @@ def points(denoiser: Denoiser, pool: Pool) -> list[Point]:
     problem = problem_of(pool[0])
     task = find_task(problem.task)
     texts = [(row["text"], row["number"], bool(row["process_ok"])) for row in pool]
-    found: list[Point] = []
+    made: list[Point] = []
     for text, number, valid in (*texts, (problem.solution, len(pool), True)):
         sample = brought(denoiser, task, Case(problem, ORIGINAL, text))
         if sample is not None:
-            role: Role = "answer" if len(found) < len(pool) else "solution"
-            found.append(Point(replace(sample, number=number), valid, role))
-    return found
+            role: Role = "answer" if len(made) < len(pool) else "solution"
+            made.append(Point(replace(sample, number=number), valid, role))
+    return made
 
 
 def measure(
@@ -181,9 +224,9 @@ def measure(
         before, after = embedded(denoiser, samples), images(denoiser, samples, settings)
         moved = zip(before, after, strict=True)
         for question in chunk:
-            found = Question(question, [next(moved) for _ in question])
-            pairs += found.pairs()
-            residuals += found.residuals()
+            shown = QuestionPoints(question, [next(moved) for _ in question])
+            pairs += shown.pairs()
+            residuals += shown.residuals()
     forwards = num_points * settings.draws * denoiser.forwards_per_call
     return _summary(pairs, residuals, settings, forwards)
 
@@ -228,8 +271,8 @@ def images(
     def work(replica: Denoiser, batch: list[int]) -> list[Tensor]:
         return _images(replica, [samples[i] for i in batch], settings)
 
-    for batch, found in spread(denoiser, whole_rows(lengths, denoiser.device), work):
-        done.update(zip(batch, found, strict=True))
+    for batch, moved in spread(denoiser, whole_rows(lengths, denoiser.device), work):
+        done.update(zip(batch, moved, strict=True))
     return [done[i] for i in range(len(samples))]
 
 
@@ -284,7 +327,7 @@ def _expected(denoiser: Denoiser, rows: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-class Question:
+class QuestionPoints:
     """The points of one question, before and after one step."""
 
     def __init__(self, points: Sequence[Point], moved: Sequence[tuple[Tensor, Tensor]]) -> None:
@@ -294,8 +337,8 @@ class Question:
 
     def pairs(self) -> list[PairRate]:
         """Return the pairs of answers, and of each answer with its nudged self."""
-        kept = [self._rate(i, j) for i, j in self._of("answer", "answer")]
-        return [rate for rate in (*kept, *self._local()) if rate is not None]
+        apart = (self._rate(i, j) for i, j in self._of("answer", "answer"))
+        return [rate for rate in (*apart, *self._local()) if rate is not None]
 
     def residuals(self) -> list[Residual]:
         """Return what the bound relates, for each answer."""
@@ -353,23 +396,23 @@ def _summary(
     forwards: int,
 ) -> Contraction:
     apart, near = ([p for p in pairs if p.local is local] for local in (False, True))
-    asked = [r for r in residuals if r.distance is not None and r.rate is not None]
+    related = [r for r in residuals if r.distance is not None and r.rate is not None]
     rates = [p.rate for p in apart]
     kappa = median(rates)
-    invalid = [r for r in asked if not r.valid]
+    invalid = [r for r in related if not r.valid]
     low, high = np.quantile(rates, QUANTILES) if rates else (0.0, 0.0)
     return Contraction(
         mask_ratio=settings.mask_ratio,
         draws=settings.draws,
         answers=len(residuals),
-        unsolved=len(residuals) - len(asked),
+        unsolved=len(residuals) - len(related),
         forwards=forwards,
         contraction=_over(median, apart, rates),
         below_one=_over(mean, apart, [rate < 1 for rate in rates]),
         quantiles=(float(low), float(high)) if rates else None,
         local=_over(median, near, [p.rate for p in near]),
         local_below_one=_over(mean, near, [p.rate < 1 for p in near]),
-        bound_share=_bounded(asked),
+        bound_share=_bounded(related),
         bound_share_invalid=_bounded(invalid),
         bound_used=_over(median, invalid, [r.used for r in invalid]),
         bound_share_median=None if kappa is None else _bounded(invalid, kappa),
@@ -392,37 +435,11 @@ def _bounded(residuals: Sequence[Residual], kappa: float | None = None) -> Inter
 
 
 def _movement(residuals: Iterable[Residual]) -> Interval | None:
-    kept = list(residuals)
-    return _over(mean, kept, [r.moved for r in kept])
+    moved = list(residuals)
+    return _over(mean, moved, [r.moved for r in moved])
 
 
 def _over(
-    statistic: Statistic, found: Sequence[PairRate | Residual], values: ArrayLike
+    statistic: Statistic, sources: Sequence[PairRate | Residual], values: ArrayLike
 ) -> Interval | None:
-    return bootstrap(statistic, values, groups=[x.question for x in found])
-
-
-def contraction_figures(found: Contraction, name: str = "geometry") -> Figures:
-    """Return what was measured under the names of docs/figures.json."""
-    ratio = f"at mask_ratio {found.mask_ratio:g}"
-    intervals = {
-        "contraction": (found.contraction, f"median rate {ratio}"),
-        "contraction_below_one": (found.below_one, "share of pairs"),
-        "contraction_local": (found.local, f"median rate {ratio}, one token replaced"),
-        "contraction_local_below_one": (found.local_below_one, "share of pairs"),
-        "bound_share": (found.bound_share, "share of answers, steepest rate of the question"),
-        "bound_share_invalid": (found.bound_share_invalid, "share of answers not valid themselves"),
-        "bound_share_median": (
-            found.bound_share_median, "share of answers not valid themselves, median rate",
-        ),
-        "bound_used": (found.bound_used, "median share of the bound, answers not valid themselves"),
-        "residual_right": (found.residual_right, "RMS per token, valid answers"),
-        "residual_wrong": (found.residual_wrong, "RMS per token, other answers"),
-    }  # fmt: skip
-    told = present(name, intervals)
-    told[f"{name}/contraction_blind"] = plain(1 - found.mask_ratio, "rate of a model that is blind")
-    if found.quantiles is not None and found.contraction is not None:
-        for share, rate in zip(QUANTILES, found.quantiles, strict=True):
-            unit = f"{share:.0%} quantile of the rates"
-            told[f"{name}/contraction_q{share * 100:.0f}"] = plain(rate, unit, found.contraction.n)
-    return told
+    return bootstrap(statistic, values, groups=[x.question for x in sources])

@@ -16,6 +16,7 @@ spends passes on its past beside the steps. The paper calls N K negligible, with
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remask.analysis.correction import SIZES, mgrs
-from remask.analysis.figures import Figures, plain, present
-from remask.analysis.pool import Pool, Row, pool_size, pools, verify_forwards
+from remask.analysis.figure import Figure, Figures, Place, of_intervals
+from remask.analysis.load_records import Source, required
+from remask.analysis.pool import Pool, Row, is_scored, pool_size, pools, verify_forwards
 from remask.analysis.statistics import Interval, bootstrap, mean
 from remask.errors import RecordError
-from remask.records import manifest
+from remask.records.manifest import REMEDY, manifest_path, read_manifest
 
+SECTION = "cost"
 Floats = NDArray[np.float64]
 
 
@@ -48,83 +51,70 @@ class Steps:
     @staticmethod
     def read(path: Path) -> "Steps":
         """Return what the manifest beside a file of records says."""
-        asked = manifest.read(path)["asked"]
+        settings = read_manifest(path).settings
         places = (("sampler", "steps"), ("consistency", "rebuild_steps"), ("consistency", "trips"))
-        found: list[Any] = [(asked.get(part) or {}).get(name) for part, name in places]
-        for (part, name), value in zip(places, found, strict=True):
+        values: list[Any] = [(settings.get(part) or {}).get(name) for part, name in places]
+        for (part, name), value in zip(places, values, strict=True):
             if not isinstance(value, int) or value < 1:
                 raise RecordError(
-                    f"{manifest.path_of(path)} is damaged: asked.{part}.{name} is {value!r:.80}, "
-                    f"not a whole number from 1 up; {manifest.REMEDY}."
+                    f"{manifest_path(path)} is damaged: asked.{part}.{name} is {value!r:.80}, "
+                    f"not a whole number from 1 up; {REMEDY}."
                 )
-        return Steps(generation=found[0], rebuild=found[1], trips=found[2])
+        generation, rebuild, trips = values
+        return Steps(generation=generation, rebuild=rebuild, trips=trips)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """One formula and what was counted, per problem."""
-
-    what: str
-    formula: str
-    says: float
-    counted: Interval
-    ratio: Interval  # counted / says
-    unit: str = "forwards"
+def cost_figures(source: Source) -> Figures:
+    """Return the paper's formulas against counted forwards."""
+    figures = Figures()
+    for study in source.studies:
+        if any(is_scored(row) for row in study.rows):
+            steps = Steps.read(study.path)
+            figures |= Figures(cost(study.name, study.rows, steps, study.threshold))
+    return required(figures, source, "round trips", "--scored 1")
 
 
 def cost(
+    study: str,
     rows: Iterable[Row],
     steps: Steps,
     threshold: float,
     *,
     resamples: int = 1000,
     seed: int = 0,
-) -> list[Cost]:
+) -> list[Figure]:
     """Return every formula against what these records counted.
 
     Rejection sampling is replayed at `threshold`, where the whole pool was verified.
     """
-    found = [pool for pool in pools(rows) if "verify_forwards" in pool[0]]
-    if not found:
+    pooled = [pool for pool in pools(rows) if is_scored(pool[0])]
+    if not pooled:
         return []
-    first = np.asarray([pool[0]["forwards"] for pool in found], np.float64)
-    trips = np.asarray([verify_forwards(pool[0]) for pool in found])
-    pool = np.asarray([sum(row["forwards"] for row in pool) for pool in found], np.float64)
-    size = pool_size(found)
-    ones = np.ones(len(found))
+    first = np.asarray([pool[0]["forwards"] for pool in pooled], np.float64)
+    trips = np.asarray([verify_forwards(pool[0]) for pool in pooled])
+    drawn = np.asarray([sum(row["forwards"] for row in pool) for pool in pooled], np.float64)
+    size = pool_size(pooled)
+    ones = np.ones(len(pooled))
     t, n_k, both = steps.generation, steps.trips * steps.rebuild, steps.verified
-
-    def against(what: str, formula: str, counted: Floats, each: Floats, at: float) -> Cost:
-        return _against(what, formula, counted, each, at, resamples=resamples, seed=seed)
-
-    told = [
-        against("generation", "T", first, ones, t),
-        against("verification", "N K", trips, ones, n_k),
-        against("diagnosis", "T + N K", first + trips, ones, both),
+    against = partial(_against, study, resamples=resamples, seed=seed)
+    figures = [
+        *against("generation", "T", first, ones, t),
+        *against("verification", "N K", trips, ones, n_k),
+        *against("diagnosis", "T + N K", first + trips, ones, both),
     ]
     if size > 1:
-        told.append(against("self_consistency", "N_SC T", pool, ones, size * t))
-        share = against("diagnosis_share", "(T + N K) / (N_SC T)", first + trips, pool, 1.0)
-        told.append(_share(share, both / (size * t)))
-    if all("verify_forwards" in row for pool in found for row in pool):
-        samples, spent = _replayed(found, threshold, min(max(SIZES), size))
-        told.append(against("mgrs", "N_avg (T + N K)", spent, samples, both))
-    return told
-
-
-def formula_figures(study: str, told: Iterable[Cost]) -> Figures:
-    """Return the figures of every formula of a study."""
-    found: Figures = {}
-    for row in told:
-        name = f"cost/{study}/{row.what}"
-        intervals = {
-            "counted": (row.counted, row.unit), "ratio": (row.ratio, f"counted / {row.formula}")
-        }  # fmt: skip
-        found |= {f"{name}/formula": plain(row.says, row.unit)} | present(name, intervals)
-    return found
+        figures += against("self_consistency", "N_SC T", drawn, ones, size * t)
+        share = _ratio(first + trips, drawn, 1.0, resamples=resamples, seed=seed)
+        formula = "(T + N K) / (N_SC T)"
+        figures += _compared(study, "diagnosis_share", formula, both / (size * t), share, "share")
+    if all(is_scored(row) for pool in pooled for row in pool):
+        samples, spent = _replayed(pooled, threshold, min(max(SIZES), size))
+        figures += against("mgrs", "N_avg (T + N K)", spent, samples, both)
+    return figures
 
 
 def _against(
+    study: str,
     what: str,
     formula: str,
     counted: Floats,
@@ -133,31 +123,48 @@ def _against(
     *,
     resamples: int,
     seed: int,
-) -> Cost:
+) -> list[Figure]:
     """Return a cost; the formula says `at` for every unit of `each`."""
+    measured = bootstrap(mean, counted, resamples=resamples, seed=seed)
+    if measured is None:
+        raise ValueError("costs need at least one problem.")
+    ratio = _ratio(counted, each, at, resamples=resamples, seed=seed)
+    says = at * float(each.mean())
+    return _compared(study, what, formula, says, measured, "forwards", ratio)
+
+
+def _ratio(
+    counted: Floats, each: Floats, at: float, *, resamples: int, seed: int
+) -> Interval | None:
+    """Return what was counted as a share of `at` for every unit of `each`."""
 
     def ratio(spent: Floats, units: Floats) -> float:
         return float(spent.mean() / (at * units.mean()))
 
-    measured = bootstrap(mean, counted, resamples=resamples, seed=seed)
-    relative = bootstrap(ratio, counted, each, resamples=resamples, seed=seed)
-    if measured is None or relative is None:
-        raise ValueError("costs need at least one problem.")
-    says = at * float(each.mean())
-    return Cost(what=what, formula=formula, says=says, counted=measured, ratio=relative)
+    return bootstrap(ratio, counted, each, resamples=resamples, seed=seed)
 
 
-def _share(found: Cost, says: float) -> Cost:
-    """Return a quotient of two counted costs beside what the formula makes it."""
-    share = found.ratio
-    scaled = Interval(share.value / says, share.low / says, share.high / says, share.n)
-    return Cost(
-        what=found.what, formula=found.formula, says=says, counted=share, ratio=scaled, unit="share"
-    )
+def _compared(
+    study: str,
+    what: str,
+    formula: str,
+    says: float,
+    counted: Interval | None,
+    unit: str,
+    ratio: Interval | None = None,
+) -> list[Figure]:
+    """Return what the formula says, what was counted, and their ratio: by default a quotient."""
+    if ratio is None and counted is not None:
+        low, high = counted.low / says, counted.high / says
+        ratio = Interval(counted.value / says, low, high, counted.n)
+    place: Place = {"section": SECTION, "study": study, "method": what}
+    intervals = {"counted": (counted, unit), "ratio": (ratio, f"counted / {formula}")}
+    said = Figure(**place, measure="formula", value=says, unit=unit)
+    return [said, *of_intervals(intervals, **place)]
 
 
-def _replayed(found: Sequence[Pool], threshold: float, budget: int) -> tuple[Floats, Floats]:
+def _replayed(pooled: Sequence[Pool], threshold: float, budget: int) -> tuple[Floats, Floats]:
     """Return the samples that rejection sampling drew of each problem, and what they cost."""
-    made = [mgrs(pool, threshold, budget) for pool in found]
+    made = [mgrs(pool, threshold, budget) for pool in pooled]
     samples, spent = zip(*((settled.samples, settled.forwards) for settled in made), strict=True)
     return np.asarray(samples, np.float64), np.asarray(spent, np.float64)

@@ -1,48 +1,27 @@
 """Curves: the round trips under other settings, on the same answers, with what each costs.
 
-A folder of records per seed, files named as in `figures.CURVES`. Every setting departs from the
-defaults in one thing and is compared with them on the questions both were measured on. Numbers of
-trips are told from one file with the most, whose first ones are those of fewer.
+Every setting departs from the defaults in one thing and is compared with them on the questions
+both were measured on, over all seeds that have it. Numbers of trips are read from one file with
+the most, whose first ones are those of fewer.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from remask.analysis.diagnosis import ROUNDTRIPS, Method, of_trips
-from remask.analysis.figures import CURVES, DEFAULTS, MAIN, TRIPS, Figures, plain, present, read
+from remask.analysis.figure import Figure, Figures, Place, of_intervals
+from remask.analysis.folder import DEFAULTS, TRIPS
+from remask.analysis.load_records import CurveRecords, Setting, Source
+from remask.analysis.methods import ROUNDTRIPS, Method, of_trips
 from remask.analysis.pool import Row, verify_forwards
 from remask.analysis.seeds import Run, auroc_gap, over_seeds
-from remask.analysis.statistics import Interval, aupr
+from remask.analysis.statistics import aupr
 from remask.decide.auroc import auroc
 
-USUAL_TRIPS = 4
+SECTION = "ablation"  # the curves are rows of the ablation
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """One setting of the round trips."""
-
-    setting: str  # "mask_ratio/0.3"
-    auroc: Interval | None
-    aupr: Interval | None
-    above_default: Interval | None  # AUROC beyond that of the default; None for itself
-    forwards: float  # per answer, generation included
-    verify_forwards: float
-    seeds: int
-
-
-class Settings(NamedTuple):
-    """The answers of one seed under other settings, each by question."""
-
-    usual: Mapping[str, Row]  # under the default settings
-    changed: Mapping[str, Mapping[str, Row]]  # by what is changed: "mask_ratio/0.3"
-    many: Mapping[str, Row]  # with more round trips than usual
-
-
-class _Told(NamedTuple):
+class _Answers(NamedTuple):
     """The answers of one setting and seed, and how they are scored."""
 
     rows: Mapping[str, Row]  # by question
@@ -50,85 +29,80 @@ class _Told(NamedTuple):
     trips: int | None  # None: as many as were made
 
 
-def curves(seeds: Sequence[Settings], *, resamples: int = 1000, seed: int = 0) -> list[Point]:
-    """Return a point for every setting, over the seeds that have it."""
-    found: dict[str, list[tuple[_Told, _Told | None]]] = {}
-    for settings in seeds:
-        for setting, pair in _pairs(settings).items():
-            found.setdefault(setting, []).append(pair)
-    return [_point(name, pairs, resamples, seed) for name, pairs in found.items()]
+_Pair = tuple[_Answers, _Answers | None]  # of a setting, and of the default it is compared with
 
 
-def point_figures(study: str, points: Iterable[Point]) -> Figures:
-    """Return the figures of some points of a study."""
-    found: Figures = {}
-    for point in points:
-        name = f"ablation/{study}/{point.setting}"
-        intervals = {
-            "auroc": (point.auroc, "AUROC"), "aupr": (point.aupr, "AUPR"),
-            "above_default": (point.above_default, "AUROC above the default, paired"),
-        }  # fmt: skip
-        found |= present(name, intervals)
-        found[f"{name}/forwards"] = plain(point.forwards, "forwards")
-        found[f"{name}/verify_forwards"] = plain(point.verify_forwards, "forwards")
-        found[f"{name}/seeds"] = plain(point.seeds, "seeds")
-    return found
-
-
-def settings_in(folder: Path) -> Settings:
-    """Return the files of one seed."""
-    return Settings(
-        usual=_read(folder, f"pool-{MAIN}"),
-        changed={name: rows for file, name in CURVES.items() if (rows := _read(folder, file))},
-        many=_read(folder, f"trips-{max(TRIPS)}"),
+def curve_figures(source: Source) -> Figures:
+    """Return the curves of every study that has some."""
+    return Figures(
+        figure for study, seeds in source.curves.items() for figure in curves(study, seeds)
     )
 
 
-def _pairs(settings: Settings) -> dict[str, tuple[_Told, _Told | None]]:
+def curves(
+    study: str, seeds: Sequence[CurveRecords], *, resamples: int = 1000, seed: int = 0
+) -> list[Figure]:
+    """Return what each setting shows, over the seeds that have it."""
+    by_setting: dict[Setting, list[_Pair]] = {}
+    for records in seeds:
+        for setting, pair in _pairs(records).items():
+            by_setting.setdefault(setting, []).append(pair)
+    return [
+        figure
+        for (method, part), pairs in by_setting.items()
+        for figure in _point(
+            {"section": SECTION, "study": study, "method": method, "part": part},
+            pairs, resamples, seed,
+        )
+    ]  # fmt: skip
+
+
+def _pairs(records: CurveRecords) -> dict[Setting, _Pair]:
     """Return each setting of one seed with the default it is compared to."""
-    changed, many = settings.changed, settings.many
-    asked = {question for rows in changed.values() for question in rows}
-    rows = {q: row for q, row in settings.usual.items() if q in asked}
-    usual = _Told(rows, ROUNDTRIPS, None) if rows else None
-    found: dict[str, tuple[_Told, _Told | None]] = {}
+    questions = {question for rows in records.changed.values() for question in rows}
+    rows = {q: row for q, row in records.usual.items() if q in questions}
+    usual = _Answers(rows, ROUNDTRIPS, None) if rows else None
+    pairs: dict[Setting, _Pair] = {}
     if usual is not None:
-        found |= dict.fromkeys(DEFAULTS, (usual, None))
-    found |= {name: (_Told(rows, ROUNDTRIPS, None), usual) for name, rows in changed.items()}
-    if many:
-        told = {trips: _Told(many, of_trips(trips), trips) for trips in TRIPS}
-        found |= {
-            f"trips/{trips}": (each, None if trips == USUAL_TRIPS else told[USUAL_TRIPS])
-            for trips, each in told.items()
+        pairs |= {(n, value): (usual, None) for n, value in DEFAULTS.items() if n != "trips"}
+    changed = records.changed.items()
+    pairs |= {setting: (_Answers(rows, ROUNDTRIPS, None), usual) for setting, rows in changed}
+    if records.many:
+        by_trips = {str(n): _Answers(records.many, of_trips(n), n) for n in TRIPS}
+        default = DEFAULTS["trips"]
+        pairs |= {
+            ("trips", n): (answers, None if n == default else by_trips[default])
+            for n, answers in by_trips.items()
         }
-    return found
+    return pairs
 
 
-def _read(folder: Path, name: str) -> dict[str, Row]:
-    return {row["id"]: row for row in read(folder, name) if row["number"] == 0}
-
-
-def _point(
-    setting: str, pairs: Sequence[tuple[_Told, _Told | None]], resamples: int, seed: int
-) -> Point:
+def _point(place: Place, pairs: Sequence[_Pair], resamples: int, seed: int) -> list[Figure]:
     single = [_run(own) for own, _ in pairs]
     paired = [_run(own, usual) for own, usual in pairs if usual is not None]
     answers = [(own, row) for own, _ in pairs for row in own.rows.values()]
-    return Point(
-        setting=setting,
-        auroc=over_seeds(auroc, single, resamples=resamples, seed=seed),
-        aupr=over_seeds(aupr, single, resamples=resamples, seed=seed),
-        above_default=over_seeds(auroc_gap, paired, resamples=resamples, seed=seed),
-        forwards=fmean(own.method.forwards([row]) for own, row in answers),
-        verify_forwards=fmean(verify_forwards(row, own.trips) for own, row in answers),
-        seeds=len(pairs),
-    )
+    draw: Any = {"resamples": resamples, "seed": seed}
+    gap = over_seeds(auroc_gap, paired, **draw)
+    intervals = {
+        "auroc": (over_seeds(auroc, single, **draw), "AUROC"),
+        "aupr": (over_seeds(aupr, single, **draw), "AUPR"),
+        "above_default": (gap, "AUROC above the default, paired"),
+    }
+    spent = fmean(own.method.forwards([row]) for own, row in answers)
+    verifying = fmean(verify_forwards(row, own.trips) for own, row in answers)
+    return [
+        *of_intervals(intervals, **place),
+        Figure(**place, measure="forwards", value=spent, unit="forwards"),
+        Figure(**place, measure="verify_forwards", value=verifying, unit="forwards"),
+        Figure(**place, measure="seeds", value=len(pairs), unit="seeds"),
+    ]
 
 
-def _run(*told: _Told) -> Run:
+def _run(*answers: _Answers) -> Run:
     """Return the questions that all have a score for, then scores and labels of each."""
-    scores = [{q: each.method.score([row]) for q, row in each.rows.items()} for each in told]
-    kept = [q for q in scores[0] if all(column.get(q) is not None for column in scores)]
-    columns: list[Sequence[Any]] = [kept]
-    for each, column in zip(told, scores, strict=True):
-        columns += [[column[q] for q in kept], [bool(each.rows[q]["right"]) for q in kept]]
+    scores = [{q: each.method.score([row]) for q, row in each.rows.items()} for each in answers]
+    shared = [q for q in scores[0] if all(column.get(q) is not None for column in scores)]
+    columns: list[Sequence[Any]] = [shared]
+    for each, column in zip(answers, scores, strict=True):
+        columns += [[column[q] for q in shared], [bool(each.rows[q]["right"]) for q in shared]]
     return columns

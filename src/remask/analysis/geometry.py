@@ -28,10 +28,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remask.analysis.correlation import r_squared, spearman
+from remask.analysis.figure import Figure, Figures, Place, of_interval, of_intervals
+from remask.analysis.load_records import Source, StudyRecords, required_of_trips
 from remask.analysis.pool import Row, composite_metrics, pools
 from remask.analysis.statistics import Interval, bootstrap, curve, proportion
 from remask.decide.columns import trip_mean
 
+SECTION = "geometry"
 DENSITY_BINS = 5
 HALLUCINATION = 0.123  # expected by the paper in the zone of density > 20, quality < 0.5
 SPARSE = 0.157  # and in that of density < 10, quality > 0.8
@@ -101,29 +104,74 @@ class Geometry:
     chi2: ChiSquare | None
     spearman_confidence: Interval | None  # of round trips and confidence
 
+    def figures(self, study: str, *, is_main: bool = False) -> list[Figure]:
+        """Return what exists of it."""
+        place: Place = {"section": SECTION, "study": study, "is_main": is_main}
+        intervals = {
+            "spearman": (self.spearman, "Spearman"),
+            "spearman_null": (self.spearman_null, "Spearman, metrics shuffled"),
+            "spearman_confidence": (self.spearman_confidence, "Spearman"),
+            "r2": (self.r2, "R^2"), "density_ratio": (self.density_ratio, "right / wrong"),
+        }  # fmt: skip
+        figures = of_intervals(intervals, **place)
+        zones = {"hallucination_zone": self.hallucination, "sparse_zone": self.sparse}
+        for name, zone in zones.items():
+            if zone is not None:
+                figures.append(of_interval(zone.share, **place, measure=name, unit="share"))
+                expected: Place = {"measure": f"{name}_expected", "unit": "share"}
+                figures.append(Figure(**place, **expected, value=zone.expected))
+        return figures + self._separation(place)
+
+    def _separation(self, place: Place) -> list[Figure]:
+        numbers = []
+        if self.boundary is not None:
+            numbers.append(("boundary", self.boundary.density, "density"))
+        if self.chi2 is not None:
+            numbers.append(("chi2", self.chi2.statistic, f"chi-square, df {self.chi2.df}"))
+            numbers.append(("cramers_v", self.chi2.cramers_v, "Cramer's V"))
+        return [
+            Figure(**place, measure=measure, value=value, unit=unit, n=self.n)
+            for measure, value, unit in numbers
+        ]
+
+
+def geometry_figures(source: Source) -> Figures:
+    """Return density and quality of the answers in the space of their metrics."""
+    figures = Figures()
+    for study in source.studies:
+        if any("by_trip" in row for row in study.rows):
+            figures |= plane(study, is_main=study.name == source.main)
+    return required_of_trips(figures, source)
+
+
+def plane(study: StudyRecords, *, is_main: bool = False) -> Figures:
+    """Return the geometry of one study; nothing where its answers span no space."""
+    measured = geometry(study.rows)
+    return Figures() if measured is None else Figures(measured.figures(study.name, is_main=is_main))
+
 
 def geometry(
     rows: Iterable[Row], *, resamples: int = 1000, shuffles: int = 100, seed: int = 0
 ) -> Geometry | None:
     """Return the geometry of the standard answers; None where they span no space."""
     standard = [pool[0] for pool in pools(rows)]
-    found = points(standard)
-    if found is None:
+    answers = points(standard)
+    if answers is None:
         return None
-    plane, labelled = (found.density, found.quality), (found.density, found.right)
+    plane, labelled = (answers.density, answers.quality), (answers.density, answers.right)
     return Geometry(
-        names=found.names,
-        dropped=found.dropped,
-        directions=found.directions,
-        n=len(found.right),
-        absent=found.absent,
+        names=answers.names,
+        dropped=answers.dropped,
+        directions=answers.directions,
+        n=len(answers.right),
+        absent=answers.absent,
         spearman=bootstrap(spearman, *plane, resamples=resamples, seed=seed),
-        spearman_null=shuffled(found.features, shuffles=shuffles, seed=seed),
+        spearman_null=shuffled(answers.features, shuffles=shuffles, seed=seed),
         r2=bootstrap(r_squared, *plane, resamples=resamples, seed=seed),
         density_ratio=bootstrap(density_ratio, *labelled, resamples=resamples, seed=seed),
         boundary=boundary(*labelled),
-        hallucination=corner(found.density, -found.quality, HALLUCINATION),
-        sparse=corner(-found.density, found.quality, SPARSE),
+        hallucination=corner(answers.density, -answers.quality, HALLUCINATION),
+        sparse=corner(-answers.density, answers.quality, SPARSE),
         chi2=chi_square(*labelled),
         spearman_confidence=confidence_correlation(standard, resamples=resamples, seed=seed),
     )
@@ -139,7 +187,7 @@ def points(rows: Sequence[Row]) -> Points | None:
     directions = spanned(features)
     if directions.shape[1] == 0:
         return None
-    names = tuple(name for name, kept in zip(metrics, chosen, strict=True) if kept)
+    names = tuple(name for name, is_chosen in zip(metrics, chosen, strict=True) if is_chosen)
     return Points(
         names=names,
         features=features,
@@ -189,13 +237,13 @@ def shuffled(features: Array, *, shuffles: int = 100, seed: int = 0) -> Interval
     The mean over the shuffles, and the interval that holds 95 % of them.
     """
     generator = np.random.default_rng(seed)
-    drawn = (generator.permuted(features, axis=0) for _ in range(shuffles))
-    pairs = ((spanned(table), table.mean(1)) for table in drawn)
-    found = [spearman(density(directions), quality) for directions, quality in pairs]
-    kept = [value for value in found if value is not None]
-    if not kept:
+    tables = (generator.permuted(features, axis=0) for _ in range(shuffles))
+    pairs = ((spanned(table), table.mean(1)) for table in tables)
+    drawn = [spearman(density(directions), quality) for directions, quality in pairs]
+    values = [value for value in drawn if value is not None]
+    if not values:
         return None
-    low, middle, high = np.percentile(kept, 2.5), np.mean(kept), np.percentile(kept, 97.5)
+    low, middle, high = np.percentile(values, 2.5), np.mean(values), np.percentile(values, 97.5)
     return Interval(float(middle), float(min(low, middle)), float(max(high, middle)), len(features))
 
 
@@ -237,13 +285,13 @@ def chi_square(density: ArrayLike, right: ArrayLike) -> ChiSquare | None:
     table = counts(density, right)
     if table.shape[1] < 2 or not table.any(1).all():
         return None
-    found = chi2_contingency(table, correction=False)
+    test = chi2_contingency(table, correction=False)
     return ChiSquare(
-        statistic=float(found.statistic),
-        p=float(found.pvalue),
-        df=int(found.dof),
-        cramers_v=math.sqrt(found.statistic / table.sum()),
-        smallest_expected=float(found.expected_freq.min()),
+        statistic=float(test.statistic),
+        p=float(test.pvalue),
+        df=int(test.dof),
+        cramers_v=math.sqrt(test.statistic / table.sum()),
+        smallest_expected=float(test.expected_freq.min()),
     )
 
 
@@ -263,5 +311,5 @@ def confidence_correlation(
 ) -> Interval | None:
     """Return the Spearman of round trips and confidence over the answers that have both."""
     pairs = [(row["scores"].get("roundtrips"), row["scores"].get("confidence")) for row in rows]
-    kept = np.asarray([pair for pair in pairs if None not in pair], np.float64).reshape(-1, 2)
-    return bootstrap(spearman, *kept.T, resamples=resamples, seed=seed)
+    both = np.asarray([pair for pair in pairs if None not in pair], np.float64).reshape(-1, 2)
+    return bootstrap(spearman, *both.T, resamples=resamples, seed=seed)

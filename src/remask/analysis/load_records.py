@@ -1,6 +1,6 @@
-"""Records on disk -> the studies that they hold, for `remask study` and the results page.
+"""Records on disk -> the studies that they hold, for `remask study`, `remask report` and pages.
 
-Two kinds of places are known. The folder of a whole study has files named as `figures` says, one
+Two kinds of places are known. The folder of a whole study has files named as `folder` says, one
 pool for each task and level. Anything else is a file, or a folder of files, that `remask collect`
 wrote: each is a study by itself, named like its file, but for two kinds. Answers to another split
 than `test` are what weights and thresholds of their task are chosen on; rows with a `kind` are
@@ -14,27 +14,39 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from remask.analysis.curves import USUAL_TRIPS, Settings, settings_in
-from remask.analysis.diagnosis import THRESHOLD
-from remask.analysis.figures import DEFAULTS, LEVELS, MAIN, TRIPS, read
+from remask.analysis.figure import Figure, Figures
+from remask.analysis.folder import (
+    CURVES,
+    DEFAULTS,
+    LEVELS,
+    MANY_TRIPS,
+    TRIPS,
+    curves_pool,
+    labelled_files,
+    pool_files,
+    read,
+    seed_folders,
+)
+from remask.analysis.methods import THRESHOLD
 from remask.analysis.pool import Row, answered
-from remask.analysis.spurious import flawed_files
-from remask.collect.manifest import drawn_as, sampler_in
 from remask.decide.threshold import accepts_all, best_f1
 from remask.errors import RecordError
-from remask.records import manifest
+from remask.records.manifest import Manifest, find_manifest
 from remask.records.record import read_rows
 from remask.tasks import TASKS
 
 Rows = Sequence[Row]
-USUAL = dict(setting.split("/") for setting in DEFAULTS) | {"trips": str(USUAL_TRIPS)}
-_FIELDS = ("id", "task", "number", "answer", "right", "process_ok", "forwards", "scores")
+ByQuestion = Mapping[str, Row]
+Setting = tuple[str, str]  # its name and value: ("mask_ratio", "0.3")
+_FIELDS = (
+    "id", "task", "number", "prompt", "gold", "text", "answer", "right", "process_ok", "forwards",
+    "scores",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class StudyRecords:
     """The answers to one set of problems."""
 
     name: str  # "wordmath-hard", or that of the file
@@ -49,14 +61,9 @@ class Study:
     is_changed: bool = False  # collected with another setting than the defaults: a curve's point
     errors: int = 0  # problems that could not be asked
 
-    @property
-    def level(self) -> str:
-        """The level of its problems."""
-        return str(self.rows[0]["level"])
-
 
 @dataclass(frozen=True, kw_only=True)
-class Flawed:
+class LabelledRecords:
     """Answers whose steps have labels."""
 
     name: str
@@ -65,232 +72,81 @@ class Flawed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CurveRecords:
+    """The answers of one seed under other settings, each by question."""
+
+    usual: ByQuestion  # under the default settings
+    changed: Mapping[Setting, ByQuestion]
+    many: ByQuestion  # with more round trips than usual
+
+
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """Everything that one place holds."""
 
     name: str
-    studies: Sequence[Study]
-    chooser: float  # the threshold that is carried over all studies
-    settings: Mapping[str, Sequence[Settings]] = field(default_factory=dict)  # by study
-    labelled: Sequence[Flawed] = ()
-    injected: Sequence[Flawed] = ()
+    studies: Sequence[StudyRecords]
+    main: str = ""  # the study that a whole folder has curves of
+    thresholds: Mapping[str, float] = field(default_factory=dict)  # of the round trips, by task
+    chooser: float = THRESHOLD  # the one that is carried over all studies
+    curves: Mapping[str, Sequence[CurveRecords]] = field(default_factory=dict)  # seeds, by study
+    labelled: Sequence[LabelledRecords] = ()
+    injected: Sequence[LabelledRecords] = ()
+
+    def errors(self) -> Figures:
+        """Return how many problems of each study could not be asked, where some could not."""
+        return Figures(
+            Figure(
+                section="errors", measure="errors", study=study.name, value=study.errors,
+                unit="problems not asked",
+            )
+            for study in self.studies
+            if study.errors
+        )  # fmt: skip
 
 
-def read_source(path: Path) -> Source:
-    """Return what a folder or file of records holds, or raise where it holds none."""
+def required(figures: Figures, source: Source, what: str, flags: str) -> Figures:
+    """Return the figures, or raise where there are none and say what collects what they need."""
+    if not figures:
+        raise RecordError(f"{source.name} holds no {what}; collect them: remask collect {flags}.")
+    return figures
+
+
+def required_of_trips(figures: Figures, source: Source) -> Figures:
+    """Return the figures, or raise where round trips are missing or the answers all alike."""
+    scored = any("by_trip" in row for study in source.studies for row in study.rows)
+    if scored and not figures:
+        raise RecordError(
+            f"{source.name} holds answers that are too few or all alike; collect others: remask "
+            "collect with more --problems or a harder --level."
+        )
+    return required(figures, source, "round trips", "--scored 1")
+
+
+def read_source(path: Path, thresholds: Mapping[str, float] | None = None) -> Source:
+    """Return what a folder or file of records holds, or raise where it holds none.
+
+    Args:
+        path: the folder of a whole study, another folder of records, or a file.
+        thresholds: by task, instead of those that validation answers choose.
+    """
     if not path.exists():
         raise RecordError(f"{path} does not exist; name a folder or file of records.")
-    if path.is_dir() and any((path / f"{name}.jsonl").exists() for name in _pool_names()):
-        return _whole(path)
-    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    found = [told for file in files if (told := _File.read(file)).rows]
-    if not found:
+    if is_whole_study(path):
+        return _whole(path, thresholds or {})
+    paths = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    files = [file for file in map(RecordFile.read, paths) if file.rows]
+    if not files:
         raise RecordError(f"{path} holds no records; collect some with remask collect.")
-    return _collected(path, found)
+    return source_of(path.resolve().name, files, thresholds)
 
 
-def seed_folders(path: Path) -> list[Path]:
-    """Return a folder and those of its further seeds."""
-    return [path, *sorted(folder for folder in path.glob("seed-*") if folder.is_dir())]
+def is_whole_study(path: Path) -> bool:
+    """Say whether a path is the folder of a whole study."""
+    return path.is_dir() and any((path / f"{name}.jsonl").exists() for name in pool_files())
 
 
-def _pool_names() -> dict[str, tuple[str, str]]:
-    """Return the files of the pools with the study and task of each."""
-    return {
-        f"pool-{task}-{level}": (f"{task}{ending}", task)
-        for task in TASKS
-        for level, ending in LEVELS.items()
-    }
-
-
-def _whole(path: Path) -> Source:
-    folders = seed_folders(path)
-    chosen = {task: read(path, f"threshold-{task}") for task in TASKS}
-    limits = {task: _threshold(rows) for task, rows in chosen.items()}
-    studies = [
-        Study(
-            name=name,
-            task=task,
-            path=path / f"{file}.jsonl",
-            rows=rows,
-            threshold=limits[task],
-            drawn=drawn_as(_asked(path / f"{file}.jsonl")),
-            further=[more for folder in folders[1:] if (more := read(folder, file))],
-            validation=chosen[task],
-            validation_pools=_validation_pool(path, task) or chosen[task],
-            errors=_errors(path / f"{file}.jsonl"),
-        )
-        for file, (name, task) in _pool_names().items()
-        if (rows := read(path, file))
-    ]
-    return Source(
-        name=path.resolve().name,
-        studies=studies,
-        chooser=limits["wordmath"],
-        settings={MAIN: [settings_in(folder) for folder in folders]},
-        labelled=list(_labelled(folders, limits)),
-        injected=list(_injected(folders, limits)),
-    )
-
-
-def _errors(path: Path) -> int:
-    return sum("error" in row for row in read_rows(path))
-
-
-def _validation_pool(path: Path, task: str) -> list[dict[str, Any]]:
-    """Return the pools of validation at the temperature of the study; none where it is unknown."""
-    asked = _asked(path / f"threshold-{task}.jsonl")
-    temperature = asked.get("sampler", {}).get("temperature")
-    return read(path, f"validation-{task}-hard-t{temperature}")
-
-
-def _labelled(folders: Sequence[Path], limits: Mapping[str, float]) -> Iterator[Flawed]:
-    for file, task in flawed_files().items():
-        rows = [row for folder in folders for row in read(folder, file)]
-        if rows:
-            yield Flawed(name=file, rows=rows, threshold=limits[task])
-
-
-def _injected(folders: Sequence[Path], limits: Mapping[str, float]) -> Iterator[Flawed]:
-    for task in TASKS:
-        for level, ending in LEVELS.items():
-            file = f"injected-{task}-{level}"
-            rows = [row for folder in folders for row in read(folder, file)]
-            if rows:
-                yield Flawed(name=f"{task}{ending}", rows=rows, threshold=limits[task])
-
-
-@dataclass(frozen=True, kw_only=True)
-class _File:
-    """What `remask collect` wrote into one file."""
-
-    path: Path
-    rows: Rows
-    asked: Mapping[str, Any]
-    errors: int = 0
-
-    @staticmethod
-    def read(path: Path) -> "_File":
-        every = list(read_rows(path))
-        rows = answered(every)
-        for number, row in enumerate(rows, 1):
-            missing = [name for name in _FIELDS if name not in row and "kind" not in row]
-            if missing:
-                raise RecordError(
-                    f"record {number} of {path} has no {missing[0]!r}: give what remask collect "
-                    "wrote."
-                )
-        errors = len(every) - len(rows)
-        return _File(path=path, rows=rows, asked=_asked(path), errors=errors)
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
-
-    @property
-    def task(self) -> str:
-        return str(self.rows[0]["task"])
-
-    @property
-    def is_injected(self) -> bool:
-        return "kind" in self.rows[0]
-
-    @property
-    def is_test(self) -> bool:
-        words = str(self.rows[0]["id"]).split("/")
-        return len(words) < 3 or words[2] not in ("train", "validation")
-
-    @property
-    def changed(self) -> list[str]:
-        """The settings of the round trips that are not the defaults: "mask_ratio/0.3"."""
-        asked = self.asked.get("consistency", {})
-        told = {name: _shown(value) for name, value in asked.items()}
-        return [f"{name}/{told[name]}" for name in told if told[name] != USUAL.get(name)]
-
-    @property
-    def group(self) -> str:
-        """What files share that differ in nothing but the round trips."""
-        names = ("model", "task", "level", "split", "seed")
-        shared = [sampler_in(self.asked), *(self.asked.get(name) for name in names)]
-        return json.dumps(shared, sort_keys=True)
-
-
-def _collected(path: Path, files: Sequence[_File]) -> Source:
-    answers = [file for file in files if not file.is_injected]
-    tests = [file for file in answers if file.is_test] or answers
-    fitted = [file for file in answers if file not in tests]
-    limits = {file.task: _threshold(file.rows) for file in reversed(fitted)}
-    usual = {file.group for file in tests if not file.changed}
-    studies = [
-        _study(file, fitted, limits, is_changed=bool(file.changed) and file.group in usual)
-        for file in tests
-    ]
-    return Source(
-        name=path.resolve().name,
-        studies=studies,
-        chooser=studies[0].threshold if studies else THRESHOLD,
-        settings=_settings(tests),
-        labelled=[Flawed(name=s.name, rows=s.rows, threshold=s.threshold) for s in studies],
-        injected=[
-            Flawed(name=f.name, rows=f.rows, threshold=limits.get(f.task, THRESHOLD))
-            for f in files
-            if f.is_injected
-        ],
-    )
-
-
-def _study(
-    file: _File, fitted: Sequence[_File], limits: Mapping[str, float], *, is_changed: bool
-) -> Study:
-    own = [other for other in fitted if other.task == file.task]
-    own.sort(key=lambda other: other.rows[0]["level"] != file.rows[0]["level"])
-    seeds = seed_folders(file.path.parent)[1:]
-    return Study(
-        name=file.name,
-        task=file.task,
-        path=file.path,
-        rows=file.rows,
-        threshold=limits.get(file.task, THRESHOLD),
-        drawn=drawn_as(file.asked),
-        further=[rows for folder in seeds if (rows := read(folder, file.name))],
-        validation=own[0].rows if own else (),
-        validation_pools=own[0].rows if own else (),
-        is_changed=is_changed,
-        errors=file.errors,
-    )
-
-
-def _settings(files: Sequence[_File]) -> dict[str, list[Settings]]:
-    """Return the curves: files that differ in one setting from one with the defaults."""
-    found = {}
-    for usual in files:
-        changed = {
-            file.changed[0]: file
-            for file in files
-            if len(file.changed) == 1 and file.group == usual.group
-        }
-        if changed and not usual.changed:
-            folders = seed_folders(usual.path.parent)
-            seeds = [_seed(folder, usual, changed) for folder in folders]
-            found[usual.name] = [settings for settings in seeds if settings.usual]
-    return found
-
-
-def _seed(folder: Path, usual: _File, changed: Mapping[str, _File]) -> Settings:
-    told = {name: _by_question(read(folder, file.name)) for name, file in changed.items()}
-    most = f"trips/{max(TRIPS)}"
-    return Settings(
-        usual=_by_question(read(folder, usual.name)),
-        changed={name: rows for name, rows in told.items() if rows and name != most},
-        many=told.get(most, {}),
-    )
-
-
-def _by_question(rows: Iterable[Row]) -> dict[str, Row]:
-    return {row["id"]: row for row in rows if row["number"] == 0}
-
-
-def _threshold(rows: Rows) -> float:
+def threshold_of(rows: Rows) -> float:
     """Return the threshold with the best F1 on these answers; the paper's where it rejects none.
 
     Rejection sampling by a threshold that accepts every answer would be no rejection sampling.
@@ -303,10 +159,223 @@ def _threshold(rows: Rows) -> float:
     return THRESHOLD if accepts_all(scores, best) else best
 
 
-def _asked(path: Path) -> dict[str, Any]:
-    """Return the settings in a manifest; none where it is not there."""
-    return dict(manifest.read(path)["asked"]) if manifest.path_of(path).exists() else {}
+def _whole(path: Path, thresholds: Mapping[str, float]) -> Source:
+    folders = seed_folders(path)
+    chosen = {task: read(path, f"threshold-{task}") for task in TASKS}
+    limits = {task: threshold_of(rows) for task, rows in chosen.items()} | dict(thresholds)
+    studies = [
+        StudyRecords(
+            name=name,
+            task=task,
+            path=path / f"{file}.jsonl",
+            rows=rows,
+            threshold=limits[task],
+            drawn=_drawn(find_manifest(path / f"{file}.jsonl")),
+            further=[more for folder in folders[1:] if (more := read(folder, file))],
+            validation=chosen[task],
+            validation_pools=_validation_pool(path, task) or chosen[task],
+            errors=sum("error" in row for row in read_rows(path / f"{file}.jsonl")),
+        )
+        for file, (name, task) in pool_files().items()
+        if (rows := read(path, file))
+    ]
+    pool = curves_pool(path)
+    main, task = pool_files().get(pool, ("", studies[0].task if studies else ""))
+    return Source(
+        name=path.resolve().name,
+        studies=studies,
+        main=main,
+        thresholds=limits,
+        chooser=limits.get(task, THRESHOLD),
+        curves={main: [curve_records(folder, pool) for folder in folders]} if main else {},
+        labelled=list(_labelled(folders, limits)),
+        injected=list(_injected(folders, limits)),
+    )
 
 
-def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+def _validation_pool(path: Path, task: str) -> list[Row]:
+    """Return the pools of validation at the temperature of the study; none where it is unknown."""
+    manifest = find_manifest(path / f"threshold-{task}.jsonl")
+    temperature = None if manifest is None else manifest.sampler.get("temperature")
+    return read(path, f"validation-{task}-hard-t{temperature}")
+
+
+def curve_records(folder: Path, pool: str) -> CurveRecords:
+    """Return the answers to the problems of a pool under every setting, of one seed's folder."""
+    return CurveRecords(
+        usual=_by_question(read(folder, pool)),
+        changed={
+            setting: rows
+            for file, setting in CURVES.items()
+            if (rows := _by_question(read(folder, file)))
+        },
+        many=_by_question(read(folder, MANY_TRIPS)),
+    )
+
+
+def _labelled(folders: Sequence[Path], limits: Mapping[str, float]) -> Iterator[LabelledRecords]:
+    for file, task in labelled_files().items():
+        rows = [row for folder in folders for row in read(folder, file)]
+        if rows:
+            yield LabelledRecords(name=file, rows=rows, threshold=limits[task])
+
+
+def _injected(folders: Sequence[Path], limits: Mapping[str, float]) -> Iterator[LabelledRecords]:
+    for task in TASKS:
+        for level, ending in LEVELS.items():
+            file = f"injected-{task}-{level}"
+            rows = [row for folder in folders for row in read(folder, file)]
+            if rows:
+                yield LabelledRecords(name=f"{task}{ending}", rows=rows, threshold=limits[task])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFile:
+    """What `remask collect` wrote into one file."""
+
+    path: Path
+    rows: Rows
+    manifest: Manifest | None = None
+    errors: Rows = ()  # problems that could not be asked
+
+    @staticmethod
+    def read(path: Path) -> "RecordFile":
+        """Return the records of a file, or raise where it holds something else."""
+        every = list(read_rows(path))
+        rows, errors = answered(every), [row for row in every if "error" in row]
+        for number, row in enumerate(rows, 1):
+            missing = [name for name in _FIELDS if name not in row and "kind" not in row]
+            if missing:
+                raise RecordError(
+                    f"record {number} of {path} has no {missing[0]!r}: give what remask collect "
+                    "wrote."
+                )
+        return RecordFile(path=path, rows=rows, manifest=find_manifest(path), errors=errors)
+
+    @property
+    def name(self) -> str:
+        """The name of the file, which is that of its study."""
+        return self.path.stem
+
+    @property
+    def task(self) -> str:
+        """The task of its problems."""
+        return str(self.rows[0]["task"])
+
+    @property
+    def is_injected(self) -> bool:
+        """Whether these are solutions with flaws."""
+        return "kind" in self.rows[0]
+
+    @property
+    def is_test(self) -> bool:
+        """Whether these are answers to judge by, not to choose or fit on."""
+        words = str(self.rows[0]["id"]).split("/")
+        return len(words) < 3 or words[2] not in ("train", "validation")
+
+    @property
+    def changed(self) -> list[Setting]:
+        """The settings of the round trips that are not the defaults."""
+        shown = {
+            name: f"{value:g}" if isinstance(value, int | float) else str(value)
+            for name, value in (self.manifest.consistency if self.manifest else {}).items()
+        }
+        return [(name, value) for name, value in shown.items() if value != DEFAULTS.get(name)]
+
+    @property
+    def group(self) -> str:
+        """What files share that differ in nothing but the round trips."""
+        names = ("model", "task", "level", "split", "seed")
+        manifest = self.manifest or Manifest(settings={})
+        shared = [manifest.sampler, *(manifest.settings.get(name) for name in names)]
+        return json.dumps(shared, sort_keys=True)
+
+
+def source_of(
+    name: str, files: Sequence[RecordFile], thresholds: Mapping[str, float] | None = None
+) -> Source:
+    """Return what files of records hold that are no whole study."""
+    answers = [file for file in files if not file.is_injected]
+    tests = [file for file in answers if file.is_test] or answers
+    validation = [file for file in answers if file not in tests]
+    limits = {file.task: threshold_of(file.rows) for file in reversed(validation)}
+    limits |= dict(thresholds or {})
+    usual = {file.group for file in tests if not file.changed}
+    studies = [
+        _study(file, validation, limits, is_changed=bool(file.changed) and file.group in usual)
+        for file in tests
+    ]
+    return Source(
+        name=name,
+        studies=studies,
+        thresholds=limits,
+        chooser=studies[0].threshold if studies else THRESHOLD,
+        curves=_curves(tests),
+        labelled=[
+            LabelledRecords(name=s.name, rows=s.rows, threshold=s.threshold) for s in studies
+        ],
+        injected=[
+            LabelledRecords(name=f.name, rows=f.rows, threshold=limits.get(f.task, THRESHOLD))
+            for f in files
+            if f.is_injected
+        ],
+    )
+
+
+def _study(
+    file: RecordFile,
+    validation: Sequence[RecordFile],
+    limits: Mapping[str, float],
+    *,
+    is_changed: bool,
+) -> StudyRecords:
+    own = [other for other in validation if other.task == file.task]
+    own.sort(key=lambda other: other.rows[0]["level"] != file.rows[0]["level"])
+    seeds = seed_folders(file.path.parent)[1:]
+    return StudyRecords(
+        name=file.name,
+        task=file.task,
+        path=file.path,
+        rows=file.rows,
+        threshold=limits.get(file.task, THRESHOLD),
+        drawn=_drawn(file.manifest),
+        further=[rows for folder in seeds if (rows := read(folder, file.name))],
+        validation=own[0].rows if own else (),
+        validation_pools=own[0].rows if own else (),
+        is_changed=is_changed,
+        errors=len(file.errors),
+    )
+
+
+def _curves(files: Sequence[RecordFile]) -> dict[str, list[CurveRecords]]:
+    """Return the curves: files that differ in one setting from one with the defaults."""
+    curves = {}
+    for usual in files:
+        changed = {
+            file.changed[0]: file.name
+            for file in files
+            if len(file.changed) == 1 and file.group == usual.group
+        }
+        if changed and not usual.changed:
+            folders = seed_folders(usual.path.parent)
+            seeds = [_curve_seed(folder, usual.name, changed) for folder in folders]
+            curves[usual.name] = [seed for seed in seeds if seed.usual]
+    return curves
+
+
+def _curve_seed(folder: Path, usual: str, changed: Mapping[Setting, str]) -> CurveRecords:
+    answers = {setting: _by_question(read(folder, name)) for setting, name in changed.items()}
+    most = ("trips", str(max(TRIPS)))
+    return CurveRecords(
+        usual=_by_question(read(folder, usual)),
+        changed={setting: rows for setting, rows in answers.items() if rows and setting != most},
+        many=answers.get(most, {}),
+    )
+
+
+def _by_question(rows: Iterable[Row]) -> dict[str, Row]:
+    return {row["id"]: row for row in rows if row["number"] == 0}
+
+
+def _drawn(manifest: Manifest | None) -> str:
+    return "" if manifest is None else manifest.drawn

@@ -22,6 +22,11 @@ def answered(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if "error" not in row]
 
 
+def is_scored(row: Row) -> bool:
+    """Say whether a sample was verified by round trips."""
+    return "verify_forwards" in row
+
+
 def pools(rows: Iterable[Row]) -> list[Pool]:
     """Return the samples of each problem, in the order of the problems and of their numbers."""
     by_problem: dict[str, dict[int, Row]] = {}
@@ -38,9 +43,9 @@ def pools(rows: Iterable[Row]) -> list[Pool]:
     return [[pool[number] for number in sorted(pool)] for pool in by_problem.values()]
 
 
-def pool_size(found: Sequence[Pool]) -> int:
+def pool_size(pooled: Sequence[Pool]) -> int:
     """Return how many samples every pool has, that is, the smallest has."""
-    return min((len(pool) for pool in found), default=0)
+    return min((len(pool) for pool in pooled), default=0)
 
 
 def composite_metrics(row: Row) -> tuple[str, ...]:
@@ -85,8 +90,8 @@ def key_of(row: Row) -> str | None:
 
     Tasks that compare by spelling record no key, nor did any before keys were.
     """
-    found: str | None = row["key"] if "key" in row else row["answer"]
-    return found
+    key: str | None = row["key"] if "key" in row else row["answer"]
+    return key
 
 
 def counts(pool: Pool) -> Counter[str]:

@@ -6,10 +6,10 @@ these, and goes when they are collected anew.
 
 from collections.abc import Iterable, Iterator
 
-from remask.analysis.load_records import Source, Study
+from remask.analysis.load_records import Source, StudyRecords
 from remask.analysis.pool import Row, pool_size, pools
-from remask.collect import manifest
 from remask.collect.settings import COSTLY_BASELINES
+from remask.records.manifest import find_manifest
 from remask.tasks import task as find_task
 from remask.tasks.base import SPELLING, compared_by
 
@@ -31,7 +31,7 @@ def absence_notes(source: Source) -> list[str]:
     return [note for study in source.studies for note in (*_absent(study), *_editor(study))]
 
 
-def _is_spelled(study: Study) -> bool:
+def _is_spelled(study: StudyRecords) -> bool:
     """Say whether pools of a task with keys of its own have none."""
     whole = pools(study.rows)
     if pool_size(whole) < 2 or all("key" in row for row in study.rows):
@@ -40,7 +40,7 @@ def _is_spelled(study: Study) -> bool:
     return compared_by(find_task(study.task, allow_execution=True)) != SPELLING
 
 
-def _absent(study: Study) -> Iterator[str]:
+def _absent(study: StudyRecords) -> Iterator[str]:
     first = [pool[0] for pool in pools(study.rows)]
     for name in COSTLY_BASELINES:
         tried = [row for row in first if name in row.get("baselines", {})]
@@ -57,11 +57,10 @@ def _reason(rows: Iterable[Row], name: str) -> str:
     return next(filter(None, reasons), "no reason is recorded").rstrip(".")
 
 
-def _editor(study: Study) -> Iterator[str]:
+def _editor(study: StudyRecords) -> Iterator[str]:
     if any("editor" in row.get("baselines", {}) for row in study.rows):
-        path = manifest.path_of(study.path)
-        about = manifest.read(study.path).get("about", {}) if path.exists() else {}
-        if not about.get("edits", False):
+        manifest = find_manifest(study.path)
+        if manifest is None or not (manifest.about or {}).get("edits", False):
             yield (
                 f"{study.name}: the model was not trained to edit what it sees, as LLaDA2.1 was; "
                 "editor, the share of tokens that it would write again, may tell of copying."

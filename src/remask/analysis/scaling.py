@@ -1,16 +1,17 @@
 """Scaling: the same study of several models in one table (Table 9).
 
-Models are told apart by the names the caller gives their records. `PRINTED` is what the paper
-prints of other models, autoregressive ones among them; none of it was measured here.
+Models go by the names the caller gives their records. `PRINTED` is what the paper prints of other
+models, autoregressive ones among them; none of it was measured here.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
-from remask.analysis.diagnosis import Diagnosis, diagnosis
-from remask.analysis.figures import Figures, present
+from remask.analysis.diagnosis import diagnosis
+from remask.analysis.figure import Figure, Figures, of_intervals
+from remask.analysis.load_records import Source
 from remask.analysis.pool import Row, pools
-from remask.analysis.statistics import Interval, proportion
+from remask.analysis.statistics import proportion
+from remask.errors import RecordError
 
 PAPER = "Reasoning on the Manifold, arXiv:2604.16565"
 DIFFUSION = {  # Table 9, GSM8K: AUROC and AUPR of the round trips
@@ -36,38 +37,37 @@ PRINTED = [  # model, benchmark, measure and value, table
         for benchmark, value in row.items()
     ),
 ]
+SECTION = "scaling"
 SHOWN = ("roundtrips", "confidence", "vote", "agreement", "self_evaluation", "editor")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scaled:
-    """One model: how often it is right, and how well that is told."""
-
-    model: str
-    accuracy: Interval  # of the standard answers
-    methods: tuple[Diagnosis, ...]  # those of SHOWN that its records allow
+def scaling_figures(sources: Mapping[str, Source]) -> Figures:
+    """Return the same studies of several models, by the models' names."""
+    figures = Figures()
+    for name in dict.fromkeys(study.name for each in sources.values() for study in each.studies):
+        for model, source in sources.items():
+            for study in source.studies:
+                if study.name == name:
+                    figures |= Figures(scaling(model, name, study.rows))
+    if not figures:
+        raise RecordError(
+            f"{', '.join(sources)} hold no answers; collect some with remask collect."
+        )
+    return figures
 
 
 def scaling(
-    models: Mapping[str, Iterable[Row]], *, resamples: int = 1000, seed: int = 0
-) -> list[Scaled]:
-    """Return a row per model that has records."""
-    found = []
-    for model, rows in models.items():
-        rows = list(rows)
-        accuracy = proportion([pool[0]["right"] for pool in pools(rows)])
-        if accuracy is not None:
-            told = diagnosis(rows, resamples=resamples, seed=seed)
-            shown = tuple(row for row in told if row.method in SHOWN)
-            found.append(Scaled(model=model, accuracy=accuracy, methods=shown))
-    return found
-
-
-def model_figures(study: str, row: Scaled) -> Figures:
-    """Return the figures of one model in one study."""
-    name = f"scaling/{row.model}/{study}"
-    found = present(name, {"accuracy": (row.accuracy, "share")})
-    for told in row.methods:
-        intervals = {"auroc": (told.auroc, "AUROC"), "aupr": (told.aupr, "AUPR")}
-        found |= present(f"{name}/{told.method}", intervals)
-    return found
+    model: str, study: str, rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0
+) -> list[Figure]:
+    """Return how often one model is right, and how well that is told; nothing without records."""
+    rows = list(rows)
+    accuracy = proportion([pool[0]["right"] for pool in pools(rows)])
+    if accuracy is None:
+        return []
+    place = {"section": SECTION, "model": model, "study": study}
+    figures = of_intervals({"accuracy": (accuracy, "share")}, **place)
+    for row in diagnosis(rows, resamples=resamples, seed=seed):
+        if row.method in SHOWN:
+            intervals = {"auroc": (row.auroc, "AUROC"), "aupr": (row.aupr, "AUPR")}
+            figures += of_intervals(intervals, **place, method=row.method)
+    return figures

@@ -13,13 +13,15 @@ Answers of one problem are resampled together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remask.analysis.figures import LEVELS, STEPPED, Figures, plain, present
+from remask.analysis.figure import INJECTED, Figure, Figures, of_intervals
+from remask.analysis.folder import STEPPED
+from remask.analysis.load_records import LabelledRecords, Source, required
 from remask.analysis.pool import Row
 from remask.analysis.statistics import (
     Interval,
@@ -30,148 +32,129 @@ from remask.analysis.statistics import (
     proportion,
 )
 from remask.decide.auroc import auroc
-from remask.tasks import TASKS
 from remask.tasks.flaws import KINDS
 
+SECTION = "spurious"
+WRONG_STEPS = 100  # right answers with a wrong step that a figure without a file needs
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spurious:
-    """How well low scores find right answers with a wrong step."""
+def spurious_figures(source: Source) -> Figures:
+    """Return how well low scores find flaws in right answers, the model's own and injected ones.
 
-    n: int  # right answers with a score and graded steps
-    flawed: int
-    auroc: Interval | None  # of telling sound from flawed
-    auroc_confidence: Interval | None
-    above_confidence: Interval | None  # the difference, paired
-    below: Interval | None  # share of the right answers below the threshold
-    precision: Interval | None
-    recall: Interval | None
-    score_flawed: Interval | None  # means
-    score_sound: Interval | None
-    confidence_flawed: Interval | None
-    confidence_sound: Interval | None
+    Those of the model come once more without a file's name: of the least hurried sampling that has
+    enough of them.
+    """
+    own = {
+        each.name: spurious(each.name, each.rows, each.threshold)
+        for each in source.labelled
+        if _is_labelled(each)
+    }
+    figures = [figure for each in own.values() for figure in each]
+    if own:
+        chosen = least_hurried({name: _flawed(each) for name, each in own.items()})
+        figures += [replace(figure, study="") for figure in own[chosen]]
+    for each in source.injected:
+        figures += detection(each.name, each.rows, each.threshold)
+    needed = (
+        "scored right answers with labels on their steps, which only generated tasks have, nor "
+        "injected flaws"
+    )
+    return required(Figures(figures), source, needed, "--task wordmath --scored 1")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Detection:
-    """How well one kind of flaw, written into right solutions, is found."""
-
-    kind: str
-    n: int  # solutions that could be given this flaw
-    auroc: Interval | None  # of telling the solutions from the flawed ones
-    lowered: Interval | None  # chance that a solution outscores its own flawed copy, ties half
-    recall: Interval | None  # share of flawed ones below the threshold
-    false_alarms: Interval | None  # share of their originals below it
-    score_flawed: Interval | None  # means
-    score_sound: Interval | None
-    auroc_confidence: Interval | None  # the same by `read_confidence`
-    confidence_flawed: Interval | None
-    confidence_sound: Interval | None
+def least_hurried(flawed: Mapping[str, float]) -> str:
+    """Return the least hurried file with enough flawed answers, or the one with most."""
+    candidates = [name for name in STEPPED if name in flawed] or list(flawed)
+    enough = [name for name in candidates if flawed[name] >= WRONG_STEPS]
+    return enough[0] if enough else max(candidates, key=flawed.__getitem__)
 
 
 def spurious(
-    rows: Iterable[Row], threshold: float, *, resamples: int = 1000, seed: int = 0
-) -> Spurious:
+    study: str, rows: Iterable[Row], threshold: float, *, resamples: int = 1000, seed: int = 0
+) -> list[Figure]:
     """Return how well scores below the threshold find the flawed among the right answers."""
     labelled = (row for row in rows if row["right"] and row["process_ok"] is not None)
-    kept = [row for row in labelled if _score(row) is not None]
-    questions = [row["id"] for row in kept]
-    scores, confidence = (_column(kept, name) for name in ("roundtrips", "confidence"))
-    sound = np.asarray([row["process_ok"] for row in kept], bool)
+    scored = [row for row in labelled if _score(row) is not None]
+    questions = [row["id"] for row in scored]
+    scores, confidence = (_column(scored, name) for name in ("roundtrips", "confidence"))
+    sound = np.asarray([row["process_ok"] for row in scored], bool)
     low = scores < threshold
     draw = _Draw(np.asarray(questions), resamples, seed)
-    return Spurious(
-        n=len(kept),
-        flawed=int((~sound).sum()),
-        auroc=draw(auroc, scores, sound),
-        auroc_confidence=draw(auroc, confidence, sound),
-        above_confidence=paired_difference(
-            scores, confidence, sound, groups=questions, resamples=resamples, seed=seed
-        ),
-        below=draw.share(low),
-        precision=draw.share(~sound, low),
-        recall=draw.share(low, ~sound),
-        score_flawed=draw(mean, scores, kept=~sound),
-        score_sound=draw(mean, scores, kept=sound),
-        confidence_flawed=draw(mean, confidence, kept=~sound),
-        confidence_sound=draw(mean, confidence, kept=sound),
+    gap = paired_difference(
+        scores, confidence, sound, groups=questions, resamples=resamples, seed=seed
     )
+    intervals = {
+        "auroc": (draw(auroc, scores, sound), f"AUROC among right answers, {study}"),
+        "auroc_confidence": (draw(auroc, confidence, sound), "AUROC among right answers"),
+        "above_confidence": (gap, "AUROC above confidence, paired"),
+        "below": (draw.share(low), "share of right answers"),
+        "precision": (draw.share(~sound, low), "share"),
+        "recall": (draw.share(low, ~sound), "share"),
+        "score_flawed": (draw(mean, scores, where=~sound), "score"),
+        "score_sound": (draw(mean, scores, where=sound), "score"),
+        "confidence_flawed": (draw(mean, confidence, where=~sound), "confidence"),
+        "confidence_sound": (draw(mean, confidence, where=sound), "confidence"),
+    }
+    flawed = Figure(
+        section=SECTION, study=study, measure="flawed", value=int((~sound).sum()),
+        n=len(scored), unit="right answers with a wrong step",
+    )  # fmt: skip
+    return [*of_intervals(intervals, section=SECTION, study=study), flawed]
 
 
 def detection(
-    rows: Iterable[Row], threshold: float, *, resamples: int = 1000, seed: int = 0
-) -> list[Detection]:
+    study: str, rows: Iterable[Row], threshold: float, *, resamples: int = 1000, seed: int = 0
+) -> list[Figure]:
     """Return how well each kind of flaw is found among records of `injection`."""
-    told = {(row["id"], row["kind"]): row for row in rows if row["text"] is not None}
+    written = {(row["id"], row["kind"]): row for row in rows if row["text"] is not None}
     return [
-        _detection(kind, pairs, threshold, resamples, seed)
+        figure
         for kind in KINDS
-        if (pairs := _pairs(told, kind))
+        if (pairs := _pairs(written, kind))
+        for figure in _detection(study, kind, pairs, threshold, resamples, seed)
     ]
 
 
 def examples(rows: Iterable[Row], threshold: float, num: int = 4) -> list[Row]:
     """Return the flawed right answers below the threshold, one per problem, the lowest first."""
-    found: dict[str, Row] = {}
+    chosen: dict[str, Row] = {}
     flawed = (row for row in rows if row["right"] and row["process_ok"] is False)
     scored = ((score, row) for row in flawed if (score := _score(row)) is not None)
     for score, row in sorted(scored, key=lambda pair: pair[0]):
         if score < threshold:
-            found.setdefault(row["id"], row)
-    return list(found.values())[:num]
+            chosen.setdefault(row["id"], row)
+    return list(chosen.values())[:num]
 
 
-def flaw_figures(name: str, row: Spurious, file: str) -> Figures:
-    """Return the figures of the model's own flaws."""
-    intervals = {
-        "auroc": (row.auroc, f"AUROC among right answers, {file}"),
-        "auroc_confidence": (row.auroc_confidence, "AUROC among right answers"),
-        "above_confidence": (row.above_confidence, "AUROC above confidence, paired"),
-        "below": (row.below, "share of right answers"),
-        "precision": (row.precision, "share"), "recall": (row.recall, "share"),
-        "score_flawed": (row.score_flawed, "score"), "score_sound": (row.score_sound, "score"),
-        "confidence_flawed": (row.confidence_flawed, "confidence"),
-        "confidence_sound": (row.confidence_sound, "confidence"),
-    }  # fmt: skip
-    flawed = plain(row.flawed, "right answers with a wrong step", row.n)
-    return present(name, intervals) | {f"{name}/flawed": flawed}
+def _is_labelled(records: LabelledRecords) -> bool:
+    """Say whether some right answers have graded steps and a score."""
+    right = (row for row in records.rows if row["right"] and row["process_ok"] is not None)
+    return any(_score(row) is not None for row in right)
 
 
-def detection_figures(name: str, row: Detection) -> Figures:
-    """Return the figures of one kind of injected flaw."""
-    intervals = {
-        "auroc": (row.auroc, "AUROC against the originals"),
-        "lowered": (row.lowered, "share scored below their originals"),
-        "recall": (row.recall, "share"), "false_alarms": (row.false_alarms, "share"),
-        "score_flawed": (row.score_flawed, "score"), "score_sound": (row.score_sound, "score"),
-        "auroc_confidence": (row.auroc_confidence, "AUROC against the originals"),
-        "confidence_flawed": (row.confidence_flawed, "confidence"),
-        "confidence_sound": (row.confidence_sound, "confidence"),
-    }  # fmt: skip
-    return present(name, intervals)
+def _flawed(figures: Iterable[Figure]) -> float:
+    return next(figure.value for figure in figures if figure.measure == "flawed")
 
 
-def flawed_files() -> dict[str, str]:
-    """Return the files whose answers have graded steps, and the task of each."""
-    pools = {f"pool-{task}-{level}": task for task in TASKS for level in LEVELS}
-    return pools | dict.fromkeys(STEPPED, "wordmath")
-
-
-def _pairs(told: Mapping[tuple[str, str], Row], kind: str) -> list[tuple[Row, Row]]:
+def _pairs(written: Mapping[tuple[str, str], Row], kind: str) -> list[tuple[Row, Row]]:
     """Return (original, flawed) for every solution that has this flaw and both scores."""
-    found = [(told.get((q, "original")), row) for (q, k), row in told.items() if k == kind]
+    flawed = [(written.get((q, "original")), row) for (q, k), row in written.items() if k == kind]
     return [
         (original, row)
-        for original, row in found
+        for original, row in flawed
         if original is not None and None not in (_score(original), _score(row))
     ]
 
 
 def _detection(
-    kind: str, pairs: Sequence[tuple[Row, Row]], threshold: float, resamples: int, seed: int
-) -> Detection:
+    study: str,
+    kind: str,
+    pairs: Sequence[tuple[Row, Row]],
+    threshold: float,
+    resamples: int,
+    seed: int,
+) -> list[Figure]:
     originals, flawed = ([pair[k] for pair in pairs] for k in (0, 1))
     rows = [*originals, *flawed]
     sound = np.arange(len(rows)) < len(pairs)
@@ -179,19 +162,19 @@ def _detection(
     before, after = scores[sound], scores[~sound]
     both = _Draw(np.asarray([row["id"] for row in rows]), resamples, seed)
     each = _Draw(np.asarray([row["id"] for row in flawed]), resamples, seed)
-    return Detection(
-        kind=kind,
-        n=len(pairs),
-        auroc=both(auroc, scores, sound),
-        lowered=each(mean, (after < before) + 0.5 * (after == before)),
-        recall=each.share(after < threshold),
-        false_alarms=each.share(before < threshold),
-        score_flawed=each(mean, after),
-        score_sound=each(mean, before),
-        auroc_confidence=both(auroc, confidence, sound),
-        confidence_flawed=each(mean, confidence[~sound]),
-        confidence_sound=each(mean, confidence[sound]),
-    )
+    lowered = each(mean, (after < before) + 0.5 * (after == before))
+    intervals = {
+        "auroc": (both(auroc, scores, sound), "AUROC against the originals"),
+        "lowered": (lowered, "share scored below their originals"),
+        "recall": (each.share(after < threshold), "share"),
+        "false_alarms": (each.share(before < threshold), "share"),
+        "score_flawed": (each(mean, after), "score"),
+        "score_sound": (each(mean, before), "score"),
+        "auroc_confidence": (both(auroc, confidence, sound), "AUROC against the originals"),
+        "confidence_flawed": (each(mean, confidence[~sound]), "confidence"),
+        "confidence_sound": (each(mean, confidence[sound]), "confidence"),
+    }
+    return of_intervals(intervals, section=INJECTED, study=study, method=kind)
 
 
 @dataclass(frozen=True)
@@ -203,17 +186,17 @@ class _Draw:
     seed: int
 
     def __call__(
-        self, statistic: Statistic, *columns: ArrayLike, kept: Array | None = None
+        self, statistic: Statistic, *columns: ArrayLike, where: Array | None = None
     ) -> Interval | None:
-        rows = np.ones(len(self.questions), bool) if kept is None else kept
+        rows = np.ones(len(self.questions), bool) if where is None else where
         data = [np.asarray(column)[rows] for column in columns]
         groups = self.questions[rows]
         return bootstrap(statistic, *data, groups=groups, resamples=self.resamples, seed=self.seed)
 
-    def share(self, flags: Array, kept: Array | None = None) -> Interval | None:
+    def share(self, flags: Array, where: Array | None = None) -> Interval | None:
         """Return a share; never narrower than Wilson's interval, which has a width at 0 and 1."""
-        drawn = self(mean, flags, kept=kept)
-        wilson = proportion(flags if kept is None else flags[kept])
+        drawn = self(mean, flags, where=where)
+        wilson = proportion(flags if where is None else flags[where])
         if drawn is None or wilson is None:
             return None
         low, high = min(drawn.low, wilson.low), max(drawn.high, wilson.high)

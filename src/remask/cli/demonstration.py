@@ -22,7 +22,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from torch import Tensor
 
 from remask.analysis.correction import Correction, correction
-from remask.analysis.diagnosis import Diagnosis, columns, diagnosis, methods
+from remask.analysis.diagnosis import Diagnosis, diagnosis
+from remask.analysis.methods import columns, methods
 from remask.analysis.pool import pools
 from remask.cli import terminal
 from remask.collect.collect import (

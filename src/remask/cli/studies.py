@@ -15,7 +15,7 @@ from remask.settings import Setting
 if TYPE_CHECKING:
     from rich.table import Table as Drawn
 
-    from remask.report.study import Told
+    from remask.report.studies.base import StudyResult
     from remask.report.table import Table
 
 StudyName = Annotated[
@@ -55,7 +55,7 @@ def study(
     several folders, one for each model.
     """
     from remask.cli import terminal
-    from remask.report import study as studies
+    from remask.report.studies import study as run_study
 
     if model and name != "geometry":
         raise UsageError(f"{name} needs no model; leave --model {model} out")
@@ -64,20 +64,20 @@ def study(
         outputs.claim_in_folder(out, [f"{name}.md", f"{name}-*"], force=force)
     denoiser = load_model(replace(devices, model=model)) if model else None
     with terminal.waiting("reading and resampling"):
-        told = studies.study(name, records, denoiser)
+        result = run_study(name, records, denoiser)
     written = []
     if out is not None:
         with terminal.waiting("writing"):
-            written = told.write(out)
+            written = result.write(out)
     if as_json:
-        print_json({**told.document(), "files": [str(path) for path in written]})
+        print_json({**result.document(), "files": [str(path) for path in written]})
     else:
-        _show(told)
+        _show(result)
         if written:
             terminal.say(f"{len(written)} files: {out}")
 
 
-def _show(told: "Told") -> None:
+def _show(result: "StudyResult") -> None:
     """Print the tables; intervals stand under their numbers where the terminal is narrow."""
     import sys
 
@@ -87,12 +87,12 @@ def _show(told: "Told") -> None:
     from remask.cli import terminal
 
     console = Console(width=None if sys.stdout.isatty() else WIDE)
-    for table in told.tables:
+    for table in result.tables:
         console.print(Text(terminal.escape(table.title), style="bold"))
         console.print(_drawn(table))
         if table.note:
             console.print(f"{terminal.escape(table.note)}\n", style="dim", markup=False)
-    for note in told.notes:
+    for note in result.notes:
         terminal.say(note)
 
 
@@ -101,13 +101,14 @@ def _drawn(table: "Table") -> "Drawn":
     from rich.table import Table as Drawn
     from rich.text import Text
 
+    from remask.analysis.figure import Figure
     from remask.cli import terminal
-    from remask.report.table import cell
+    from remask.report.table import text
 
     drawn = Drawn(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for number, head in enumerate(table.heads):
-        measured = any(row[number] in table.figures for row in table.rows)
+        measured = any(isinstance(row[number], Figure) for row in table.rows)
         drawn.add_column(Text(terminal.escape(head)), justify="right" if measured else "left")
     for row in table.rows:
-        drawn.add_row(*(Text(terminal.escape(cell(table, word))) for word in row))
+        drawn.add_row(*(Text(terminal.escape(text(cell))) for cell in row))
     return drawn

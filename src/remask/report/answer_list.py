@@ -13,7 +13,8 @@ from statistics import median
 from typing import Any
 
 from remask.analysis.audit import REASONS, audit
-from remask.analysis.diagnosis import THRESHOLD
+from remask.analysis.load_records import RecordFile
+from remask.analysis.methods import THRESHOLD
 from remask.analysis.pool import Row
 from remask.report.drift_spans import cut, painted, patterned, shown
 from remask.values import Score
@@ -39,16 +40,6 @@ SHORT = 400  # characters that are shown of a gold or extracted answer
 
 
 @dataclass(frozen=True, kw_only=True)
-class File:
-    """One file of records."""
-
-    name: str
-    rows: Sequence[Row]
-    manifest: str  # as it stands on disk; empty where there is none
-    errors: Sequence[Row] = ()  # problems that could not be asked
-
-
-@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One answer, and what it is an example of."""
 
@@ -67,13 +58,13 @@ class Listing:
     shown: Sequence[Entry]
 
 
-def entries(files: Sequence[File], thresholds: Mapping[str, float]) -> list[Entry]:
+def entries(files: Sequence[RecordFile], thresholds: Mapping[str, float]) -> list[Entry]:
     """Return every answer of the files; `thresholds` are by task."""
     return [entry for number, file in enumerate(files) for entry in _of(number, file, thresholds)]
 
 
 def list_entries(
-    found: Sequence[Entry], files: Sequence[File], *, most: int, limit: int
+    found: Sequence[Entry], files: Sequence[RecordFile], *, most: int, limit: int
 ) -> Listing:
     """Return at most `most` of the entries, in at most `limit` bytes."""
     by_pattern = [patterned(file.rows) for file in files]
@@ -110,7 +101,7 @@ def encode(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _of(number: int, file: File, thresholds: Mapping[str, float]) -> Iterator[Entry]:
+def _of(number: int, file: RecordFile, thresholds: Mapping[str, float]) -> Iterator[Entry]:
     sure = [row["scores"]["confidence"] for row in file.rows if _confidence(row) is not None]
     usual = median(sure) if sure else 1.0
     for row, doubts in zip(file.rows, audit(file.rows), strict=True):

@@ -4,20 +4,20 @@ What is drawn is `render`'s; here stands which methods are shown, and the same n
 for whoever wants to draw them anew.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remask.analysis.diagnosis import ROUNDTRIPS, columns, methods
-from remask.analysis.figures import Figure
+from remask.analysis import correction, curves
+from remask.analysis.figure import Figures
 from remask.analysis.geometry import points
+from remask.analysis.methods import ROUNDTRIPS, columns, methods
 from remask.analysis.pool import Pool, Row
 from remask.analysis.reliability import diagram, ece
 from remask.analysis.selective import accuracy_at
 from remask.analysis.statistics import curve
 from remask.report import render
-from remask.report.results_tables import names_under
 from remask.report.table import write_csv
 
 SHOWN = ("roundtrips", "confidence", "vote", "agreement")
@@ -40,12 +40,12 @@ class Plot:
         return path
 
 
-def plots(found: Sequence[Pool]) -> list[Plot]:
+def plots(pooled: Sequence[Pool]) -> list[Plot]:
     """Return the plots of the standard answers of these pools; none where nothing was scored."""
-    curves = {m.name: columns(m, found) for m in methods(found) if m.name in SHOWN}
-    if ROUNDTRIPS.name not in curves:
+    lines = {m.name: columns(m, pooled) for m in methods(pooled) if m.name in SHOWN}
+    if ROUNDTRIPS.name not in lines:
         return []
-    scores, right = curves[ROUNDTRIPS.name]
+    scores, right = lines[ROUNDTRIPS.name]
     return [
         Plot(
             name="separation",
@@ -58,62 +58,63 @@ def plots(found: Sequence[Pool]) -> list[Plot]:
             name="coverage",
             says="Share of right answers against the share of answers given, for each method.",
             heads=("method", "coverage", "accuracy"),
-            rows=list(_coverage(curves)),
-            draw=lambda path: render.coverage(curves, path),
+            rows=list(_coverage(lines)),
+            draw=lambda path: render.coverage(lines, path),
         ),
         Plot(
             name="roc",
             says="ROC curves: right answers accepted against wrong ones, for each method.",
             heads=("method", "wrong_accepted", "right_accepted"),
-            rows=list(_roc(curves)),
-            draw=lambda path: render.roc(curves, path),
+            rows=list(_roc(lines)),
+            draw=lambda path: render.roc(lines, path),
         ),
         Plot(
             name="reliability",
             says="Reliability diagram: share of right answers against the score, for each method.",
             heads=("method", "mean_score", "right", "answers"),
-            rows=list(_reliability(curves)),
-            draw=lambda path: render.reliability(curves, path),
+            rows=list(_reliability(lines)),
+            draw=lambda path: render.reliability(lines, path),
         ),
     ]
 
 
-def curve_plots(study: str, found: Mapping[str, Figure]) -> list[Plot]:
+def curve_plots(study: str, figures: Figures) -> list[Plot]:
     """Return the curves of a study: AUROC against the values of each numeric setting."""
     drawn = []
     for setting in ("mask_ratio", "rebuild_steps", "trips"):
-        under = f"ablation/{study}/{setting}"
-        names = sorted(names_under(found, under), key=float)
-        figures = [(name, found[f"{under}/{name}/auroc"]) for name in names]
-        spread = [(name, f.value, *_ends(f)) for name, f in figures]
+        place = {"section": curves.SECTION, "study": study, "method": setting, "measure": "auroc"}
+        points = [figures.find(**place, part=part) for part in figures.distinct("part", **place)]
+        spread = [(f.part, f.value, *f.ends) for f in points if f is not None]
         if len(spread) > 1:
-            drawn.append(_curve(setting, spread, study))
+            drawn.append(_curve(setting, sorted(spread, key=lambda p: float(p[0])), study))
     return drawn
 
 
-def correction_plot(study: str, found: Mapping[str, Figure]) -> Plot:
+def correction_plot(study: str, figures: Figures) -> Plot:
     """Return what each method reaches against what it costs."""
-    under = f"correction/{study}"
-    methods = {
-        name: (found[f"{under}/{name}/forwards"].value, found[f"{under}/{name}/accuracy"].value)
-        for name in names_under(found, under)
-        if f"{under}/{name}/forwards" in found and "same_cost" not in name  # nearly that of others
+    place = {"section": correction.SECTION, "study": study}
+    reached = {
+        name: (spent.value, right.value)
+        for name in figures.distinct("method", **place, measure="forwards")
+        if "same_cost" not in name  # nearly that of others
+        if (spent := figures.find(**place, method=name, measure="forwards"))
+        if (right := figures.find(**place, method=name, measure="accuracy"))
     }
     return Plot(
         name="correction",
         says="Share of right answers against forwards per problem, for each method.",
         heads=("method", "forwards", "accuracy"),
-        rows=[(name, *pair) for name, pair in methods.items()],
-        draw=lambda path: render.tradeoff(methods, path, title=f"{study}: gain and cost"),
+        rows=[(name, *pair) for name, pair in reached.items()],
+        draw=lambda path: render.tradeoff(reached, path, title=f"{study}: gain and cost"),
     )
 
 
 def plane_plot(study: str, rows: Sequence[Row]) -> list[Plot]:
     """Return the plane of density and quality; none where the answers span no space."""
-    found = points(rows)
-    if found is None:
+    answers = points(rows)
+    if answers is None:
         return []
-    columns = (found.density, found.quality, found.right)
+    columns = (answers.density, answers.quality, answers.right)
     return [
         Plot(
             name="plane",
@@ -123,11 +124,6 @@ def plane_plot(study: str, rows: Sequence[Row]) -> list[Plot]:
             draw=lambda path: render.plane(*columns, path, title=f"{study}: density and quality"),
         )
     ]
-
-
-def _ends(figure: Figure) -> tuple[float, float]:
-    low = figure.value if figure.low is None else figure.low
-    return low, figure.value if figure.high is None else figure.high
 
 
 def _curve(setting: str, spread: Sequence[render.Spread], study: str) -> Plot:

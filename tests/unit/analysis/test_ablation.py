@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from remask.analysis.ablation import Ablated, ablation, mixture_figures, mixtures, optimized
+from remask.analysis.ablation import ablation, mixtures, optimized
+from remask.analysis.figure import Figures
 from remask.errors import RecordError
 
 Row = dict[str, Any]
@@ -39,30 +40,30 @@ def four(make_row: Make) -> list[Row]:
     return [scored(make_row, name, *values) for name, values in ANSWERS.items()]
 
 
-def told(runs: list[list[Row]], validation: list[Row] | None = None) -> dict[str, Ablated]:
-    return {row.name: row for row in ablation(runs, validation or [], resamples=20)}
+def told(runs: list[list[Row]], validation: list[Row] | None = None) -> Figures:
+    return Figures(ablation("s", runs, validation or [], resamples=20))
 
 
 def test_the_groups_are_those_of_table_4() -> None:
     found = mixtures(METRICS, ("cross_entropy", "embedding_distance"))
-    assert set(found["composite/surface"]) == {
+    assert set(found["composite", "surface"]) == {
         "token_accuracy", "semantic_similarity", "confidence"
     }  # fmt: skip
-    assert set(found["composite/surface_logic"]) == {
-        *found["composite/surface"], "number_retention"
+    assert set(found["composite", "surface_logic"]) == {
+        *found["composite", "surface"], "number_retention"
     }  # fmt: skip
-    assert set(found["composite/with_cross_entropy"]) == {*METRICS, "cross_entropy"}
-    assert found["composite/uniform"] == dict.fromkeys(METRICS, 1 / 6)
-    assert found["without/answer_match"] == dict.fromkeys(
+    assert set(found["composite", "with_cross_entropy"]) == {*METRICS, "cross_entropy"}
+    assert found["composite", "uniform"] == dict.fromkeys(METRICS, 1 / 6)
+    assert found["without", "answer_match"] == dict.fromkeys(
         [m for m in METRICS if m != "answer_match"], 1 / 5
     )
-    assert found["alone/embedding_distance"] == {"embedding_distance": 1.0}
+    assert found["alone", "embedding_distance"] == {"embedding_distance": 1.0}
     assert len(found) == 6 + 2 + 4 + 6
 
 
 def test_code_has_its_syntax_tree_for_logic() -> None:
     found = mixtures(("token_accuracy", "number_retention", "ast_similarity"))
-    assert set(found["composite/surface_logic"]) == {
+    assert set(found["composite", "surface_logic"]) == {
         "token_accuracy", "number_retention", "ast_similarity"
     }  # fmt: skip
 
@@ -74,30 +75,29 @@ def test_every_mixture_of_four_answers_is_worked_out(four: list[Row]) -> None:
     cross-entropy the order is that of uniform weights. Without answers tokens are left.
     """
     found = told([four])
-    values = {name: row.auroc.value for name, row in found.items() if row.auroc is not None}
+    values = {
+        f"{figure.method}/{figure.part}": figure.value
+        for figure in found.values()
+        if figure.measure == "auroc"
+    }
     assert values == {
         "alone/token_accuracy": 0.0, "alone/answer_match": 1.0, "alone/cross_entropy": 0.5,
         "composite/surface": 0.0, "composite/surface_logic": 0.0,
         "composite/with_cross_entropy": 1.0, "composite/uniform": 1.0,
         "without/token_accuracy": 1.0, "without/answer_match": 0.0,
     }  # fmt: skip
-    gap = found["alone/token_accuracy"].above_uniform
-    assert gap is not None
-    assert gap.value == -1.0
-    assert found["composite/uniform"].above_uniform is None, "it is not compared with itself"
+    assert found["ablation/s/alone/token_accuracy/above_uniform"].value == -1.0
+    itself = "ablation/s/composite/uniform/above_uniform"
+    assert itself not in found, "it is not compared with itself"
 
 
 def test_an_absent_metric_is_left_out_and_counted(make_row: Make, four: list[Row]) -> None:
     """Without an answer, `e` is scored by tokens alone and cannot be ranked by answers alone."""
     rows = [*four, scored(make_row, "e", 0.7, None, True)]
     found = told([rows])
-    alone, uniform = found["alone/answer_match"], found["composite/uniform"]
-    assert (alone.absent, uniform.absent) == (1, 0)
-    assert alone.auroc is not None
-    assert uniform.auroc is not None
-    assert (alone.auroc.n, uniform.auroc.n) == (4, 5)
-    assert alone.above_uniform is not None
-    assert alone.above_uniform.n == 4, "paired on the answers that both have"
+    alone, uniform = "ablation/s/alone/answer_match", "ablation/s/composite/uniform"
+    assert (found[f"{alone}/auroc"].n, found[f"{uniform}/auroc"].n) == (4, 5)
+    assert found[f"{alone}/above_uniform"].n == 4, "paired on the answers that both have"
 
 
 def test_weights_are_fitted_on_validation_and_told(make_row: Make, four: list[Row]) -> None:
@@ -106,17 +106,16 @@ def test_weights_are_fitted_on_validation_and_told(make_row: Make, four: list[Ro
         scored(make_row, f"v{k}", 0.5 + 0.1 * (k % 3), float(right), right)
         for k, right in enumerate([True, False] * 20)
     ]
-    found = told([four], other)["composite/optimized"]
-    assert found.weights["answer_match"] > 0.9
-    assert found.auroc is not None
-    assert found.auroc.value == 1.0
-    assert "composite/optimized" not in told([four], other[::2]), "right answers only teach nothing"
+    found, name = told([four], other), "ablation/s/composite/optimized"
+    assert found[f"{name}/weight/answer_match"].value > 0.9
+    assert found[f"{name}/auroc"].value == 1.0
+    assert f"{name}/auroc" not in told([four], other[::2]), "right answers only teach nothing"
     assert optimized([], [four]) is None
 
 
 def test_a_question_is_never_fitted_on_and_judged(four: list[Row]) -> None:
     with pytest.raises(RecordError, match="wordmath/hard/a is in the validation records"):
-        ablation([four], four, resamples=5)
+        ablation("s", [four], four, resamples=5)
 
 
 def test_seeds_are_averaged(make_row: Make, four: list[Row]) -> None:
@@ -125,16 +124,14 @@ def test_seeds_are_averaged(make_row: Make, four: list[Row]) -> None:
         scored(make_row, f"s{name}", 1 - tokens, answer, right)
         for name, (tokens, answer, right) in ANSWERS.items()
     ]
-    found = told([four, second])["alone/token_accuracy"].auroc
-    assert found is not None
+    found = told([four, second])["ablation/s/alone/token_accuracy/auroc"]
     assert (found.value, found.low, found.high, found.n) == (0.5, 0.0, 1.0, 8)
 
 
 def test_only_standard_answers_with_round_trips_are_judged(make_row: Make, four: list[Row]) -> None:
     further = make_row("a", 1, right=False, by_trip={"token_accuracy": (1.0,)})
     unscored = {k: v for k, v in make_row("f").items() if k != "by_trip"}
-    found = told([[*four, further, unscored]])["composite/uniform"].auroc
-    assert found is not None
+    found = told([[*four, further, unscored]])["ablation/s/composite/uniform/auroc"]
     assert (found.value, found.n) == (1.0, 4)
 
 
@@ -143,13 +140,13 @@ def test_figures_have_the_names_of_their_mixtures(make_row: Make, four: list[Row
         scored(make_row, f"v{k}", 0.5, float(right), right)
         for k, right in enumerate([True, False] * 10)
     ]
-    found = mixture_figures("wordmath-hard", ablation([four], validation, resamples=5))
+    found = Figures(ablation("wordmath-hard", [four], validation, resamples=5))
     assert found["ablation/wordmath-hard/composite/uniform/auroc"].value == 1.0
     assert found["ablation/wordmath-hard/alone/token_accuracy/above_uniform"].value == -1.0
     assert found["ablation/wordmath-hard/composite/optimized/weight/answer_match"].value > 0.9
 
 
 def test_these_studies_need_no_torch() -> None:
-    names = "ablation, curves, cost, spurious, scaling, published"
+    names = "ablation, curves, cost, spurious, scaling, geometry, folder_figures"
     code = f"import sys; from remask.analysis import {names}; assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=600).returncode == 0

@@ -5,18 +5,22 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from remask.analysis.figures import CURVES, Figure, figures
+from remask.analysis.diagnosis import GAP
+from remask.analysis.figure import Figures
+from remask.analysis.folder import CURVES
+from remask.analysis.load_records import read_source
 from remask.consistency.settings import ConsistencySettings
 from remask.errors import RecordError
 from remask.records import jsonl
-from remask.report.results_tables import tables
+from remask.report import page
+from remask.report.table import markdown, text
 from remask.tasks import TASKS
 from remask.testing import write_checkpoint
 
@@ -81,12 +85,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory, make_row: Make) -> Path:
     return out
 
 
+def figures(folder: Path, thresholds: Mapping[str, float]) -> Figures:
+    return page.report_figures(read_source(folder, thresholds), folder)
+
+
 @pytest.fixture(scope="module")
-def found(folder: Path) -> dict[str, Figure]:
+def found(folder: Path) -> Figures:
     return figures(folder, THRESHOLDS)
 
 
-def test_the_figures_have_the_names_that_pages_quote(found: dict[str, Figure]) -> None:
+def test_the_figures_have_the_names_that_pages_quote(found: Figures) -> None:
     wanted = {"process/wordmath/auroc", "carried/threshold"}
     told = ("auroc", "aupr", "ece", "brier", "aurc", "prr", "mean_right", "mean_wrong")
     told += ("precision_at_0.75", "recall_at_0.75", "accuracy_at_coverage_80")
@@ -110,7 +118,7 @@ def test_the_figures_have_the_names_that_pages_quote(found: dict[str, Figure]) -
         "rebuild_steps": ("1", "4", "16", "64"),
         "trips": ("1", "2", "4", "8"),
     }.items():
-        wanted |= {f"curve/wordmath-hard/{setting}/{value}/auroc" for value in values}
+        wanted |= {f"ablation/wordmath-hard/{setting}/{value}/auroc" for value in values}
     assert wanted <= found.keys()
     assert "correction/wordmath/standard/eff" not in found
     assert not any("countdown" in name for name in found), "no records, no figures"
@@ -121,33 +129,37 @@ def test_the_carried_threshold_is_that_of_word_problems(make_row: Make, tmp_path
     """Of .6 and .9 one is above word problems' .8, though both are above choice's own .5."""
     rows = [make_row(str(k), score=x, task="choice") for k, x in enumerate((0.6, 0.9))]
     write(tmp_path, "pool-choice-hard", rows)
+    write(tmp_path, "ratio-0.5", [make_row()])  # the curves are of word problems
     found = figures(tmp_path, dict.fromkeys(TASKS, 0.5) | {"wordmath": 0.8})
     assert found["carried/threshold"].value == 0.8
     assert found["carried/choice-hard/coverage"].value == 0.5
     assert found["carried/choice-hard/precision"].value == 1.0
 
 
-def test_the_gap_says_which_problems_it_is_of(found: dict[str, Figure]) -> None:
-    gaps = {name: f for name, f in found.items() if "minus_consistency/" in name}
-    parts = [f for name, f in gaps.items() if name.split("/")[3] in ("hard", "middle", "easy")]
+def test_the_gap_says_which_problems_it_is_of(found: Figures) -> None:
+    parts = [figure for figure in found.values() if figure.method == GAP and figure.part]
+    assert {figure.part for figure in parts} <= {"hard", "middle", "easy"}
     assert parts
-    assert all(f.unit.endswith("of others right") for f in parts)
+    assert all(figure.entry()["unit"].endswith("of others right") for figure in parts)
 
 
-def test_pages_may_quote_the_tables_as_they_are(found: dict[str, Figure]) -> None:
+def test_pages_may_quote_the_tables_as_they_are(found: Figures) -> None:
     """The test of the documentation reads every marker of the tables, and finds it borne out."""
-    page = load_module(ROOT / "tests" / "test_figures.py")
+    pages = load_module(ROOT / "tests" / "test_figures.py")
     values = {name: {"value": figure.value} for name, figure in found.items()}
-    listed = tables(found)
-    text = "\n".join(" | ".join([table.title, *row]) for table in listed for row in table.rows)
-    assert page.disagreements(text, values) == []
-    assert text.count("<!--fig:") > 200
+    listed = page.report_tables(found, [])
+    quoted = "\n".join(
+        markdown(table, lambda figure: text(figure, f"<!--fig:{figure.name}-->"))
+        for table in listed
+    )
+    assert pages.disagreements(quoted, values) == []
+    assert quoted.count("<!--fig:") > 200
     for title in (
-        "Diagnosis, AUROC", "Diagnosis: choice-hard", "Correction: wordmath",
-        "mask_ratio: wordmath-hard", "threshold: choice", "Right answers",
+        "AUROC of every score", "choice-hard: AUROC, AUPR and cost", "wordmath: every method",
+        "wordmath-hard: mask_ratio", "choice: mgrs at other thresholds", "Right answers",
     ):  # fmt: skip
         assert any(table.title.startswith(title) for table in listed)
-    assert tables({}) == []
+    assert page.report_tables(Figures(), []) == []
 
 
 def test_answers_that_another_batching_changed_are_counted(make_row: Make, tmp_path: Path) -> None:

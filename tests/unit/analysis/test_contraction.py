@@ -14,10 +14,9 @@ from remask.analysis.contraction import (
     Contraction,
     ContractionSettings,
     Point,
-    Question,
+    QuestionPoints,
     Residual,
     contraction,
-    contraction_figures,
     images,
     measure,
     nudge,
@@ -39,10 +38,10 @@ def one_solution(by_place: Callable[..., Denoiser]) -> Denoiser:
     return by_place([{letter: 1.0} for letter in "abab"])
 
 
-def question(model: Denoiser, points: list[Point], settings: ContractionSettings) -> Question:
+def question(model: Denoiser, points: list[Point], settings: ContractionSettings) -> QuestionPoints:
     samples = [point.sample for point in points]
     z = [model.embed(torch.tensor(sample.canvas)) for sample in samples]
-    return Question(points, list(zip(z, images(model, samples, settings), strict=True)))
+    return QuestionPoints(points, list(zip(z, images(model, samples, settings), strict=True)))
 
 
 def test_a_model_of_one_solution_moves_nine_tenths_of_the_way_to_it(
@@ -77,7 +76,7 @@ def test_what_is_measured_on_it_is_summed_up(one_solution: Denoiser, answer: Ans
     assert found.quantiles == pytest.approx((0.1, 0.1))
     shares = (found.bound_share, found.bound_share_invalid, found.bound_share_median)
     assert [(share.value, share.n) for share in shares if share] == [(1, 3), (1, 2), (1, 2)]
-    told = contraction_figures(found)
+    told = found.figures("s", is_main=True)
     assert told["geometry/contraction"].value == pytest.approx(0.1)
     assert told["geometry/contraction_blind"].value == pytest.approx(0.1)
     assert told["geometry/bound_share"].n == 3

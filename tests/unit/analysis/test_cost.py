@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from remask.analysis.cost import Cost, Steps, cost, formula_figures
+from remask.analysis.cost import Steps, cost
+from remask.analysis.figure import Figures
 from remask.errors import RecordError
 from remask.records import jsonl
 
@@ -31,8 +32,14 @@ def rows(make_row: Make) -> list[Row]:
     ]
 
 
-def told(rows: list[Row]) -> dict[str, Cost]:
-    return {row.what: row for row in cost(rows, STEPS, 0.5, resamples=50)}
+def told(rows: list[Row]) -> dict[str, tuple[float, ...]]:
+    """Return the formula, what was counted, and their ratio."""
+    figures = cost("s", rows, STEPS, 0.5, resamples=50)
+    by_method: dict[str, dict[str, float]] = {}
+    for figure in figures:
+        by_method.setdefault(figure.method, {})[figure.measure] = figure.value
+    measures = ("formula", "counted", "ratio")
+    return {method: tuple(row[m] for m in measures) for method, row in by_method.items()}
 
 
 def test_every_formula_is_worked_out(rows: list[Row]) -> None:
@@ -41,9 +48,7 @@ def test_every_formula_is_worked_out(rows: list[Row]) -> None:
     Pools took 20 and 16 to write; 2 T is 24. Rejection sampling drew 1 and 2 samples for 18 and 28
     forwards; N_avg (T + N K) is 1.5 x 20. The share is 32 / 36 counted and 20 / 24 by the formula.
     """
-    found = {
-        what: (row.says, row.counted.value, row.ratio.value) for what, row in told(rows).items()
-    }
+    found = told(rows)
     expected = {
         "generation": (12, 8, 8 / 12),
         "verification": (8, 8, 1),
@@ -65,7 +70,7 @@ def test_a_pool_of_one_has_no_self_consistency(make_row: Make) -> None:
 def test_rejection_sampling_needs_a_verified_pool(rows: list[Row]) -> None:
     unscored = {k: v for k, v in rows[1].items() if k != "verify_forwards"}
     assert "mgrs" not in told([rows[0], unscored, *rows[2:]])
-    assert cost([unscored | {"number": 0}], STEPS, 0.5) == []
+    assert cost("s", [unscored | {"number": 0}], STEPS, 0.5) == []
 
 
 def test_what_was_asked_is_read_from_the_manifest(tmp_path: Path, rows: list[Row]) -> None:
@@ -85,7 +90,7 @@ def test_what_was_asked_is_read_from_the_manifest(tmp_path: Path, rows: list[Row
 
 
 def test_figures_have_the_names_of_their_formulas(rows: list[Row]) -> None:
-    found = formula_figures("wordmath-hard", cost(rows, STEPS, 0.5, resamples=5))
+    found = Figures(cost("wordmath-hard", rows, STEPS, 0.5, resamples=5))
     assert found["cost/wordmath-hard/mgrs/formula"].value == 30
     assert found["cost/wordmath-hard/mgrs/counted"].value == 23
     assert found["cost/wordmath-hard/diagnosis_share/counted"].unit == "share"

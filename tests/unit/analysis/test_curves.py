@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from remask.analysis.curves import Point, curves, point_figures, settings_in
+from remask.analysis.curves import curves
+from remask.analysis.figure import Figures
+from remask.analysis.load_records import curve_records
 from remask.records import jsonl
 
 Row = dict[str, Any]
@@ -27,31 +29,31 @@ def folder(make_row: Make, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(*folders: Path) -> dict[str, Point]:
-    return {
-        point.setting: point for point in curves([settings_in(f) for f in folders], resamples=20)
-    }
+def found(*folders: Path) -> Figures:
+    seeds = [curve_records(folder, "pool-wordmath-hard") for folder in folders]
+    return Figures(curves("s", seeds, resamples=20))
+
+
+def values(figures: Figures, setting: str, *measures: str) -> tuple[float, ...]:
+    return tuple(figures[f"ablation/s/{setting}/{measure}"].value for measure in measures)
 
 
 def test_a_setting_is_compared_with_the_default_on_the_same_answers(folder: Path) -> None:
     """With 4 steps three of four pairs are ranked right, for 10 + 2 forwards; with 16 all four."""
     points = found(folder)
-    few, usual = points["rebuild_steps/4"], points["rebuild_steps/16"]
-    assert few.auroc is not None
-    assert few.above_default is not None
-    assert usual.auroc is not None
-    assert (few.auroc.value, few.above_default.value, usual.auroc.value) == (0.75, -0.25, 1.0)
-    assert (few.forwards, few.verify_forwards, usual.forwards) == (12, 2, 18)
-    assert usual.above_default is None
-    assert points["mask_ratio/0.9"].auroc == usual.auroc, "one default for every curve"
+    measures = ("auroc", "above_default", "forwards", "verify_forwards")
+    assert values(points, "rebuild_steps/4", *measures) == (0.75, -0.25, 12, 2)
+    assert values(points, "rebuild_steps/16", "auroc", "forwards") == (1.0, 18)
+    assert "ablation/s/rebuild_steps/16/above_default" not in points
+    same = [values(points, s, "auroc") for s in ("mask_ratio/0.9", "rebuild_steps/16")]
+    assert same[0] == same[1], "one default for every curve"
 
 
 def test_the_default_is_measured_where_the_curves_are(make_row: Make, folder: Path) -> None:
     """A fifth problem that no curve has is no part of the comparison."""
     jsonl.append(folder / "pool-wordmath-hard.jsonl", [make_row("e", score=0.0, right=True)])
-    point = found(folder)["rebuild_steps/16"]
-    assert point.auroc is not None
-    assert (point.auroc.value, point.auroc.n) == (1.0, 4)
+    figure = found(folder)["ablation/s/rebuild_steps/16/auroc"]
+    assert (figure.value, figure.n) == (1.0, 4)
 
 
 def test_fewer_trips_are_the_first_of_many(make_row: Make, tmp_path: Path) -> None:
@@ -62,12 +64,12 @@ def test_fewer_trips_are_the_first_of_many(make_row: Make, tmp_path: Path) -> No
     ]
     jsonl.append(tmp_path / "trips-8.jsonl", many)
     points = found(tmp_path)
-    assert set(points) == {"trips/1", "trips/2", "trips/4", "trips/8"}
-    one, four = points["trips/1"], points["trips/4"]
-    assert one.above_default is not None
-    assert one.above_default.value == -0.25
-    assert (one.forwards, one.verify_forwards, four.forwards) == (11, 1, 14)
-    assert four.above_default is None
+    assert points.distinct("method") == ["trips"]
+    assert points.distinct("part") == ["1", "2", "4", "8"]
+    measures = ("above_default", "forwards", "verify_forwards")
+    assert values(points, "trips/1", *measures) == (-0.25, 11, 1)
+    assert values(points, "trips/4", "forwards") == (14,)
+    assert "ablation/s/trips/4/above_default" not in points
 
 
 def test_seeds_are_folders_and_are_averaged(make_row: Make, folder: Path) -> None:
@@ -77,19 +79,11 @@ def test_seeds_are_folders_and_are_averaged(make_row: Make, folder: Path) -> Non
     for name in ("pool-wordmath-hard", "steps-4"):
         renamed = [{**row, "id": f"{row['id']}/again"} for row in rows(make_row, APART)]
         jsonl.append(second / f"{name}.jsonl", renamed)
-    point = found(folder, second)["rebuild_steps/4"]
-    assert point.auroc is not None
-    assert point.above_default is not None
-    assert (point.auroc.value, point.auroc.n, point.seeds) == (0.875, 8, 2)
-    assert point.above_default.value == -0.125
+    points = found(folder, second)
+    measures = ("auroc", "seeds", "above_default")
+    assert values(points, "rebuild_steps/4", *measures) == (0.875, 2, -0.125)
+    assert points["ablation/s/rebuild_steps/4/auroc"].n == 8
 
 
 def test_nothing_is_told_without_records(tmp_path: Path) -> None:
-    assert curves([settings_in(tmp_path)]) == []
-
-
-def test_a_point_is_named_by_study_setting_and_value(folder: Path) -> None:
-    figures = point_figures("wordmath-hard", found(folder).values())
-    assert figures["ablation/wordmath-hard/rebuild_steps/4/auroc"].value == 0.75
-    assert figures["ablation/wordmath-hard/rebuild_steps/4/above_default"].value == -0.25
-    assert figures["ablation/wordmath-hard/rebuild_steps/4/verify_forwards"].value == 2
+    assert not found(tmp_path)

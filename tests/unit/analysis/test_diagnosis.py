@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.analysis.diagnosis import (
-    ROUNDTRIPS,
     carried,
     diagnosis,
     full_diagnosis,
-    gap_by_difficulty,
+    gaps_by_difficulty,
     judge_fully,
     terciles,
 )
+from remask.analysis.methods import ROUNDTRIPS
 from remask.analysis.pool import pools
 
 Row = dict[str, Any]
@@ -122,29 +122,32 @@ def test_the_gap_is_taken_apart_by_the_other_samples(make_row: Make) -> None:
     Agreement, right beside wrong: 1/3 and 1/3 where the others are wrong, 2/3 and 1/3, 1 and 1/3:
     AUROC 1/2, 1, 1; over all 15 of 18 pairs. Vote has 2/3 2/3, 2/3 1/3, 1 2/3: 14 of 18.
     """
-    found = gap_by_difficulty(difficult(make_row), resamples=20)
-    assert [(g.difficulty, g.n, g.shares) for g in found] == [
-        ("hard", 3, (0.0, 0.0)), ("middle", 3, (0.5, 0.5)), ("easy", 3, (1.0, 1.0)),
+    found = gaps_by_difficulty("s", difficult(make_row), resamples=20)
+    assert [(gap.part, gap.n, gap.detail) for gap in found] == [
+        ("hard", 3, "0% to 0% of others right"), ("middle", 3, "50% to 50% of others right"),
+        ("easy", 3, "100% to 100% of others right"),
     ]  # fmt: skip
-    assert {(g.auroc, g.base_rate, g.consistency) for g in found} == {(0.5, 2 / 3, "agreement")}
-    assert [g.gap.value for g in found if g.gap] == [0.0, -0.5, -0.5]
+    assert {gap.unit for gap in found} == {"AUROC above agreement, paired"}
+    assert [gap.value for gap in found] == [0.0, -0.5, -0.5]
 
 
 def test_without_pools_there_is_no_gap(make_row: Make, four: list[Row]) -> None:
-    assert gap_by_difficulty(four) == []
-    assert gap_by_difficulty([]) == []
-    assert gap_by_difficulty([make_row("a", k) for k in range(3)]) == [], "all right"
+    assert gaps_by_difficulty("s", four) == []
+    assert gaps_by_difficulty("s", []) == []
+    alike = [make_row("a", k) for k in range(3)]
+    assert gaps_by_difficulty("s", alike) == [], "all right"
 
 
 def test_one_threshold_is_carried_over_all_studies(make_row: Make, four: list[Row]) -> None:
     """Above .75: of the four, 3 accepted with 2 of 3 right; of the other study, nothing."""
     low = [make_row("e", score=0.2), make_row("f", score=None, by_trip={})]
-    found = {row.study: row for row in carried({"four": four, "low": low}, 0.75)}
-    assert list(found) == ["four", "low"]
-    told = found["four"]
-    measured = (told.coverage, told.precision, told.recall, told.base_rate)
-    assert [x.value for x in measured if x] == pytest.approx([3 / 4, 2 / 3, 2 / 3, 3 / 4])
-    other = found["low"]
-    assert (other.absent, other.precision) == (1, None)
-    assert other.coverage is not None
-    assert other.coverage.value == 0
+    one, other = (
+        {figure.name: figure for figure in carried(name, rows, 0.75)}
+        for name, rows in (("four", four), ("low", low))
+    )
+    measures = ("coverage", "precision", "recall")
+    values = [one[f"carried/four/{measure}"].value for measure in measures]
+    assert values == pytest.approx([3 / 4, 2 / 3, 2 / 3])
+    assert (one["carried/threshold"].value, one["carried/four/coverage"].n) == (0.75, 4)
+    assert (other["carried/low/coverage"].value, other["carried/low/coverage"].n) == (0, 1)
+    assert "carried/low/precision" not in other

@@ -19,7 +19,7 @@ from remask.denoisers.load import load
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl
 from remask.report.page import write_page
-from remask.report.study import study
+from remask.report.studies import study
 from remask.sampling.settings import SamplerSettings
 from remask.testing import write_checkpoint
 

@@ -18,16 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.analysis.correction import Correction, best_of, correction, majority, mgrs
-from remask.analysis.diagnosis import (
-    ROUNDTRIPS,
-    against_consistency,
-    better_consistency,
-    columns,
-    diagnosis,
-    judge,
-    of_trips,
-    process,
-)
+from remask.analysis.diagnosis import against_consistency, diagnosis, judge
+from remask.analysis.folder_figures import process
+from remask.analysis.methods import ROUNDTRIPS, better_consistency, columns, of_trips
 from remask.analysis.pool import agreement, pools, score_of, vote, weakest
 from remask.analysis.statistics import Interval
 from remask.decide import rejection
@@ -141,15 +134,14 @@ def test_without_wrong_answers_there_is_no_auroc(make_row: Make) -> None:
     found = diagnosis(own)
     assert {d.auroc for d in found} == {None}
     assert {d.method for d in found}.isdisjoint({"vote", "agreement"}), "one sample is no vote"
-    assert against_consistency(own) is None
+    assert against_consistency("s", own) == []
     assert diagnosis([]) == []
 
 
 def test_round_trips_are_set_against_the_better_self_consistency(rows: list[Row]) -> None:
     """Agreement's 1.0 beats vote's 0.75; 0.5 - 1.0."""
-    found = against_consistency(rows, resamples=50)
-    assert found is not None
-    assert (found[0], found[1].value) == ("agreement", -0.5)
+    (gap,) = against_consistency("s", rows, resamples=50)
+    assert (gap.unit, gap.value) == ("AUROC above agreement, paired", -0.5)
     best = better_consistency(pools(rows))
     assert best is not None
     assert (best[0].name, best[1]) == ("agreement", 1.0)

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from remask.analysis.scaling import AUTOREGRESSIVE, PAPER, PRINTED, model_figures, scaling
+from remask.analysis.figure import Figures
+from remask.analysis.scaling import AUTOREGRESSIVE, PAPER, PRINTED, scaling
 
 Row = dict[str, Any]
 Make = Callable[..., Row]
@@ -13,22 +14,17 @@ def test_each_model_has_its_accuracy_and_its_methods(make_row: Make) -> None:
     """The small one is right once in two and ranks that well, the large one is always right."""
     small = [make_row("a", score=0.9), make_row("b", score=0.1, right=False)]
     large = [make_row("a"), make_row("b")]
-    found = {row.model: row for row in scaling({"s": small, "l": large, "none": []}, resamples=20)}
-    assert set(found) == {"s", "l"}
-    assert (found["s"].accuracy.value, found["l"].accuracy.value) == (0.5, 1.0)
-    told = {row.method: row for row in found["s"].methods}
-    assert set(told) == {"roundtrips", "confidence"}, "a pool of one has no vote"
-    assert told["roundtrips"].auroc is not None
-    assert told["roundtrips"].auroc.value == 1.0
-    assert found["l"].methods[0].auroc is None
-
-
-def test_figures_are_named_by_model_and_study(make_row: Make) -> None:
-    rows = [make_row("a", score=0.9), make_row("b", score=0.1, right=False)]
-    [row] = scaling({"small": rows}, resamples=5)
-    found = model_figures("wordmath-hard", row)
-    assert found["scaling/small/wordmath-hard/accuracy"].value == 0.5
-    assert found["scaling/small/wordmath-hard/roundtrips/auroc"].value == 1.0
+    found = Figures(
+        figure
+        for model, rows in (("s", small), ("l", large), ("none", []))
+        for figure in scaling(model, "x", rows, resamples=20)
+    )
+    assert found.distinct("model") == ["s", "l"]
+    assert (found["scaling/s/x/accuracy"].value, found["scaling/l/x/accuracy"].value) == (0.5, 1.0)
+    methods = found.distinct("method", model="s")
+    assert methods == ["roundtrips", "confidence"], "a pool of one has no vote"
+    assert found["scaling/s/x/roundtrips/auroc"].value == 1.0
+    assert "scaling/l/x/roundtrips/auroc" not in found
 
 
 def test_printed_numbers_say_where_they_are_printed() -> None:

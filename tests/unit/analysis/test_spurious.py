@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
+from remask.analysis.figure import Figure
 from remask.analysis.load_records import read_source
-from remask.analysis.measure import spurious_study
-from remask.analysis.spurious import detection, examples, spurious
-from remask.analysis.statistics import Interval
+from remask.analysis.spurious import detection, examples, spurious, spurious_figures
 from remask.records import jsonl
 
 Row = dict[str, Any]
@@ -39,9 +38,13 @@ def rows(make_row: Make) -> list[Row]:
     ]
 
 
-def value(found: Interval | None) -> float:
-    assert found is not None
-    return found.value
+def measured(rows: list[Row], threshold: float, resamples: int = 50) -> dict[str, Figure]:
+    figures = spurious("s", rows, threshold, resamples=resamples)
+    return {figure.measure: figure for figure in figures}
+
+
+def value(figures: dict[str, Figure], *measures: str) -> tuple[float, ...]:
+    return tuple(figures[measure].value for measure in measures)
 
 
 def test_every_measure_of_four_right_answers_is_worked_out(rows: list[Row]) -> None:
@@ -49,28 +52,23 @@ def test_every_measure_of_four_right_answers_is_worked_out(rows: list[Row]) -> N
 
     Below .75 are c and d, of which d is flawed; of the flawed b and d, d is below.
     """
-    found = spurious(rows, 0.75, resamples=50)
-    assert (found.n, found.flawed) == (4, 2)
-    assert (value(found.auroc), value(found.auroc_confidence)) == (0.75, 0.25)
-    assert value(found.above_confidence) == 0.5
-    assert (value(found.below), value(found.precision), value(found.recall)) == (0.5, 0.5, 0.5)
-    assert value(found.score_flawed) == pytest.approx(0.7)
-    assert value(found.score_sound) == pytest.approx(0.8)
-    assert value(found.confidence_flawed) == pytest.approx(0.875)
-    assert value(found.confidence_sound) == pytest.approx(0.75)
+    found = measured(rows, 0.75)
+    assert (found["flawed"].n, found["flawed"].value) == (4, 2)
+    assert value(found, "auroc", "auroc_confidence", "above_confidence") == (0.75, 0.25, 0.5)
+    assert value(found, "below", "precision", "recall") == (0.5, 0.5, 0.5)
+    assert value(found, "score_flawed", "score_sound") == pytest.approx((0.7, 0.8))
+    assert value(found, "confidence_flawed", "confidence_sound") == pytest.approx((0.875, 0.75))
 
 
 def test_a_score_at_the_threshold_is_not_below_it(rows: list[Row]) -> None:
-    found = spurious(rows, 0.6, resamples=20)
-    assert value(found.below) == 0.0
-    assert found.precision is None, "of nothing there is no share"
-    assert value(found.recall) == 0.0
+    found = measured(rows, 0.6)
+    assert value(found, "below", "recall") == (0.0, 0.0)
+    assert "precision" not in found, "of nothing there is no share"
 
 
 def test_shares_keep_their_width_at_one(rows: list[Row]) -> None:
     """Every draw has a recall of 1; Wilson's interval of 2 of 2 begins at 2 / (2 + 1.96^2)."""
-    found = spurious(rows, 1.0, resamples=50).recall
-    assert found is not None
+    found = measured(rows, 1.0)["recall"]
     assert found.value == 1.0
     assert found.low == pytest.approx(2 / (2 + 1.96**2), abs=1e-3)
 
@@ -78,9 +76,10 @@ def test_shares_keep_their_width_at_one(rows: list[Row]) -> None:
 def test_answers_without_labels_or_scores_do_not_count(make_row: Make, rows: list[Row]) -> None:
     unlabelled = {**make_row("f"), "process_ok": None}
     unscored = make_row("g", score=None)
-    assert spurious([*rows, unlabelled, unscored], 0.75, resamples=5).n == 4
-    nothing = spurious([], 0.75, resamples=5)
-    assert (nothing.n, nothing.auroc, nothing.recall, nothing.score_flawed) == (0, None, None, None)
+    assert measured([*rows, unlabelled, unscored], 0.75)["flawed"].n == 4
+    nothing = measured([], 0.75)
+    assert list(nothing) == ["flawed"]
+    assert (nothing["flawed"].n, nothing["flawed"].value) == (0, 0)
 
 
 def test_samples_of_one_problem_are_drawn_together(make_row: Make) -> None:
@@ -90,8 +89,7 @@ def test_samples_of_one_problem_are_drawn_together(make_row: Make) -> None:
         for name, score in (("a", 0.9), ("b", 0.5))
         for k in range(10)
     ]
-    found = spurious(rows, 0.75, resamples=200).below
-    assert found is not None
+    found = measured(rows, 0.75, resamples=200)["below"]
     assert (found.value, found.low, found.high) == (0.5, 0.0, 1.0)
 
 
@@ -133,17 +131,18 @@ def test_each_kind_of_flaw_is_compared_with_its_originals(flawed: list[Row]) -> 
     One is lowered and one tied: .75. Both flawed ones are below .75, and one original. By
     confidence .9 .8 against .95 .7 two of four pairs are ranked right.
     """
-    skipped, drifted = detection(flawed, 0.75, resamples=50)
-    assert (skipped.kind, skipped.n, drifted.kind, drifted.n) == (
-        "skipped_constraint", 1, "token_drift", 2
-    )  # fmt: skip
-    assert (value(drifted.auroc), value(drifted.lowered)) == (3.5 / 4, 0.75)
-    assert (value(drifted.recall), value(drifted.false_alarms)) == (1.0, 0.5)
-    assert value(drifted.score_flawed) == pytest.approx(0.65)
-    assert value(drifted.score_sound) == pytest.approx(0.8)
-    assert value(drifted.auroc_confidence) == 0.5
-    assert value(drifted.confidence_flawed) == pytest.approx(0.825)
-    assert value(skipped.score_sound) == 0.9, "compared with the solution it was made from"
+    by_kind: dict[str, dict[str, Figure]] = {}
+    for figure in detection("s", flawed, 0.75, resamples=50):
+        by_kind.setdefault(figure.method, {})[figure.measure] = figure
+    assert list(by_kind) == ["skipped_constraint", "token_drift"]
+    skipped, drifted = by_kind.values()
+    assert (skipped["recall"].n, drifted["recall"].n) == (1, 2)
+    assert value(drifted, "auroc", "lowered") == (3.5 / 4, 0.75)
+    assert value(drifted, "recall", "false_alarms") == (1.0, 0.5)
+    assert value(drifted, "score_flawed", "score_sound") == pytest.approx((0.65, 0.8))
+    assert value(drifted, "auroc_confidence") == (0.5,)
+    assert value(drifted, "confidence_flawed") == pytest.approx((0.825,))
+    assert value(skipped, "score_sound") == (0.9,), "compared with the solution it was made from"
 
 
 def test_figures_without_a_file_are_of_the_least_hurried_with_enough_flaws(
@@ -153,7 +152,7 @@ def test_figures_without_a_file_are_of_the_least_hurried_with_enough_flaws(
     jsonl.append(tmp_path / "pool-wordmath-medium.jsonl", rows)
     jsonl.append(tmp_path / "hurried-24.jsonl", many)
     jsonl.append(tmp_path / "injected-wordmath-hard.jsonl", flawed)
-    found = spurious_study(read_source(tmp_path))
+    found = spurious_figures(read_source(tmp_path))
     assert found["spurious/auroc"].value == 1.0
     assert found["spurious/auroc"].unit.endswith("hurried-24")
     assert (found["spurious/precision"].value, found["spurious/recall"].value) == (1.0, 1.0)

@@ -18,7 +18,7 @@ from typing import IO, Any
 import pytest
 import torch
 
-from remask.analysis.diagnosis import process
+from remask.analysis.folder_figures import process
 from remask.collect import manifest
 from remask.collect.chunks import Local
 from remask.collect.collect import collect, collection_of, prepare

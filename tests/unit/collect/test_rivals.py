@@ -19,7 +19,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl
-from remask.report.study import study
+from remask.report.studies import study
 from remask.sampling.settings import SamplerSettings
 from remask.tasks import TASKS
 from remask.testing import write_checkpoint
@@ -182,10 +182,10 @@ def test_a_judge_that_never_says_a_number_is_shown_as_absent(
     assert "diagnosis/some/self_evaluation/auroc" not in told.figures
     first = next(table for table in told.tables if table.name == "auroc")
     place = list(first.heads).index("self-evaluation")
-    assert first.rows[0][place] == "diagnosis/some/self_evaluation/absent"
-    from remask.report.table import cell
+    assert first.rows[0][place] is told.figures["diagnosis/some/self_evaluation/absent"]
+    from remask.report.table import text
 
-    assert cell(first, first.rows[0][place]) == "4 absent"
+    assert text(first.rows[0][place]) == "4 absent"
     assert any("self_evaluation is absent of 4 of 4 answers, as in: no number" in note
                for note in told.notes)  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from remask.analysis import ablation, curves, seeds, statistics
-from remask.analysis.figures import CURVES
+from remask.analysis.folder import CURVES
 from remask.errors import RecordError
 from remask.records import jsonl
 

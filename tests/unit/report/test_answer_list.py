@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remask.analysis.load_records import RecordFile
 from remask.report.answer_list import (
     ALARM,
     DOUBTFUL,
@@ -17,7 +19,6 @@ from remask.report.answer_list import (
     SPURIOUS,
     STABLE,
     Entry,
-    File,
     encode,
     entries,
     list_entries,
@@ -32,11 +33,11 @@ JSON = st.recursive(
 )
 
 
-def a_file(*rows: Row, name: str = "f") -> File:
-    return File(name=name, rows=rows, manifest="")
+def a_file(*rows: Row, name: str = "f") -> RecordFile:
+    return RecordFile(path=Path(f"{name}.jsonl"), rows=rows)
 
 
-def listed(found: list[Entry], files: list[File], **room: int) -> list[Row]:
+def listed(found: list[Entry], files: list[RecordFile], **room: int) -> list[Row]:
     """Return the answers of the page's data, by field."""
     data = json.loads(list_entries(found, files, **({"most": 100, "limit": 10**6} | room)).data)
     return [dict(zip(data["fields"], values, strict=True)) for values in data["answers"]]

@@ -12,19 +12,21 @@ from typing import Any
 import pytest
 
 from remask.analysis import ablation, curves, seeds, statistics
-from remask.analysis.figures import CURVES, Figure
-from remask.analysis.load_records import USUAL, read_source
+from remask.analysis.figure import Figure, Figures
+from remask.analysis.folder import CURVES, DEFAULTS
+from remask.analysis.load_records import Source, read_source
 from remask.analysis.pool import pools
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.auroc import auroc
-from remask.errors import RecordError
+from remask.errors import RecordError, SettingsError
 from remask.records import jsonl
-from remask.report.study import NAMES, STUDIES, Told, study
-from remask.report.table import Table, cell, columns, document, markdown
+from remask.report.studies import NAMES, STUDIES, study
+from remask.report.studies.base import Study, StudyResult
+from remask.report.table import Table, columns, document, markdown, text
 
 Row = dict[str, Any]
 Make = Callable[..., Row]
-Tell = Callable[[str], Told]
+Tell = Callable[[str], StudyResult]
 
 
 def draw(make_row: Make, problems: int, samples: int = 1, **place: Any) -> list[Row]:
@@ -101,12 +103,12 @@ def collected(tmp_path_factory: pytest.TempPathFactory, make_row: Make) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told_of(whole: Path) -> Callable[[str], Told]:
+def told_of(whole: Path) -> Callable[[str], StudyResult]:
     """Return a study of the whole folder, measured once."""
     return cache(lambda name: study(name, [whole]))
 
 
-def table(told: Told, name: str) -> Table:
+def table(told: StudyResult, name: str) -> Table:
     return next(table for table in told.tables if table.name == name)
 
 
@@ -115,7 +117,7 @@ def test_the_usual_settings_are_those_of_the_round_trips() -> None:
         name: f"{value:g}" if isinstance(value, int | float) else value
         for name, value in asdict(ConsistencySettings()).items()
     }
-    assert shown == USUAL
+    assert shown == DEFAULTS
 
 
 def test_a_whole_study_is_read_by_the_names_of_its_files(whole: Path) -> None:
@@ -126,7 +128,7 @@ def test_a_whole_study_is_read_by_the_names_of_its_files(whole: Path) -> None:
     assert [len(rows) for rows in hard.further] == [24]
     assert len(hard.validation) == 30
     assert len(hard.validation_pools) == 180, "at the temperature of the study"
-    assert [len(seed.changed) for seed in source.settings["wordmath-hard"]] == [len(CURVES)] * 2
+    assert [len(seed.changed) for seed in source.curves["wordmath-hard"]] == [len(CURVES)] * 2
     assert 0 <= hard.threshold < 1
     assert source.chooser == hard.threshold
 
@@ -138,8 +140,8 @@ def test_collected_files_are_studies_but_for_what_weights_are_fitted_on(collecte
         "gsm-low", True, "gsm", False,
     )  # fmt: skip
     assert len(plain.validation) == 120
-    (seed,) = source.settings["gsm"]
-    assert list(seed.changed) == ["mask_ratio/0.3"]
+    (seed,) = source.curves["gsm"]
+    assert list(seed.changed) == [("mask_ratio", "0.3")]
     alone = read_source(collected / "gsm.jsonl")
     assert [each.name for each in alone.studies] == ["gsm"]
     assert alone.studies[0].threshold == 0.75, "the paper's, where no other split chose one"
@@ -168,7 +170,8 @@ def test_every_study_of_a_whole_folder_has_tables(told_of: Tell, name: str) -> N
     assert told.tables
     for each in told.tables:
         assert all(len(row) == len(each.heads) for row in each.rows)
-        assert set(each.figures) <= set(told.figures)
+        cells = [cell for row in each.rows for cell in row if isinstance(cell, Figure)]
+        assert {cell.name for cell in cells} <= set(told.figures)
     assert len({each.name for each in told.tables}) == len(told.tables)
 
 
@@ -315,7 +318,7 @@ def test_scaling_names_models_after_their_folders(whole: Path, tmp_path: Path) -
     models = [row[0] for row in table(told, "wordmath-hard").rows]
     assert models == [whole.name, "other"]
     quoted = table(told, "published")
-    assert ["LLaDA2.1-mini", "GSM8K", "auroc 0.853", "Table 9"] in quoted.rows
+    assert ("LLaDA2.1-mini", "GSM8K", "auroc 0.853", "Table 9") in quoted.rows
     assert any(row[0] == "Qwen2.5-7B" for row in quoted.rows)
     with pytest.raises(RecordError, match="named twice"):
         study("scaling", [whole, whole])
@@ -408,31 +411,56 @@ def test_curves_and_planes_are_drawn(told_of: Tell, tmp_path: Path, name: str) -
     assert len((tmp_path / f"{wanted[name]}.csv").read_text().splitlines()) > 5
 
 
-SHARE = Figure(value=0.5, low=0.25, high=0.75, n=8, unit="share")
-PLAIN = Figure(value=64, low=None, high=None, n=None, unit="forwards")
+SHARE = Figure(section="s", measure="", value=0.5, low=0.25, high=0.75, n=8, unit="share")
+PLAIN = Figure(section="p", measure="", value=64, unit="forwards")
 SMALL = Table(
     name="small", title="Small", heads=["a|b", "right", "cost"], note="A note.",
-    rows=[["x|y", "s", ""], ["<b>", "", "p"]], figures={"s": SHARE, "p": PLAIN},
+    rows=[["x|y", SHARE, ""], ["<b>", "", PLAIN]],
 )  # fmt: skip
 
 
 def test_one_table_is_written_four_ways() -> None:
-    assert cell(SMALL, "s") == "50.0 % [25.0, 75.0]"
-    assert cell(SMALL, "p") == "64"
-    text = markdown(SMALL)
-    assert "| x\\|y | 50.0 % [25.0, 75.0] |  |" in text
-    assert "| &lt;b> |  | 64 |" in text
-    assert text.endswith("\n\nA note.\n")
-    marked = markdown(SMALL, lambda name: name == "s")
+    assert text(SHARE) == "50.0 % [25.0, 75.0]"
+    assert text(PLAIN) == "64"
+    page = markdown(SMALL)
+    assert "| x\\|y | 50.0 % [25.0, 75.0] |  |" in page
+    assert "| &lt;b> |  | 64 |" in page
+    assert page.endswith("\n\nA note.\n")
+    marked = markdown(SMALL, lambda f: text(f, "<!--fig:s-->") if f is SHARE else text(f))
     assert "| 50.0 %<!--fig:s--> [25.0, 75.0] |" in marked
-    assert "fig:p" not in marked
+    assert "| &lt;b> |  | 64 |" in marked
     heads, one, two = columns(SMALL)
     assert heads == ["a|b", "right", "right low", "right high", "cost", "cost low", "cost high"]
     assert one == ["x|y", 0.5, 0.25, 0.75, "", "", ""]
     assert two == ["<b>", "", "", "", 64, None, None]
     told = document(SMALL)
-    assert told["rows"][0][1] == {"figure": "s", **asdict(SHARE)}
-    assert told["rows"][1] == ["<b>", "", {"figure": "p", **asdict(PLAIN)}]
+    assert told["rows"][0][1] == {
+        "figure": "s", "value": 0.5, "low": 0.25, "high": 0.75, "n": 8, "unit": "share",
+    }  # fmt: skip
+    assert told["rows"][1] == ["<b>", "", {"figure": "p", **PLAIN.entry()}]
+
+
+def test_a_study_of_ones_own_is_an_object_or_named_by_its_module(whole: Path) -> None:
+    class Counting(Study):
+        name = "counting"
+
+        def figures(self, source: Source) -> Figures:
+            return Figures(
+                Figure(section="counting", study=s.name, measure="rows", value=len(s.rows), unit="")
+                for s in source.studies
+            )
+
+        def tables(self, figures: Figures) -> list[Table]:
+            rows = [[figure.study, figure] for figure in figures.values()]
+            return [Table(name="rows", title="Rows", heads=["study", "rows"], rows=rows)]
+
+    told = study(Counting(), [whole])
+    assert told.figures["counting/wordmath-hard/rows"].value == 240
+    assert [each.name for each in told.tables] == ["rows"]
+    named = study("remask.report.studies.cost:CostStudy", [whole])
+    assert named == study("cost", [whole])
+    with pytest.raises(SettingsError, match="study 'none' is unknown; use diagnosis, "):
+        study("none", [whole])
 
 
 def test_there_is_a_study_for_every_name() -> None:

@@ -1,0 +1,61 @@
+"""The studies: one file each, and the table that names them.
+
+    result = study("diagnosis", [Path("records")])
+    for table in result.tables: ...
+
+A study of one's own is handed over as an object, or named `module:name` on the command line; one
+of the library is a file here and a row of `STUDIES`. `scaling` alone reads several places, one for
+each model.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from remask.analysis.load_records import read_source
+from remask.errors import RecordError
+from remask.extension import resolve
+from remask.report.studies.ablation import AblationStudy
+from remask.report.studies.base import Study, StudyResult
+from remask.report.studies.correction import CorrectionStudy
+from remask.report.studies.cost import CostStudy
+from remask.report.studies.diagnosis import DiagnosisStudy
+from remask.report.studies.geometry import GeometryStudy
+from remask.report.studies.scaling import NAME as SCALING
+from remask.report.studies.scaling import scaling_study
+from remask.report.studies.spurious import SpuriousStudy
+
+if TYPE_CHECKING:
+    from remask.denoisers.base import Denoiser
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        DiagnosisStudy(), CorrectionStudy(), AblationStudy(), GeometryStudy(), SpuriousStudy(),
+        CostStudy(),
+    )
+}  # fmt: skip
+NAMES = (*STUDIES, SCALING)
+
+
+def study(
+    given: str | Study, places: Sequence[Path], denoiser: "Denoiser | None" = None
+) -> StudyResult:
+    """Return one study of the records in a place; `scaling` of several.
+
+    With the model that wrote them, `geometry` also says how its one-step operator contracts.
+    """
+    if given == SCALING:
+        return scaling_study(places)
+    chosen = resolve("study", given, STUDIES, ("name", "run"))
+    chosen = chosen() if isinstance(chosen, type) else chosen  # a module may name the class
+    if len(places) != 1:
+        raise RecordError(
+            f"{chosen.name} reads one folder or file, not {len(places)}; scaling several."
+        )
+    source = read_source(places[0])
+    if denoiser is None:
+        return chosen.run(source)
+    from remask.analysis.contraction import contraction_figures  # needs torch, as models do
+
+    return chosen.run(source, contraction_figures(source, denoiser))

@@ -1,0 +1,78 @@
+"""Correction as tables: what do further samples gain?"""
+
+from remask.analysis.correction import CURVE, SECTION, correction_figures
+from remask.analysis.diagnosis import DIFFICULTIES
+from remask.analysis.figure import Figures
+from remask.analysis.load_records import Source
+from remask.analysis.remarks import vote_notes
+from remask.report.plots import Plot, correction_plot
+from remask.report.studies.base import Study, pools_drawn
+from remask.report.table import Table, filled, grid
+
+METHODS = (
+    "standard", "vote3", "vote10", "best_of_3_confidence", "best_of_10_confidence", "best_of_3",
+    "best_of_10", "mgrs",
+)  # fmt: skip
+MEASURES = {measure: {"measure": measure} for measure in ("accuracy", "n_avg", "eff", "forwards")}
+
+
+class CorrectionStudy(Study):
+    """What does a pool of samples gain over the first one?"""
+
+    name = "correction"
+
+    def figures(self, source: Source) -> Figures:
+        """Return every method, the gains over them, rejection sampling at other thresholds."""
+        return correction_figures(source)
+
+    def tables(self, figures: Figures) -> list[Table]:
+        """Return accuracy, gains and samples drawn, then every study by itself."""
+        studies = figures.distinct("study", section=SECTION)
+        rows = {study: {"section": SECTION, "study": study} for study in studies}
+        accuracy = {m: {"method": m, "measure": "accuracy"} for m in METHODS}
+        gains = {
+            f"above {m}": {"method": f"mgrs_minus_{m}", "measure": "accuracy"}
+            for m in METHODS
+            if m != "mgrs"
+        }
+        drawn = {"all problems": {"method": "mgrs", "measure": "n_avg"}}
+        drawn |= {x: {"method": "mgrs", "part": x, "measure": "n_avg"} for x in DIFFICULTIES}
+        drawn |= {"threshold": {"method": "mgrs", "measure": "threshold"}}
+        count = {"method": "standard", "measure": "accuracy"}
+        tables = [
+            filled("accuracy", "Accuracy", grid(figures, rows, accuracy, count=count)),
+            filled("gains", "Accuracy of mgrs, paired differences", grid(figures, rows, gains)),
+            filled("samples", "Samples that mgrs draws, by difficulty", grid(figures, rows, drawn)),
+        ]
+        return [*tables, *(table for study in studies for table in _of_study(figures, study))]
+
+    def lists(self, source: Source) -> list[Table]:
+        """Return how the pools were drawn."""
+        return pools_drawn(source)
+
+    def plots(self, source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+        """Return gain against cost for each study."""
+        studies = figures.distinct("study", section=SECTION)
+        return [(study, correction_plot(study, figures)) for study in studies]
+
+    def notes(self, source: Source, figures: Figures) -> list[str]:
+        """Return which votes follow the old rule."""
+        return vote_notes(source)
+
+
+def _of_study(figures: Figures, study: str) -> list[Table]:
+    place = {"section": SECTION, "study": study}
+    names = figures.distinct("method", **place, measure="n_avg")
+    methods = {name: {**place, "method": name} for name in names}
+    curve = {"section": CURVE, "study": study, "method": "threshold"}
+    limits = {x: {**curve, "part": x} for x in figures.distinct("part", **curve)}
+    count = {"measure": "accuracy"}
+    every = grid(figures, methods, MEASURES, first="method", count=count)
+    note = "Eff is points of accuracy per further sample."
+    other = grid(figures, limits, MEASURES, first="threshold")
+    title = f"{study}: mgrs at other thresholds"
+    return [
+        filled(f"methods-{study}", f"{study}: every method", every, note=note, study=study,
+               is_long=True),
+        filled(f"thresholds-{study}", title, other, study=study, is_long=True),
+    ]  # fmt: skip

@@ -1,0 +1,137 @@
+"""Diagnosis as tables: which score tells right from wrong?"""
+
+from remask.analysis.diagnosis import (
+    CARRIED,
+    DIFFICULTIES,
+    GAP,
+    SECTION,
+    diagnosis_figures,
+)
+from remask.analysis.figure import Figures
+from remask.analysis.load_records import Source
+from remask.analysis.pool import pool_size, pools
+from remask.analysis.remarks import absence_notes, vote_notes
+from remask.report.plots import Plot, plots
+from remask.report.studies.base import Study, no_validation, pools_drawn
+from remask.report.table import Table, filled, grid
+
+LABELS = {
+    "roundtrips": "round trips, uniform", "optimized": "round trips, optimized",
+    "baselines": "baselines, combined", "agreement_same_cost": "agreement, same cost",
+    "confidence_canvas": "confidence, canvas", "self_evaluation": "self-evaluation",
+    "editor": "editor's agreement",
+}  # fmt: skip
+METHODS = (
+    "roundtrips", "optimized", "baselines", "confidence", "agreement_same_cost", "vote",
+    "agreement", "self_evaluation", "editor",
+)  # fmt: skip
+GAPS = {
+    "round trips - self-consistency": GAP,
+    "round trips - agreement, same cost": "roundtrips_minus_agreement_same_cost",
+    "round trips - confidence": "roundtrips_minus_confidence",
+    "round trips - self-evaluation": "roundtrips_minus_self_evaluation",
+    "optimized - round trips": "optimized_minus_roundtrips",
+    "optimized - self-consistency": "optimized_minus_consistency",
+    "optimized - baselines": "optimized_minus_baselines",
+}
+RANKED = {"AUROC": "auroc", "AUPR": "aupr", "forwards": "forwards", "absent": "absent"}
+CALIBRATED = {"ECE": "ece", "Brier": "brier", "AURC": "aurc", "PRR": "prr"}
+SELECTED = {
+    **{f"right at {x} % coverage": f"accuracy_at_coverage_{x}" for x in (50, 80, 90)},
+    "mean, right": "mean_right", "mean, wrong": "mean_wrong",
+    "precision at 0.75": "precision_at_0.75", "recall at 0.75": "recall_at_0.75",
+}  # fmt: skip
+
+
+class DiagnosisStudy(Study):
+    """Which score tells right from wrong?"""
+
+    name = "diagnosis"
+
+    def figures(self, source: Source) -> Figures:
+        """Return every method, the gaps, a carried threshold."""
+        return diagnosis_figures(source)
+
+    def tables(self, figures: Figures) -> list[Table]:
+        """Return the methods beside one another, the gaps, then every study by itself."""
+        studies = figures.distinct("study", section=SECTION)
+        rows = {study: {"section": SECTION, "study": study} for study in studies}
+        every = {"base rate": {"measure": "base_rate"}}
+        every |= {LABELS.get(m, m): {"method": m, "measure": "auroc"} for m in METHODS}
+        gaps = {head: {"method": gap, "measure": "auroc"} for head, gap in GAPS.items()}
+        hard = {
+            f"{x} problems": {"method": GAP, "part": x, "measure": "auroc"} for x in DIFFICULTIES
+        }
+        title = "Round trips above self-consistency, by difficulty"
+        tables = [
+            filled("auroc", "AUROC of every score",
+                   grid(figures, rows, every, count={"measure": "base_rate"})),
+            filled("gaps", "AUROC, paired differences", grid(figures, rows, gaps)),
+            filled("difficulty", title, grid(figures, rows, hard), note=_thirds(figures, studies)),
+            _carried(figures),
+        ]  # fmt: skip
+        return [*tables, *(table for study in studies for table in _of_study(figures, study))]
+
+    def lists(self, source: Source) -> list[Table]:
+        """Return how the pools were drawn."""
+        return pools_drawn(source)
+
+    def plots(self, source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+        """Return separation, coverage, ROC and reliability of each study."""
+        return [(s.name, plot) for s in source.studies for plot in plots(pools(s.rows))]
+
+    def notes(self, source: Source, figures: Figures) -> list[str]:
+        """Return absent scores, old votes, and what further records would add."""
+        notes = [*absence_notes(source), *vote_notes(source), *no_validation(source)]
+        if all(pool_size(pools(study.rows)) < 2 for study in source.studies):
+            notes.append(
+                "No self-consistency: remask collect --samples 10 draws the samples it needs."
+            )
+        return notes
+
+
+def _of_study(figures: Figures, study: str) -> list[Table]:
+    place = {"section": SECTION, "study": study}
+    methods = figures.distinct("method", **place, measure="forwards")
+    parts = (
+        ("ranking", "AUROC, AUPR and cost", RANKED),
+        ("calibration", "calibration and selection", CALIBRATED),
+        ("threshold", "coverage and the threshold 0.75", SELECTED),
+    )
+    base = figures.find(**place, measure="base_rate")
+    tables = []
+    for name, title, measures in parts:
+        shown = methods if name == "ranking" else [m for m in methods if "." not in m]
+        rows = {LABELS.get(m, m): {**place, "method": m} for m in shown}
+        heads = {head: {"measure": measure} for head, measure in measures.items()}
+        cells = grid(figures, rows, heads, first="score", count={"measure": "auroc"})
+        note = ""
+        if name == "ranking" and base is not None:
+            note = f"Base rate of AUPR {base.value:.3f}, n = {base.n}."
+        tables.append(
+            filled(f"{name}-{study}", f"{study}: {title}", cells, note=note, study=study,
+                   is_long=True)
+        )  # fmt: skip
+    return tables
+
+
+def _carried(figures: Figures) -> Table:
+    studies = figures.distinct("study", section=CARRIED)
+    rows = {study: {"section": CARRIED, "study": study} for study in studies}
+    heads = {measure: {"measure": measure} for measure in ("coverage", "precision", "recall")}
+    limit = figures.find(section=CARRIED, measure="threshold")
+    note = "" if limit is None else f"The threshold is {limit.value:g} everywhere."
+    title = "One threshold carried over all studies"
+    return filled("carried", title, grid(figures, rows, heads), note=note)
+
+
+def _thirds(figures: Figures, studies: list[str]) -> str:
+    """Return which problems are hard, middle and easy, for each study."""
+    listed = []
+    for study in studies:
+        place = {"section": SECTION, "study": study, "method": GAP, "measure": "auroc"}
+        thirds = {x: figures.find(**place, part=x) for x in DIFFICULTIES}
+        words = [f"{x} {figure.detail.removesuffix(' of others right')} (n = {figure.n})"
+                 for x, figure in thirds.items() if figure is not None]  # fmt: skip
+        listed += [f"{study}: {', '.join(words)}"] if words else []
+    return f"By the share of right answers among the other samples. {'; '.join(listed)}."
