@@ -173,7 +173,7 @@ class Batcher:
         rows = [ticket.row for ticket in batch]
         try:
             with self.metrics.count_batch(rows[0].kind, len(rows)):
-                results = rows[0].run(self.denoiser, rows)
+                results = rows[0].run(self.denoiser, [row.value for row in rows])
         except Exception as error:
             self._rescue(batch, error)
             return

@@ -91,28 +91,6 @@ class ChatCompletion(Response):
     remask: SolveDecision | None = None
 
 
-class ChunkChoice(Response):
-    """OpenAI's, with the verification in the last of a choice."""
-
-    index: int
-    delta: dict[str, str]
-    finish_reason: FinishReason | None
-    logprobs: Logprobs | None
-    remask: Verification | None = None
-
-
-class ChatChunk(Response):
-    """OpenAI's, with the decision in the last."""
-
-    id: str
-    object: Literal["chat.completion.chunk"]
-    created: int
-    model: str
-    choices: list[ChunkChoice]
-    usage: ChatUsage | None = None
-    remask: SolveDecision | None = None
-
-
 def add_chat_route(router: "APIRouter", service: Service) -> None:
     """Add the route."""
 
@@ -190,30 +168,21 @@ class ChatResponder(Responder):
             )
             for index, answer in enumerate(answers)
         ]
-        return ChatCompletion(
-            **self._head(),
-            **self._decision(result),
-            object="chat.completion",
-            choices=choices,
-            usage=_usage(answers),
-        )
+        head, decision = self._head("chat.completion"), self._decision(result)
+        return ChatCompletion(**head, **decision, choices=choices, usage=_usage(answers))
 
     async def stream(self) -> AsyncGenerator[str, None]:
         """Yield the response as events."""
-        head = self._head()
-
-        def chunk(content: dict[str, Any]) -> str:
-            return event(ChatChunk(**head, object="chat.completion.chunk", **content))
-
+        head = self._head("chat.completion.chunk")
         written: dict[int, str] = {}
         async with self.client.events() as events:
             async for name, value in events:
                 if name == "block" and not self.decides:
                     for delta in self._deltas(value, written):
-                        yield chunk({"choices": [_unfinished(value.number, delta)]})
+                        yield event(head | _unfinished(value.number, delta))
         result = self.client.result
-        for content in await self.client.in_thread(lambda: list(self._last(result, written))):
-            yield chunk(content)
+        for chunk in await self.client.in_thread(lambda: list(self._last(result, written))):
+            yield event(head | chunk)
         yield END_OF_STREAM
 
     def _answers(self, result: Any) -> list[tuple[Sample, Verified | None]]:
@@ -239,16 +208,15 @@ class ChatResponder(Responder):
         answers = self._answers(result)
         for index, (sample, verified) in enumerate(answers):
             if index not in written:
-                delta = {"role": "assistant", "content": sample.text}
-                yield {"choices": [_unfinished(index, delta)]}
-            end = ChunkChoice(**self._end(index, sample, verified), delta={})
+                yield _unfinished(index, {"role": "assistant", "content": sample.text})
+            end = self._end(index, sample, verified) | {"delta": {}}
             yield {"choices": [end], **self._decision(result)}
         if self.body.stream_options is not None and self.body.stream_options.include_usage:
             yield {"choices": [], "usage": _usage(answers)}
 
-    def _head(self) -> dict[str, Any]:
-        model = self.service.settings.model
-        return {"id": new_id("chatcmpl"), "created": int(time.time()), "model": model}
+    def _head(self, kind: str) -> dict[str, Any]:
+        model, now = self.service.settings.model, int(time.time())
+        return {"id": new_id("chatcmpl"), "object": kind, "created": now, "model": model}
 
     def _end(self, index: int, sample: Sample, verified: Verified | None) -> dict[str, Any]:
         end: dict[str, Any] = {
@@ -276,8 +244,9 @@ class ChatResponder(Responder):
         return Logprobs(content=tokens, refusal=None)
 
 
-def _unfinished(index: int, delta: dict[str, str]) -> ChunkChoice:
-    return ChunkChoice(index=index, delta=delta, finish_reason=None, logprobs=None)
+def _unfinished(index: int, delta: dict[str, str]) -> dict[str, Any]:
+    choice = {"index": index, "delta": delta, "finish_reason": None, "logprobs": None}
+    return {"choices": [choice]}
 
 
 def _usage(answers: list[tuple[Sample, Verified | None]]) -> ChatUsage:

@@ -11,9 +11,10 @@ others, and may stop it at any yield. `emit` is called with every event on the w
 
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
-from remask.consistency.cycle import TripInput, TripOutput, collect, mask_and_rebuild
+from remask.consistency.cycle import TripInput, collect, mask_and_rebuild
 from remask.consistency.estimator import Consistency
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import rejection
@@ -25,92 +26,18 @@ Emit = Callable[[str, Any], None]  # the name of an event, and its value
 _Result = TypeVar("_Result")
 
 
-class BatchRow(Protocol):
+@dataclass(frozen=True, eq=False)
+class BatchRow:
     """What goes through the model at once, as one row of a batch."""
 
-    @property
-    def kind(self) -> str:
-        """Name in /metrics."""
-        ...
-
-    @property
-    def group(self) -> Hashable:
-        """Rows of one group may share a batch."""
-        ...
-
-    @property
-    def columns(self) -> int:
-        """Tokens that it takes in a batch; 0 where it needs no model."""
-        ...
-
-    def run(self, denoiser: Denoiser, rows: Sequence[Any]) -> list[Any]:
-        """Return one result for each of `rows`, all of this row's group."""
-        ...
+    kind: str  # its name in /metrics
+    group: Hashable  # rows of one group may share a batch
+    columns: int  # tokens that it takes in a batch; 0 where it needs no model
+    value: Any
+    run: Callable[[Denoiser, Sequence[Any]], list[Any]]  # values of one group -> a result of each
 
 
 Program = Generator[Sequence[BatchRow], list[Any], _Result]
-
-
-@dataclass(frozen=True, eq=False)
-class BlockRow:
-    """The next block of an answer."""
-
-    draft: Draft
-    kind = "block"
-
-    @property
-    def group(self) -> Hashable:
-        return "block", self.draft.block_settings
-
-    @property
-    def columns(self) -> int:
-        return self.draft.num_columns
-
-    def run(self, denoiser: Denoiser, rows: "Sequence[BlockRow]") -> list[Draft]:
-        """Return the drafts with one more block each."""
-        return advance(denoiser, [row.draft for row in rows])
-
-
-@dataclass(frozen=True, eq=False)
-class TripRow:
-    """One round trip of an answer."""
-
-    trip: TripInput
-    settings: ConsistencySettings
-    kind = "trip"
-
-    @property
-    def group(self) -> Hashable:
-        # Only stratified masks look at how many trips there are.
-        alike = self.settings.mask_design == "stratified"
-        return "trip", self.settings if alike else replace(self.settings, trips=1)
-
-    @property
-    def columns(self) -> int:
-        return len(self.trip.sample.prompt) + len(self.trip.sample.canvas)
-
-    def run(self, denoiser: Denoiser, rows: "Sequence[TripRow]") -> list[TripOutput]:
-        """Return the trips."""
-        return mask_and_rebuild(denoiser, [row.trip for row in rows], self.settings)
-
-
-@dataclass(frozen=True, eq=False)
-class MeasureRow:
-    """The metrics of one answer: texts of many are encoded together."""
-
-    scorer: Consistency
-    kind_of_answer: str  # what the scorer reads
-    trips: RoundTrips
-    kind = "measure"
-    columns = 0
-
-    @property
-    def group(self) -> Hashable:
-        return "measure", self.kind_of_answer, self.scorer.metric_set
-
-    def run(self, denoiser: Denoiser, rows: "Sequence[MeasureRow]") -> list[Score]:
-        """Return the scores."""
-        return self.scorer.measure([row.trips for row in rows])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +58,32 @@ class AnswerVerifier:
     seed: int
 
 
+def block_row(draft: Draft) -> BatchRow:
+    """Return the row that writes the next block of an answer."""
+    group = "block", draft.block_settings
+    return BatchRow("block", group, draft.num_columns, draft, advance)
+
+
+def trip_row(trip: TripInput, settings: ConsistencySettings) -> BatchRow:
+    """Return the row of one round trip of an answer."""
+    # Only stratified masks depend on how many trips there are.
+    stratified = settings.mask_design == "stratified"
+    group = "trip", settings if stratified else replace(settings, trips=1)
+    columns = len(trip.sample.prompt) + len(trip.sample.canvas)
+    return BatchRow("trip", group, columns, trip, partial(mask_and_rebuild, settings=settings))
+
+
+def measure_row(verifier: AnswerVerifier, trips: RoundTrips) -> BatchRow:
+    """Return the row of an answer's metrics: the texts of many are encoded together."""
+    group = "measure", verifier.kind, verifier.scorer.metric_set
+    return BatchRow("measure", group, 0, trips, lambda _, batch: verifier.scorer.measure(batch))
+
+
 def draw(denoiser: Denoiser, drafts: Sequence[Draft], emit: Emit) -> Program[list[Sample]]:
     """Return the samples that drafts become; every finished block is an event, with its draft."""
     drafts = list(drafts)
     while unfinished := [i for i, draft in enumerate(drafts) if not draft.ended]:
-        grown = yield [BlockRow(drafts[i]) for i in unfinished]
+        grown = yield [block_row(drafts[i]) for i in unfinished]
         for i, draft in zip(unfinished, grown, strict=True):
             drafts[i] = draft
             emit("block", draft)
@@ -149,13 +97,13 @@ def verify(
     settings, seed = verifier.scorer.settings, verifier.seed
     size = settings.trips
     done = yield [
-        TripRow(TripInput(sample, n, seed), settings) for sample in samples for n in range(size)
+        trip_row(TripInput(sample, n, seed), settings) for sample in samples for n in range(size)
     ]
     trips = [
         collect(denoiser, sample, done[i * size : (i + 1) * size])
         for i, sample in enumerate(samples)
     ]
-    scores = yield [MeasureRow(verifier.scorer, verifier.kind, t) for t in trips]
+    scores = yield [measure_row(verifier, t) for t in trips]
     return [
         Verified(sample=s, trips=t, score=score)
         for s, t, score in zip(samples, trips, scores, strict=True)

@@ -77,27 +77,32 @@ class AnswerGrade(Response):
     process_ok: bool | None
 
 
-class Verification(Response):
-    """How far to trust an answer."""
+class AnswerReport(Response):
+    """What a verification and a decision share."""
 
     id: str
-    object: Literal["remask.verification"]
     model: str
     item: str
     text: str
     extracted: str | None
     score: float | None
-    stderr: float | None
     threshold: float
-    accepted: bool
     reason: str
-    metrics: dict[str, MetricValue]
-    tokens: list[VerifiedToken]
-    trips: list[TripTrace]
     cost: RequestCost
     settings: dict[str, Any]
     graded: AnswerGrade | None
     command: str | None
+
+
+class Verification(AnswerReport):
+    """How far to trust an answer."""
+
+    object: Literal["remask.verification"]
+    stderr: float | None
+    accepted: bool
+    metrics: dict[str, MetricValue]
+    tokens: list[VerifiedToken]
+    trips: list[TripTrace]
 
 
 class VerificationEvent(Verification):
@@ -141,28 +146,16 @@ class SolveAttempt(DrawnAnswer):
     verification: Verification
 
 
-class SolveDecision(Response):
+class SolveDecision(AnswerReport):
     """The decision of rejection sampling: the event `decision`."""
 
-    id: str
     object: Literal["remask.solution"]
-    model: str
-    item: str
     prompt: str
     action: Literal["accept", "fallback"]
     accepted: int | None
     number: int
-    text: str
-    extracted: str | None
-    score: float | None
-    threshold: float
     budget: int
-    reason: str
     num_attempts: int
-    cost: RequestCost
-    settings: dict[str, Any]
-    graded: AnswerGrade | None
-    command: str | None
 
 
 class Solution(SolveDecision):
@@ -201,27 +194,32 @@ class Responder:
 
     def verification(self, verified: Verified, command: str | None = None) -> Verification:
         """Return the document of /v1/verify; an attempt of a solution has no command."""
-        sample, score, inputs = verified.sample, verified.score, self.inputs
+        sample, score = verified.sample, verified.score
         return Verification(
+            **self._report(sample, score, score.forwards),
             id=new_id("ver"),
             object="remask.verification",
-            model=self.service.settings.model,
-            item=sample.item,
-            text=sample.text,
-            extracted=inputs.extract(sample.text),
-            score=score.value,
-            stderr=score.stderr,
-            threshold=inputs.threshold,
-            accepted=score.exceeds(inputs.threshold),
             reason=score.reason,
+            stderr=score.stderr,
+            accepted=score.exceeds(self.inputs.threshold),
             metrics=metric_values(score),
             tokens=self._verified_tokens(sample, score),
-            trips=self._traces(verified.trips) if inputs.remask.trace else [],
-            cost=RequestCost(forwards=score.forwards, seconds=self.client.seconds),
+            trips=self._traces(verified.trips) if self.inputs.remask.trace else [],
             settings=self._settings(),
-            graded=self._grade(sample.text),
             command=command,
         )
+
+    def _report(self, sample: Sample, score: Score, forwards: int) -> dict[str, Any]:
+        return {
+            "model": self.service.settings.model,
+            "item": sample.item,
+            "text": sample.text,
+            "extracted": self.inputs.extract(sample.text),
+            "score": score.value,
+            "threshold": self.inputs.threshold,
+            "cost": RequestCost(forwards=forwards, seconds=self.client.seconds),
+            "graded": self._grade(sample.text),
+        }
 
     def event(self, name: str, value: Any) -> Response:
         """Return the data of an event of the program `solve`."""
@@ -256,24 +254,17 @@ class Responder:
         sample, inputs = decided.sample, self.inputs
         sampler = {name: getattr(inputs.sampler, name) for name in _SAMPLER}
         return SolveDecision(
+            **self._report(sample, decided.score, decided.forwards),
             id=new_id("sol"),
             object="remask.solution",
-            model=self.service.settings.model,
-            item=decided.item,
             prompt=inputs.prompt,
             action=decided.action,
             accepted=sample.number if decided.action == "accept" else None,
             number=sample.number,
-            text=sample.text,
-            extracted=inputs.extract(sample.text),
-            score=decided.score.value,
-            threshold=inputs.threshold,
             budget=inputs.budget,
             reason=decided.reason,
             num_attempts=len(decided.attempts),
-            cost=RequestCost(forwards=decided.forwards, seconds=self.client.seconds),
             settings=self._settings() | {"budget": inputs.budget, **sampler},
-            graded=self._grade(sample.text),
             command=solve_command(self.service, inputs),
         )
 

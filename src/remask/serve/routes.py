@@ -116,15 +116,20 @@ def json_response(document: BaseModel) -> HttpResponse:
     return HttpResponse(_json(document), media_type="application/json")
 
 
-def event(document: BaseModel, name: str = "") -> str:
+def event(document: BaseModel | dict[str, Any], name: str = "") -> str:
     """Return a server-sent event."""
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {_json(document)}\n\n"
 
 
-def _json(document: BaseModel) -> str:
-    """Return JSON in ASCII, valid whatever the model wrote, without the fields that are unset."""
-    return json.dumps(document.model_dump(exclude_unset=True), allow_nan=False)
+def _json(document: Any) -> str:
+    """Return JSON in ASCII, valid whatever the model wrote."""
+    return json.dumps(document, default=_fields, allow_nan=False)
+
+
+def _fields(document: BaseModel) -> dict[str, Any]:
+    """Return the fields that were set; one with a default is left out where it was not."""
+    return document.model_dump(exclude_unset=True)
 
 
 def event_stream(

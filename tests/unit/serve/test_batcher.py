@@ -53,8 +53,8 @@ class Row:
     group: str = "a"
     kind = "pretended"
 
-    def run(self, denoiser: Any, rows: Sequence["Row"]) -> list[Any]:
-        return self.press.run([row.value for row in rows])
+    def run(self, denoiser: Any, values: list[Any]) -> list[Any]:
+        return self.press.run(values)
 
 
 def work(*rounds: Sequence[Row]) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.sampling.drafts import begin
 from remask.sampling.settings import SamplerSettings
-from remask.serve.programs import AnswerVerifier, Program, TripRow, draw, solve, verify
+from remask.serve.programs import AnswerVerifier, Program, draw, solve, trip_row, verify
 
 HOW = SamplerSettings(length=8, steps=4, block=4, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
@@ -27,7 +27,7 @@ def drive(model: Denoiser, program: Program[Any]) -> tuple[Any, list[list[str]]]
         except StopIteration as end:
             return end.value, kinds
         kinds.append([row.kind for row in rows])
-        results = [row.run(model, [row])[0] for row in rows]
+        results = [row.run(model, [row.value])[0] for row in rows]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def group(model: Denoiser, **changes: Any) -> Any:
     from remask.consistency.cycle import TripInput
 
     sample = api.sample_from_text(model, PROMPT, "3")
-    return TripRow(TripInput(sample, 0, 0), replace(TRIPS, **changes)).group
+    return trip_row(TripInput(sample, 0, 0), replace(TRIPS, **changes)).group
 
 
 def test_trips_share_a_batch_where_only_their_number_differs(llada: NativeDenoiser) -> None:

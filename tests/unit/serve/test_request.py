@@ -1,7 +1,7 @@
 """A request seen from the event loop: it ends in time, whoever listens."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ import torch
 from starlette.requests import Request
 
 from remask.serve.errors import ApiError
+from remask.serve.programs import BatchRow
 from remask.serve.request import ClientRequest
 from remask.serve.service import build_service
 from remask.serve.settings import ServeSettings
@@ -18,19 +19,12 @@ MODEL = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))
 LIMIT = 300.0  # seconds that only a defect takes
 
 
-class IdleRow:
-    """No work at all."""
-
-    kind = group = "pretended"
-    columns = 0
-
-    def run(self, denoiser: Any, rows: Sequence["IdleRow"]) -> list[None]:
-        return [None] * len(rows)
+IDLE = BatchRow("idle", "idle", 0, None, lambda denoiser, values: list(values))
 
 
 def endless(client: ClientRequest) -> Iterator[Any]:
     while True:
-        yield [IdleRow()]
+        yield [IDLE]
         client.emit("block", None)
 
 
