@@ -1,4 +1,4 @@
-"""The house rules that a reader can check by walking the syntax trees of `src/`.
+"""The rules between packages, checked by walking the syntax trees of `src/`.
 
 `ALLOWED` is the table of docs/architecture.md, and a test keeps the two equal. A package is what
 lies right under `remask`, be it one module; it may always import itself. The families of

