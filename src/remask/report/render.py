@@ -1,4 +1,4 @@
-"""Pictures; only this module imports matplotlib. Every function writes PNG and SVG, and returns the PNG.
+"""Pictures; only this module imports matplotlib. Each function writes PNG and SVG, returns the PNG.
 
 A path that ends in .svg is written alone, its letters left as text for the page that shows it.
 
