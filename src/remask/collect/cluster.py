@@ -5,7 +5,7 @@ what comes back to a shard, and gives the results on in order. The portion of a 
 goes to a new one; a portion that ended three is given up. Shards are written by the driver alone,
 so the nodes share no disk; what they need is this package, and the model under the same name.
 
-Only this module imports ray. Not here: what a portion means (`collect.collect`, `collect.score_file`).
+Only this module imports ray. What a portion means is said in `collect.collect` and `score_file`.
 """
 
 import os
