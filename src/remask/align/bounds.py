@@ -44,8 +44,8 @@ def mask_ratios(counted: Tensor, response: Tensor) -> Tensor:
 
 def elbo(logp: Tensor, counted: Tensor) -> Tensor:
     """Return the lower bound of every row, (B,)."""
-    kept = _exact(logp).masked_fill(~counted, 0.0)
-    return (kept.sum(-1) / counted.sum(-1)).mean(0)
+    inside = _exact(logp).masked_fill(~counted, 0.0)
+    return (inside.sum(-1) / counted.sum(-1)).mean(0)
 
 
 def eubo(logp: Tensor, counted: Tensor, response: Tensor, *, order: float) -> Tensor:
@@ -63,9 +63,9 @@ def eubo(logp: Tensor, counted: Tensor, response: Tensor, *, order: float) -> Te
     return log_a.masked_fill(~seen, 0.0).sum(-1) / (order * seen.sum(-1))
 
 
-def mixture(found: Bounds, *, upper_weight: float) -> Tensor:
+def mixture(estimated: Bounds, *, upper_weight: float) -> Tensor:
     """Return upper_weight * eubo + (1 - upper_weight) * elbo, (B,)."""
-    return upper_weight * found.eubo + (1 - upper_weight) * found.elbo
+    return upper_weight * estimated.eubo + (1 - upper_weight) * estimated.elbo
 
 
 def elbo_weights(counted: Tensor) -> Tensor:

@@ -60,8 +60,8 @@ def save_state(out: Path, update: int, state: State) -> Path:
 
 def last_checkpoint(out: Path) -> Path | None:
     """Return the last checkpoint of a run; None where there is none."""
-    found = _checkpoints(out)
-    return found[-1] if found else None
+    checkpoints = _checkpoints(out)
+    return checkpoints[-1] if checkpoints else None
 
 
 def load_state(folder: Path, device: torch.device) -> State:
@@ -128,11 +128,11 @@ def _generation(source: Path, preset: Preset) -> dict[str, Any]:
     Under another name nothing else would tell it.
     """
     path = source / "generation_config.json"
-    told = read_json(path) if path.exists() else {}
-    if chosen(told):
-        return told
+    generation = read_json(path) if path.exists() else {}
+    if chosen(generation):
+        return generation
     known = {k: v for k, v in asdict(preset).items() if v is not None and k != "named"}
-    return {**told, **known}
+    return {**generation, **known}
 
 
 def _whole(folder: Path, write: Callable[[Path], object]) -> None:

@@ -1,4 +1,4 @@
-"""Guards: steps that are no numbers, and a policy that falls apart.
+"""Guards against updates whose loss or gradient is not finite, and against a policy that collapses.
 
 Policy gradients on diffusion models collapse in the wild: completions become one repeated mark,
 rewards fall to 0, log-probabilities to NaN. A step whose loss or gradient is no number is left out
@@ -21,7 +21,7 @@ class Collapse(RemaskError):
 
 
 @dataclass
-class Monitor:
+class CollapseGuard:
     """What the guards remember; it is saved with every checkpoint."""
 
     settings: AlignSettings
@@ -51,8 +51,8 @@ class Monitor:
         size = self.settings.collapse_window
         if size == 0:
             return
-        told = {"reward": reward, "length": length, "entropy": entropy}
-        for name, value in told.items():
+        watched = {"reward": reward, "length": length, "entropy": entropy}
+        for name, value in watched.items():
             if value is not None and math.isfinite(value):
                 self.recent[name] = [*self.recent.get(name, []), value][-size:]
         full = {name: fmean(v) for name, v in self.recent.items() if len(v) == size}

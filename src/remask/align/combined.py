@@ -94,23 +94,23 @@ def _named(rewards: Sequence[Reward]) -> dict[str, Reward]:
 def _called(name: str, reward: Reward, named: Mapping[str, Any]) -> Any:
     """Return what a reward returns, awaited where it is asynchronous."""
     try:
-        found = reward(**named)
-        return asyncio.run(_awaited(found)) if inspect.isawaitable(found) else found
+        returned = reward(**named)
+        return asyncio.run(_awaited(returned)) if inspect.isawaitable(returned) else returned
     except Exception as error:
         raise InputError(f"reward {name!r} failed with {type(error).__name__}: {error}") from error
 
 
-async def _awaited(found: Awaitable[Any]) -> Any:
-    return await found
+async def _awaited(returned: Awaitable[Any]) -> Any:
+    return await returned
 
 
-def _checked(name: str, found: Any, num: int) -> Values:
+def _checked(name: str, returned: Any, num: int) -> Values:
     """Return the values of a reward as numbers, or raise."""
     try:
-        values = [None if value is None else float(value) for value in found]
+        values = [None if value is None else float(value) for value in returned]
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"reward {name!r} returned {found!r:.80}; return a list of numbers and None."
+            f"reward {name!r} returned {returned!r:.80}; return a list of numbers and None."
         ) from error
     if len(values) != num:
         raise InputError(

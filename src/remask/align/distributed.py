@@ -1,4 +1,4 @@
-"""The processes that train together, through accelerate; one process is a team of one.
+"""The processes that train together, through accelerate; often there is only one.
 
 Each process has its own prompts and adds up the gradient of its completions; the sums of all are
 the gradient. So nothing wraps the network, and what two processes learn is what one does, up to
@@ -17,7 +17,7 @@ from remask.errors import EngineError, MissingExtra, SettingsError
 _T = TypeVar("_T")
 
 
-class Team:
+class Distributed:
     """What one process needs to know of the others."""
 
     def __init__(self, device: str) -> None:
@@ -32,7 +32,7 @@ class Team:
         self.device = wanted if self.size == 1 else torch.device(self._accelerator.device)
 
     @property
-    def leads(self) -> bool:
+    def is_main_process(self) -> bool:
         """Whether this is the process that writes files and speaks."""
         return self.rank == 0
 
@@ -44,12 +44,12 @@ class Team:
             )
         return range(self.rank, num, self.size)
 
-    def sums(self, told: Mapping[str, float]) -> dict[str, float]:
+    def sums(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return the sums over processes; all of them must have the same names."""
         if self.size == 1:
-            return dict(told)
-        names = sorted(told)
-        row = torch.tensor([told[n] for n in names], dtype=torch.float64, device=self.device)
+            return dict(values)
+        names = sorted(values)
+        row = torch.tensor([values[n] for n in names], dtype=torch.float64, device=self.device)
         total: Tensor = self._together(lambda: self._accelerator.reduce(row, "sum"))
         return dict(zip(names, total.tolist(), strict=True))
 

@@ -169,8 +169,8 @@ def _prompt_tokens(prompts: Prompts | None, folder: Path) -> int:
         tokenizer = Tokenizer.read(folder, config, find_family(config, folder))
     except RemaskError:
         return PROMPT
-    asked = [prompts.training(number).prompt for number in range(NUM_ASKED)]
-    return round(sum(len(tokenizer.render(prompt)) for prompt in asked) / NUM_ASKED)
+    texts = [prompts.training(number).prompt for number in range(NUM_ASKED)]
+    return round(sum(len(tokenizer.render(prompt)) for prompt in texts) / NUM_ASKED)
 
 
 def forwards_per_update(
@@ -230,16 +230,16 @@ def memory_gb(settings: AlignSettings, shape: Shape, canvas: Canvas) -> dict[str
     if full and s.method == "diffu_grpo" and s.kl_weight > 0:
         weights += shape.num_parameters * 4  # the reference
     tokens = s.micro_batch * canvas.row
-    kept = 1.5 * shape.spread * size
+    stored = 1.5 * shape.spread * size
     if s.gradient_checkpointing:
-        kept = kept / shape.num_layers + shape.num_layers * shape.width * size
+        stored = stored / shape.num_layers + shape.num_layers * shape.width * size
     logits = min(s.micro_batch * canvas.length * shape.vocab_size, LOGITS)
-    found = {
+    memory = {
         "weights": weights / 1e9,
         "adapters": 0.0 if full else 4 * learn / 1e9,
         "gradients": 4 * learn / 1e9,
         "optimizer": 8 * learn / 1e9,
-        "activations": tokens * kept / 1e9,
+        "activations": tokens * stored / 1e9,
         "logits": 3 * 4 * logits / 1e9,  # themselves, their exponentials, their gradients
     }
-    return {**found, "total": sum(found.values())}
+    return {**memory, "total": sum(memory.values())}

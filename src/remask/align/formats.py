@@ -68,8 +68,8 @@ def _cut(text: str) -> _Parts | None:
     """Return the parts of a text between its tags, or None where one is missing."""
     pieces = [text]
     for tag in _TAGS:
-        piece, found, rest = pieces.pop().partition(tag)
-        if not found:
+        piece, separator, rest = pieces.pop().partition(tag)
+        if not separator:
             return None
         pieces += [piece, rest]
     return _Parts._make(pieces)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from remask import rng
 from remask.denoisers.native import Network
-from remask.errors import CheckpointError, MissingExtra, SettingsError
+from remask.errors import MissingExtra, SettingsError
 
 if TYPE_CHECKING:
     from remask.align.settings import AlignSettings
@@ -43,15 +43,15 @@ def find_targets(network: nn.Module, wanted: Sequence[str] = (AUTO,)) -> list[st
     linear = [name for name, module in network.named_modules() if isinstance(module, nn.Linear)]
     inside = [name for name in linear if name.startswith("blocks.")]
     ends = _LEAVES if tuple(wanted) == (AUTO,) else tuple(wanted)
-    found = [name for name in inside if any(_ends(name, end) for end in ends)]
+    targets = [name for name in inside if any(_ends(name, end) for end in ends)]
     unmatched = [end for end in ends if not any(_ends(name, end) for name in inside)]
-    if not found or (unmatched and ends is not _LEAVES):
+    if not targets or (unmatched and ends is not _LEAVES):
         known = ", ".join(dict.fromkeys(_without_number(name) for name in inside)) or "none"
         raise SettingsError(
             f"lora_targets {', '.join(unmatched or ends)} matches no linear layer of "
             f"{type(network).__name__}; it has {known}: use some of them, or auto."
         )
-    return found
+    return targets
 
 
 def _ends(name: str, end: str) -> bool:
@@ -139,24 +139,6 @@ def save_adapter(network: nn.Module, settings: "AlignSettings", folder: Path) ->
         "target_modules": [name for name, _ in adapted(network)], "inference_mode": True,
     }  # fmt: skip
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
-
-
-@torch.no_grad()
-def load_adapter(network: nn.Module, folder: Path) -> None:
-    """Fill the adapters that `attach` has put into a network."""
-    from safetensors.torch import load_file
-
-    tensors = load_file(folder / _FILE)
-    for name, layer in adapted(network):
-        for part in ("lora_A", "lora_B"):
-            hub = f"base_model.model.{name}.{part}.weight"
-            place = getattr(layer, part)[_NAME].weight
-            if hub not in tensors or tensors[hub].shape != place.shape:
-                raise CheckpointError(
-                    f"{folder} holds no tensor {hub} of shape {tuple(place.shape)}; attach the "
-                    "rank and targets that it was trained with."
-                )
-            place.copy_(tensors[hub])
 
 
 def _peft() -> Any:

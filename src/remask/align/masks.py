@@ -10,7 +10,7 @@ public code of the Sandwiched Policy Gradient (arXiv:2510.09541):
 
 In the block samplers tokens of earlier blocks are masked now and then, with the same chance as
 tokens of the prompt. What follows the end of the response is always masked and never counted: its
-length is not given away, and the tail is no deed to be rewarded.
+length is not given away, and the tail is not rewarded.
 
 Departures from the public code: draws are keyed by identity (seed, item, sample number, update) and
 leave no trace in a global generator; a row's masks do not depend on its neighbours.
@@ -82,14 +82,14 @@ def draw_masks(
     copies = torch.arange(settings.copies, device=keys.device)
     streams = rng.fold_in(keys, copies[:, None])  # (M, B)
     earlier, active, later = _regions(canvas, response, settings, keys, row_block)
-    asked = active
+    selected = active
     if settings.mask_sampler in ("random", "block_random"):
-        asked = active & (_ranks(active, canvas, streams) < _counts(active, streams)[..., None])
+        selected = active & (_ranks(active, canvas, streams) < _counts(active, streams)[..., None])
     prompt = ~canvas.canvas if canvas.attend is None else canvas.attend & ~canvas.canvas
     draws = rng.uniform(rng.fold_in(streams, _STRAY)[..., None], canvas.offsets)  # (M, B, L)
     stray = (prompt | earlier) & (draws < settings.prompt_mask_ratio)
-    masked = asked | later | stray | (canvas.canvas & ~response)
-    counted = asked if settings.loss_region == "active_block" else masked & response
+    masked = selected | later | stray | (canvas.canvas & ~response)
+    counted = selected if settings.loss_region == "active_block" else masked & response
     return Masks(masked=masked, counted=counted)
 
 

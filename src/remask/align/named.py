@@ -39,15 +39,15 @@ class Named(NamedTuple):
 
 def resolve(settings: AlignSettings) -> dict[str, Named]:
     """Return the rewards that the settings name, by what the log calls them, or raise."""
-    found: dict[str, Named] = {}
+    rewards: dict[str, Named] = {}
     for entry in settings.reward:
         name, equals, weight = entry.partition("=")
         short = name.rpartition(":")[2]
-        if short in found:
+        if short in rewards:
             raise SettingsError(f"reward {short!r} is named twice; name it once, with a weight.")
         number = _weight(entry, weight) if equals else None
-        found[short] = Named(name, number, _function(name))
-    return found
+        rewards[short] = Named(name, number, _function(name))
+    return rewards
 
 
 def build_reward(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Combined:

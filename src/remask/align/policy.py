@@ -77,12 +77,12 @@ def load_policy(settings: AlignSettings, device: torch.device | None = None) -> 
     target = choose_device(settings.device) if device is None else device
     wanted = choose_dtype(settings.dtype, target)
     held = "float32" if settings.tuning == "full" else str(wanted).removeprefix("torch.")
-    found = load(settings.model, device=str(target), dtype=held)
-    if not isinstance(found, NativeDenoiser):
+    denoiser = load(settings.model, device=str(target), dtype=held)
+    if not isinstance(denoiser, NativeDenoiser):
         raise SettingsError(
             f"device {settings.device!r} is several; start one process for each instead."
         )
-    return make_policy(found, settings, in_bfloat16=wanted == torch.bfloat16)
+    return make_policy(denoiser, settings, in_bfloat16=wanted == torch.bfloat16)
 
 
 def make_policy(
@@ -170,9 +170,9 @@ def learning(policy: Policy, *identity: int | str, seed: int) -> Iterator[None]:
             policy.model.eval()
 
 
-def log_probs(denoiser: Denoiser, canvas: Canvas, masked: Tensor, asked: Tensor) -> Tensor:
+def log_probs(denoiser: Denoiser, canvas: Canvas, masked: Tensor, selected: Tensor) -> Tensor:
     """Return log p of the asked tokens of finished rows, (B, L) float32; 0 elsewhere."""
-    return log_likelihood(denoiser, canvas, masked, asked, elements=LOGITS)
+    return log_likelihood(denoiser, canvas, masked, selected, elements=LOGITS)
 
 
 def _exact_routers(network: Network) -> None:

@@ -79,7 +79,7 @@ class ScoredReward(Annealed):
         """The name that TRL logs."""
         return self.name
 
-    def paid(
+    def reward_where(
         self,
         prompts: Sequence[Turn],
         completions: Sequence[Turn],
@@ -122,7 +122,7 @@ class ConsistencyReward(ScoredReward):
     ) -> Values:
         """Return one reward per completion."""
         right = _graded(self.name, self.grade, problem, completions)
-        return self.paid(prompts, completions, sample, right, trainer_state, log_metric)
+        return self.reward_where(prompts, completions, sample, right, trainer_state, log_metric)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -150,7 +150,7 @@ class UngatedReward(ScoredReward):
     ) -> Values:
         """Return one reward per completion."""
         written = [bool(text_of(completion).strip()) for completion in completions]
-        return self.paid(prompts, completions, sample, written, trainer_state, log_metric)
+        return self.reward_where(prompts, completions, sample, written, trainer_state, log_metric)
 
 
 def text_of(turn: Turn) -> str:
@@ -190,7 +190,7 @@ def _scored(
     wanted: Sequence[bool],
 ) -> Values:
     """Return the scores of the wanted completions, None for the others, in one batch."""
-    places = [i for i, asked in enumerate(wanted) if asked]
+    places = [i for i, is_wanted in enumerate(wanted) if is_wanted]
     if samples is not None:
         chosen = [samples[i] for i in places]
     elif reward.sample_from_text is not None:
@@ -202,11 +202,11 @@ def _scored(
             f"reward {reward.name!r} needs the column 'sample', or sample_from_text to make "
             "samples of texts; set sample_from_text to partial(remask.sample_from_text, model)."
         )
-    found: Values = [None] * len(wanted)
+    values: Values = [None] * len(wanted)
     if chosen:
         for i, score in zip(places, reward.scorer.score(chosen), strict=True):
-            found[i] = score.value
-    return found
+            values[i] = score.value
+    return values
 
 
 def _single(prompt: Turn) -> str:

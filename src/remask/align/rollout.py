@@ -42,7 +42,7 @@ class Rollout:
     rewards: Values  # B; None where no reward applies
     parts: dict[str, Values]  # by the name of the reward, B each
     advantages: Tensor  # (B,) on the CPU
-    told: dict[str, float] = field(default_factory=dict)  # by the rewards, such as bmc/score
+    metrics: dict[str, float] = field(default_factory=dict)  # that rewards log, such as bmc/score
     seconds: dict[str, float] = field(default_factory=dict)  # by phase
 
 
@@ -64,8 +64,8 @@ class Prompts:
 
     def _check_size(self, task: Benchmark) -> None:
         have = task.size("train", self.level)
-        kept = 0 if self._validates(task) else self.held_out
-        if have <= kept:
+        num_held_out = 0 if self._validates(task) else self.held_out
+        if have <= num_held_out:
             raise SettingsError(
                 f"eval_problems {self.held_out} would hold out all {have} training rows of "
                 f"{task.name}; choose fewer."
@@ -79,8 +79,8 @@ class Prompts:
         """Return training problem number `number`, counted over all passes."""
         if not isinstance(self.task, Benchmark):
             return self._problem(number, "train")
-        kept = 0 if self._validates(self.task) else self.held_out
-        size = self.task.size("train", self.level) - kept
+        num_held_out = 0 if self._validates(self.task) else self.held_out
+        size = self.task.size("train", self.level) - num_held_out
         turn, place = divmod(number, size)
         if self._order[0] != turn:
             key = torch.tensor(rng.key(self.seed, self.task.name, "order", turn))
@@ -128,8 +128,8 @@ def draw_groups(
         seed=seed,
     )
     return [
-        replace(found, item=problem.id, number=number)
-        for found, (problem, number) in zip(drawn, named, strict=True)
+        replace(one, item=problem.id, number=number)
+        for one, (problem, number) in zip(drawn, named, strict=True)
     ]
 
 
@@ -146,36 +146,36 @@ def gold_samples(
                 f"the solution of {problem.id} takes {len(ids) + 1} tokens with its end, and "
                 f"length is {length}; raise length."
             )
-        found = Sample(
+        one = Sample(
             item=problem.id,
             prompt=tuple(tokenizer.render(problem.prompt, problem.examples)),
             canvas=(*ids, *[tokenizer.eos_id] * (length - len(ids))),
             num_response=len(ids) + 1,
             text=problem.solution,
         )
-        out += [replace(found, number=number) for number in range(size)]
+        out += [replace(one, number=number) for number in range(size)]
     return out
 
 
-def pay(
+def compute_rewards(
     reward: Combined, problems: Sequence[Problem], samples: Sequence[Sample], state: Progress
 ) -> tuple[dict[str, Values], dict[str, float]]:
-    """Return what every reward says of the completions, and what they told the log."""
-    told: dict[str, float] = {}
+    """Return what every reward says of the completions, and the metrics that they log."""
+    metrics: dict[str, float] = {}
     columns: dict[str, Any] = {
         "completion_ids": [list(s.canvas[: s.num_response]) for s in samples],
         "problem": list(problems),
         "sample": list(samples),
         "trainer_state": state,
-        "log_metric": told.__setitem__,
+        "log_metric": metrics.__setitem__,
         "log_extra": lambda column, values: None,
     }
     prompts, texts = [p.prompt for p in problems], [s.text for s in samples]
-    return reward.parts(prompts, texts, **columns), told
+    return reward.parts(prompts, texts, **columns), metrics
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Roller:
+class RolloutMaker:
     """Makes rollouts with whatever the model has learned so far."""
 
     settings: AlignSettings
@@ -185,7 +185,7 @@ class Roller:
     reward: Combined | None  # None: supervised
     clock: Callable[[], float] = time.perf_counter
 
-    def roll(self, numbers: Sequence[int], *, rollout: int, update: int) -> Rollout:
+    def make(self, numbers: Sequence[int], *, rollout: int, update: int) -> Rollout:
         """Return the completions of these training problems.
 
         Args:
@@ -207,12 +207,12 @@ class Roller:
         drawn = draw_groups(self.denoiser, problems, s.num_generations, self.sampler, seed=seed)
         written = self.clock()
         state = Progress(global_step=update, max_steps=s.updates)
-        parts, told = pay(self.reward, repeated, drawn, state)
+        parts, metrics = compute_rewards(self.reward, repeated, drawn, state)
         rewards = self.reward.total(parts)
         values = torch.tensor([math.nan if r is None else r for r in rewards])
         advantages = group_advantages(values.view(-1, s.num_generations)).flatten()
         return Rollout(
             problems=repeated, samples=tuple(drawn), rewards=rewards, parts=parts,
-            advantages=advantages, told=told,
+            advantages=advantages, metrics=metrics,
             seconds={"rollout": written - started, "score": self.clock() - written},
         )  # fmt: skip

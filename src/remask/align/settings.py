@@ -237,21 +237,21 @@ class AlignSettings:
 
 def read_settings(path: Path | None, flags: Mapping[str, Any]) -> AlignSettings:
     """Return the settings of a YAML file and of the flags that override it."""
-    told = {} if path is None else _read_yaml(path)
-    return check_settings({**told, **flags})
+    values = {} if path is None else _read_yaml(path)
+    return check_settings({**values, **flags})
 
 
-def check_settings(told: Mapping[str, Any]) -> AlignSettings:
+def check_settings(values: Mapping[str, Any]) -> AlignSettings:
     """Return the settings, or raise one sentence that names the field, the value and a remedy."""
-    return validate(AlignSettings, told)
+    return validate(AlignSettings, values)
 
 
 def record(settings: AlignSettings) -> dict[str, Any]:
     """Return the settings as JSON and YAML have them."""
-    found = asdict(settings)
-    paths = {name: str(value) for name, value in found.items() if isinstance(value, Path)}
-    lists = {name: list(value) for name, value in found.items() if isinstance(value, tuple)}
-    return {**found, **paths, **lists}
+    values = asdict(settings)
+    paths = {name: str(value) for name, value in values.items() if isinstance(value, Path)}
+    lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+    return {**values, **paths, **lists}
 
 
 def as_yaml(settings: AlignSettings) -> str:
@@ -277,15 +277,15 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         reason = error.strerror or str(error)
         raise SettingsError(f"config {path} cannot be read ({reason}); name a YAML file.") from None
     try:
-        told = yaml.safe_load(text)
+        values = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: the 31st of June
         where = getattr(error, "problem_mark", None)
         line = f" in line {where.line + 1}" if where else ""
         raise SettingsError(f"config {path} is not valid YAML{line}; correct it.") from None
-    if told is None:
+    if values is None:
         return {}
-    if not isinstance(told, dict):
+    if not isinstance(values, dict):
         raise SettingsError(
-            f"config {path} holds {type(told).__name__}, not fields; write `name: value` lines."
+            f"config {path} holds {type(values).__name__}, not fields; write `name: value` lines."
         )
-    return {str(name): value for name, value in told.items()}
+    return {str(name): value for name, value in values.items()}

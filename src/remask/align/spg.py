@@ -55,9 +55,9 @@ def spg_loss(
             losses of the parts add up to that of the whole; None: they are the whole.
     """
     settings.check_copies(len(logp))
-    found = bounds(logp, counted, response, order=settings.renyi_order)
-    chosen = torch.where(advantages > 0, found.elbo, _negative(found, settings))
-    return SpgLoss((_scale(response, advantages, num_tokens) * chosen).sum(), found)
+    estimated = bounds(logp, counted, response, order=settings.renyi_order)
+    chosen = torch.where(advantages > 0, estimated.elbo, _negative(estimated, settings))
+    return SpgLoss((_scale(response, advantages, num_tokens) * chosen).sum(), estimated)
 
 
 @torch.no_grad()
@@ -83,13 +83,13 @@ def needs_preview(advantages: Tensor, settings: SpgSettings) -> Tensor:
     return (advantages < 0) & settings.uses_upper
 
 
-def _negative(found: Bounds, settings: SpgSettings) -> Tensor:
+def _negative(estimated: Bounds, settings: SpgSettings) -> Tensor:
     """Return what stands for the log-likelihood of completions below the mean."""
     if settings.negative == "zero":
-        return torch.zeros_like(found.elbo)
+        return torch.zeros_like(estimated.elbo)
     if settings.negative == "mixture":
-        return mixture(found, upper_weight=settings.upper_weight)
-    return found.eubo if settings.negative == "eubo" else found.elbo
+        return mixture(estimated, upper_weight=settings.upper_weight)
+    return estimated.eubo if settings.negative == "eubo" else estimated.elbo
 
 
 def _scale(response: Tensor, advantages: Tensor, num_tokens: Tensor | int | None) -> Tensor:

@@ -31,11 +31,11 @@ Say = Callable[[Row], None]
 NUM_SHOWN = 2  # completions of a rollout
 
 
-class Journal:
-    """The files of a run; only the process that leads writes."""
+class TrainLog:
+    """The files of a run; only the main process writes."""
 
-    def __init__(self, out: Path, say: Say, *, leads: bool) -> None:
-        self.out, self.say, self.leads = out, say, leads
+    def __init__(self, out: Path, say: Say, *, is_main_process: bool) -> None:
+        self.out, self.say, self.is_main_process = out, say, is_main_process
 
     def log(self, row: Row) -> None:
         """Append a row to the log, and say it."""
@@ -44,7 +44,7 @@ class Journal:
 
     def tell(self, row: Row) -> None:
         """Say a row without writing it down."""
-        if self.leads:
+        if self.is_main_process:
             self.say(row)
 
     def show(self, rollout: Rollout, step: int) -> None:
@@ -61,12 +61,12 @@ class Journal:
         """Remove what was written after an update."""
         for name in (LOG, COMPLETIONS):
             path = self.out / name
-            if self.leads and path.exists():
+            if self.is_main_process and path.exists():
                 rows = [line for line in path.read_text("utf-8").splitlines() if _kept(line, step)]
                 write_text(path, "".join(f"{line}\n" for line in rows))
 
     def _append(self, name: str, row: Row) -> None:
-        if self.leads:
+        if self.is_main_process:
             with (self.out / name).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
 
@@ -81,16 +81,16 @@ def _kept(line: str, step: int) -> bool:
 def measured(rollout: Rollout, size: int) -> list[Row]:
     """Return what is counted of each completion, to be gathered from all processes."""
     rows = []
-    for i, found in enumerate(rollout.samples):
+    for i, sample in enumerate(rollout.samples):
         group = [r for r in rollout.rewards[i - i % size : i - i % size + size] if r is not None]
         rows.append(
             {
                 "reward": rollout.rewards[i],
                 "group_std": pstdev(group) if group else None,
                 "parts": {name: values[i] for name, values in rollout.parts.items()},
-                "length": found.num_response,
-                "clipped": found.num_response == len(found.canvas),
-                "entropy": surprise(found.probs, found.num_response),
+                "length": sample.num_response,
+                "clipped": sample.num_response == len(sample.canvas),
+                "entropy": surprise(sample.probs, sample.num_response),
             }
         )
     return rows

@@ -20,21 +20,21 @@ import torch
 from torch import nn
 
 from remask.align import checkpoint
-from remask.align.collapse_guard import Monitor
-from remask.align.distributed import Team
+from remask.align.collapse_guard import CollapseGuard
+from remask.align.distributed import Distributed
 from remask.align.method_settings import MaskSettings
 from remask.align.named import build_reward, resolve
 from remask.align.policy import Actor, load_policy, reference_of, trained
-from remask.align.rollout import Prompts, Roller, Rollout, draw_groups
+from remask.align.rollout import Prompts, Rollout, RolloutMaker, draw_groups
 from remask.align.settings import AlignSettings, as_yaml, differing, record
-from remask.align.train_log import Journal, Row, Say, measured, peak_memory_gb, summary
+from remask.align.train_log import Row, Say, TrainLog, measured, peak_memory_gb, summary
 from remask.align.update import Batch, Updater, make_optimizer, shown
 from remask.errors import SettingsError
 from remask.records.jsonl import write_text
 
 
 @dataclass
-class Place:
+class RunState:
     """How far a run is; it is saved with every checkpoint."""
 
     update: int = 0  # optimizer updates made, or left out
@@ -45,24 +45,24 @@ class Place:
 
 
 class Trainer:
-    """One training; `run` takes it to its end."""
+    """One training run."""
 
     def __init__(self, settings: AlignSettings, say: Say, *, resume: bool = False) -> None:
         s = self.settings = settings
-        self.team = Team(s.device)
-        self.share = self.team.share(s.prompts_per_update, "prompts_per_update")
-        self.journal = Journal(s.out, say, leads=self.team.leads)
+        self.distributed = Distributed(s.device)
+        self.share = self.distributed.share(s.prompts_per_update, "prompts_per_update")
+        self.train_log = TrainLog(s.out, say, is_main_process=self.distributed.is_main_process)
         self._open(resume)
         prompts = self.prompts = Prompts(s)
         resolve(s)  # before minutes of loading
-        self.policy = load_policy(s, self.team.device)
+        self.policy = load_policy(s, self.distributed.device)
         self.actor = Actor(self.policy, s)
         self.sampler = s.sampler(self.policy, prompts.task.canvas_length(prompts.level))
         masks = s.masks(self.sampler.block, self.sampler.length)
         if s.method != "sft":
             check_blocks(masks, self.sampler.length)
         acting = self.actor.denoiser
-        self.roller = Roller(
+        self.rollout_maker = RolloutMaker(
             settings=s, prompts=prompts, denoiser=acting, sampler=self.sampler,
             reward=None if s.method == "sft" else build_reward(s, prompts.task, acting),
         )  # fmt: skip
@@ -71,104 +71,102 @@ class Trainer:
         self.updater = Updater(self.policy, s, masks, reference)
         self.parameters = trained(self.policy)
         self.optimizer = make_optimizer(list(self.parameters.values()), s)
-        self.monitor = Monitor(s)
-        self.place = Place()
+        self.guard = CollapseGuard(s)
+        self.state = RunState()
         self._resume()
-        if self.team.leads:  # not before: a refused continuation must leave the run's own
+        if self.distributed.is_main_process:  # not before: a refused run must change nothing
             write_text(s.out / checkpoint.SETTINGS, as_yaml(s))
-        self.started, self.start = time.perf_counter(), self.place.update
+        self.started, self.start = time.perf_counter(), self.state.update
 
     def _open(self, resume: bool) -> None:
         """Make the folder ready, or refuse one that holds a run."""
         out = self.settings.out
-        if self.team.leads:
+        if self.distributed.is_main_process:
             checkpoint.claim(self.settings)
             out.mkdir(parents=True, exist_ok=True)
             checkpoint.tidy(out)
-        self.team.wait()
+        self.distributed.wait()
         last = checkpoint.last_checkpoint(out)
         if last is not None and not resume:
             raise SettingsError(
                 f"out {out} holds a run up to {last.name}; add --resume to go on, or choose "
                 "another folder."
             )
-        self.team.wait()
+        self.distributed.wait()
 
     def run(self) -> Path:
         """Train to the last update and return the folder of the best model."""
         s = self.settings
-        if self.place.update == 0:
+        if self.state.update == 0:
             self._validate()
-        while self.place.update < s.updates:
-            before = self.place.update
+        while self.state.update < s.updates:
+            before = self.state.update
             rollout = self._roll()
             self._learn(rollout)
-            done = self.place.update == s.updates
-            if s.eval_every and (done or _passed(before, self.place.update, s.eval_every)):
+            done = self.state.update == s.updates
+            if s.eval_every and (done or _passed(before, self.state.update, s.eval_every)):
                 self._validate()
-            if done or _passed(before, self.place.update, s.checkpoint_every):
+            if done or _passed(before, self.state.update, s.checkpoint_every):
                 self._checkpoint()
         return self._finish()
 
     def _finish(self) -> Path:
         out = self.settings.out
-        if self.team.leads:
+        if self.distributed.is_main_process:
             checkpoint.save_model(self.policy, self.settings, out / checkpoint.FINAL)
             if not (out / checkpoint.BEST).exists():  # nothing was validated
                 checkpoint.save_model(self.policy, self.settings, out / checkpoint.BEST)
-        self.team.wait()
-        self.journal.tell({"model": str(out / checkpoint.BEST)})
+        self.distributed.wait()
+        self.train_log.tell({"model": str(out / checkpoint.BEST)})
         return out / checkpoint.BEST
 
     @torch.no_grad()
     def _roll(self) -> Rollout:
-        s, place = self.settings, self.place
+        s, state = self.settings, self.state
         self.actor.refresh()
-        numbers = [place.cursor + i for i in self.share]
-        rollout = self.roller.roll(numbers, rollout=place.rollout, update=place.update)
-        if s.show_every and place.rollout % s.show_every == 0:
-            self.journal.show(rollout, place.update + 1)
-        place.rollout += 1
-        place.cursor += s.prompts_per_update
+        numbers = [state.cursor + i for i in self.share]
+        rollout = self.rollout_maker.make(numbers, rollout=state.rollout, update=state.update)
+        if s.show_every and state.rollout % s.show_every == 0:
+            self.train_log.show(rollout, state.update + 1)
+        state.rollout += 1
+        state.cursor += s.prompts_per_update
         return rollout
 
     def _learn(self, rollout: Rollout) -> None:
         """Make the updates that one rollout is good for."""
-        s, place = self.settings, self.place
+        s, state = self.settings, self.state
         row = self._summary(rollout)
         lengths = {"tokens": float(sum(x.num_response for x in rollout.samples))}
         batch = Batch(
             samples=rollout.samples, advantages=rollout.advantages,
-            num_tokens=round(self.team.sums(lengths)["tokens"]), num_rows=s.num_rows,
-            update=place.update,
+            num_tokens=round(self.distributed.sums(lengths)["tokens"]), num_rows=s.num_rows,
+            update=state.update,
         )  # fmt: skip
         started = time.perf_counter()
-        times = min(s.inner_updates, s.updates - place.update)
+        times = min(s.inner_updates, s.updates - state.update)
         old: list[Any] = [()]  # the first update starts where the rollout was made
         if s.method == "diffu_grpo":
-            ahead = range(place.update + 1, place.update + times)
+            ahead = range(state.update + 1, state.update + times)
             old += [self.updater.old_log_probs(batch, update) for update in ahead]
         for k in range(times):
-            told = self._update(replace(batch, update=place.update, old_logp=old[k % len(old)]))
+            logs = self._update(replace(batch, update=state.update, old_logp=old[k % len(old)]))
             seconds = time.perf_counter() - started
-            self._log({**(row if k == 0 else {}), **told, "time/update": seconds,
+            self._log({**(row if k == 0 else {}), **logs, "time/update": seconds,
                        "num_tokens": batch.num_tokens})  # fmt: skip
             started = time.perf_counter()
         if "reward" in row:
-            self.monitor.watch(
+            self.guard.watch(
                 reward=row["reward"], length=row["completions/mean_length"],
-                entropy=row.get("entropy"), update=place.update,
+                entropy=row.get("entropy"), update=state.update,
             )  # fmt: skip
 
     def _summary(self, rollout: Rollout) -> Row:
-        rows = self.team.gather(measured(rollout, self.settings.num_generations))
-        told = self.team.gather([rollout.told])
-        names = dict.fromkeys(name for one in told for name in one)
-        means = {
-            name: sum(one[name] for one in told if name in one) / sum(name in one for one in told)
-            for name in names
-        }
-        seconds = self.team.gather([rollout.seconds])
+        rows = self.distributed.gather(measured(rollout, self.settings.num_generations))
+        gathered = self.distributed.gather([rollout.metrics])
+        names = dict.fromkeys(name for one in gathered for name in one)
+        values = {name: [one[name] for one in gathered if name in one] for name in names}
+        means = {name: sum(known) / len(known) for name, known in values.items()}
+        seconds = self.distributed.gather([rollout.seconds])
         slowest = {f"time/{name}": max(one[name] for one in seconds) for name in seconds[0]}
         return {**summary(rows), **means, **slowest}
 
@@ -178,89 +176,90 @@ class Trainer:
         rate = s.learning_rate * rate_at(batch.update, s)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        told = shown(self.team.sums(self.updater.backward(batch)), s.method)
-        self.team.add_gradients(parameters)
+        logs = shown(self.distributed.sums(self.updater.backward(batch)), s.method)
+        self.distributed.add_gradients(parameters)
         norm = float(nn.utils.clip_grad_norm_(parameters, s.max_grad_norm))
-        if self.monitor.step_is_sound(told["loss"], norm, batch.update + 1):
+        if self.guard.step_is_sound(logs["loss"], norm, batch.update + 1):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self.place.update += 1
-        skipped = {f"{'spg' if s.method == 'spg' else 'guard'}/nan_skipped": self.monitor.skipped}
-        return {**told, "grad_norm": norm, "learning_rate": rate, **skipped}
+        self.state.update += 1
+        skipped = {f"{'spg' if s.method == 'spg' else 'guard'}/nan_skipped": self.guard.skipped}
+        return {**logs, "grad_norm": norm, "learning_rate": rate, **skipped}
 
     def _log(self, row: Row) -> None:
-        done = self.place.update - self.start
+        done = self.state.update - self.start
         left = (time.perf_counter() - self.started) / done * (self.settings.updates - self.start)
         eta = left - (time.perf_counter() - self.started)
         known = {name: _number(value) for name, value in row.items()}
-        self.journal.log({
-            "step": self.place.update, "max_steps": self.settings.updates, **known,
-            "memory/peak_gb": peak_memory_gb(self.team.device), "eta_s": max(0.0, eta),
+        self.train_log.log({
+            "step": self.state.update, "max_steps": self.settings.updates, **known,
+            "memory/peak_gb": peak_memory_gb(self.distributed.device), "eta_s": max(0.0, eta),
         })  # fmt: skip
 
     @torch.no_grad()
     def _validate(self) -> None:
         """Log greedy accuracy on validation problems, and keep the model if it is the best."""
-        s, place = self.settings, self.place
+        s, state = self.settings, self.state
         if not s.eval_every:
             return
         self.actor.refresh()
         num = self.prompts.num_validation()
-        problems = [self.prompts.validation(i) for i in range(self.team.rank, num, self.team.size)]
+        numbers = range(self.distributed.rank, num, self.distributed.size)
+        problems = [self.prompts.validation(i) for i in numbers]
         greedy = replace(self.sampler, temperature=0.0)
         drawn = draw_groups(self.actor.denoiser, problems, 1, greedy, seed=0) if problems else []
         task = self.prompts.task
-        right = [task.grade(p, found.text) for p, found in zip(problems, drawn, strict=True)]
-        graded = self.team.gather(right)
-        lengths = self.team.gather([found.num_response for found in drawn])
+        right = [task.grade(p, sample.text) for p, sample in zip(problems, drawn, strict=True)]
+        graded = self.distributed.gather(right)
+        lengths = self.distributed.gather([sample.num_response for sample in drawn])
         accuracy = sum(graded) / len(graded)
-        self.journal.log({
-            "step": place.update, "max_steps": s.updates, "eval/accuracy": accuracy,
+        self.train_log.log({
+            "step": state.update, "max_steps": s.updates, "eval/accuracy": accuracy,
             "eval/mean_length": sum(lengths) / len(lengths), "eval/problems": len(graded),
         })  # fmt: skip
-        if accuracy > place.best:
-            place.best, place.best_update = accuracy, place.update
-            if self.team.leads:
+        if accuracy > state.best:
+            state.best, state.best_update = accuracy, state.update
+            if self.distributed.is_main_process:
                 checkpoint.save_model(self.policy, s, s.out / checkpoint.BEST)
-        self.team.wait()
+        self.distributed.wait()
 
     def _checkpoint(self) -> None:
         s = self.settings
-        if self.team.leads:
+        if self.distributed.is_main_process:
             state = {
                 "settings": record(s),
-                "place": asdict(self.place),
+                "place": asdict(self.state),
                 "alpha": s.annealed.alpha_min + (s.alpha_max - s.alpha_min)
-                * self.place.update / s.updates,
-                "monitor": self.monitor.state(),
+                * self.state.update / s.updates,
+                "monitor": self.guard.state(),
                 "weights": {name: p.detach() for name, p in self.parameters.items()},
                 "optimizer": self.optimizer.state_dict(),
             }  # fmt: skip
-            checkpoint.save_state(s.out, self.place.update, state)
-        self.team.wait()
+            checkpoint.save_state(s.out, self.state.update, state)
+        self.distributed.wait()
 
     @torch.no_grad()
     def _resume(self) -> None:
         """Go on from the last checkpoint, where there is one."""
         folder = checkpoint.last_checkpoint(self.settings.out)
         if folder is None:
-            self.journal.rewind(-1)
+            self.train_log.rewind(-1)
             return
-        state = checkpoint.load_state(folder, self.team.device)
+        saved = checkpoint.load_state(folder, self.distributed.device)
         ours = record(self.settings)
-        field = differing(ours, state["settings"])
+        field = differing(ours, saved["settings"])
         if field is not None:
             raise SettingsError(
-                f"{field} is {ours[field]!r} and was {state['settings'].get(field)!r} in "
+                f"{field} is {ours[field]!r} and was {saved['settings'].get(field)!r} in "
                 f"{folder}; resume with the settings of the run, or choose another folder."
             )
         for name, parameter in self.parameters.items():
-            parameter.copy_(state["weights"][name])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.monitor.restore(state["monitor"])
-        self.place = Place(**state["place"])
-        self.journal.rewind(self.place.update)
-        self.journal.tell({"resumed": self.place.update})
+            parameter.copy_(saved["weights"][name])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.guard.restore(saved["monitor"])
+        self.state = RunState(**saved["place"])
+        self.train_log.rewind(self.state.update)
+        self.train_log.tell({"resumed": self.state.update})
 
 
 def align(
@@ -271,7 +270,7 @@ def align(
     try:
         return trainer.run()
     finally:
-        trainer.team.leave()
+        trainer.distributed.leave()
 
 
 def rate_at(update: int, s: AlignSettings) -> float:

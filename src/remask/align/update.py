@@ -29,9 +29,9 @@ from remask.denoisers.base import Denoiser
 from remask.sampling.blocks import row_block
 from remask.values import Canvas, Sample
 
-SPG_TOLD = ("loss", "elbo_pos", "num_pos", "eubo_neg", "num_neg", "gap", "mask_ratio", "num_rows")
-GRPO_TOLD = ("loss", "kl", "clip_ratio")
-SFT_TOLD = ("loss",)
+SPG_SUMS = ("loss", "elbo_pos", "num_pos", "eubo_neg", "num_neg", "gap", "mask_ratio", "num_rows")
+GRPO_SUMS = ("loss", "kl", "clip_ratio")
+SFT_SUMS = ("loss",)
 Sums = dict[str, float]  # of this process; those of all are added up
 
 
@@ -101,7 +101,7 @@ class Updater:
         return draw_masks(part.canvas, part.response, self.masks, part.keys, row_block(self.policy))
 
     def _spg(self, batch: Batch) -> Sums:
-        told = dict.fromkeys(SPG_TOLD, 0.0)
+        sums = dict.fromkeys(SPG_SUMS, 0.0)
         for part in self._parts(batch):
             masks = self._draw(part)
             logp = self._preview(part, masks, batch.update)
@@ -109,20 +109,20 @@ class Updater:
             weights = spg_weights(logp, *about, num_tokens=batch.num_tokens)
             for m, weight in enumerate(weights):
                 with learning(self.policy, batch.update, part.number, m, seed=self.settings.seed):
-                    found = log_probs(self.policy, part.canvas, masks.masked[m], masks.counted[m])
-                    (weight * found).sum().backward()
-                logp[m] = found.detach()
-            loss, found_bounds = spg_loss(logp, *about, num_tokens=batch.num_tokens)
+                    result = log_probs(self.policy, part.canvas, masks.masked[m], masks.counted[m])
+                    (weight * result).sum().backward()
+                logp[m] = result.detach()
+            loss, row_bounds = spg_loss(logp, *about, num_tokens=batch.num_tokens)
             raised, lowered = part.advantages > 0, part.advantages < 0
             ratios = mask_ratios(masks.counted, part.response)
-            _add(told, {
+            _add(sums, {
                 "loss": loss,
-                "elbo_pos": found_bounds.elbo[raised].sum(), "num_pos": raised.sum(),
-                "eubo_neg": found_bounds.eubo[lowered].sum(), "num_neg": lowered.sum(),
-                "gap": (found_bounds.eubo - found_bounds.elbo).sum(),
+                "elbo_pos": row_bounds.elbo[raised].sum(), "num_pos": raised.sum(),
+                "eubo_neg": row_bounds.eubo[lowered].sum(), "num_neg": lowered.sum(),
+                "gap": (row_bounds.eubo - row_bounds.elbo).sum(),
                 "mask_ratio": ratios.mean(0).sum(), "num_rows": torch.tensor(len(raised)),
             })  # fmt: skip
-        return told
+        return sums
 
     @torch.no_grad()
     def _preview(self, part: _Part, masks: Masks, update: int) -> Tensor:
@@ -142,41 +142,41 @@ class Updater:
         return logp
 
     def _grpo(self, batch: Batch) -> Sums:
-        told, grpo = dict.fromkeys(GRPO_TOLD, 0.0), self.settings.grpo
+        sums, grpo = dict.fromkeys(GRPO_SUMS, 0.0), self.settings.grpo
         for part in self._parts(batch):
             masks = self._draw(part)
             seen = (part.canvas, masks.masked[0], part.response)
             with learning(self.policy, batch.update, part.number, seed=self.settings.seed):
                 logp = log_probs(self.policy, *seen)
                 old = batch.old_logp[part.number] if batch.old_logp else logp.detach()
-                found = diffu_grpo_loss(
+                result = diffu_grpo_loss(
                     logp, old, self._reference_logp(*seen), part.response, part.advantages, grpo,
                     num_tokens=batch.num_tokens,
                 )  # fmt: skip
-                found.loss.backward()  # type: ignore[no-untyped-call]
-            _add(told, {"loss": found.loss, "kl": found.kl, "clip_ratio": found.clip_ratio})
-        return told
+                result.loss.backward()  # type: ignore[no-untyped-call]
+            _add(sums, {"loss": result.loss, "kl": result.kl, "clip_ratio": result.clip_ratio})
+        return sums
 
     @torch.no_grad()
-    def _reference_logp(self, canvas: Canvas, masked: Tensor, asked: Tensor) -> Tensor | None:
+    def _reference_logp(self, canvas: Canvas, masked: Tensor, selected: Tensor) -> Tensor | None:
         if self.settings.kl_weight == 0:
             return None
         plain = without_adapters(self.policy.model) if self.reference is None else nullcontext()
         with plain:
-            return log_probs(self.reference or self.policy, canvas, masked, asked)
+            return log_probs(self.reference or self.policy, canvas, masked, selected)
 
     @torch.no_grad()
     def old_log_probs(self, batch: Batch, update: int) -> list[Tensor]:
         """Return what the policy says now, under the masks of a later update, by micro-batch."""
-        found = []
+        result = []
         for part in self._parts(batch, update=update):
             masked = self._draw(part).masked[0]
             with learning(self.policy, update, part.number, seed=self.settings.seed):
-                found.append(log_probs(self.policy, part.canvas, masked, part.response))
-        return found
+                result.append(log_probs(self.policy, part.canvas, masked, part.response))
+        return result
 
     def _sft(self, batch: Batch) -> Sums:
-        told = dict.fromkeys(SFT_TOLD, 0.0)
+        sums = dict.fromkeys(SFT_SUMS, 0.0)
         for part in self._parts(batch):
             masks = draw_sft_masks(part.canvas, part.keys)
             with learning(self.policy, batch.update, part.number, seed=self.settings.seed):
@@ -184,8 +184,8 @@ class Updater:
                 loss = sft_loss(logp, part.canvas, masks, num_rows=batch.num_rows)
                 if loss.requires_grad:  # in a small batch it may happen that nothing is masked
                     loss.backward()  # type: ignore[no-untyped-call]
-            _add(told, {"loss": loss})
-        return told
+            _add(sums, {"loss": loss})
+        return sums
 
 
 def make_optimizer(parameters: list[nn.Parameter], s: AlignSettings) -> torch.optim.Optimizer:
@@ -196,22 +196,22 @@ def make_optimizer(parameters: list[nn.Parameter], s: AlignSettings) -> torch.op
     )  # fmt: skip
 
 
-def shown(told: Sums, method: str) -> dict[str, float]:
+def shown(sums: Sums, method: str) -> dict[str, float]:
     """Return what the log shows of the sums over all processes."""
-    out = {"loss": told["loss"]}
+    out = {"loss": sums["loss"]}
     if method == "diffu_grpo":
-        out |= {"kl": told["kl"], "clip_ratio": told["clip_ratio"]}
+        out |= {"kl": sums["kl"], "clip_ratio": sums["clip_ratio"]}
     if method == "spg":
         for name, num in (("elbo_pos", "num_pos"), ("eubo_neg", "num_neg"), ("gap", "num_rows"),
                           ("mask_ratio", "num_rows")):  # fmt: skip
-            if told[num]:
-                out[f"spg/{name}"] = told[name] / told[num]
+            if sums[num]:
+                out[f"spg/{name}"] = sums[name] / sums[num]
     return out
 
 
-def _add(told: Sums, more: dict[str, Tensor]) -> None:
+def _add(sums: Sums, more: dict[str, Tensor]) -> None:
     for name, value in more.items():
-        told[name] += float(value.detach())
+        sums[name] += float(value.detach())
 
 
 def _only(canvas: Canvas, rows: Tensor) -> Canvas:

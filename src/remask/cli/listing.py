@@ -77,8 +77,8 @@ def model(name: str) -> dict[str, Any]:
 
 def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
     """Return a preset under its authors' names, under ours, and what of it is unmet."""
-    found = presets.translate(checkpoint, published)
-    ours = asdict(found.preset)
+    translated = presets.translate(checkpoint, published)
+    ours = asdict(translated.preset)
     # The threshold of the score and departures by task are no part of how others sample.
     idle = {"threshold", "tasks", "schedule", "named"}
     if ours["temperature"] > 0:
@@ -87,8 +87,8 @@ def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
         idle.add("sub_block")  # blocks are written whole
     if ours["edit_threshold"] is None:
         idle.add("post_steps")  # nothing is edited
-    kept = {name: value for name, value in ours.items() if name not in idle}
-    return {**asdict(published), "ours": kept, "unmet": dict(found.unmet)}
+    shown = {name: value for name, value in ours.items() if name not in idle}
+    return {**asdict(published), "ours": shown, "unmet": dict(translated.unmet)}
 
 
 def _listed(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -149,9 +149,9 @@ def extras(requirements: list[str]) -> dict[str, dict[str, Any]]:
     """Return for each extra the packages that are missing and the line that installs them."""
     wanted: dict[str, list[str]] = {}
     for line in requirements:
-        found = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"]([\w-]+)['\"]", line)
-        if found and found[1] != "remask":  # an extra made of others has no package of its own
-            wanted.setdefault(found[2], []).append(found[1])
+        match = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"]([\w-]+)['\"]", line)
+        if match and match[1] != "remask":  # an extra made of others has no package of its own
+            wanted.setdefault(match[2], []).append(match[1])
     out = {}
     for extra, packages in wanted.items():
         missing = [name for name in packages if _version(name) is None]

@@ -146,11 +146,11 @@ def show_question(prompt: str, problem_id: str) -> None:
 
 def show_attempt(sample: "Sample", score: "Score", threshold: float, answer: str | None) -> None:
     """Print one line about an attempt of rejection sampling."""
-    kept = score.exceeds(threshold)
-    verdict = f"above {threshold:g}, accepted" if kept else f"not above {threshold:g}"
+    accepted = score.exceeds(threshold)
+    verdict = f"above {threshold:g}, accepted" if accepted else f"not above {threshold:g}"
     result = "no final result" if answer is None else f"result {escape(answer)}"
     line = f"attempt {sample.number + 1:<3}{score_text(score)}  {verdict}  ({result})"
-    show(Console(), Text(line, style="green" if kept else "yellow"))
+    show(Console(), Text(line, style="green" if accepted else "yellow"))
 
 
 def show_decision(decision: "Decision", answer: str | None, graded: Mapping[str, Any]) -> None:
@@ -180,11 +180,11 @@ def show_verdict(
     show(console, "")
     _show_result(console, answer, graded)
     show_metrics(console, score.by_metric)
-    kept = score.exceeds(threshold)
-    verdict = "above" if kept else "not above"
-    what = "trust it" if kept else "doubt it"
+    accepted = score.exceeds(threshold)
+    verdict = "above" if accepted else "not above"
+    what = "trust it" if accepted else "doubt it"
     line = f"score {score_text(score)}: {verdict} the threshold {threshold:g}, {what}"
-    show(console, Text(line, style="bold green" if kept else "bold yellow"))
+    show(console, Text(line, style="bold green" if accepted else "bold yellow"))
     show(console, f"cost: {score.forwards:,} forwards")
 
 
@@ -237,20 +237,20 @@ def _size(gigabytes: float | None) -> str:
     return f"{gigabytes:.1f} GB" if gigabytes >= 1 else f"{1000 * gigabytes:.0f} MB"
 
 
-def show_model(found: Mapping[str, Any]) -> None:
+def show_model(facts: Mapping[str, Any]) -> None:
     """Print one published model and how its authors sample it, grouped by source."""
     console = Console()
-    num, memory = found["parameters"] / 1e6, _size(found["bfloat16_gb"])
-    terms = f"context {found['context']:,}, licence {found['licence'] or 'not checked'}"
-    show(console, f"{found['model']}: {found['family']} ({found['architecture']})")
+    num, memory = facts["parameters"] / 1e6, _size(facts["bfloat16_gb"])
+    terms = f"context {facts['context']:,}, licence {facts['licence'] or 'not checked'}"
+    show(console, f"{facts['model']}: {facts['family']} ({facts['architecture']})")
     show(console, f"  {num:,.1f} M parameters, {memory} in bfloat16, {terms}")
-    further = found["resampling"]
+    further = facts["resampling"]
     show(console, f"  greedy presets: samples after the first at {further['temperature']:g}")
     show(console, f"    source: {further['source']}")
-    if not found["presets"]:
+    if not facts["presets"]:
         show(console, "its authors publish no settings that we know of")
     source = None
-    for preset in found["presets"]:
+    for preset in facts["presets"]:
         if preset["source"] != source:
             source = preset["source"]
             show(console, f"\nfrom {source}")
@@ -260,7 +260,7 @@ def show_model(found: Mapping[str, Any]) -> None:
         show(console, f"    ours:   {_listed(preset['ours'])}")
         if preset["unmet"]:
             show(console, f"    unmet:  {_listed(preset['unmet'])}")
-    if found["presets"]:
+    if facts["presets"]:
         show(console, "\n--preset NAME asks for one; accuracies are their authors' own")
 
 
@@ -270,50 +270,53 @@ def _listed(settings: Mapping[str, Any]) -> str:
     return " ".join(f"{n}={v}" for n, v in given if v is not False and v is not None)
 
 
-def show_estimate(found: Mapping[str, Any]) -> None:
+def show_estimate(facts: Mapping[str, Any]) -> None:
     """Print what a model would take here and whether it fits."""
     console = Console()
-    num = f"{found['parameters'] / 1e6:,.1f} M parameters"
-    show(console, f"{escape(found['model'])}: {num}, known from {found['known_from']}")
-    show(console, f"  weights in {found['dtype']:<18}{_size(found['weights_gb']):>10}")
-    show(console, f"  to verify one answer, about  {_size(found['workspace_gb']):>10}")
-    show(console, f"  for full batches, about      {_size(found['full_batch_workspace_gb']):>10}")
-    free = "unknown" if found["free_gb"] is None else f"{found['free_gb']:.1f} GB"
-    show(console, f"  free on {found['device']:<21}{free:>10}")
+    num = f"{facts['parameters'] / 1e6:,.1f} M parameters"
+    show(console, f"{escape(facts['model'])}: {num}, known from {facts['known_from']}")
+    show(console, f"  weights in {facts['dtype']:<18}{_size(facts['weights_gb']):>10}")
+    show(console, f"  to verify one answer, about  {_size(facts['workspace_gb']):>10}")
+    show(console, f"  for full batches, about      {_size(facts['full_batch_workspace_gb']):>10}")
+    free = "unknown" if facts["free_gb"] is None else f"{facts['free_gb']:.1f} GB"
+    show(console, f"  free on {facts['device']:<21}{free:>10}")
     verdict = {
         "yes": "it fits",
         "small batches": "it fits with small batches",
         "over several devices": "it does not fit on one device, but over several",
         "no": "it does not fit",
         "unknown": "whether it fits is unknown",
-    }[found["fits"]]
-    advice = "" if found["advice"] is None else f": {found['advice']}"
-    style = "green" if found["fits"] == "yes" else "yellow"
+    }[facts["fits"]]
+    advice = "" if facts["advice"] is None else f": {facts['advice']}"
+    style = "green" if facts["fits"] == "yes" else "yellow"
     show(console, Text(verdict + advice, style=style))
 
 
-def show_examination(found: Mapping[str, Any]) -> None:
-    """Print what `doctor` found, one fact per line."""
+def show_examination(facts: Mapping[str, Any]) -> None:
+    """Print what `doctor` reports, one fact per line."""
     console = Console()
-    show(console, f"remask {found['remask']}, Python {found['python']}, {found['platform']}")
-    for name, version in found["packages"].items():
+    show(console, f"remask {facts['remask']}, Python {facts['python']}, {facts['platform']}")
+    for name, version in facts["packages"].items():
         show(console, f"  {name:<24}{version or 'not installed'}")
-    if "device" in found:
-        _show_device(console, found)
-    there = "is there: try remask demo" if found["embedded_model"] else "is missing; reinstall"
+    if "device" in facts:
+        _show_device(console, facts)
+    there = "is there: try remask demo" if facts["embedded_model"] else "is missing; reinstall"
     show(console, f"the embedded model {there}")
-    for extra, state in found["extras"].items():
+    for extra, state in facts["extras"].items():
         missing = ", ".join(state["missing"])
-        told = f"lacks {missing}: {state['install']}" if missing else "installed"
-        show(console, f"  extra {extra:<10}{told}")
+        status = f"lacks {missing}: {state['install']}" if missing else "installed"
+        show(console, f"  extra {extra:<10}{status}")
 
 
-def _show_device(console: Console, found: Mapping[str, Any]) -> None:
+def _show_device(console: Console, facts: Mapping[str, Any]) -> None:
     """Print where models would run."""
-    show(console, f"device auto is {found['device']}, dtype auto is {found['dtype']}")
-    gpu = found["free_gpu_memory_gb"]
+    show(console, f"device auto is {facts['device']}, dtype auto is {facts['dtype']}")
+    gpu = facts["free_gpu_memory_gb"]
     more = "" if gpu is None else f", {gpu} GB on the GPU"
-    show(console, f"{found['cpu_threads']} CPU threads, {found['free_memory_gb']} GB free{more}")
+    show(
+        console,
+        f"{facts['cpu_threads']} CPU threads, {facts['free_memory_gb']} GB free{more}",
+    )
 
 
 def waiting(what: str) -> Status:

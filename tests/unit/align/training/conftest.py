@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from remask.align import checkpoint
+from remask.align import checkpoint, lora
 from remask.align.settings import AlignSettings, check_settings
 from remask.align.trainer import align
 from remask.testing import write_checkpoint
@@ -48,6 +49,24 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder, layers=1, width=16, heads=2, inner=16, length=16, max_length=256,
         dtype=torch.float32,
     )  # fmt: skip
+
+
+@pytest.fixture
+def fill_adapters() -> Callable[[torch.nn.Module, Path], None]:
+    """Fill the adapters of a network from a folder in peft's layout; every tensor must fit."""
+
+    @torch.no_grad()
+    def fill(network: torch.nn.Module, folder: Path) -> None:
+        tensors = load_file(folder / "adapter_model.safetensors")
+        for name, layer in lora.adapted(network):
+            for part in ("lora_A", "lora_B"):
+                saved = tensors.pop(f"base_model.model.{name}.{part}.weight")
+                weight = getattr(layer, part)["default"].weight
+                assert weight.shape == saved.shape
+                weight.copy_(saved)
+        assert not tensors
+
+    return fill
 
 
 @pytest.fixture

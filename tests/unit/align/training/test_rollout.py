@@ -10,7 +10,7 @@ import torch
 
 from remask.align.named import build_reward
 from remask.align.policy import load_policy
-from remask.align.rollout import Prompts, Roller, draw_groups, gold_samples
+from remask.align.rollout import Prompts, RolloutMaker, draw_groups, gold_samples
 from remask.align.settings import AlignSettings
 from remask.errors import SettingsError
 
@@ -75,12 +75,12 @@ def test_a_group_is_the_same_alone_and_in_company(settings: Settings) -> None:
 def test_a_rollout_pays_and_compares_within_its_groups(settings: Settings) -> None:
     s = settings(reward="toy_rewards:low_ids=2,outcome")
     policy, prompts = load_policy(s), Prompts(s)
-    roller = Roller(
+    maker = RolloutMaker(
         settings=s, prompts=prompts, denoiser=policy,
         sampler=s.sampler(policy, prompts.task.canvas_length(prompts.level)),
         reward=build_reward(s, prompts.task, policy),
     )  # fmt: skip
-    found = roller.roll([4, 5], rollout=0, update=0)
+    found = maker.make([4, 5], rollout=0, update=0)
     assert [p.id[-1] for p in found.problems] == ["4", "4", "4", "5", "5", "5"]
     assert found.parts.keys() == {"low_ids", "outcome"}
     low = found.parts["low_ids"]

@@ -110,13 +110,13 @@ def test_the_log_has_the_names_of_trl_and_our_own(settings: Settings, train: Tra
 
 
 def test_what_comes_out_loads_and_says_what_the_policy_says(
-    settings: Settings, train: Train
+    settings: Settings, train: Train, fill_adapters: Callable[[Any, Path], None]
 ) -> None:
     s = settings(tuning="lora", learning_rate=1e-2, eval_every=0)
     train(s)
     plain = remask.load(s.out / "best", device="cpu")
     start = load_policy(s)
-    lora.load_adapter(start.model, s.out / "best" / "adapter")
+    fill_adapters(start.model, s.out / "best" / "adapter")
     tokens = torch.arange(10, 40)[None]
     told, wanted = plain.model(tokens), start.model(tokens)
     torch.testing.assert_close(told, wanted)
