@@ -68,7 +68,9 @@ def test_the_command_writes_the_records_and_the_manifest_of_the_api(
         tokens=2048, consistency=ConsistencySettings(trips=1, rebuild_steps=1),
     )  # fmt: skip
     denoiser = load(model)
-    usual = sampler_settings(denoiser, kind=asked.task, canvas=prepare(asked).canvas_length("all"))
+    usual = sampler_settings(
+        denoiser, kind=asked.task, canvas=prepare(asked).task.canvas_length("all")
+    )
     assert usual.length == 256, "of the official evaluation"
     asked = replace(asked, sampler=replace(usual, length=16, steps=2, block=16))
     collect(denoiser, asked, own)

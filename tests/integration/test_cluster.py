@@ -17,16 +17,18 @@ import pytest
 import torch
 
 from remask import cli
-from remask.collect import manifest, score_file
-from remask.collect.chunks import Row, cut
-from remask.collect.cluster import Cluster, Elsewhere, Held
+from remask.collect import score_file
+from remask.collect.chunks import cut
+from remask.collect.cluster import Cluster, ModelSpec
 from remask.collect.collect import collect
+from remask.collect.engine import RemoteModel, Shards
 from remask.collect.settings import CollectSettings, ScoreSettings
-from remask.collect.shards import Shards
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import CheckpointError, EngineError, InputError
+from remask.records.jsonl import Row
+from remask.records.manifest import read_manifest
 from remask.sampling.settings import SamplerSettings
 from remask.testing import write_checkpoint
 
@@ -59,12 +61,12 @@ def model(folder: Path) -> Denoiser:
 def cluster(folder: Path) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
-        with Cluster(Held(model=str(folder), device="cpu"), workers=2) as found:
+        with Cluster(ModelSpec(model=str(folder), device="cpu"), workers=2) as found:
             yield found
 
 
 @pytest.fixture(scope="module")
-def elsewhere(cluster: Cluster) -> Elsewhere:
+def remote(cluster: Cluster) -> RemoteModel:
     return cluster.load()
 
 
@@ -90,7 +92,7 @@ def title(pid: int) -> str:
 
 
 class Killer:
-    """Ends the first worker that is found in the middle of a portion when progress is told."""
+    """Ends the first worker that is found in the middle of a chunk when progress is told."""
 
     def __init__(self) -> None:
         self.killed: list[int] = []
@@ -104,25 +106,25 @@ class Killer:
 
 
 def test_a_collection_whose_workers_are_killed_has_the_bytes_of_one_process(
-    cluster: Cluster, elsewhere: Elsewhere, model: Denoiser, tmp_path: Path
+    cluster: Cluster, remote: RemoteModel, model: Denoiser, tmp_path: Path
 ) -> None:
     whole = collect(model, COLLECT, tmp_path / "whole.jsonl")
     killer = Killer()
-    out = collect(elsewhere, COLLECT, tmp_path / "out.jsonl", killer, cluster)
+    out = collect(remote, COLLECT, tmp_path / "out.jsonl", killer, cluster)
     assert killer.killed
     assert cluster.deaths >= 1
     assert out.read_bytes() == whole.read_bytes()
-    told, expected = manifest.read(out), manifest.read(whole)
-    assert (told["asked"], told["model"]) == (expected["asked"], expected["model"])
-    (run,), (alone,) = told["runs"], expected["runs"]
-    assert run["engine"] == "ray, 2 workers"
-    assert (run["device"], run["forwards"], run["to"]) == ("cpu", alone["forwards"], 28)
+    manifest, expected = read_manifest(out), read_manifest(whole)
+    assert (manifest.settings, manifest.model) == (expected.settings, expected.model)
+    (run,), (alone,) = manifest.runs, expected.runs
+    assert run.engine == "ray, 2 workers"
+    assert (run.device, run.forwards, run.stop) == ("cpu", alone.forwards, 28)
     assert not list(tmp_path.glob("*.shards"))
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_a_file_scored_by_workers_that_are_killed_has_the_bytes_of_one_process(
-    cluster: Cluster, elsewhere: Elsewhere, model: Denoiser, tmp_path: Path, suffix: str
+    cluster: Cluster, remote: RemoteModel, model: Denoiser, tmp_path: Path, suffix: str
 ) -> None:
     rows = [{"prompt": f"What is {k} + 1?", "answer": f"It is {k + 1}."} for k in range(30)]
     rows[7] = {"prompt": "What?", "answer": ""}
@@ -135,7 +137,7 @@ def test_a_file_scored_by_workers_that_are_killed_has_the_bytes_of_one_process(
     alone = score_file.score_file(model, score_file.prepare(source, whole, settings), batch=4)
     killer = Killer()
     job = score_file.prepare(source, out, settings)
-    done = score_file.score_file(elsewhere, job, batch=4, progress=killer, engine=cluster)
+    done = score_file.score_file(remote, job, batch=4, progress=killer, engine=cluster)
     assert killer.killed
     assert done == alone
     assert done.failed == 1
@@ -145,8 +147,8 @@ def test_a_file_scored_by_workers_that_are_killed_has_the_bytes_of_one_process(
     )
 
 
-def test_a_portion_that_ends_three_workers_is_named_and_nothing_else_is_lost(
-    cluster: Cluster, elsewhere: Elsewhere, tmp_path: Path
+def test_a_chunk_that_ends_three_workers_is_named_and_nothing_else_is_lost(
+    cluster: Cluster, remote: RemoteModel, tmp_path: Path
 ) -> None:
     shards = Shards.of(tmp_path / "out.jsonl", {})
 
@@ -160,11 +162,11 @@ def test_a_portion_that_ends_three_workers_is_named_and_nothing_else_is_lost(
 
     with pytest.raises(EngineError, match="rows 2 to 3 ended 3 workers one after another"):
         results()
-    assert [shards.has(portion) for portion in cut(0, 6, 2)] == [True, False, True]
+    assert [shards.has(chunk) for chunk in cut(0, 6, 2)] == [True, False, True]
 
 
 def test_an_error_of_the_work_is_raised_here_as_it_is(
-    cluster: Cluster, elsewhere: Elsewhere, tmp_path: Path
+    cluster: Cluster, remote: RemoteModel, tmp_path: Path
 ) -> None:
     def work(denoiser: Denoiser, start: int) -> list[Row]:
         raise InputError("the prompt is empty; give the question as text.")
@@ -177,7 +179,7 @@ def test_an_error_of_the_work_is_raised_here_as_it_is(
 def test_a_model_that_cannot_be_loaded_is_told_as_it_would_be_here(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "held", Held(model="nowhere", device="cpu"))
+    monkeypatch.setattr(cluster, "spec", ModelSpec(model="nowhere", device="cpu"))
     monkeypatch.setattr(cluster, "_needs", {"num_cpus": 0})
     monkeypatch.setattr(cluster, "workers", 1)
     monkeypatch.setattr(cluster, "_actors", [])
@@ -228,4 +230,4 @@ def test_a_command_killed_with_its_cluster_is_continued_from_its_shards_by_one_p
         assert left.value.code == 0
     assert out.read_bytes() == whole.read_bytes()
     assert not (tmp_path / "out.jsonl.shards").exists()
-    assert [run["engine"] for run in manifest.read(out)["runs"]] == ["ray, 2 workers", "local"]
+    assert [run.engine for run in read_manifest(out).runs] == ["ray, 2 workers", "local"]

@@ -14,7 +14,7 @@ import torch
 from remask.denoisers.save import _write_tensors
 from remask.errors import WriteError
 from remask.records import jsonl
-from remask.records.parquet import ADDED, Table
+from remask.records.parquet import ADDED, RowTable
 
 Fill = Callable[[], None]
 
@@ -56,7 +56,7 @@ def test_rows_are_appended_all_or_none(tmp_path: Path, fill: Fill) -> None:
 def test_a_scored_file_is_whole_or_not_there(tmp_path: Path, fill: Fill, suffix: str) -> None:
     fill()
     with pytest.raises(WriteError, match=rf"out\.{suffix} could not be written"):
-        Table([{"a": 1}]).write(tmp_path / f"out.{suffix}", [dict.fromkeys(ADDED)])
+        RowTable([{"a": 1}]).write(tmp_path / f"out.{suffix}", [dict.fromkeys(ADDED)])
     assert not list(tmp_path.iterdir())
 
 

@@ -45,7 +45,7 @@ from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source
 from remask.analysis.pool import Pool, Row, pools
 from remask.analysis.statistics import Interval, Statistic, bootstrap, mean
-from remask.collect.injection import ORIGINAL, Case, brought, problem_of
+from remask.collect.injection import ORIGINAL, Case, problem_of, sample_of_case
 from remask.consistency import perturb
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
@@ -203,7 +203,7 @@ def points(denoiser: Denoiser, pool: Pool) -> list[Point]:
     texts = [(row["text"], row["number"], bool(row["process_ok"])) for row in pool]
     made: list[Point] = []
     for text, number, valid in (*texts, (problem.solution, len(pool), True)):
-        sample = brought(denoiser, task, Case(problem, ORIGINAL, text))
+        sample = sample_of_case(denoiser, task, Case(problem, ORIGINAL, text))
         if sample is not None:
             role: Role = "answer" if len(made) < len(pool) else "solution"
             made.append(Point(replace(sample, number=number), valid, role))

@@ -26,13 +26,13 @@ from remask.analysis.diagnosis import Diagnosis, diagnosis
 from remask.analysis.methods import columns, methods
 from remask.analysis.pool import pools
 from remask.cli import terminal
-from remask.collect.collect import (
+from remask.collect.answers import (
     EXTRA_METRICS,
     draw_pools,
     grade_pools,
-    record,
+    make_record,
+    prompt_for,
 )
-from remask.collect.settings import CollectSettings
 from remask.consistency.cycle import round_trips
 from remask.consistency.estimator import Consistency
 from remask.consistency.semantic import sentence_encoder
@@ -168,13 +168,13 @@ def write(model: Denoiser, plan: Plan, level: str) -> Worked:
     """Return the problems of a level and a pool of answers to each."""
     task, sampler, number = find_task(TASK), plan.samplers[level], plan.levels[level]
     problems = [task.problem(i, split="test", level=level, seed=plan.seed) for i in range(number)]
-    settings = CollectSettings(
-        task=TASK, level=level, samples=plan.samples, sampler=sampler, seed=plan.seed
-    )
+    pool = sampler.for_pool(plan.samples, "samples")
+    prompted = [prompt_for(model, problem, pool.length) for problem in problems]
     answers = number * plan.samples
     forwards = answers * sampler.steps * model.forwards_per_call
     with watched(model, f"writing {answers} answers to {level} problems", forwards) as watching:
-        return Worked(problems, draw_pools(watching, task, problems, settings))
+        numbers = range(plan.samples)
+        return Worked(problems, draw_pools(watching, prompted, pool, numbers, plan.seed))
 
 
 def verify(model: Denoiser, plan: Plan, drawn: Sequence[Sequence[Sample]]) -> Attempts:
@@ -218,10 +218,10 @@ def grade(worked: Sequence[Worked], attempts: Attempts) -> list[Row]:
     for problems, drawn in worked:
         grades = grade_pools(task, problems, drawn)
         for problem, pool, graded in zip(problems, drawn, grades, strict=True):
-            for answer, (right, process) in zip(pool, graded, strict=True):
+            for answer, truth in zip(pool, graded, strict=True):
                 made = attempts.get((problem.id, answer.number))
                 score = None if made is None else made.score
-                rows.append(record(task, problem, answer, right, process, score))
+                rows.append(make_record(task, problem, answer, truth, score).to_json())
     return rows
 
 

@@ -12,7 +12,7 @@ from remask.cli.flags import UsageError
 from remask.cli.settings import EngineSettings, ModelSettings
 
 if TYPE_CHECKING:
-    from remask.collect.chunks import Engine
+    from remask.collect.engine import Engine
     from remask.denoisers.base import Denoiser
 
 
@@ -51,10 +51,10 @@ def backend(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend]
 @contextmanager
 def _cluster(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend]:
     from remask.cli import terminal
-    from remask.collect.cluster import Cluster, Held
+    from remask.collect.cluster import Cluster, ModelSpec
 
-    held = Held(model=model.model, device=model.device, dtype=model.dtype, preset=model.preset)
-    cluster = Cluster(held, workers=settings.workers, address=settings.address)
+    spec = ModelSpec(model=model.model, device=model.device, dtype=model.dtype, preset=model.preset)
+    cluster = Cluster(spec, workers=settings.workers, address=settings.address)
 
     def load() -> "Denoiser":
         tell_note(model)

@@ -21,8 +21,8 @@ from remask.tasks.base import Split
 from remask.tasks.settings import TaskSettings
 
 if TYPE_CHECKING:
+    from remask.collect.collect import Collection, CollectSummary
     from remask.denoisers.base import Denoiser
-    from remask.tasks.base import Task
 
 _NAMED = 3  # problems that could not be asked, told one by one
 _SPLITS, _LAYOUTS = get_args(Split), get_args(opt.Split)
@@ -95,12 +95,14 @@ def collect(
 
     amounts["baselines"] = _baselines(amounts.get("baselines", ()), amounts["samples"])
     settings = CollectSettings(**vars(task), **amounts, split=part, consistency=trips)
-    query = _first_query(study.prepare(settings, out, force), settings)
+    collection = study.prepare(settings, out, force)
+    query = Query("", settings.task, collection.task, collection.problem(0))
     with backend(engine, replace(model, split=layout)) as place:
         denoiser = place.load()
-        settings = replace(settings, sampler=query.sampler(denoiser, sampler))
-        _collect(denoiser, place, settings, out, retry_errors, force)
-    _tell_collected(out, as_json)
+        settings = replace(collection.settings, sampler=query.sampler(denoiser, sampler))
+        collection = replace(collection, settings=settings)
+        summary = _collect(denoiser, place, collection, out, retry_errors, force)
+    _show_collected(out, summary, as_json)
 
 
 def splits(words: list[str] | None) -> tuple[Split, opt.Split]:
@@ -125,50 +127,35 @@ def _baselines(names: tuple[str, ...], samples: int) -> tuple[str, ...]:
     return choose_baselines(names)
 
 
-def _first_query(task: "Task", settings: CollectSettings) -> Query:
-    """Return the first problem, by which the sampler is chosen."""
-    problem = task.problem(0, split=settings.split, level=settings.level)
-    return Query("", settings.task, task, problem)
-
-
 def _collect(
     denoiser: "Denoiser",
     place: Backend,
-    settings: CollectSettings,
+    collection: "Collection",
     out: Path,
     retry_errors: bool,
     force: bool,
-) -> None:
-    """Collect with a bar, in portions of what the device computes at once."""
+) -> "CollectSummary":
+    """Collect with a bar, in chunks of what the device computes at once."""
     from remask.cli import terminal
-    from remask.collect import collect as study
-    from remask.collect import rivals
+    from remask.collect.answers import edits
     from remask.sampling.batches import token_budget
 
-    if "editor" in settings.baselines and not rivals.edits(denoiser):
+    settings = replace(collection.settings, tokens=token_budget(denoiser.device))
+    if "editor" in settings.baselines and not edits(denoiser):
         say_aside(f"{denoiser.name} was not trained to edit; editor may tell of copying alone.")
-    settings = replace(settings, tokens=token_budget(denoiser.device))
     with terminal.Bar("collecting", settings.problems * settings.samples, "answers") as bar:
-        study.collect(
-            denoiser, settings, out, bar.advance_to, place.engine, retry_errors=retry_errors,
-            force=force,
-        )  # fmt: skip
+        return replace(collection, settings=settings).run(
+            denoiser, out, bar.advance_to, place.engine, retry_errors=retry_errors, force=force
+        )
 
 
-def _tell_collected(out: Path, as_json: bool) -> None:
-    """Say what there is now, an earlier call's too, and which problems could not be asked."""
-    from remask.records import jsonl
-
-    rows = errors = 0
-    problems = set()
-    for row in jsonl.read(out):
-        rows += 1
-        problems.add(row["id"])
-        errors += "error" in row
-        if "error" in row and errors <= _NAMED:
-            say_aside(row["error"])
-    document = {"out": str(out), "problems": len(problems), "rows": rows, "errors": errors}
-    counts = f"{len(problems)} problems, {rows - errors} answers"
+def _show_collected(out: Path, summary: "CollectSummary", as_json: bool) -> None:
+    """Print what there is now, an earlier call's too, and which problems could not be asked."""
+    for error in summary.errors[:_NAMED]:
+        say_aside(error)
+    problems, rows, errors = summary.problems, summary.rows, len(summary.errors)
+    document = {"out": str(out), "problems": problems, "rows": rows, "errors": errors}
+    counts = f"{problems} problems, {rows - errors} answers"
     if errors:
         counts += f", {errors} error{'s' if errors > 1 else ''} (--retry-errors asks again)"
     tell(document, f"{counts}: {out}", as_json)

@@ -1,94 +1,151 @@
-"""Long work in portions: rows that follow one another and are finished, and written, together.
+"""How work is cut: into chunks of about a minute, each written to disk when it is finished.
 
-Every engine is handed the same portions and gives back their results in order, so records do not
-depend on who did the work. A portion is what a model takes in one pass: as many rows as stay within
-the budget of tokens when they are padded to the longest. It is also what a kill can cost.
+What a chunk costs is estimated beforehand, as tokens times forward passes, and never measured with
+a clock: a run that was killed is cut the same way when it goes on, and ends with the same bytes.
+Another size of chunk makes other batches, which may change the last digit of a number. A chunk is
+also what a kill can cost.
+
+The answers of a collection are numbered: an answer's place is the number of its problem times the
+samples of each, plus its own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, cast
 
-from remask.collect.shards import Shards
+from torch import nn
+
 from remask.denoisers.base import Denoiser
-from remask.sampling.batches import spread
+from remask.denoisers.experts import Experts
+from remask.denoisers.native import native_of
 
-Row = dict[str, Any]
-_Given = TypeVar("_Given")
+SECONDS = 60
+# Operations per second, each below what such a device does when nothing else runs on it: two cores
+# reach 8e10 on the embedded model. A CPU gains nothing from larger chunks; a GPU does.
+RATES = {"cpu": 2.5e10, "cuda": 2e14}
 
 
-class Portion(NamedTuple):
+class Chunk(NamedTuple):
     """The rows from number `start` to before `stop`."""
 
     start: int
     stop: int
 
 
-class Engine(Protocol):
-    """Does the portions of a piece of work."""
-
-    @property
-    def name(self) -> str:
-        """What a manifest calls it."""
-        ...
-
-    def results(
-        self,
-        portions: Sequence[Portion],
-        load: Callable[[Portion], _Given],
-        work: Callable[[Denoiser, _Given], list[Row]],
-        shards: Shards,
-    ) -> Iterator[list[Row]]:
-        """Yield the rows that `work(model, load(portion))` returns, in the order of the portions.
-
-        What an earlier run has left in `shards` is not worked again. `load` runs here, `work` may
-        run in another process: both it and what it is given can be pickled.
-        """
-        ...
+def cut(start: int, stop: int, most: int) -> list[Chunk]:
+    """Return the rows in chunks of `most`; the last may be smaller."""
+    return [Chunk(first, min(first + most, stop)) for first in range(start, stop, most)]
 
 
-@dataclass(frozen=True, eq=False)
-class Local:
-    """The process that asks, with the model it has; replicas of a model take a portion each."""
+def cut_by_tokens(start: int, lengths: Sequence[int], budget: int, most: int) -> list[Chunk]:
+    """Return rows of these lengths, the first of them number `start`, in chunks.
 
-    denoiser: Denoiser
-    name: str = "local"
-
-    def results(
-        self,
-        portions: Sequence[Portion],
-        load: Callable[[Portion], _Given],
-        work: Callable[[Denoiser, _Given], list[Row]],
-        shards: Shards,
-    ) -> Iterator[list[Row]]:
-        """Yield the rows of each portion, one after another."""
-
-        def rows(denoiser: Denoiser, portion: Portion) -> list[Row]:
-            if shards.has(portion):
-                return shards.read(portion)
-            return work(denoiser, load(portion))
-
-        for _, found in spread(self.denoiser, portions, rows):
-            yield found
-
-
-def cut(start: int, stop: int, most: int) -> list[Portion]:
-    """Return the rows in portions of `most`; the last may be smaller."""
-    return [Portion(first, min(first + most, stop)) for first in range(start, stop, most)]
-
-
-def cut_by_tokens(start: int, lengths: Sequence[int], budget: int, most: int) -> list[Portion]:
-    """Return rows of these lengths, the first of them number `start`, in portions.
-
-    A portion is closed before the row with which it would exceed the budget, padded, or `most`.
+    A chunk is closed before the row with which it would exceed the budget, padded, or `most`.
     """
-    portions: list[Portion] = []
+    chunks: list[Chunk] = []
     first, longest = 0, 0
     for number, length in enumerate(lengths):
         count, longest = number - first + 1, max(longest, length)
         if count > 1 and (count * longest > budget or count > most):
-            portions.append(Portion(start + first, start + number))
+            chunks.append(Chunk(start + first, start + number))
             first, longest = number, length
     if lengths:
-        portions.append(Portion(start + first, start + len(lengths)))
-    return portions
+        chunks.append(Chunk(start + first, start + len(lengths)))
+    return chunks
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkLimits:
+    """What the answers of a collection cost, and how much of it a chunk may hold.
+
+    Problems go into a chunk whole while they stay within the limits. One that alone would exceed
+    the work is cut between its answers; a single answer is never cut, however long it takes.
+    """
+
+    samples: int  # answers per problem
+    scored: int  # of these, those that are verified
+    write: int  # forward passes that write an answer
+    verify: int  # and those that verify it
+    most: int  # problems of a chunk
+    columns: int | None = None  # of a row that a pass computes; None: all of them
+    tokens: int | None = None  # of a chunk's problems, padded; None: no limit
+    work: int | None = None  # tokens times forward passes; None: no limit
+
+    def chunks(self, start: int, lengths: Sequence[int]) -> list[Chunk]:
+        """Return the answers from place `start` in chunks.
+
+        `lengths` are the tokens of the problems from that place on, 0 for one without a prompt.
+        """
+        first, begun = divmod(start, self.samples)
+        if not begun:
+            return self._of_problems(first, lengths)
+        rest = self._of_answers(first, lengths[0], begun)
+        return rest + self._of_problems(first + 1, lengths[1:])
+
+    def _of_problems(self, first: int, lengths: Sequence[int]) -> list[Chunk]:
+        """Return chunks of whole problems, but for those that alone take too long."""
+        chunks: list[Chunk] = []
+        begin = first
+        longest = spent = 0
+        for number, length in enumerate(lengths, first):
+            cost = sum(self._cost(length, sample) for sample in range(self.samples))
+            longest, spent = max(longest, length), spent + cost
+            if number > begin and self._is_over(number - begin + 1, longest, spent):
+                chunks += self._between(begin, number, lengths[begin - first])
+                begin, longest, spent = number, length, cost
+        if lengths:
+            chunks += self._between(begin, first + len(lengths), lengths[begin - first])
+        return chunks
+
+    def _is_over(self, problems: int, longest: int, spent: int) -> bool:
+        return (
+            problems > self.most
+            or (self.tokens is not None and problems * longest > self.tokens)
+            or (self.work is not None and spent > self.work)
+        )
+
+    def _between(self, begin: int, end: int, length: int) -> list[Chunk]:
+        if end - begin == 1:
+            return self._of_answers(begin, length, 0)
+        return [Chunk(begin * self.samples, end * self.samples)]
+
+    def _of_answers(self, problem: int, length: int, begun: int) -> list[Chunk]:
+        """Return one problem's answers from number `begun` on, in one chunk or several."""
+        place, spent, begin = problem * self.samples, 0, begun
+        chunks = []
+        for number in range(begun, self.samples):
+            cost = self._cost(length, number)
+            spent += cost
+            if number > begin and self.work is not None and spent > self.work:
+                chunks.append(Chunk(place + begin, place + number))
+                begin, spent = number, cost
+        return [*chunks, Chunk(place + begin, place + self.samples)]
+
+    def _cost(self, length: int, number: int) -> int:
+        """Return the tokens times forward passes of one answer to a problem of this length."""
+        passes = self.write + (self.verify if number < self.scored else 0)
+        return min(length, self.columns or length) * passes
+
+
+def work_budget(denoiser: Denoiser) -> int | None:
+    """Return the tokens times forward passes that the device computes in about a minute.
+
+    None for a model of unknown size. A parameter costs two operations per token, and one of an
+    expert that a token does not visit none; what attention costs besides is not counted.
+    """
+    native = native_of(denoiser)
+    if native is None:
+        return None
+    rate = RATES.get(denoiser.device.type, RATES["cpu"])
+    return max(1, int(SECONDS * rate / (2 * num_active(native.model))))
+
+
+def num_active(model: nn.Module) -> int:
+    """Return how many parameters a token meets: of experts, those that are chosen for it."""
+    idle = 0
+    for module in model.modules():
+        if isinstance(module, Experts):
+            num_experts = len(module.down)
+            passed_over = num_experts - cast(int, module.router.num_chosen)
+            idle += passed_over * (module.gate_up.numel() + module.down.numel()) // num_experts
+    return sum(parameter.numel() for parameter in model.parameters()) - idle

@@ -1,11 +1,11 @@
-"""Portions done by the workers of a Ray cluster, of which any may die on the way.
+"""Chunks done by the workers of a Ray cluster, of which any may die on the way.
 
-A worker is an actor that holds the model. The driver hands a portion to whoever is free, writes
-what comes back to a shard, and gives the results on in order. The portion of a worker that died
-goes to a new one; a portion that ended three is given up. Shards are written by the driver alone,
+A worker is an actor that holds the model. The driver hands a chunk to whoever is free, writes
+what comes back to a shard, and gives the results on in order. The chunk of a worker that died
+goes to a new one; a chunk that ended three is given up. Shards are written by the driver alone,
 so the nodes share no disk; what they need is this package, and the model under the same name.
 
-Only this module imports ray. What a portion means is said in `collect.collect` and `score_file`.
+Only this module imports ray. What a chunk means is said in `collect.collect` and `score_file`.
 """
 
 import os
@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 
 import torch
 
-from remask.collect.chunks import Portion, Row
-from remask.collect.shards import Shards
+from remask.collect.chunks import Chunk
+from remask.collect.engine import RemoteModel, Shards
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import choose_dtype, find_folder, load, outline
 from remask.denoisers.native import NativeDenoiser, fingerprint
 from remask.denoisers.tokenizer import read_json
-from remask.denoisers.wrap import Wrapped
 from remask.errors import EngineError, MissingExtra, SettingsError
+from remask.records.jsonl import Row
 
 TRIES = 3
 _REACH_S = 5  # ray itself would try for minutes
@@ -34,7 +34,7 @@ _Given = TypeVar("_Given")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class ModelSpec:
     """Which model each worker holds."""
 
     model: str
@@ -43,45 +43,31 @@ class Held:
     preset: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Elsewhere(Wrapped):
-    """A model that other processes hold: all that can be told without its weights."""
-
-    on: torch.device
-    folder: str  # there
-    weights: str  # what tells them from others
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are, over there."""
-        return self.on
-
-
 class Worker:
     """What an actor is made of; the model is loaded when it is first needed."""
 
-    def __init__(self, held: Held) -> None:
-        self.held = held
+    def __init__(self, spec: ModelSpec) -> None:
+        self.spec = spec
         self.denoiser: Denoiser | None = None
 
-    def describe(self) -> Elsewhere:
+    def describe(self) -> RemoteModel:
         """Return the model without its weights."""
         denoiser = self._model()
         assert isinstance(denoiser, NativeDenoiser)  # a worker has one device
-        folder = find_folder(self.held.model)
+        folder = find_folder(self.spec.model)
         empty = outline(read_json(folder / "config.json"), folder)
         shell = replace(denoiser, model=empty.to(denoiser.model.embedding.weight.dtype))
-        return Elsewhere(shell, denoiser.device, str(folder), fingerprint(denoiser.model))
+        return RemoteModel(shell, denoiser.device, str(folder), fingerprint(denoiser.model))
 
     def run(self, work: Callable[[Denoiser, Any], list[Row]], given: Any) -> list[Row]:
-        """Return the rows of one portion."""
+        """Return the rows of one chunk."""
         return work(self._model(), given)
 
     def _model(self) -> Denoiser:
         if self.denoiser is None:
-            held = self.held
+            spec = self.spec
             self.denoiser = load(
-                held.model, device=held.device, dtype=held.dtype, preset=held.preset
+                spec.model, device=spec.device, dtype=spec.dtype, preset=spec.preset
             )
         return self.denoiser
 
@@ -89,13 +75,13 @@ class Worker:
 class Cluster:
     """An engine whose workers are actors of Ray; a context, left when the work is done."""
 
-    def __init__(self, held: Held, *, workers: int | None = None, address: str = "") -> None:
-        if held.device not in ("auto", "cpu", "cuda"):
+    def __init__(self, spec: ModelSpec, *, workers: int | None = None, address: str = "") -> None:
+        if spec.device not in ("auto", "cpu", "cuda"):
             raise SettingsError(
-                f"device {held.device!r} cannot be given to workers, which get a GPU each from "
+                f"device {spec.device!r} cannot be given to workers, which get a GPU each from "
                 "Ray; use auto, cpu or cuda."
             )
-        self.held, self.workers, self.address = held, workers, address
+        self.spec, self.workers, self.address = spec, workers, address
         self.deaths = 0  # of workers that were replaced
 
     def __enter__(self) -> "Cluster":
@@ -115,7 +101,7 @@ class Cluster:
         _ray().shutdown()
 
     def _settle(self, num_gpus: int, num_cpus: int) -> None:
-        on_gpu = self.held.device == "cuda" or (self.held.device == "auto" and num_gpus > 0)
+        on_gpu = self.spec.device == "cuda" or (self.spec.device == "auto" and num_gpus > 0)
         there, what = (num_gpus, "GPU") if on_gpu else (num_cpus, "CPU")
         num = self.workers or (num_gpus if on_gpu else 2)
         if not 1 <= num <= there:
@@ -123,7 +109,7 @@ class Cluster:
                 f"{max(num, 1)} workers need a {what} each and the cluster has {there}; "
                 "ask for fewer with --workers, or name another --device."
             )
-        self.workers, self.held = num, replace(self.held, device="cuda" if on_gpu else "cpu")
+        self.workers, self.spec = num, replace(self.spec, device="cuda" if on_gpu else "cpu")
         # Of a cluster of our own a worker gets its share of the cores, of another's only one.
         share = 1 if self.address else max(1, num_cpus // num)
         self._needs = {"num_gpus": int(on_gpu), "num_cpus": share}
@@ -136,27 +122,27 @@ class Cluster:
     @property
     def precision(self) -> str:
         """The number format that the workers load the model in."""
-        dtype = choose_dtype(self.held.dtype, torch.device(self.held.device))
+        dtype = choose_dtype(self.spec.dtype, torch.device(self.spec.device))
         return str(dtype).removeprefix("torch.")
 
-    def load(self) -> Elsewhere:
+    def load(self) -> RemoteModel:
         """Start the workers; return the model as the first of them has it."""
         ray = _ray()
         self._actors = [self._actor() for _ in range(self.workers or 0)]
-        told = [actor.describe.remote() for actor in self._actors]
+        descriptions = [actor.describe.remote() for actor in self._actors]
         try:
-            found: Elsewhere = ray.get(told[0])
+            model: RemoteModel = ray.get(descriptions[0])
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:
             raise EngineError(
-                f"a worker ended while it loaded {self.held.model} ({_first_line(error)}); "
+                f"a worker ended while it loaded {self.spec.model} ({_first_line(error)}); "
                 "see that a worker has memory for the model."
             ) from None
-        return found
+        return model
 
     def _actor(self) -> Any:
-        return _ray().remote(**self._needs)(Worker).remote(self.held)
+        return _ray().remote(**self._needs)(Worker).remote(self.spec)
 
     def _successor(self, dead: Any) -> Any:
         """Return a new worker in the place of one that died."""
@@ -167,67 +153,67 @@ class Cluster:
 
     def results(
         self,
-        portions: Sequence[Portion],
-        load: Callable[[Portion], _Given],
+        chunks: Sequence[Chunk],
+        load: Callable[[Chunk], _Given],
         work: Callable[[Denoiser, _Given], list[Row]],
         shards: Shards,
     ) -> Iterator[list[Row]]:
-        """Yield the rows of each portion in order, as soon as those before it are there."""
-        errand = _Errand(self._actors, self._successor, load, _ray().put(work), shards)
-        errand.waiting.extend(portion for portion in portions if not shards.has(portion))
-        for portion in portions:
-            while not shards.has(portion):
-                errand.step()
-            yield shards.read(portion)
+        """Yield the rows of each chunk in order, as soon as those before it are there."""
+        schedule = _Schedule(self._actors, self._successor, load, _ray().put(work), shards)
+        schedule.waiting.extend(chunk for chunk in chunks if not shards.has(chunk))
+        for chunk in chunks:
+            while not shards.has(chunk):
+                schedule.step()
+            yield shards.read(chunk)
 
 
-class _Errand:
+class _Schedule:
     """Which worker does what, what still waits, and how often it was tried."""
 
     def __init__(
         self,
         actors: Sequence[Any],
         successor: Callable[[Any], Any],
-        load: Callable[[Portion], Any],
+        load: Callable[[Chunk], Any],
         work: Any,  # a reference: sent to a node once
         shards: Shards,
     ) -> None:
         self.free = deque(actors)
         self.successor, self.load, self.work, self.shards = successor, load, work, shards
-        self.waiting: deque[Portion] = deque()
-        self.running: dict[Any, tuple[Portion, Any]] = {}
-        self.tries: Counter[Portion] = Counter()
+        self.waiting: deque[Chunk] = deque()
+        self.running: dict[Any, tuple[Chunk, Any]] = {}
+        self.tries: Counter[Chunk] = Counter()
 
     def step(self) -> None:
-        """Give every free worker a portion, and take in the next that is finished."""
+        """Give every free worker a chunk, and take in the next that is finished."""
         while self.free and self.waiting:
-            actor, portion = self.free.popleft(), self.waiting.popleft()
-            answer = actor.run.remote(self.work, self.load(portion))
-            self.running[answer] = portion, actor
+            actor, chunk = self.free.popleft(), self.waiting.popleft()
+            answer = actor.run.remote(self.work, self.load(chunk))
+            self.running[answer] = chunk, actor
         ray = _ray()
         (answer,), _ = ray.wait(list(self.running), num_returns=1)
-        portion, actor = self.running.pop(answer)
+        chunk, actor = self.running.pop(answer)
         try:
             rows = ray.get(answer)
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:  # the worker, its node or its result is gone
-            self._again(portion, error)
+            self._again(chunk, error)
             self.free.append(self.successor(actor))
             return
-        self.shards.write(portion, rows)
+        self.shards.write(chunk, rows)
         self.free.append(actor)
 
-    def _again(self, portion: Portion, error: Exception) -> None:
-        """Put a portion first in line for a new worker, unless it has ended too many."""
-        self.tries[portion] += 1
-        if self.tries[portion] >= TRIES:
+    def _again(self, chunk: Chunk, error: Exception) -> None:
+        """Put a chunk first in line for a new worker, unless it has ended too many."""
+        self.tries[chunk] += 1
+        if self.tries[chunk] >= TRIES:
             raise EngineError(
-                f"rows {portion.start} to {portion.stop - 1} ended {TRIES} workers one after "
+                f"rows {chunk.start} to {chunk.stop - 1} ended {TRIES} workers one after "
                 f"another ({_first_line(error)}); what is finished is kept: see to the cause, such "
                 "as too little memory, and repeat the command."
             ) from None
-        self.waiting.appendleft(portion)
+        self.waiting.appendleft(chunk)
 
 
 def _ray() -> Any:

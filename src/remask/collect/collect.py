@@ -1,62 +1,43 @@
 """Model x task -> records: one JSON line per sample, with its grade, scores and cost.
 
+    collect(model, CollectSettings(task="wordmath", problems=100), Path("records.jsonl"))
+
 Collecting is apart from analysing: collect where the GPU is, analyse anywhere. Answers are worked
-in portions of about a minute (`pace`), by one process or by a cluster (`engine`), and appended as
-they finish (`collection`). A problem that cannot be asked (`asking`) is one row with `error` in
-place of its answers. What was asked and what it cost stands in the manifest (`manifest.py`).
+in chunks of about a minute (`chunks`), by one process or by a cluster (`engine`), and appended in
+order as they finish; what was collected, and what it cost, stands in the manifest beside them. A
+run that was killed goes on after the last whole chunk, and ends with the same bytes.
 """
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from remask.baselines.confidence import ModelConfidence
-from remask.collect import manifest, rivals
-from remask.collect.asking import Asked, ask, error_record
-from remask.collect.chunks import Engine, Local, Portion
-from remask.collect.collection import Collection, Progress
-from remask.collect.pace import Pace
-from remask.collect.settings import CollectSettings, choose_baselines
-from remask.collect.shards import Shards
-from remask.consistency.estimator import Consistency
-from remask.denoisers.base import Denoiser
-from remask.errors import RecordError, SettingsError, TaskError
-from remask.records import jsonl
-from remask.sampling.sampler import sample_rows
-from remask.sampling.settings import SamplerSettings, sampler_settings
-from remask.tasks import steps_ok
-from remask.tasks import task as find_task
-from remask.tasks.base import (
-    SPELLING,
-    Grade,
-    Problem,
-    Task,
-    answer_key,
-    check_level,
-    compared_by,
+from remask.collect import manifest
+from remask.collect.answers import (
+    AnswerWork,
+    PromptedProblem,
+    WantedAnswers,
+    baseline_forwards,
+    edits,
+    prompt_for,
 )
+from remask.collect.chunks import Chunk, ChunkLimits, work_budget
+from remask.collect.engine import Engine, Local, Shards, append_results
+from remask.collect.settings import CollectSettings, choose_baselines
+from remask.denoisers.base import Denoiser
+from remask.errors import InputError, RecordError, SettingsError, TaskError
+from remask.records import jsonl
+from remask.records.jsonl import Row
+from remask.records.manifest import Manifest, RunEntry
+from remask.sampling.settings import sampler_settings
+from remask.tasks import task as find_task
+from remask.tasks.base import Problem, Task, check_level, compared_by
 from remask.tasks.public.benchmark import Benchmark
-from remask.values import Sample, Score
 
-EXTRA_METRICS = ("cross_entropy", "critical_divergence", "embedding_distance")
-
-
-def pool_sampler(denoiser: Denoiser, task: Task, settings: CollectSettings) -> SamplerSettings:
-    """Return how the pool of each problem is drawn, or refuse to draw copies."""
-    canvas = task.canvas_length(settings.level)
-    sampler = settings.sampler or sampler_settings(denoiser, kind=task.name, canvas=canvas)
-    return sampler.for_pool(settings.samples, "samples")
-
-
-class Wanted(NamedTuple):
-    """The answers of one portion: these samples of these problems."""
-
-    problems: list[Problem]
-    numbers: range
+Progress = Callable[[int, int], None]  # answers that are there, forward passes of this run
 
 
 def collect(
@@ -73,103 +54,86 @@ def collect(
 
     Args:
         denoiser: the model.
-        settings: what to ask, and how to score it.
+        settings: which problems, and how to score the answers.
         out: the file of records; its manifest stands beside it.
-        progress: told how many answers are there, and what this run has spent on them so far.
+        progress: called with how many answers are there, and what this run has spent on them.
         engine: who does the work, this process by default; it changes no record.
         retry_errors: ask again what could not be asked before.
         force: replace records of another kind, which are refused otherwise.
     """
-    task = prepare(settings, out, force)
-    level = check_level(task, settings.level, settings.split)
-    settings = replace(
-        settings,
-        level=level,
-        sampler=pool_sampler(denoiser, task, replace(settings, level=level)),
-        baselines=choose_baselines(settings.baselines),
-    )
-    collection = collection_of(denoiser, task, settings, out, engine or Local(denoiser))
-    with jsonl.alone(out):
-        document = _begin(denoiser, task, settings, out, force)
-        shards = Shards.of(out, {**manifest.kind_of(document), "portions": "answers"})
-        document = collection.go_on(document, shards, progress)
-        if retry_errors:
-            collection.retry(document, shards, progress)
-        shards.clear()
+    collection = prepare(settings, out, force)
+    collection.run(denoiser, out, progress, engine, retry_errors=retry_errors, force=force)
     return out
 
 
-def collection_of(
-    denoiser: Denoiser, task: Task, settings: CollectSettings, out: Path, engine: Engine
-) -> Collection:
-    """Return what is to be in a file, and who works it."""
-    return Collection(
-        out=out,
-        denoiser=denoiser,
-        engine=engine,
-        problems=settings.problems,
-        samples=settings.samples,
-        canvas=pool_sampler(denoiser, task, settings).length,
-        pace=_pace(denoiser, task, settings),
-        ask=partial(_ask, denoiser, task, settings),
-        load=partial(_load, task, settings),
-        work=partial(_work, task, settings),
-    )
+@dataclass(frozen=True, kw_only=True)
+class CollectSummary:
+    """What a file of records holds after a run, earlier ones included."""
+
+    problems: int
+    rows: int
+    errors: tuple[str, ...]  # of problems that could not be asked
 
 
-def _begin(
-    denoiser: Denoiser, task: Task, settings: CollectSettings, out: Path, force: bool
-) -> manifest.Document:
-    """Return the manifest, new or that of the run to go on with."""
-    dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
-    about: dict[str, Any] = {"compared_by": compared_by(task)}
-    if "editor" in settings.baselines:
-        about["edits"] = rivals.edits(denoiser)
-    begin = partial(manifest.begin, denoiser, asdict(settings), dataset, out, about=about)
-    try:
-        return begin()
-    except RecordError:
-        if not force:
-            raise
-    manifest.discard(out)
-    return begin()
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Collection:
+    """What is to be collected, checked before a model is loaded; each problem is built once."""
+
+    settings: CollectSettings  # with the level
+    task: Task
+    built: dict[int, Problem] = field(default_factory=dict)
+
+    def problem(self, number: int) -> Problem:
+        """Return a problem by its number."""
+        if number not in self.built:
+            s = self.settings
+            self.built[number] = self.task.problem(
+                number, split=s.split, level=s.level, seed=s.seed
+            )
+        return self.built[number]
+
+    def run(
+        self,
+        denoiser: Denoiser,
+        out: Path,
+        progress: Progress = lambda done, forwards: None,
+        engine: Engine | None = None,
+        *,
+        retry_errors: bool = False,
+        force: bool = False,
+    ) -> CollectSummary:
+        """Work what is missing in a file, as `collect` says, and return what it holds then."""
+        run = self.with_model(denoiser, out, engine)
+        with jsonl.alone(out):
+            document = run.begin(force)
+            common = manifest.common_settings(document)
+            shards = Shards.of(out, {**common, "portions": "answers"})
+            document = run.go_on(document, shards, progress)
+            if retry_errors:
+                run.retry(document, shards, progress)
+            shards.clear()
+        return run.summary
+
+    def with_model(
+        self, denoiser: Denoiser, out: Path, engine: Engine | None = None
+    ) -> "CollectionRun":
+        """Return the work on a file by a model; it decides how pools are drawn where nobody did."""
+        settings, canvas = self.settings, self.task.canvas_length(self.settings.level)
+        sampler = settings.sampler or sampler_settings(denoiser, kind=self.task.name, canvas=canvas)
+        sampler = sampler.for_pool(settings.samples, "samples")
+        return CollectionRun(
+            out=out,
+            denoiser=denoiser,
+            engine=engine or Local(denoiser),
+            collection=self,
+            work=AnswerWork(
+                task=self.task, settings=replace(settings, sampler=sampler), sampler=sampler
+            ),
+        )
 
 
-def _pace(denoiser: Denoiser, task: Task, settings: CollectSettings) -> Pace:
-    """Return what the answers cost, without the limits of a run."""
-    sampler, trips = pool_sampler(denoiser, task, settings), settings.consistency
-    blocks = sampler.length // sampler.block if denoiser.block_size else 1
-    verify = blocks * trips.trips * trips.steps_at_once(denoiser.block_size)
-    return Pace(
-        samples=settings.samples,
-        scored=settings.scored,
-        write=sampler.steps,
-        verify=verify + rivals.forwards(settings.baselines, denoiser, sampler),
-        most=settings.chunk,
-        columns=denoiser.block_size,  # the blocks before it are kept
-    )
-
-
-def _ask(denoiser: Denoiser, task: Task, settings: CollectSettings, number: int) -> Asked:
-    (problem,) = draw(task, settings, number, number + 1)
-    return ask(denoiser, problem, pool_sampler(denoiser, task, settings).length)
-
-
-def _load(task: Task, settings: CollectSettings, portion: Portion) -> Wanted:
-    first, begun = divmod(portion.start, settings.samples)
-    last = -(-portion.stop // settings.samples)
-    stop = portion.stop - (last - 1) * settings.samples
-    return Wanted(draw(task, settings, first, last), range(begun, stop))
-
-
-def _work(
-    task: Task, settings: CollectSettings, denoiser: Denoiser, wanted: Wanted
-) -> list[dict[str, Any]]:
-    return list(collect_answers(denoiser, task, wanted, settings))
-
-
-def prepare(settings: CollectSettings, out: Path | None = None, force: bool = False) -> Task:
-    """Return the task, with everything checked that can be before a model is loaded.
+def prepare(settings: CollectSettings, out: Path | None = None, force: bool = False) -> Collection:
+    """Return the collection, with everything checked that can be before a model is loaded.
 
     That is whether the records may be written there; of a public benchmark also leave to grade, the
     number of problems and every row asked for.
@@ -186,12 +150,14 @@ def prepare(settings: CollectSettings, out: Path | None = None, force: bool = Fa
     level = check_level(task, settings.level, settings.split)
     if settings.sampler is not None:
         settings.sampler.for_pool(settings.samples, "samples")
-    choose_baselines(settings.baselines)
+    baselines = choose_baselines(settings.baselines)
     if settings.scored > settings.samples:
         raise SettingsError(
             f"scored is {settings.scored} and samples is {settings.samples}; draw as many samples "
             "as are to be scored, or score fewer."
         )
+    settings = replace(settings, level=level, baselines=baselines)
+    collection = Collection(settings=settings, task=task)
     if isinstance(task, Benchmark):
         task.check()
         size = task.size(settings.split, level)
@@ -200,203 +166,158 @@ def prepare(settings: CollectSettings, out: Path | None = None, force: bool = Fa
                 f"{task.name} has {size} problems of split {settings.split!r}, level {level!r}, "
                 f"and {settings.problems} are asked for; ask for {size} at most."
             )
-        draw(task, settings, 0, settings.problems)
-    return task
+        for number in range(settings.problems):
+            collection.problem(number)
+    return collection
 
 
-def draw(task: Task, settings: CollectSettings, start: int, stop: int) -> list[Problem]:
-    """Return the problems from number `start` to before `stop`."""
-    level, seed = settings.level, settings.seed
-    return [
-        task.problem(number, split=settings.split, level=level, seed=seed)
-        for number in range(start, stop)
-    ]
+@dataclass(kw_only=True, eq=False)
+class CollectionRun:
+    """One call of `collect`: the file as it is, and what is still to be worked."""
+
+    out: Path
+    denoiser: Denoiser
+    engine: Engine
+    collection: Collection
+    work: AnswerWork
+    prompted: dict[int, PromptedProblem] = field(default_factory=dict)
+    lines: list[tuple[str, str]] = field(default_factory=list)  # id and error of each row
+
+    @property
+    def settings(self) -> CollectSettings:
+        """The settings, with the sampler that this model gets."""
+        return self.work.settings
+
+    @property
+    def summary(self) -> CollectSummary:
+        """What the file holds."""
+        return CollectSummary(
+            problems=len({problem for problem, _ in self.lines}),
+            rows=len(self.lines),
+            errors=tuple(error for _, error in self.lines if error),
+        )
+
+    def begin(self, force: bool) -> Manifest:
+        """Return the manifest, new or that of the run to go on with."""
+        task, settings = self.work.task, self.settings
+        dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
+        about: dict[str, Any] = {"compared_by": compared_by(task)}
+        if "editor" in settings.baselines:
+            about["edits"] = edits(self.denoiser)
+        begin = partial(
+            manifest.begin, self.denoiser, asdict(settings), dataset, self.out, about=about
+        )
+        try:
+            return begin()
+        except RecordError:
+            if not force:
+                raise
+        manifest.discard(self.out)
+        return begin()
+
+    def go_on(self, document: Manifest, shards: Shards, progress: Progress) -> Manifest:
+        """Work what is missing; return the manifest with this run in it."""
+        samples, total = self.settings.samples, self.settings.problems * self.settings.samples
+        jsonl.recover(self.out)
+        self.lines = [_line(row) for row in jsonl.read(self.out)]
+        places = self._places()
+        there = places[-1] if places else 0
+        done = manifest.resume_at(document, there, self.chunks, per=samples)
+        progress(min(done, total), 0)  # more may be there than is wanted
+        if done >= total:
+            return document
+        self._refuse_where_nothing_can_be_asked()
+        del self.lines[sum(place <= done for place in places) :]
+        jsonl.keep(self.out, len(self.lines))
+        first, number = divmod(done, samples)
+        run = manifest.start(
+            self.denoiser, document, first, self.out, self.engine.name, from_sample=number,
+            work=work_budget(self.denoiser),
+        )  # fmt: skip
+        chunks = self.chunks(run.entry)
+        results = self.engine.results(chunks, self.load, self.work, shards)
+        for chunk, rows in append_results(self.out, chunks, results):
+            self.lines += map(_line, rows)
+            run.note(chunk.stop // samples, rows, finished=chunk.stop == total)
+            progress(chunk.stop, run.entry.forwards)
+        return run.manifest
+
+    def retry(self, document: Manifest, shards: Shards, progress: Progress) -> None:
+        """Ask again what could not be asked; answers take the place of their error."""
+        problems, samples = self.settings.problems, self.settings.samples
+        numbers = [place // samples - 1 for place in self._places()]
+        failed = [n for (_, error), n in zip(self.lines, numbers, strict=True) if error]
+        if not failed:
+            return
+        run = manifest.start(
+            self.denoiser, document, problems, self.out, self.engine.name, retried=len(failed)
+        )
+        whole = [Chunk(number * samples, (number + 1) * samples) for number in failed]
+        results = self.engine.results(whole, self.load, self.work, shards)
+        answers = dict(zip(failed, results, strict=True))
+        rows = list(_merged(jsonl.read(self.out), numbers, answers))
+        jsonl.replace_rows(self.out, rows)
+        self.lines = list(map(_line, rows))
+        run.note(problems, [row for some in answers.values() for row in some], finished=True)
+        progress(problems * samples, run.entry.forwards)
+
+    def load(self, chunk: Chunk) -> WantedAnswers:
+        """Return what a chunk is made of."""
+        first, begun = divmod(chunk.start, self.settings.samples)
+        last = -(-chunk.stop // self.settings.samples)
+        stop = chunk.stop - (last - 1) * self.settings.samples
+        return WantedAnswers([self._prompt(k) for k in range(first, last)], range(begun, stop))
+
+    def chunks(self, run: RunEntry) -> list[Chunk]:
+        """Return the chunks of a run, as its entry in the manifest says."""
+        limits = replace(self._limits, most=run.chunk, tokens=run.tokens, work=run.work)
+        lengths = [self._length(number) for number in range(run.start, run.problems)]
+        return limits.chunks(run.start * self.settings.samples + (run.from_sample or 0), lengths)
+
+    @cached_property
+    def _limits(self) -> ChunkLimits:
+        """What the answers cost, without the limits of a run."""
+        denoiser, sampler, trips = self.denoiser, self.work.sampler, self.settings.consistency
+        blocks = sampler.length // sampler.block if denoiser.block_size else 1
+        verify = blocks * trips.trips * trips.steps_at_once(denoiser.block_size)
+        return ChunkLimits(
+            samples=self.settings.samples,
+            scored=self.settings.scored,
+            write=sampler.steps,
+            verify=verify + baseline_forwards(self.settings.baselines, denoiser, sampler),
+            most=self.settings.chunk,
+            columns=denoiser.block_size,  # the blocks before it are cached
+        )
+
+    def _prompt(self, number: int) -> PromptedProblem:
+        if number not in self.prompted:
+            problem, length = self.collection.problem(number), self.work.sampler.length
+            self.prompted[number] = prompt_for(self.denoiser, problem, length)
+        return self.prompted[number]
+
+    def _length(self, number: int) -> int:
+        """Return the tokens of a problem and its canvas; 0 for one that cannot be asked."""
+        problem = self._prompt(number)
+        return 0 if problem.error else len(problem.prompt) + self.work.sampler.length
+
+    def _refuse_where_nothing_can_be_asked(self) -> None:
+        """Raise where every problem fails: that is no matter of single rows."""
+        if all(self._prompt(number).error for number in range(self.settings.problems)):
+            raise InputError(self._prompt(0).error)
+
+    def _places(self) -> list[int]:
+        """Return the place after each row: an error stands for all answers to its problem."""
+        samples = self.settings.samples
+        return list(accumulate(samples if error else 1 for _, error in self.lines))
 
 
-def collect_answers(
-    denoiser: Denoiser, task: Task, wanted: Wanted, settings: CollectSettings
-) -> Iterator[dict[str, Any]]:
-    """Yield the records of a portion, a problem's answers together, in order."""
-    sampler = pool_sampler(denoiser, task, settings)
-    questions = [ask(denoiser, problem, sampler.length) for problem in wanted.problems]
-    problems = [question.problem for question in questions if not question.error]
-    pools = draw_pools(denoiser, task, problems, settings, wanted.numbers)
-    trips, others = _scores(denoiser, task, problems, pools, settings)
-    judged = iter(zip(pools, judge_pools(task, problems, pools, settings.samples), strict=True))
-    for question in questions:
-        if question.error:
-            yield error_record(question)
-            continue
-        for answer, verdict in zip(*next(judged), strict=True):
-            place = answer.item, answer.number
-            row = record(
-                task, question.problem, answer, verdict.grade.right, verdict.process_ok,
-                trips.get(place),
-            )  # fmt: skip
-            row |= {"tier": verdict.grade.tier, "method": verdict.grade.method}
-            row["reason"] = verdict.grade.reason
-            if place in trips:  # what the drift is of
-                row["pieces"] = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
-            if verdict.has_key:
-                row["key"] = verdict.key
-            yield with_baselines(row, others.get(place, {}))
+def _line(row: Mapping[str, Any]) -> tuple[str, str]:
+    return str(row.get("id")), str(row.get("error", ""))
 
 
-Place = tuple[str, int]  # item and number of a sample
-
-
-def _scores(
-    denoiser: Denoiser,
-    task: Task,
-    problems: Sequence[Problem],
-    pools: Sequence[Sequence[Sample]],
-    settings: CollectSettings,
-) -> tuple[dict[Place, Score], dict[Place, dict[str, Score]]]:
-    """Return the round trips of the answers that get some, and the baselines that cost passes."""
-    scorer = Consistency(
-        denoiser=denoiser,
-        extract=task.extract,
-        settings=settings.consistency,
-        metric_set="core" if settings.metrics == "core" else "paper",
-        task_metrics=task.metrics,
-        extra_metrics=EXTRA_METRICS,
-        seed=settings.seed,
-    )
-    verified = [s for pool in pools for s in pool if s.number < settings.scored]
-    trips = {_place(s): score for s, score in zip(verified, scorer.score(verified), strict=True)}
-    compared = [s for pool in pools for s in pool if s.number < max(settings.scored, 1)]
-    sampler = pool_sampler(denoiser, task, settings)
-    columns = rivals.score(
-        settings.baselines, denoiser, compared, {p.id: p.prompt for p in problems}, sampler,
-        settings.seed,
-    )  # fmt: skip
-    others = {
-        _place(s): {name: column[i] for name, column in columns.items()}
-        for i, s in enumerate(compared)
-        if columns
-    }
-    return trips, others
-
-
-def _place(answer: Sample) -> Place:
-    return answer.item, answer.number
-
-
-def draw_pools(
-    denoiser: Denoiser,
-    task: Task,
-    problems: Sequence[Problem],
-    settings: CollectSettings,
-    numbers: range | None = None,
-) -> list[list[Sample]]:
-    """Return the samples of each problem, those of a whole pool or of some numbers."""
-    sampler = pool_sampler(denoiser, task, settings)
-    prompts = [denoiser.tokenizer.render(p.prompt, p.examples) for p in problems]
-    wanted = range(settings.samples) if numbers is None else numbers
-    answers = sample_rows(
-        denoiser,
-        [prompt for prompt in prompts for _ in wanted],
-        sampler,
-        items=[problem.id for problem in problems for _ in wanted],
-        numbers=[number for _ in problems for number in wanted],
-        seed=settings.seed,
-    )
-    return [answers[k : k + len(wanted)] for k in range(0, len(answers), len(wanted))]
-
-
-class Judged(NamedTuple):
-    """What is known of an answer's truth."""
-
-    grade: Grade
-    process_ok: bool | None  # every step is right as well; None: steps have no labels
-    key: str | None = None  # what votes compare it by
-    has_key: bool = False  # that is another thing than the answer as it was read
-
-
-def judge_pools(
-    task: Task, problems: Sequence[Problem], pools: Sequence[Sequence[Sample]], samples: int = 1
-) -> list[list[Judged]]:
-    """Return what is known of every sample; equal texts of a problem are judged once.
-
-    Where a problem has several samples, and the task compares them by more than spelling, that is
-    known too.
-    """
-    with_key = samples > 1 and compared_by(task) != SPELLING
-
-    def judge(job: tuple[Problem, str]) -> Judged:
-        grade = task.judge(*job)
-        key = answer_key(task, *job) if with_key else None
-        return Judged(grade, steps_ok(task, *job, grade.right), key, with_key)
-
-    pairs = list(zip(problems, pools, strict=True))
-    jobs = {(p.id, answer.text): (p, answer.text) for p, pool in pairs for answer in pool}
-    with ThreadPoolExecutor(os.cpu_count()) as threads:  # graders that run code wait for processes
-        known = dict(zip(jobs, threads.map(judge, jobs.values()), strict=True))
-    return [[known[p.id, answer.text] for answer in pool] for p, pool in pairs]
-
-
-def grade_pools(
-    task: Task, problems: Sequence[Problem], pools: Sequence[Sequence[Sample]]
-) -> list[list[tuple[bool, bool | None]]]:
-    """Return (right, every step right) per sample."""
-    judged = judge_pools(task, problems, pools)
-    return [[(found.grade.right, found.process_ok) for found in pool] for pool in judged]
-
-
-def record(
-    task: Task,
-    problem: Problem,
-    answer: Sample,
-    right: bool,
-    process: bool | None,
-    score: Score | None,
-) -> dict[str, Any]:
-    """Return one sample as a JSON-ready row; numbers are rounded to what a float32 holds."""
-    confidence, canvas = (
-        ModelConfidence(scope=scope).score([answer])[0].value for scope in ("response", "canvas")
-    )
-    row: dict[str, Any] = {
-        "id": problem.id,
-        "task": problem.task,
-        "level": problem.level,
-        "number": answer.number,
-        "prompt": problem.prompt,
-        "gold": problem.gold,
-        "text": answer.text,
-        "answer": task.extract(answer.text),
-        "right": right,
-        "process_ok": process,
-        "forwards": answer.forwards,
-        "scores": _rounded({"confidence": confidence, "confidence_canvas": canvas}),
-    }
-    if score is not None:
-        row["scores"]["roundtrips"] = _round(score.value)
-        row["stderr"] = _round(score.stderr)
-        row["metrics"] = _rounded(score.by_metric)
-        row["by_trip"] = {k: [_round(v) for v in vs] for k, vs in score.by_trip.items()}
-        row["drift"] = [_round(d) for d in score.drift]
-        row["verify_forwards"] = score.forwards
-    return row
-
-
-def with_baselines(row: dict[str, Any], scores: Mapping[str, Score]) -> dict[str, Any]:
-    """Return a row with baselines that cost passes: their scores, and beside them what they cost.
-
-    One that gave no number is there all the same, as null, with the reason.
-    """
-    if not scores:
-        return row
-    values = {name: _round(score.value) for name, score in scores.items()}
-    costs = {
-        name: {"forwards": score.forwards} | ({"reason": score.reason} if score.reason else {})
-        for name, score in scores.items()
-    }
-    return {**row, "scores": {**row["scores"], **values}, "baselines": costs}
-
-
-def _rounded(values: Any) -> dict[str, float | None]:
-    return {name: _round(value) for name, value in values.items()}
-
-
-def _round(value: float | None) -> float | None:
-    return None if value is None else round(value, 7)
+def _merged(
+    rows: Iterable[Row], numbers: Iterable[int], answers: Mapping[int, list[Row]]
+) -> Iterator[Row]:
+    """Yield the rows in order, each error replaced by what came of asking again."""
+    for row, number in zip(rows, numbers, strict=True):
+        yield from answers[number] if "error" in row else [row]

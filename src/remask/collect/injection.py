@@ -13,20 +13,21 @@ No answer here was written by the model, so none has the confidence of writing i
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from remask.collect import manifest
-from remask.collect.collect import EXTRA_METRICS, record
+from remask.collect.answers import GradedAnswer, make_record, scorer_for
+from remask.collect.chunks import cut
 from remask.collect.settings import InjectionSettings
-from remask.consistency.estimator import Consistency
 from remask.decide.columns import Row
 from remask.denoisers.base import Denoiser
 from remask.errors import RecordError
 from remask.records import jsonl
+from remask.records.record import Record, SkippedFlaw
 from remask.sampling.batches import spread, whole_canvas, whole_rows
 from remask.sampling.likelihood import log_likelihood
 from remask.tasks import task as find_task
@@ -61,8 +62,8 @@ def reference_pairs(
 
 def recorded_pairs(rows: Iterable[Row]) -> list[Pair]:
     """Return the recorded standard answers that are right in every step, with their problems."""
-    kept = (row for row in rows if row["number"] == 0 and row["process_ok"])
-    return [(problem_of(row), row["text"]) for row in kept]
+    sound = (row for row in rows if row["number"] == 0 and row["process_ok"])
+    return [(problem_of(row), row["text"]) for row in sound]
 
 
 def cases(pairs: Iterable[Pair], seed: int = 0) -> Iterator[Case]:
@@ -81,9 +82,9 @@ def collect_injected(
     progress: Callable[[int], None] = lambda done: None,
 ) -> Path:
     """Append the records of `pairs`, all of one task, continuing where an earlier run stopped."""
-    asked = {**asdict(settings), "flaws": list(KINDS), "problems": len(pairs)}
+    collected = {**asdict(settings), "flaws": list(KINDS), "problems": len(pairs)}
     with jsonl.alone(out):
-        document = manifest.begin(denoiser, asked, None, out)
+        document = manifest.begin(denoiser, collected, None, out)
         done = manifest.resume_at(document, jsonl.recover(out, len(VARIANTS)))
         progress(done)
         if done >= len(pairs):
@@ -91,44 +92,39 @@ def collect_injected(
         _check_begun(out, pairs)
         jsonl.keep(out, done * len(VARIANTS))
         run = manifest.start(denoiser, document, done, out)
-        for start in range(done, len(pairs), settings.chunk):
-            chunk = pairs[start : start + settings.chunk]
-            rows = list(injected_records(denoiser, chunk, settings))
+        for chunk in cut(done, len(pairs), settings.chunk):
+            lines = injected_records(denoiser, pairs[chunk.start : chunk.stop], settings)
+            rows = [line.to_json() for line in lines]
             jsonl.append(out, rows)
-            run.note(start + len(chunk), rows, finished=start + len(chunk) == len(pairs))
-            progress(start + len(chunk))
+            run.note(chunk.stop, rows, finished=chunk.stop == len(pairs))
+            progress(chunk.stop)
     return out
 
 
 def injected_records(
     denoiser: Denoiser, pairs: Sequence[Pair], settings: InjectionSettings
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of some pairs, a problem's together."""
+) -> Iterator[Record | SkippedFlaw]:
+    """Yield the lines of some pairs, a problem's together."""
     task = find_task(pairs[0][0].task)
-    found = list(cases(pairs, settings.seed))
-    samples = [brought(denoiser, task, case) for case in found]
-    told = [sample for sample in samples if sample is not None]
-    scorer = Consistency(
-        denoiser=denoiser,
-        extract=task.extract,
-        settings=settings.consistency,
-        metric_set=settings.metrics,
-        task_metrics=task.metrics,
-        extra_metrics=EXTRA_METRICS,
-        seed=settings.seed,
-    )
-    scored = zip(told, scorer.score(told), read_confidence(denoiser, told), strict=True)
-    for case, sample in zip(found, samples, strict=True):
+    variants = list(cases(pairs, settings.seed))
+    samples = [sample_of_case(denoiser, task, case) for case in variants]
+    present = [sample for sample in samples if sample is not None]
+    scores = scorer_for(denoiser, task, settings).score(present)
+    scored = zip(present, scores, read_confidence(denoiser, present), strict=True)
+    for case, sample in zip(variants, samples, strict=True):
         if sample is None:
-            yield _absent(case)
+            yield _skipped(case)
             continue
         answer, score, confidence = next(scored)
-        right = task.grade(case.problem, answer.text)
-        process = right and task.process_ok(case.problem, answer.text)
-        row = record(task, case.problem, answer, right, process, score)
-        row["scores"]["read_confidence"] = round(confidence, 7)
-        pieces = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
-        yield {**row, "kind": case.kind, "pieces": pieces}
+        grade = task.judge(case.problem, answer.text)
+        process = grade.right and task.process_ok(case.problem, answer.text)
+        record = make_record(task, case.problem, answer, GradedAnswer(grade, process), score)
+        yield replace(
+            record,
+            scores={**record.scores, "read_confidence": round(confidence, 7)},
+            kind=case.kind,
+            pieces=denoiser.tokenizer.pieces(answer.canvas[: answer.num_response]),
+        )
 
 
 def read_confidence(denoiser: Denoiser, samples: Sequence[Sample]) -> list[float]:
@@ -169,7 +165,7 @@ def _read(denoiser: Denoiser, jobs: Sequence[tuple[Sample, int]]) -> list[float]
     return summed
 
 
-def brought(denoiser: Denoiser, task: Task, case: Case) -> Sample | None:
+def sample_of_case(denoiser: Denoiser, task: Task, case: Case) -> Sample | None:
     """Return a text as a sample on the canvas of its level, longer only where it does not fit."""
     if case.text is None:
         return None
@@ -186,10 +182,11 @@ def brought(denoiser: Denoiser, task: Task, case: Case) -> Sample | None:
     )
 
 
-def _absent(case: Case) -> dict[str, Any]:
+def _skipped(case: Case) -> SkippedFlaw:
     problem, number = case.problem, VARIANTS.index(case.kind)
-    named = {"id": problem.id, "task": problem.task, "level": problem.level, "number": number}
-    return {**named, "kind": case.kind, "text": None, "forwards": 0}
+    return SkippedFlaw(
+        id=problem.id, task=problem.task, level=problem.level, number=number, kind=case.kind
+    )
 
 
 def problem_of(row: Row) -> Problem:

@@ -1,9 +1,9 @@
-"""Work that takes long, reports as it goes and can be interrupted: a file of answers, a solution.
+"""Answers in a file -> the same file with their scores, in chunks that can be interrupted.
 
-Scoring a file: results are appended to OUT.part, one line per portion, each on the disk before the
-next is asked for; the same command continues after the last whole line. OUT itself appears in one
-move when every row has its result. A row's draws are keyed by its `id`, or by its prompt where
-there is none, so a score depends neither on batches nor on interruptions.
+Results are appended to OUT.part, one line per chunk, each on the disk before the next is begun; the
+same command continues after the last whole line. OUT itself appears in one move when every row has
+its result. A row's draws are keyed by its `id`, or by its prompt where there is none, so a score
+depends neither on batches nor on interruptions.
 """
 
 import hashlib
@@ -12,21 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from remask import api
-from remask.collect.chunks import Engine, Local, Portion, cut_by_tokens
-from remask.collect.minute import work_budget
+from remask.collect.chunks import Chunk, cut_by_tokens, work_budget
+from remask.collect.engine import Engine, Local, Shards, append_results
 from remask.collect.settings import ScoreSettings
-from remask.collect.shards import Shards
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, InputError, RecordError
 from remask.records import jsonl, outputs
-from remask.records.parquet import ACCEPTED, ADDED, Table, read_table
+from remask.records.jsonl import Row
+from remask.records.parquet import ACCEPTED, ADDED, RowTable, read_table
 from remask.sampling.batches import check_length, token_budget
 from remask.values import Sample, Score, Scorer
 
-Row = dict[str, Any]
 _FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
 
 
@@ -34,10 +32,10 @@ _FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
 class ScoreJob:
     """A file to be scored, and how far an earlier run came."""
 
-    table: Table
+    table: RowTable
     out: Path
     settings: ScoreSettings
-    asked: Row  # the settings, and a hash of the file
+    begun_with: Row  # the settings, and a hash of the file
     results: list[Row]  # of the first rows
 
     @property
@@ -84,10 +82,10 @@ def prepare(
     table.check(out)
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    asked = json.loads(json.dumps({"input": digest, **asdict(settings)}))
+    begun_with = json.loads(json.dumps({"input": digest, **asdict(settings)}))
     out.parent.mkdir(parents=True, exist_ok=True)
-    results = _begin(_part(out), asked, force=force)
-    return ScoreJob(table=table, out=out, settings=settings, asked=asked, results=results)
+    results = _begin(_part(out), begun_with, force=force)
+    return ScoreJob(table=table, out=out, settings=settings, begun_with=begun_with, results=results)
 
 
 def score_file(
@@ -100,26 +98,23 @@ def score_file(
 ) -> ScoreSummary:
     """Score the rows that are left, write the output file and return what came of it.
 
-    A portion has `batch` rows, or fewer where their tokens fill a pass or a minute. `progress` is
-    told how many rows are done and the forward passes this run has spent. The engine that does the
-    work, this process by default, changes no result.
+    A chunk has `batch` rows, or fewer where their tokens fill a pass or a minute. `progress` is
+    called with how many rows are done and the forward passes this run has spent. The engine that
+    does the work, this process by default, changes no result.
     """
     s, results = job.settings, [*job.results]
     rows = job.table.select((s.prompt_column, s.answer_column, "id"))  # others may hold anything
-    shards = Shards.of(job.out, job.asked)
-    portions = _portions(denoiser, rows, len(results), batch, s)
-
-    def load(portion: Portion) -> list[Row]:
-        return rows[portion.start : portion.stop]
-
-    found = (engine or Local(denoiser)).results(portions, load, partial(_work, s), shards)
+    shards = Shards.of(job.out, job.begun_with)
+    chunks = _chunks(denoiser, rows, len(results), batch, s)
+    scored = (engine or Local(denoiser)).results(
+        chunks, lambda chunk: rows[chunk.start : chunk.stop], partial(_work, s), shards
+    )
     forwards = 0
     progress(len(results), forwards)
     with jsonl.alone(job.part):
-        for scored in found:
-            jsonl.append(job.part, [{"rows": scored}])
-            results += scored
-            forwards += sum(row["remask_forwards"] for row in scored)
+        for _, more in append_results(job.part, chunks, scored, lambda rows: [{"rows": rows}]):
+            results += more
+            forwards += sum(row["remask_forwards"] for row in more)
             progress(len(results), forwards)
         job.table.write(job.out, results)
         job.part.unlink()
@@ -139,7 +134,7 @@ def _part(out: Path) -> Path:
     return Path(f"{out}.part")
 
 
-def _check_columns(table: Table, source: Path, settings: ScoreSettings) -> None:
+def _check_columns(table: RowTable, source: Path, settings: ScoreSettings) -> None:
     taken = [name for name in (*ADDED, ACCEPTED) if name in table.columns]
     if taken:
         raise InputError(f"{source} has a column {taken[0]} already; rename or drop it.")
@@ -149,8 +144,8 @@ def _check_columns(table: Table, source: Path, settings: ScoreSettings) -> None:
             raise InputError(f"{source} has no column {name!r}; it has {listed}.")
 
 
-def _begin(part: Path, asked: Row, *, force: bool) -> list[Row]:
-    """Return the results an interrupted run left, or begin the file with what is asked."""
+def _begin(part: Path, begun_with: Row, *, force: bool) -> list[Row]:
+    """Return the results an interrupted run left, or begin the file with the settings."""
     if part.exists() and not force:
         with part.open("rb") as file:
             first = file.read(len(_FIRST))
@@ -161,12 +156,13 @@ def _begin(part: Path, asked: Row, *, force: bool) -> list[Row]:
             )
     jsonl.recover(part)
     lines = list(jsonl.read(part)) if part.exists() else []
-    found = lines[0].get("asked") if lines else None
-    begun = found if isinstance(found, dict) else {}
-    other = [name for name in asked if begun.get(name) != asked[name]]
+    earlier = lines[0].get("asked") if lines else None
+    if not isinstance(earlier, dict):
+        earlier = {}
+    other = [name for name in begun_with if earlier.get(name) != begun_with[name]]
     if len(lines) < 2 or (other and force):  # nothing was scored, or it is given up
         part.unlink(missing_ok=True)
-        jsonl.append(part, [{"asked": asked}])
+        jsonl.append(part, [{"asked": begun_with}])
         return []
     if other:
         raise RecordError(
@@ -176,15 +172,15 @@ def _begin(part: Path, asked: Row, *, force: bool) -> list[Row]:
     return [row for line in lines[1:] for row in line["rows"]]
 
 
-def _portions(
+def _chunks(
     denoiser: Denoiser, rows: Sequence[Row], start: int, batch: int, settings: ScoreSettings
-) -> list[Portion]:
-    """Return the rows from number `start` on in portions of about a minute.
+) -> list[Chunk]:
+    """Return the rows from number `start` on in chunks of about a minute.
 
     One that cannot be scored is short. A single answer is never cut, however long it takes.
     """
-    brought = (_sample_of(denoiser, row, settings) for row in rows[start:])
-    lengths = [len(s.prompt) + len(s.canvas) if isinstance(s, Sample) else 0 for s in brought]
+    samples = (_sample_of(denoiser, row, settings) for row in rows[start:])
+    lengths = [len(s.prompt) + len(s.canvas) if isinstance(s, Sample) else 0 for s in samples]
     most, work = token_budget(denoiser.device), work_budget(denoiser)
     if work is not None:
         passes = settings.consistency.trips * settings.consistency.rebuild_steps
@@ -199,9 +195,9 @@ def _work(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> l
         denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, weights=s.weights,
         seed=s.seed,
     )  # fmt: skip
-    brought = [_sample_of(denoiser, row, settings) for row in rows]
-    scores = iter(_scores(scorer, [s for s in brought if isinstance(s, Sample)]))
-    results = (_result(next(scores) if isinstance(s, Sample) else s) for s in brought)
+    samples = [_sample_of(denoiser, row, settings) for row in rows]
+    scores = iter(_scores(scorer, [s for s in samples if isinstance(s, Sample)]))
+    results = (_result(next(scores) if isinstance(s, Sample) else s) for s in samples)
     return [_decided(row, settings.threshold) for row in results]
 
 

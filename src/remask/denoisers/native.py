@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from remask.denoisers.base import Preset
+from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.special_ids import Wording
 from remask.denoisers.tokenizer import Tokenizer
@@ -396,3 +396,11 @@ def fingerprint(model: nn.Module) -> str:
         first = tensor.detach().flatten()[:8].float().cpu()
         digest.update(f"{name} {tuple(tensor.shape)} {first.tolist()}".encode())
     return digest.hexdigest()[:16]
+
+
+def native_of(denoiser: Denoiser) -> "NativeDenoiser | None":
+    """Return the native model inside a denoiser's wrappers; None for a model of somebody else's."""
+    inner: Any = denoiser
+    while hasattr(inner, "inner"):
+        inner = inner.inner
+    return inner if isinstance(inner, NativeDenoiser) else None

@@ -49,11 +49,11 @@ class RunEntry:
     versions: dict[str, str | None] = field(default_factory=dict)
     device: str | None = None
     engine: str = "local"
-    problems: int | None = None  # as many as there shall be
-    chunk: int | None = None  # most problems of a chunk
+    problems: int = 0  # as many as there shall be
+    chunk: int = 0  # most problems of a chunk
     tokens: int | None = None  # most tokens of one
-    start: int | None = None  # "from": the problem that it began with
-    stop: int | None = None  # "to": the first problem that is not finished
+    start: int = 0  # "from": the problem that it began with
+    stop: int = 0  # "to": the first problem that is not finished
     seconds: float = 0.0
     forwards: int = 0
     errors: int = 0

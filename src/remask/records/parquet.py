@@ -15,8 +15,8 @@ from typing import IO, Any, Literal
 
 from remask.errors import InputError, RecordError
 from remask.records import jsonl
+from remask.records.jsonl import Row
 
-Row = dict[str, Any]
 _SUFFIXES: dict[str, Literal["jsonl", "parquet"]] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -30,7 +30,7 @@ ACCEPTED = "remask_accepted"  # added as well where a certificate decides
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class RowTable:
     """The rows of a file: as objects, or as the pyarrow.Table that knows their exact types.
 
     Columns of Arrow become Python's only where they are asked for: some of its values, such as
@@ -145,15 +145,15 @@ def file_format(path: Path) -> Literal["jsonl", "parquet"]:
     return _SUFFIXES[path.suffix.lower()]
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> RowTable:
     """Return the rows of a file; a broken one is refused whole, its line named."""
     if file_format(path) == "jsonl":
-        return Table(list(jsonl.read(path)))
+        return RowTable(list(jsonl.read(path)))
     with path.open("rb") as file:
         return read_parquet(file, str(path))
 
 
-def read_parquet(file: IO[bytes], name: str) -> Table:
+def read_parquet(file: IO[bytes], name: str) -> RowTable:
     """Return the rows of an open Parquet file; `name` is what a message calls it."""
     import pyarrow as pa
     import pyarrow.parquet
@@ -167,7 +167,7 @@ def read_parquet(file: IO[bytes], name: str) -> Table:
     twice = [name for name, count in Counter(arrow.column_names).items() if count > 1]
     if twice:
         raise RecordError(f"{name} has two columns {twice[0]!r}; rename one.")
-    return Table(arrow=arrow)
+    return RowTable(arrow=arrow)
 
 
 def write_parquet(path: Path, rows: Sequence[Row]) -> None:
@@ -175,7 +175,7 @@ def write_parquet(path: Path, rows: Sequence[Row]) -> None:
     import pyarrow.parquet
 
     content = io.BytesIO()
-    pyarrow.parquet.write_table(Table([*rows]).to_arrow(), content)
+    pyarrow.parquet.write_table(RowTable([*rows]).to_arrow(), content)
     jsonl.replace_file(path, content.getvalue())
 
 

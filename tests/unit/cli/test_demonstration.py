@@ -18,20 +18,27 @@ from rich.console import Console
 from remask.analysis.correction import correction
 from remask.analysis.diagnosis import diagnosis
 from remask.cli import demonstration
+from remask.collect.answers import GradedAnswer
 from remask.consistency.settings import ConsistencySettings
 from remask.errors import SettingsError
 from remask.records import jsonl
 from remask.report import terminal
+from remask.tasks.base import Grade
 from remask.testing import write_checkpoint
 from remask.values import Sample
 
 PICTURES = ("separation", "roc", "drift-right", "drift-wrong")
 
 
+def graded(right: bool) -> GradedAnswer:
+    grade = Grade(right=right, extracted=None, tier="none", method="length", reason="")
+    return GradedAnswer(grade, process_ok=False)
+
+
 def grade_by_length(
     task: object, problems: Sequence[object], pools: Sequence[Sequence[Sample]]
-) -> list[list[tuple[bool, bool]]]:
-    return [[(len(answer.text) % 2 == 0, False) for answer in pool] for pool in pools]
+) -> list[list[GradedAnswer]]:
+    return [[graded(len(answer.text) % 2 == 0) for answer in pool] for pool in pools]
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +132,7 @@ def test_only_answers_not_yet_trusted_are_followed_by_another_verification(
 def test_a_model_that_is_never_right_is_shown_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = [[(False, False)]] * 2
+    wrong = [[graded(False)]] * 2
     monkeypatch.setattr(
         demonstration, "grade_pools", lambda task, problems, pools: wrong[: len(problems)]
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remask.collect import cluster
-from remask.collect.cluster import Cluster, Held
+from remask.collect.cluster import Cluster, ModelSpec
 from remask.errors import EngineError, MissingExtra, SettingsError
 
 
@@ -41,9 +41,9 @@ def test_workers_get_a_gpu_each_where_there_are_some(
     monkeypatch: pytest.MonkeyPatch, device: str, workers: int | None, resources: Any, expected: Any
 ) -> None:
     calls = stub(monkeypatch, **resources)
-    with Cluster(Held(model="tiny", device=device), workers=workers) as found:
+    with Cluster(ModelSpec(model="tiny", device=device), workers=workers) as found:
         needs = found._needs["num_gpus"], found._needs["num_cpus"]
-        assert (found.held.device, found.workers, found.precision, *needs) == expected
+        assert (found.spec.device, found.workers, found.precision, *needs) == expected
     assert calls == ["init local", "shutdown"]
 
 
@@ -59,13 +59,13 @@ def test_more_workers_than_the_cluster_has_room_for_are_refused_and_it_is_left(
 ) -> None:
     calls = stub(monkeypatch, **resources)
     with pytest.raises(SettingsError, match=sentence):
-        Cluster(Held(model="tiny", device=device), workers=3).__enter__()
+        Cluster(ModelSpec(model="tiny", device=device), workers=3).__enter__()
     assert calls == ["init local", "shutdown"]
 
 
 def test_a_device_of_ones_own_choice_is_refused() -> None:
     with pytest.raises(SettingsError, match="device 'cuda:1' cannot be given to workers"):
-        Cluster(Held(model="tiny", device="cuda:1"))
+        Cluster(ModelSpec(model="tiny", device="cuda:1"))
 
 
 def test_a_missing_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def test_a_missing_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         MissingExtra, match=r"ray is not installed; pip install 'remask\[ray\]', or"
     ):
-        Cluster(Held(model="tiny")).__enter__()
+        Cluster(ModelSpec(model="tiny")).__enter__()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999"])
@@ -82,7 +82,7 @@ def test_an_address_where_nobody_listens_is_one_sentence(
 ) -> None:
     calls = stub(monkeypatch)
     with pytest.raises(EngineError, match=f"no Ray cluster answers at address '{address}' "):
-        Cluster(Held(model="tiny"), address=address).__enter__()
+        Cluster(ModelSpec(model="tiny"), address=address).__enter__()
     assert not calls
 
 
@@ -93,7 +93,7 @@ def test_an_address_of_another_form_is_refused(
     """Ray would look for minutes for a cluster that was once here, or ask for another package."""
     calls = stub(monkeypatch)
     with pytest.raises(SettingsError, match=f"address '{address}' is not of the form HOST:PORT"):
-        Cluster(Held(model="tiny"), address=address).__enter__()
+        Cluster(ModelSpec(model="tiny"), address=address).__enter__()
     assert not calls
 
 

@@ -20,16 +20,16 @@ import torch
 
 from remask.analysis.folder_figures import process
 from remask.collect import manifest
-from remask.collect.chunks import Local
-from remask.collect.collect import collect, collection_of, prepare
+from remask.collect.collect import collect, prepare
+from remask.collect.engine import Shards
 from remask.collect.settings import CollectSettings
-from remask.collect.shards import Shards
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, RecordError, TaskError
 from remask.records import jsonl
+from remask.records.manifest import manifest_path, parse_manifest
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import task
 from remask.testing import ScriptedDenoiser, write_checkpoint
@@ -39,9 +39,9 @@ GSM8K = [
 ]
 SAMPLER = SamplerSettings(length=16, steps=4, block=16, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
-CALLS = 70_000  # of functions: a first portion needs 46,000, and each further one 8,000 to 15,000
+CALLS = 70_000  # of functions: a first chunk needs 46,000, and each further one 8,000 to 15,000
 LONG = {"question": "Why? " * 400, "answer": "So.\n#### 1"}  # more than the model can hold
-WORK = 1_200  # tokens times passes: every answer is a portion of its own
+WORK = 1_200  # tokens times passes: every answer is a chunk of its own
 
 # A process that loads the model once, and is then forked: a whole run costs no start of Python.
 # A child kills itself with -9 at a call of its code that is given by number, not by the clock.
@@ -52,9 +52,9 @@ torch.set_num_threads(1)
 from pathlib import Path
 from remask.denoisers.load import load
 from remask.baselines import judge
-from remask.collect import collection
+import remask.collect.collect as collecting
 from remask.collect.collect import collect
-collection.work_budget = lambda denoiser: int(sys.argv[3])
+collecting.work_budget = lambda denoiser: int(sys.argv[3])
 judge.REPLY = 4
 model = load(sys.argv[1])
 def die_at(last):
@@ -128,7 +128,7 @@ def run_and_kill(forker: "subprocess.Popen[str]", settings: CollectSettings, las
 @pytest.fixture
 def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CollectSettings:
     """Every baseline, several samples, one problem that cannot be asked, cuts between answers."""
-    monkeypatch.setattr("remask.collect.collection.work_budget", lambda denoiser: WORK)
+    monkeypatch.setattr("remask.collect.collect.work_budget", lambda denoiser: WORK)
     monkeypatch.setattr("remask.baselines.judge.REPLY", 4)  # as long as an answer
     rows = [*GSM8K[:3], LONG, *GSM8K[3:], *GSM8K]
     return CollectSettings(
@@ -211,25 +211,23 @@ def test_a_file_cut_anywhere_is_continued_to_the_same_bytes(
         assert out.read_bytes() == whole, cut
 
 
-def test_portions_by_tokens_are_continued_at_their_own_borders(
+def test_chunks_by_tokens_are_continued_at_their_own_borders(
     model: Denoiser, settings: CollectSettings, tmp_path: Path
 ) -> None:
-    """Prompts differ in length, so portions have different numbers of problems."""
+    """Prompts differ in length, so chunks have different numbers of problems."""
     settings = replace(
         settings, task="wordmath", data=None, problems=14, chunk=9, tokens=1400, samples=1
     )
     out = collect(model, settings, tmp_path / "out.jsonl")
     whole = out.read_bytes()
-    found = read_manifest(out)
-    level, told = found["asked"]["level"], found["runs"][0]
-    asked = replace(settings, level=level)
-    portions = collection_of(model, prepare(asked), asked, out, Local(model)).portions(told)
-    assert len({part.stop - part.start for part in portions}) > 1
+    (run,) = parse_manifest(read_manifest(out), out).runs
+    chunks = prepare(settings).with_model(model, out).chunks(run)
+    assert len({part.stop - part.start for part in chunks}) > 1
     for cut in random.Random(1).sample(range(1, len(whole)), 4):
         out.write_bytes(whole[:cut])
         collect(model, settings, out)
         assert out.read_bytes() == whole, cut
-        assert read_manifest(out)["runs"][-1]["from"] in [part.start for part in portions]
+        assert read_manifest(out)["runs"][-1]["from"] in [part.start for part in chunks]
 
 
 def test_what_a_cluster_left_in_shards_is_joined_and_never_beside_another_seed(
@@ -237,7 +235,8 @@ def test_what_a_cluster_left_in_shards_is_joined_and_never_beside_another_seed(
 ) -> None:
     whole = collect(model, settings, tmp_path / "whole.jsonl")
     rows, out = list(jsonl.read(whole)), tmp_path / "out.jsonl"
-    shards = Shards.of(out, {**manifest.kind_of(read_manifest(whole)), "portions": "answers"})
+    common = manifest.common_settings(parse_manifest(read_manifest(whole), whole))
+    shards = Shards.of(out, {**common, "portions": "answers"})
     marked = [{**row, "text": "from a shard"} for row in rows[4:8]]
     shards.write((4, 8), marked)  # the answers to problems 2 and 3, two samples each
     with pytest.raises(RecordError, match="shards was begun with another seed;"):
@@ -273,10 +272,10 @@ def test_the_manifest_says_what_the_numbers_rest_on(
     assert (asked["task"], asked["wording"], asked["seed"]) == ("gsm8k", "llada", 0)
     assert (asked["allow_execution"], asked["data"]) == (False, str(settings.data))
     assert (asked["level"], asked["sampler"]["steps"]) == ("all", 4)
-    task = prepare(settings)
+    task = prepare(settings).task
     assert found["dataset"] == task.provenance()  # type: ignore[attr-defined]
     assert len(found["dataset"]["sha256"]) == 64
-    weights = manifest.weights_of(model)
+    weights = manifest.identify(model).weights
     assert weights is not None
     assert found["model"] == {
         "name": str(folder), "revision": None, "dtype": "float32", "weights": weights,
@@ -351,7 +350,7 @@ def test_a_manifest_of_before_benchmarks_is_continued(
     old = read_manifest(out)
     for name in ("data", "wording", "allow_execution"):
         del old["asked"][name]
-    manifest.path_of(out).write_text(json.dumps({"asked": old["asked"], "torch": "2"}))
+    manifest_path(out).write_text(json.dumps({"asked": old["asked"], "torch": "2"}))
     assert collect(model, settings, out).read_bytes() == whole
     assert len(read_manifest(out)["runs"]) == 1
 
@@ -360,10 +359,10 @@ def test_records_that_lost_their_manifest_are_not_added_to(
     model: Denoiser, settings: CollectSettings, tmp_path: Path
 ) -> None:
     out = collect(model, replace(settings, problems=1), tmp_path / "out.jsonl")
-    manifest.path_of(out).write_text("{")
+    manifest_path(out).write_text("{")
     with pytest.raises(RecordError, match="is damaged"):
         collect(model, settings, out)
-    manifest.path_of(out).unlink()
+    manifest_path(out).unlink()
     with pytest.raises(RecordError, match="has no manifest"):
         collect(model, settings, out)
 
@@ -374,7 +373,7 @@ def test_the_dtype_and_the_revision_may_not_change_on_the_way(
     out = collect(model, replace(settings, problems=1), tmp_path / "out.jsonl")
     found = read_manifest(out)
     found["model"]["dtype"] = "bfloat16"
-    manifest.write(manifest.path_of(out), found)
+    manifest_path(out).write_text(json.dumps(found))
     with pytest.raises(RecordError, match="with dtype bfloat16 of the model, and this one has flo"):
         collect(model, settings, out)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from remask.analysis import fitting
-from remask.collect import asking
+from remask.collect import answers
 from remask.collect.collect import collect
 from remask.collect.settings import CollectSettings
 from remask.consistency.settings import ConsistencySettings
@@ -90,15 +90,15 @@ def test_errors_are_tried_again_only_when_asked_for_and_keep_their_places(
     before = list(jsonl.read(out))
     collect(model, settings, out)
     assert list(jsonl.read(out)) == before
-    real = asking.ask
+    real = answers.prompt_for
     fixed = "gsm8k/all/test/0/1"
 
-    def lenient(denoiser: Denoiser, problem: Any, length: int) -> asking.Asked:
+    def lenient(denoiser: Denoiser, problem: Any, length: int) -> answers.PromptedProblem:
         if problem.id == fixed:
             return real(denoiser, replace(problem, prompt="Why?"), length)
         return real(denoiser, problem, length)
 
-    monkeypatch.setattr("remask.collect.collect.ask", lenient)
+    monkeypatch.setattr("remask.collect.collect.prompt_for", lenient)
     collect(model, settings, out, retry_errors=True)
     rows = list(jsonl.read(out))
     assert [(row["id"], row["number"]) for row in rows if "error" not in row][2:4] == [

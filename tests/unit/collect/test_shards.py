@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.collect.shards import Shards
+from remask.collect.engine import Shards
 from remask.errors import RecordError
 from remask.records.parquet import read_table
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from remask.errors import InputError, RecordError
-from remask.records.parquet import ADDED, Table, file_format, read_table
+from remask.records.parquet import ADDED, RowTable, file_format, read_table
 
 NOTHING = dict.fromkeys(ADDED)
 SCORED = dict(zip(ADDED, (0.5, 0.1, {"confidence": 0.5}, [0.0, None], 64, None), strict=True))
@@ -31,11 +31,11 @@ def test_an_unknown_suffix_is_refused(name: str) -> None:
 
 
 def test_columns_are_those_of_all_rows_in_order_of_appearance() -> None:
-    assert Table([{"b": 1}, {"a": 2, "b": 3}, {"c": 4}]).columns == ("b", "a", "c")
+    assert RowTable([{"b": 1}, {"a": 2, "b": 3}, {"c": 4}]).columns == ("b", "a", "c")
 
 
 def test_columns_that_only_later_rows_have_reach_parquet(tmp_path: Path) -> None:
-    table = Table([{"b": 1}, {"a": "x", "b": 3}])
+    table = RowTable([{"b": 1}, {"a": "x", "b": 3}])
     table.write(tmp_path / "out.parquet", [NOTHING, NOTHING])
     assert pq.read_table(tmp_path / "out.parquet").select(["b", "a"]).to_pylist() == [
         {"b": 1, "a": None},
@@ -44,7 +44,7 @@ def test_columns_that_only_later_rows_have_reach_parquet(tmp_path: Path) -> None
 
 
 def test_added_columns_have_their_types_even_where_every_row_failed(tmp_path: Path) -> None:
-    Table([{"a": 1}]).write(tmp_path / "out.parquet", [NOTHING])
+    RowTable([{"a": 1}]).write(tmp_path / "out.parquet", [NOTHING])
     schema = pq.read_schema(tmp_path / "out.parquet")
     assert schema.field("remask_score").type == pa.float64()
     assert schema.field("remask_drift").type == pa.list_(pa.float64())
@@ -54,14 +54,14 @@ def test_added_columns_have_their_types_even_where_every_row_failed(tmp_path: Pa
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_what_is_written_can_be_read(tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"out.{suffix}"
-    Table([{"a": 1}, {"a": 2}]).write(out, [SCORED, SCORED])
+    RowTable([{"a": 1}, {"a": 2}]).write(out, [SCORED, SCORED])
     assert read_table(out).rows == [{"a": 1, **SCORED}, {"a": 2, **SCORED}]
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
 
 def test_half_a_surrogate_pair_survives_as_an_escape(tmp_path: Path) -> None:
     rows = [{"a": "\ud800 é"}, {"a": "é"}]
-    Table(rows).write(tmp_path / "out.jsonl", [NOTHING, NOTHING])
+    RowTable(rows).write(tmp_path / "out.jsonl", [NOTHING, NOTHING])
     lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["a"] for line in lines] == ["\ud800 é", "é"]
     assert '"é"' in lines[1]
@@ -73,14 +73,14 @@ def test_half_a_surrogate_pair_survives_as_an_escape(tmp_path: Path) -> None:
 )
 def test_columns_that_parquet_cannot_hold_are_named_beforehand(rows: list[dict[str, Any]]) -> None:
     with pytest.raises(RecordError, match="column 'a' does not fit Parquet"):
-        Table(rows).check(Path("out.parquet"))
-    Table(rows).check(Path("out.jsonl"))
+        RowTable(rows).check(Path("out.parquet"))
+    RowTable(rows).check(Path("out.jsonl"))
 
 
 @pytest.mark.parametrize("value", [datetime.date(2026, 1, 1), b"bytes", float("nan")])
 def test_rows_that_json_cannot_hold_are_named_beforehand(value: object) -> None:
     with pytest.raises(RecordError, match="row 2 cannot be written as JSON: column 'a'"):
-        Table([{"a": 1}, {"a": value}]).check(Path("out.jsonl"))
+        RowTable([{"a": 1}, {"a": value}]).check(Path("out.jsonl"))
 
 
 def test_a_folder_on_the_way_is_no_column(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_what_json_has_no_word_for_is_refused_by_the_column(tmp_path: Path, name
 def test_an_object_without_fields_is_refused_before_any_work() -> None:
     """Arrow takes it, and Parquet does not: that would be told when every row is scored."""
     with pytest.raises(RecordError, match="column 'a' of type struct<> does not fit Parquet"):
-        Table([{"a": {}}]).check(Path("out.parquet"))
+        RowTable([{"a": {}}]).check(Path("out.parquet"))
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:

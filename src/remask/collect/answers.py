@@ -1,0 +1,269 @@
+"""One chunk of a collection: problems -> prompts -> answers -> grades and scores -> records.
+
+A prompt may be longer than the model's context, or hold what its tokenizer refuses. Such a problem
+is no reason to stop: it becomes a line with `error` in place of answers, is counted beside the
+others, and can be tried again.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from remask.baselines.confidence import ModelConfidence
+from remask.baselines.editor import EditorAgreement
+from remask.baselines.judge import SelfEvaluation, reply_settings
+from remask.collect.settings import COSTLY_BASELINES, CollectSettings, InjectionSettings
+from remask.consistency.estimator import Consistency
+from remask.denoisers.base import Denoiser
+from remask.errors import InputError
+from remask.records.jsonl import Row
+from remask.records.record import NO_KEY, BaselineCost, ErrorRecord, Line, NoKey, Record
+from remask.sampling.batches import check_length, whole_length
+from remask.sampling.sampler import sample_rows
+from remask.sampling.settings import SamplerSettings
+from remask.tasks import steps_ok
+from remask.tasks.base import SPELLING, Grade, Problem, Task, answer_key, compared_by
+from remask.values import Sample, Score, Scorer
+
+EXTRA_METRICS = ("cross_entropy", "critical_divergence", "embedding_distance")
+SampleKey = tuple[str, int]  # item and number of a sample
+
+
+class PromptedProblem(NamedTuple):
+    """A problem as the model gets it."""
+
+    problem: Problem
+    prompt: list[int]  # empty where it cannot be asked
+    error: str = ""  # why not
+
+
+class WantedAnswers(NamedTuple):
+    """The answers of one chunk: these samples of these problems."""
+
+    problems: list[PromptedProblem]
+    numbers: range
+
+
+class GradedAnswer(NamedTuple):
+    """What is known of an answer's truth."""
+
+    grade: Grade
+    process_ok: bool | None  # every step is right as well; None: steps have no labels
+    key: str | NoKey | None = NO_KEY  # what votes compare it by, where that is not its spelling
+
+
+def prompt_for(denoiser: Denoiser, problem: Problem, length: int) -> PromptedProblem:
+    """Return a problem with its prompt, to be answered on a canvas of `length` tokens."""
+    try:
+        prompt = denoiser.tokenizer.render(problem.prompt, problem.examples)
+        check_length(denoiser, len(prompt), whole_length(denoiser, len(prompt), length))
+    except InputError as error:
+        return PromptedProblem(problem, [], f"{problem.id} cannot be asked: {error}")
+    return PromptedProblem(problem, prompt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerWork:
+    """How the chunks of a collection are worked; it can be sent to another process."""
+
+    task: Task
+    settings: CollectSettings
+    sampler: SamplerSettings  # of the pools
+
+    def __call__(self, denoiser: Denoiser, wanted: WantedAnswers) -> list[Row]:
+        """Return the lines of a chunk, a problem's answers together, in order."""
+        return [line.to_json() for line in self.lines(denoiser, wanted)]
+
+    def lines(self, denoiser: Denoiser, wanted: WantedAnswers) -> Iterator[Line]:
+        """Yield the records of a chunk."""
+        readable = [problem for problem in wanted.problems if not problem.error]
+        pools = draw_pools(denoiser, readable, self.sampler, wanted.numbers, self.settings.seed)
+        with_keys = self.settings.samples > 1 and compared_by(self.task) != SPELLING
+        problems = [one.problem for one in readable]
+        graded = iter(grade_pools(self.task, problems, pools, with_keys=with_keys))
+        trips = self._round_trips(denoiser, pools)
+        baselines = self._baselines(denoiser, problems, pools)
+        answers = iter(pools)
+        for problem, _, error in wanted.problems:
+            if error:
+                yield _error_record(problem, error)
+                continue
+            for answer, truth in zip(next(answers), next(graded), strict=True):
+                key = answer.item, answer.number
+                record = make_record(self.task, problem, answer, truth, trips.get(key))
+                grade = truth.grade
+                pieces = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
+                record = replace(
+                    record,
+                    tier=grade.tier,
+                    method=grade.method,
+                    reason=grade.reason,
+                    pieces=pieces if key in trips else None,  # what the drift is of
+                    key=truth.key,
+                )
+                yield _with_baselines(record, baselines.get(key, {}))
+
+    def _round_trips(
+        self, denoiser: Denoiser, pools: Sequence[Sequence[Sample]]
+    ) -> dict[SampleKey, Score]:
+        """Return the scores of the answers that get round trips."""
+        verified = [s for pool in pools for s in pool if s.number < self.settings.scored]
+        scores = scorer_for(denoiser, self.task, self.settings).score(verified)
+        return {(s.item, s.number): score for s, score in zip(verified, scores, strict=True)}
+
+    def _baselines(
+        self,
+        denoiser: Denoiser,
+        problems: Sequence[Problem],
+        pools: Sequence[Sequence[Sample]],
+    ) -> dict[SampleKey, dict[str, Score]]:
+        """Return the scores of baselines that cost passes, by sample and name."""
+        scorers: dict[str, Scorer] = {
+            "self_evaluation": SelfEvaluation(
+                denoiser=denoiser,
+                questions={problem.id: problem.prompt for problem in problems},
+                settings=reply_settings(denoiser, self.sampler),
+                seed=self.settings.seed,
+            ),
+            "editor": EditorAgreement(denoiser=denoiser),
+        }
+        names = [name for name in COSTLY_BASELINES if name in self.settings.baselines]
+        compared = [s for pool in pools for s in pool if s.number < max(self.settings.scored, 1)]
+        scores: dict[SampleKey, dict[str, Score]] = {}
+        for name in names:
+            for s, score in zip(compared, scorers[name].score(compared), strict=True):
+                scores.setdefault((s.item, s.number), {})[name] = score
+        return scores
+
+
+def scorer_for(
+    denoiser: Denoiser, task: Task, settings: CollectSettings | InjectionSettings
+) -> Consistency:
+    """Return the round trips of a task's answers, with every metric that records hold."""
+    return Consistency(
+        denoiser=denoiser,
+        extract=task.extract,
+        settings=settings.consistency,
+        metric_set=settings.metrics,
+        task_metrics=task.metrics,
+        extra_metrics=EXTRA_METRICS,
+        seed=settings.seed,
+    )
+
+
+def baseline_forwards(names: Sequence[str], denoiser: Denoiser, sampler: SamplerSettings) -> int:
+    """Return about how many passes these baselines take of an answer."""
+    reply = reply_settings(denoiser, sampler).steps if "self_evaluation" in names else 0
+    return reply + ("editor" in names)
+
+
+def edits(denoiser: Denoiser) -> bool:
+    """Return whether a model was trained to correct what it sees, as its preset tells."""
+    return denoiser.preset.edit_threshold is not None
+
+
+def draw_pools(
+    denoiser: Denoiser,
+    problems: Sequence[PromptedProblem],
+    sampler: SamplerSettings,
+    numbers: range,
+    seed: int,
+) -> list[list[Sample]]:
+    """Return the samples of these numbers of each problem."""
+    answers = sample_rows(
+        denoiser,
+        [one.prompt for one in problems for _ in numbers],
+        sampler,
+        items=[one.problem.id for one in problems for _ in numbers],
+        numbers=[number for _ in problems for number in numbers],
+        seed=seed,
+    )
+    return [answers[k : k + len(numbers)] for k in range(0, len(answers), len(numbers))]
+
+
+def grade_pools(
+    task: Task,
+    problems: Sequence[Problem],
+    pools: Sequence[Sequence[Sample]],
+    *,
+    with_keys: bool = False,
+) -> list[list[GradedAnswer]]:
+    """Return what is known of every sample; equal texts of a problem are graded once."""
+
+    def grade(job: tuple[Problem, str]) -> GradedAnswer:
+        grade = task.judge(*job)
+        key = answer_key(task, *job) if with_keys else NO_KEY
+        return GradedAnswer(grade, steps_ok(task, *job, grade.right), key)
+
+    pairs = list(zip(problems, pools, strict=True))
+    jobs = {(p.id, answer.text): (p, answer.text) for p, pool in pairs for answer in pool}
+    with ThreadPoolExecutor(os.cpu_count()) as threads:  # graders that run code wait for processes
+        known = dict(zip(jobs, threads.map(grade, jobs.values()), strict=True))
+    return [[known[p.id, answer.text] for answer in pool] for p, pool in pairs]
+
+
+def make_record(
+    task: Task, problem: Problem, answer: Sample, truth: GradedAnswer, score: Score | None
+) -> Record:
+    """Return one sample as a record; numbers are rounded to what a float32 holds."""
+    confidence, canvas = (
+        ModelConfidence(scope=scope).score([answer])[0].value for scope in ("response", "canvas")
+    )
+    record = Record(
+        id=problem.id,
+        task=problem.task,
+        level=problem.level,
+        number=answer.number,
+        prompt=problem.prompt,
+        gold=problem.gold,
+        text=answer.text,
+        answer=task.extract(answer.text),
+        right=truth.grade.right,
+        process_ok=truth.process_ok,
+        forwards=answer.forwards,
+        scores=_rounded({"confidence": confidence, "confidence_canvas": canvas}),
+    )
+    if score is None:
+        return record
+    return replace(
+        record,
+        scores={**record.scores, "roundtrips": _round(score.value)},
+        stderr=_round(score.stderr),
+        metrics=_rounded(score.by_metric),
+        by_trip={name: [_round(v) for v in values] for name, values in score.by_trip.items()},
+        drift=[_round(d) for d in score.drift],
+        verify_forwards=score.forwards,
+    )
+
+
+def _error_record(problem: Problem, error: str) -> ErrorRecord:
+    """Return the line that stands for all answers to a problem that cannot be asked."""
+    return ErrorRecord(
+        id=problem.id,
+        task=problem.task,
+        level=problem.level,
+        number=0,
+        prompt=problem.prompt,
+        gold=problem.gold,
+        error=error,
+    )
+
+
+def _with_baselines(record: Record, scores: Mapping[str, Score]) -> Record:
+    """Return a record with baselines that cost passes, and what they cost.
+
+    One that gave no number is there all the same, as null, with the reason.
+    """
+    values = {name: _round(score.value) for name, score in scores.items()}
+    costs = {name: BaselineCost(score.forwards, score.reason) for name, score in scores.items()}
+    return replace(record, scores={**record.scores, **values}, baselines=costs)
+
+
+def _rounded(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: _round(value) for name, value in values.items()}
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 7)
