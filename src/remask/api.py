@@ -14,14 +14,18 @@ results are the same. There the scorer is handed over, made once:
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from remask.answers import extract_choice, extract_number
+from remask.baselines.confidence import ModelConfidence
+from remask.baselines.editor import EditorAgreement
+from remask.baselines.judge import SelfEvaluation, reply_settings
 from remask.consistency.estimator import Consistency
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.rejection import Watch, reject
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
+from remask.extension import resolve
 from remask.sampling.sampler import sample as sample_ids
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import KNOWN, TASKS
@@ -30,6 +34,9 @@ from remask.tasks.base import Task
 from remask.values import Decision, Sample, Score, Scorer
 
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
+# Makes a scorer of a model and the prompts, as text, by the item of their samples.
+ScorerMaker = Callable[[Denoiser, Mapping[str, str]], Scorer]
+AnyScorer = str | Scorer | ScorerMaker  # confidence, ..., `module:name`, an object, its maker
 Kind = str | Task  # number, choice, code, text, the name of a task, `module:name`, or a task
 _TEXT = ("token_accuracy", "semantic_similarity", "character_similarity", "confidence")
 
@@ -62,6 +69,17 @@ def reader(kind: Kind) -> Reader:
     task = find_task(kind)
     canvas = max(task.canvas_length(level) for level in task.levels)
     return Reader(task.name, task.extract, task.metrics, canvas)
+
+
+SCORERS: Mapping[str, ScorerMaker] = {
+    "confidence": lambda model, questions: ModelConfidence(),
+    "self_evaluation": lambda model, questions: SelfEvaluation(
+        denoiser=model,
+        questions=questions,
+        settings=reply_settings(model, sampler_settings(model)),
+    ),
+    "editor": lambda model, questions: EditorAgreement(denoiser=model),
+}
 
 
 def item_of(prompt: str) -> str:
@@ -159,6 +177,18 @@ def consistency(
     )
 
 
+def find_scorer(given: AnyScorer, model: Denoiser, prompts: Sequence[str]) -> Scorer:
+    """Return a scorer of answers to these prompts, made of the model where it has to be made."""
+    scorer: Any = resolve("scorer", given, SCORERS)
+    if isinstance(scorer, type) or not hasattr(scorer, "score"):
+        try:
+            scorer = scorer(model, {item_of(prompt): prompt for prompt in prompts})
+        except TypeError as error:
+            raise SettingsError(f"scorer {given} cannot be made of the model: {error}.") from None
+    made: Scorer = resolve("scorer", scorer, {}, ("name", "score"))
+    return made
+
+
 def score(
     model: Denoiser,
     prompt: str,
@@ -168,7 +198,7 @@ def score(
     settings: ConsistencySettings | None = None,
     metrics: MetricSet = "paper",
     weights: Mapping[str, float] | None = None,
-    scorer: Scorer | None = None,
+    scorer: AnyScorer | None = None,
     seed: int = 0,
 ) -> Score:
     """Return how far to trust one answer: a text, or a `Sample` drawn here.
@@ -185,11 +215,12 @@ def score_many(
     model: Denoiser,
     pairs: Sequence[tuple[str, str | Sample]],
     *,
-    scorer: Scorer | None = None,
+    scorer: AnyScorer | None = None,
 ) -> list[Score]:
     """Return how far to trust each (prompt, answer); by round trips unless a scorer is given."""
     samples = [a if isinstance(a, Sample) else sample_from_text(model, p, a) for p, a in pairs]
-    return (scorer or consistency(model)).score(samples)
+    judge = find_scorer(scorer or consistency(model), model, [prompt for prompt, _ in pairs])
+    return judge.score(samples)
 
 
 def solve(
@@ -201,7 +232,7 @@ def solve(
     settings: ConsistencySettings | None = None,
     metrics: MetricSet = "paper",
     weights: Mapping[str, float] | None = None,
-    scorer: Scorer | None = None,
+    scorer: AnyScorer | None = None,
     threshold: float | None = None,
     budget: int = 10,
     seed: int = 0,
@@ -226,7 +257,7 @@ def solve_many(
     model: Denoiser,
     prompts: Sequence[str],
     *,
-    scorer: Scorer | None = None,
+    scorer: AnyScorer | None = None,
     kind: Kind = "number",
     sampler: SamplerSettings | None = None,
     examples: Examples = (),
@@ -240,7 +271,7 @@ def solve_many(
     Args:
         model: that answers.
         prompts: as a user writes them; a repeated one is answered once.
-        scorer: of the answers; round trips with their defaults where none is given.
+        scorer: of the answers, as in `find_scorer`; round trips with their defaults if None.
         kind: of the answers: how they are read, and which departures of the preset apply.
         sampler: how answers are written; by default as preset and task have it.
         examples: turns before each prompt.
@@ -259,7 +290,8 @@ def solve_many(
         rows = [ids[item] for item in items]
         return sample_ids(model, rows, writer, items=items, number=number, seed=seed)
 
-    scorer = scorer or consistency(model, kind=kind, seed=seed)
-    decisions = reject(draw, scorer, list(ids), threshold=limit, budget=budget, watch=watch)
+    given = scorer or consistency(model, kind=kind, seed=seed)
+    judge = find_scorer(given, model, prompts)
+    decisions = reject(draw, judge, list(ids), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decisions}
     return [by_item[item_of(prompt)] for prompt in prompts]

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remask import api
+from remask.baselines.confidence import ModelConfidence
+from remask.baselines.editor import EditorAgreement
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser
@@ -183,6 +186,39 @@ def test_a_scorer_of_ones_own_scores_and_decides(model: NativeDenoiser) -> None:
     assert api.score(model, "x", "abc", scorer=ByLength()).value == 3
     decision = api.solve(model, "x", scorer=ByLength(), sampler=WRITER, threshold=-1)
     assert (decision.action, decision.score.value) == ("accept", len(decision.sample.text))
+
+
+def test_scorers_have_names_and_may_be_made_of_the_model(model: NativeDenoiser) -> None:
+    """A random model is asked whether it is right; what it says is no number, and is said."""
+    answer = api.sample(model, "x", settings=WRITER)
+    assert (
+        api.score(model, "x", answer, scorer="confidence") == ModelConfidence().score([answer])[0]
+    )
+    edited = EditorAgreement(denoiser=model).score([answer])[0]
+    assert api.score(model, "x", answer, scorer="editor") == edited
+    assert api.score(model, "x", answer, scorer="self_evaluation").forwards > 0
+    seen: list[object] = []
+
+    def make(*given: object) -> ByLength:
+        seen.extend(given)
+        return ByLength()
+
+    assert api.score(model, "x", "abc", scorer=make).value == 3
+    assert seen == [model, {api.item_of("x"): "x"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("confidenc", "scorer 'confidenc' is unknown; use confidence."),
+        (ByLength, "cannot be made of the model: ByLength() takes no arguments."),
+        (lambda model, questions: 3, "scorer 'int' has no name, score; see docs/extending.md."),
+    ],
+)
+def test_what_is_no_scorer_is_refused(model: NativeDenoiser, given: Any, sentence: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        api.score(model, "x", "5", scorer=given)
+    assert str(refused.value).endswith(sentence)
 
 
 def test_a_task_of_ones_own_reads_answers_as_one_of_the_package_does(model: NativeDenoiser) -> None:

@@ -27,6 +27,7 @@ from remask.errors import InputError
 from remask.settings import Setting
 
 if TYPE_CHECKING:
+    from remask import api
     from remask.collect.score_file import ScoreSummary
     from remask.denoisers.base import Denoiser
     from remask.values import Decision, Sample, Score
@@ -39,7 +40,9 @@ Columns = Annotated[
     dict[str, Any], FlagsOf(kind=ScoreSettings, only=("prompt_column", "answer_column"))
 ]
 Batch = Annotated[int, Setting("Rows between two writes to disk.", least=1, most=100_000)]
-FileJudge = Annotated[opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold",))]
+FileJudge = Annotated[
+    opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold", "scorer"))
+]
 
 
 def solve(
@@ -62,6 +65,7 @@ def solve(
     from remask import api
 
     criterion = read_criterion(judge, query.kind, metrics)
+    scorer = _other_scorer(judge)
     denoiser = load_model(model)
     threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold))
     drawn = query.sampler(denoiser, sampler).for_pool(budget)
@@ -70,10 +74,10 @@ def solve(
     _show_query(query, as_json)
     decision = api.solve(
         denoiser, query.prompt, kind=query.kind, sampler=drawn, settings=trips, metrics=metrics,
-        weights=criterion.weights, threshold=threshold, budget=budget, seed=seed,
-        examples=query.examples, watch=_watcher(threshold, query.kind, silent=as_json),
+        weights=criterion.weights, scorer=scorer, threshold=threshold, budget=budget,
+        seed=seed, examples=query.examples, watch=_watcher(threshold, query.kind, silent=as_json),
     )  # fmt: skip
-    document = _settings_document(model, query, trips, metrics, seed)
+    document = _settings_document(model, query, judge, trips, metrics, seed)
     document |= {"weights": criterion.weights, "sampler": asdict(drawn)}
     document |= criterion.verdict(decision.score)
     _show_decision(decision, query, threshold, document, as_json)
@@ -104,6 +108,7 @@ def verify(
     from remask import api
 
     criterion = read_criterion(judge, query.kind, metrics)
+    scorer = _other_scorer(judge)
     denoiser = load_model(model)
     same = query_identity(model.model, denoiser, task)
     criterion.check(1, query, consistency=asdict(trips), **same)
@@ -113,9 +118,9 @@ def verify(
     )
     score = api.score(
         denoiser, query.prompt, sample, kind=query.kind, settings=trips, metrics=metrics,
-        weights=criterion.weights, seed=seed,
+        weights=criterion.weights, scorer=scorer, seed=seed,
     )  # fmt: skip
-    document = _settings_document(model, query, trips, metrics, seed)
+    document = _settings_document(model, query, judge, trips, metrics, seed)
     document |= {"weights": criterion.weights, "threshold": threshold, **criterion.verdict(score)}
     _show_query(query, as_json)
     _show_verdict(denoiser, sample, score, query, document, as_json)
@@ -171,11 +176,31 @@ def score(
         raise InputError(f"every row failed, the first because {done.first_error}")
 
 
+def _other_scorer(judge: opt.JudgeSettings) -> "api.AnyScorer | None":
+    """Return the scorer where it is not the round trips, which weights and certificates are of."""
+    from remask import api
+    from remask.extension import resolve
+
+    if judge.scorer == opt.ROUNDTRIPS:
+        return None
+    for name in ("weights", "certificate"):
+        if getattr(judge, name) is not None:
+            raise UsageError(f"--{name} belongs to round trips: leave --scorer out")
+    return resolve("scorer", judge.scorer, api.SCORERS)
+
+
 def _settings_document(
-    model: opt.ModelSettings, query: Query, trips: opt.TripSettings, metrics: str, seed: int
+    model: opt.ModelSettings,
+    query: Query,
+    judge: opt.JudgeSettings,
+    trips: opt.TripSettings,
+    metrics: str,
+    seed: int,
 ) -> dict[str, Any]:
-    """Return what JSON says of how an answer was scored."""
-    settings = {**asdict(trips), "metrics": metrics, "kind": query.kind}
+    """Return what JSON says of how an answer was scored; round trips have settings."""
+    settings: dict[str, Any] = {"kind": query.kind, "scorer": judge.scorer}
+    if judge.scorer == opt.ROUNDTRIPS:
+        settings = {**asdict(trips), "metrics": metrics, "kind": query.kind}
     about = {"model": model.model, "preset": model.preset or None, "seed": seed}
     return {**about, "settings": settings}
 

@@ -20,6 +20,7 @@ from remask.tasks.settings import AnswerKind, TaskSettings
 Split = Literal["replicas", "layers"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 EngineName = Literal["local", "ray"]
+ROUNDTRIPS = "roundtrips"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,10 @@ class EngineSettings:
 class JudgeSettings:
     """What an answer is judged by."""
 
+    scorer: Annotated[
+        str,
+        Setting("roundtrips, confidence, self_evaluation, editor, or a module:name of yours."),
+    ] = ROUNDTRIPS
     threshold: Annotated[
         float | None, Setting("A score above it is trusted; the preset by default.")
     ] = None

@@ -51,9 +51,12 @@ def paragraph(text: str) -> str:
 
 
 def spans(tokenizer: "Tokenizer", ids: Sequence[int], drift: Sequence[float | None]) -> list[Span]:
-    """Return what each token reads as with its drift; of those that share a character the worst."""
+    """Return what each token reads as with its drift; of those that share a character the worst.
+
+    Without round trips there is no drift.
+    """
     out: list[Span] = []
-    for text, lost in zip(tokenizer.texts(ids), drift, strict=True):
+    for text, lost in zip(tokenizer.texts(ids), drift or [None] * len(ids), strict=True):
         if text:
             out.append((text, lost))
         elif out and lost is not None:
@@ -176,7 +179,10 @@ def show_verdict(
 ) -> None:
     """Print an answer painted by drift, its score by metric and the verdict."""
     console = Console()
-    show_drift(console, tokens)
+    if score.drift:
+        show_drift(console, tokens)
+    else:  # no round trips
+        show(console, paragraph("".join(text for text, _ in tokens)))
     show(console, "")
     _show_result(console, answer, graded)
     show_metrics(console, score.by_metric)
