@@ -33,7 +33,7 @@ _MEMORY = 0.9  # how much the mean time of a request remembers
 _ROUNDS = 8  # times that a request may yield rows before it is last in line again
 
 
-class QueuedProgram:
+class BatchJob:
     """A request's program: how far it is, and where its outcome goes."""
 
     def __init__(self, program: "Program[Any]", done: Callable[[Any], None]) -> None:
@@ -49,7 +49,7 @@ class QueuedProgram:
 class _Ticket(NamedTuple):
     """A row that waits, and whose it is."""
 
-    job: QueuedProgram
+    job: BatchJob
     place: int
     row: "BatchRow"
 
@@ -60,8 +60,8 @@ class Batcher:
     def __init__(self, denoiser: "Denoiser", metrics: "ServerMetrics", max_queue: int) -> None:
         self.denoiser, self.metrics, self.max_queue = denoiser, metrics, max_queue
         self._change = threading.Condition()
-        self._jobs: set[QueuedProgram] = set()
-        self._arrived: list[QueuedProgram] = []
+        self._jobs: set[BatchJob] = set()
+        self._arrived: list[BatchJob] = []
         self._waiting: list[_Ticket] = []  # only the thread touches it
         self._ranks = count()
         self._closing = self._stopped = False
@@ -69,7 +69,7 @@ class Batcher:
         self._thread = threading.Thread(target=self._run, name="remask-model", daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     @property
@@ -93,17 +93,17 @@ class Batcher:
                 code="queue_full", headers={"Retry-After": str(wait)},
             )  # fmt: skip
 
-    def submit(self, program: "Program[Any]", done: Callable[[Any], None]) -> QueuedProgram:
+    def submit(self, program: "Program[Any]", done: Callable[[Any], None]) -> BatchJob:
         """Take a request, or raise; `done` is called in the thread with its result or error."""
         with self._change:
             self.check_room()
-            job = QueuedProgram(program, done)
+            job = BatchJob(program, done)
             self._jobs.add(job)
             self._arrived.append(job)
             self._change.notify_all()
         return job
 
-    def cancel(self, job: QueuedProgram) -> None:
+    def cancel(self, job: BatchJob) -> None:
         """Drop a request: what runs of it ends with its batch, and `done` is not called."""
         with self._change:
             job.alive = False
@@ -204,7 +204,7 @@ class Batcher:
         if job.num_missing == 0 and job.alive:
             self._advance(job, job.results)
 
-    def _advance(self, job: QueuedProgram, results: list[Any] | None) -> None:
+    def _advance(self, job: BatchJob, results: list[Any] | None) -> None:
         """Let a job go on until it yields rows, or ends."""
         if not job.alive:
             return
@@ -221,7 +221,7 @@ class Batcher:
             job.results, job.num_missing = [None] * len(rows), len(rows)
             self._waiting += [_Ticket(job, place, row) for place, row in enumerate(rows)]
 
-    def _end(self, job: QueuedProgram, outcome: Any) -> None:
+    def _end(self, job: BatchJob, outcome: Any) -> None:
         """Hand over a job's outcome, a result or an error, once."""
         with self._change:
             if not job.alive:

@@ -62,7 +62,7 @@ class AssistantMessage(Response):
 
 
 class ChatChoice(Response):
-    """OpenAI's, with its verification where one was asked for."""
+    """OpenAI's, with its verification where the request has `remask`."""
 
     index: int
     message: AssistantMessage
@@ -80,7 +80,7 @@ class ChatUsage(Response):
 
 
 class ChatCompletion(Response):
-    """OpenAI's, with the decision where one was asked for."""
+    """OpenAI's, with the decision where `remask.budget` is above 1."""
 
     id: str
     object: Literal["chat.completion"]

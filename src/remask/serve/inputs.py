@@ -69,14 +69,13 @@ def read_inputs(service: Service, body: VerifyRequest | SolveRequest) -> Inputs:
     """Return what a request to verify or solve asks for, or raise where it cannot be done."""
     check_model(service, body.model)
     problem = _problem(body)
-    if problem is not None:
-        inputs = _inputs(service, body.kind or problem.task, body.seed, body.remask, problem.prompt)
-        inputs = replace(inputs, problem=problem)
-    else:
+    if problem is None:
         messages = body.messages or [Message(role="user", content=body.prompt or "")]
-        inputs = _inputs(
-            service, body.kind or "number", body.seed, body.remask, *split_turns(messages)
-        )
+        kind, turns = "number", split_turns(messages)
+    else:
+        kind, turns = problem.task, (problem.prompt, ())
+    inputs = _inputs(service, body.kind or kind, body.seed, body.remask, *turns)
+    inputs = replace(inputs, problem=problem)
     if isinstance(body, VerifyRequest):
         return inputs
     budget = body.remask.budget
@@ -92,14 +91,10 @@ def read_chat(service: Service, body: ChatRequest) -> Inputs:
     check_variety(body.temperature, body.n or 1, "n")
     check_variety(body.temperature, remask.budget, "remask.budget")
     inputs = _inputs(service, remask.kind, body.seed or 0, remask, *split_turns(body.messages))
-    newer = body.max_completion_tokens is not None
-    sampler = _sampler(
-        service,
-        inputs,
-        body.temperature,
-        body.max_completion_tokens if newer else body.max_tokens,
-        "max_completion_tokens" if newer else "max_tokens",
-    )
+    most, param = body.max_tokens, "max_tokens"
+    if body.max_completion_tokens is not None:
+        most, param = body.max_completion_tokens, "max_completion_tokens"
+    sampler = _sampler(service, inputs, body.temperature, most, param)
     if body.top_p is not None:
         sampler = replace(sampler, top_p=body.top_p)
     budget = remask.budget
@@ -108,12 +103,7 @@ def read_chat(service: Service, body: ChatRequest) -> Inputs:
 
 
 def _inputs(
-    service: Service,
-    kind: str,
-    seed: int,
-    remask: TripSettings,
-    prompt: str,
-    examples: Examples = (),
+    service: Service, kind: str, seed: int, remask: TripSettings, prompt: str, examples: Examples
 ) -> Inputs:
     threshold = remask.threshold
     if threshold is None:
@@ -198,11 +188,7 @@ def preset_sampler(service: Service, inputs: Inputs) -> SamplerSettings:
 
 
 def _sampler(
-    service: Service,
-    inputs: Inputs,
-    temperature: float | None,
-    max_tokens: int | None,
-    param: str,
+    service: Service, inputs: Inputs, temperature: float | None, max_tokens: int | None, param: str
 ) -> SamplerSettings:
     """Return the preset's sampler with what the request changes.
 

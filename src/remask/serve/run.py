@@ -38,7 +38,7 @@ def bound(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
-        made.listen(_BACKLOG)  # who calls before the server is up waits, and is answered
+        made.listen(_BACKLOG)  # clients that call before the server is up wait
     except OSError as error:
         made.close()
         raise InputError(_refused(host, port, error)) from None
@@ -64,7 +64,7 @@ def server(service: Service) -> uvicorn.Server:
     settings = service.settings
 
     class Server(uvicorn.Server):
-        """One that closes the batcher while requests are still there to hear of it."""
+        """One that closes the batcher while there are still connections to answer."""
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             closing = threading.Thread(
@@ -83,7 +83,7 @@ def server(service: Service) -> uvicorn.Server:
 
 
 def serve(service: Service, made: socket.socket, say: Callable[[str], None], show: bool) -> None:
-    """Serve until interrupted; then what runs is finished. The address is said before."""
+    """Call `say` with the address and serve until interrupted; then finish what runs."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("remask.serve").setLevel(logging.INFO)
     url = url_of(service.settings.host, made)
