@@ -373,9 +373,9 @@ def span(figure: Mapping[str, Any]) -> str:
 
 def step8b(arguments: argparse.Namespace) -> int:
     """Measure one optimisation step of a shape with random weights and LoRA."""
-    from meter import peak_memory_gb
-    from report import surroundings
-    from step import Step
+    from lib.meter import peak_memory_gb
+    from lib.report import surroundings
+    from lib.step import Step
 
     step = Step(arguments)
     phases: dict[str, Row] = {}

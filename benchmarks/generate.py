@@ -20,11 +20,11 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from meter import Timed, matmul_tflops, timed
-from public import public_experts, write
-from report import Report, Row, progress
-from shapes import SHAPES, Shape, build, compile_blocks, random_tokens, windows
-from work import Work, block_by_block, up_to_each, whole, work_of
+from lib.meter import Timed, matmul_tflops, timed
+from lib.public import public_experts, write
+from lib.report import Report, Row, progress
+from lib.shapes import SHAPES, Shape, build, compile_blocks, random_tokens, windows
+from lib.work import Work, block_by_block, up_to_each, whole, work_of
 
 from remask.denoisers.load import choose_device
 from remask.denoisers.native import NativeDenoiser

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from chromium import Chromium
+from lib.chromium import Chromium
 from lib.figures import figure_of, parse, save
-from live import live
-from playback import Playback, pieces, verification
+from lib.live import live
+from lib.playback import Playback, pieces, verification
 
 import remask
 from remask.serve.settings import ServeSettings

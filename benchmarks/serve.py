@@ -30,8 +30,8 @@ from typing import Any, Literal
 
 import torch
 from lib.figures import figure_of, parse, save
-from live import Faulty, live
-from mixed import Tally, expected, storm
+from lib.live import Faulty, live
+from lib.mixed import Tally, expected, storm
 
 from remask import api
 from remask.denoisers.base import Denoiser
@@ -69,7 +69,7 @@ def online(url: str, pairs: Pairs, clients: int) -> dict[str, Any]:
     """Return what the clients have to tell."""
     bodies = [{"prompt": p, "answer": a, "kind": "wordmath"} for p, a in pairs]
     done = subprocess.run(
-        [sys.executable, str(HERE / "load.py"), url, str(clients)],
+        [sys.executable, str(HERE / "lib" / "clients.py"), url, str(clients)],
         input=json.dumps(bodies), capture_output=True, text=True, check=True,
     )  # fmt: skip
     told: dict[str, Any] = json.loads(done.stdout)

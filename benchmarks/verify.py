@@ -20,14 +20,14 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-import checkpoint
 import torch
-from meter import Timed, matmul_tflops, timed
-from public import public_experts, rebuild
-from report import Report, Row, progress
-from shapes import SHAPES, Shape, build, compile_blocks, random_answers, windows
+from lib import checkpoint
+from lib.meter import Timed, matmul_tflops, timed
+from lib.public import public_experts, rebuild
+from lib.report import Report, Row, progress
+from lib.shapes import SHAPES, Shape, build, compile_blocks, random_answers, windows
+from lib.work import Work, block_by_block, up_to_each, whole, work_of
 from torch import Tensor
-from work import Work, block_by_block, up_to_each, whole, work_of
 
 from remask.consistency.cycle import round_trips
 from remask.consistency.settings import ConsistencySettings

@@ -25,7 +25,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from chromium import Chromium
+    from lib.chromium import Chromium
 
     try:
         started = Chromium(tmp_path_factory.mktemp("profile"))
@@ -38,7 +38,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
     """A server that plays documents back."""
-    from playback import Playback
+    from lib.playback import Playback
 
     with Playback() as found:
         yield found
@@ -47,8 +47,8 @@ def server() -> Iterator[Any]:
 @pytest.fixture
 def stage(server: Any) -> Any:
     """The server with three candidates, of which the last one is accepted."""
+    from lib.playback import pieces, verification
     from person import TEXT
-    from playback import pieces, verification
 
     server.reset()
     server.answers = [
@@ -72,7 +72,7 @@ def page(browser: Any, stage: Any) -> Any:
 @pytest.fixture(scope="session")
 def embedded() -> Iterator[str]:
     """The address of a server with the embedded model."""
-    from live import live
+    from lib.live import live
 
     import remask
     from remask.serve.settings import ServeSettings

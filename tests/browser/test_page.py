@@ -8,8 +8,8 @@ import subprocess
 from typing import Any
 
 import pytest
+from lib.playback import Playback, pieces, verification
 from person import FAULTS, TEXT, check_own, click, copied, put, solve, text, texts
-from playback import Playback, pieces, verification
 
 pytestmark = pytest.mark.browser
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live import soon
+from lib.live import soon
 from person import check_outline
 
 from remask.analysis import statistics

@@ -15,7 +15,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from live import Faulty, live  # type: ignore[import-not-found]
+from lib.live import Faulty, live  # type: ignore[import-not-found]
 
 import remask
 from remask.consistency.semantic import sentence_encoder

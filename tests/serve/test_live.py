@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-from live import live, soon  # type: ignore[import-not-found]
+from lib.live import live, soon  # type: ignore[import-not-found]
 
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-from live import live, soon  # type: ignore[import-not-found]
-from mixed import expected, storm  # type: ignore[import-not-found]
+from lib.live import live, soon  # type: ignore[import-not-found]
+from lib.mixed import expected, storm  # type: ignore[import-not-found]
 
 from remask.denoisers.base import Denoiser
 from remask.serve.settings import ServeSettings

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import chromium
 import pytest
+from lib import chromium
 
 
 def test_a_missing_browser_is_told_with_its_remedy(

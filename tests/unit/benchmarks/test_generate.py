@@ -5,7 +5,7 @@ from typing import Any
 import generate
 import pytest
 import torch
-from shapes import SHAPES, build
+from lib.shapes import SHAPES, build
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,7 @@ def test_a_script_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
 
 
 def test_every_shape_with_figures_is_one_that_the_scripts_know() -> None:
-    from shapes import SHAPES
+    from lib.shapes import SHAPES
 
     assert set(h200.SHAPES) == {"llada8b", "dream7b", "lladamoe", "llada21mini"}
     for words in h200.WORDS.values():

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-import public
 import pytest
 import torch
-from shapes import SHAPES, Shape, build, random_answers, random_tokens
+from lib import public
+from lib.shapes import SHAPES, Shape, build, random_answers, random_tokens
 from verify import SETTINGS, masked_rows
 
 from remask.consistency.cycle import round_trips

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from shapes import SHAPES, build, random_answers, random_tokens, windows
+from lib.shapes import SHAPES, build, random_answers, random_tokens, windows
 
 
 @pytest.mark.parametrize(

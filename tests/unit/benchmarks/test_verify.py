@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import verify
-from shapes import SHAPES
+from lib.shapes import SHAPES
 
 
 @pytest.fixture(scope="module")

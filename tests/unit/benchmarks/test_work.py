@@ -1,8 +1,8 @@
 """Arithmetic is counted as the formulas say, by hand-worked numbers."""
 
 import torch
-from shapes import SHAPES, build
-from work import Pass, block_by_block, flops_of, up_to_each, work_of
+from lib.shapes import SHAPES, build
+from lib.work import Pass, block_by_block, flops_of, up_to_each, work_of
 
 from remask.denoisers import llada2, llada_moe
 

@@ -22,7 +22,7 @@ import torch
 from remask.denoisers.load import choose_device, choose_dtype
 from remask.records.jsonl import write_text
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 STARTED = time.perf_counter()
 Row = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """Clients of a server, in a process of their own: verifications, as many at once as told.
 
-    python benchmarks/load.py URL CLIENTS < bodies.json
+    python benchmarks/lib/clients.py URL CLIENTS < bodies.json
 
 Bodies are those of /v1/verify. What is printed is JSON: the seconds that each took, the seconds of
 all, and the scores, in the order of the bodies.

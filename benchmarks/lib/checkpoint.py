@@ -9,8 +9,8 @@ from functools import partial
 from statistics import median
 
 import torch
-from meter import peak_memory_gb, timed
-from report import Row
+from lib.meter import peak_memory_gb, timed
+from lib.report import Row
 
 from remask.consistency.cycle import round_trips
 from remask.consistency.settings import ConsistencySettings

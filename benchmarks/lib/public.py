@@ -13,7 +13,7 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from shapes import windows
+from lib.shapes import windows
 from torch import Tensor
 
 from remask.denoisers.experts import Experts

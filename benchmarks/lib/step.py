@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from shapes import SHAPES, build, random_tokens
+from lib.shapes import SHAPES, build, random_tokens
 
 from remask.align.policy import make_policy, trained
 from remask.align.settings import check_settings

@@ -17,7 +17,7 @@ from typing import Any
 
 from remask.tasks.base import PIECES
 
-SOURCE = Path(__file__).resolve().parent.parent / "src" / "remask"
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "remask"
 FOLDERS = (SOURCE / "serve" / "page", SOURCE / "report" / "web")  # the page, and what it shares
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
