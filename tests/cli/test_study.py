@@ -99,3 +99,36 @@ def test_mistakes_are_one_sentence(fails: Fails, source: Path, tmp_path: Path) -
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "holds no records; collect some" in fails(1, "study", "geometry", empty)
+
+
+OWN = """
+from remask.analysis.figure import Figures
+from remask.report.studies.base import Study
+from remask.report.table import Table
+
+
+class Counting(Study):
+    name = "counting"
+
+    def figures(self, source):
+        return Figures()
+
+    def tables(self, figures):
+        return [Table(name="sizes", title="How many", heads=["records"], rows=[["some"]])]
+
+
+STUDY, OWN = Counting(), 3
+"""
+
+
+def test_a_study_of_ones_own_is_named_by_its_module(
+    run: Run, fails: Fails, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_study.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    out = tmp_path / "out"
+    shown = json.loads(run("study", "own_study:STUDY", source, "--out", out, "--json").out)
+    assert (shown["study"], shown["tables"][0]["title"]) == ("counting", "How many")
+    assert (out / "counting.md").exists()
+    assert "has no name, run" in fails(1, "study", "own_study:OWN", source)
+    assert "cannot be imported" in fails(1, "study", "own_study:nothing", source)

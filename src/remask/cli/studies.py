@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from remask.cli import settings as opt
 from remask.cli.app import load_model, print_json
 from remask.cli.flags import FlagsOf, UsageError
+from remask.extension import resolve
 from remask.records import outputs
 from remask.settings import Setting
 
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from remask.report.table import Table
 
 StudyName = Annotated[
-    Literal["diagnosis", "correction", "ablation", "geometry", "spurious", "cost", "scaling"],
-    typer.Argument(help="Which study."),
+    str,
+    typer.Argument(
+        help="diagnosis, correction, ablation, geometry, spurious, cost, scaling, or module:name."
+    ),
 ]
 Records = Annotated[
     list[Path],
@@ -55,8 +58,13 @@ def study(
     several folders, one for each model.
     """
     from remask.cli import terminal
+    from remask.report.studies import NAMES, STUDIES
     from remask.report.studies import study as run_study
 
+    if ":" not in name and name not in NAMES:
+        raise UsageError(f"study {name!r} is none of {', '.join(NAMES)}, nor module:name")
+    chosen = name if name in NAMES else resolve("study", name, STUDIES, ("name", "run"))
+    name = chosen if isinstance(chosen, str) else chosen.name
     if model and name != "geometry":
         raise UsageError(f"{name} needs no model; leave --model {model} out")
     if out is not None:
@@ -64,7 +72,7 @@ def study(
         outputs.claim_in_folder(out, [f"{name}.md", f"{name}-*"], force=force)
     denoiser = load_model(replace(devices, model=model)) if model else None
     with terminal.waiting("reading and resampling"):
-        result = run_study(name, records, denoiser)
+        result = run_study(chosen, records, denoiser)
     written = []
     if out is not None:
         with terminal.waiting("writing"):
