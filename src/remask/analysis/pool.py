@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
+from remask.collect.settings import EXTRA_METRICS
 from remask.decide import columns
 from remask.errors import RecordError
+from remask.tasks import KNOWN
 from remask.tasks import task as find_task
 
 Row = columns.Row  # one sample, as `collect` records it
@@ -49,8 +51,13 @@ def pool_size(pooled: Sequence[Pool]) -> int:
 
 
 def composite_metrics(row: Row) -> tuple[str, ...]:
-    """Return the metrics of a row's composite: its task's, without those not measured."""
+    """Return the metrics of a row's composite: its task's, without those not measured.
+
+    A task from outside need not be there when its records are studied: all but the extra ones.
+    """
     measured = row.get("by_trip", {})
+    if row["task"] not in KNOWN:
+        return tuple(name for name in measured if name not in EXTRA_METRICS)
     return tuple(name for name in find_task(row["task"]).metrics if name in measured)
 
 

@@ -10,6 +10,7 @@ from remask.analysis.load_records import Source, StudyRecords
 from remask.analysis.pool import Row, pool_size, pools
 from remask.collect.settings import COSTLY_BASELINES
 from remask.records.manifest import find_manifest
+from remask.tasks import KNOWN
 from remask.tasks import task as find_task
 from remask.tasks.base import SPELLING, compared_by
 
@@ -34,7 +35,7 @@ def absence_notes(source: Source) -> list[str]:
 def _is_spelled(study: StudyRecords) -> bool:
     """Say whether pools of a task with keys of its own have none."""
     whole = pools(study.rows)
-    if pool_size(whole) < 2 or all("key" in row for row in study.rows):
+    if study.task not in KNOWN or pool_size(whole) < 2 or all("key" in row for row in study.rows):
         return False
     # Whether code may be run now says nothing of then: such a task can tell by behaviour.
     return compared_by(find_task(study.task, allow_execution=True)) != SPELLING

@@ -26,13 +26,8 @@ from remask.analysis.diagnosis import Diagnosis, diagnosis
 from remask.analysis.methods import columns, methods
 from remask.analysis.pool import pools
 from remask.cli import terminal
-from remask.collect.answers import (
-    EXTRA_METRICS,
-    draw_pools,
-    grade_pools,
-    make_record,
-    prompt_for,
-)
+from remask.collect.answers import draw_pools, grade_pools, make_record, prompt_for
+from remask.collect.settings import EXTRA_METRICS
 from remask.consistency.cycle import round_trips
 from remask.consistency.estimator import Consistency
 from remask.consistency.semantic import sentence_encoder

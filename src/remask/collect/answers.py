@@ -14,7 +14,12 @@ from typing import NamedTuple
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.editor import EditorAgreement
 from remask.baselines.judge import SelfEvaluation, reply_settings
-from remask.collect.settings import COSTLY_BASELINES, CollectSettings, InjectionSettings
+from remask.collect.settings import (
+    COSTLY_BASELINES,
+    EXTRA_METRICS,
+    CollectSettings,
+    InjectionSettings,
+)
 from remask.consistency.estimator import Consistency
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
@@ -27,7 +32,6 @@ from remask.tasks import steps_ok
 from remask.tasks.base import SPELLING, Grade, Problem, Task, answer_key, compared_by
 from remask.values import Sample, Score, Scorer
 
-EXTRA_METRICS = ("cross_entropy", "critical_divergence", "embedding_distance")
 SampleKey = tuple[str, int]  # item and number of a sample
 
 

@@ -23,6 +23,8 @@ from remask.tasks.settings import Shots
 
 FREE_BASELINES = ("confidence", "agreement", "vote")
 COSTLY_BASELINES = ("self_evaluation", "editor")
+# Measured of every answer, outside the composite.
+EXTRA_METRICS = ("cross_entropy", "critical_divergence", "embedding_distance")
 BASELINES = (*FREE_BASELINES, *COSTLY_BASELINES)
 
 Seed = Annotated[int, Setting("Seed of every random draw.")]
