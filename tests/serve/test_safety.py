@@ -158,8 +158,8 @@ def test_a_full_queue_says_when_to_come_again(
     service.batcher.close(LIMIT)
     full = Batcher(denoiser, ServerMetrics(), max_queue=0)
     full.start()
-    crowded = type(client)(replace(service, batcher=full), None)
-    crowded = type(client)(crowded.service, build_app(crowded.service))
+    service = replace(service, batcher=full)
+    crowded = type(client)(service, build_app(service))
     answer = crowded.post("/v1/verify", BODY)
     assert answer.status_code == 429
     assert answer.json()["error"]["type"] == "rate_limit_error"

@@ -5,6 +5,7 @@ request asks (several turns, an identity of its own, a nucleus, a NUL byte) ther
 """
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -12,6 +13,9 @@ from remask.consistency.settings import ConsistencySettings
 from remask.serve.inputs import Inputs, preset_sampler
 from remask.serve.schema import SolveSettings
 from remask.serve.service import Service
+from remask.serve.settings import ServeSettings
+
+_USUAL, _USUAL_TRIPS = ServeSettings(model=""), ConsistencySettings()
 
 
 def verify_command(service: Service, inputs: Inputs, answer: str) -> str | None:
@@ -47,12 +51,7 @@ def _command(service: Service, inputs: Inputs, name: str, own: dict[str, Any]) -
 
 def _model_flags(service: Service) -> dict[str, Any]:
     settings = service.settings
-    flags = {"model": settings.model}
-    if settings.preset:
-        flags["preset"] = settings.preset
-    if settings.dtype != "auto":
-        flags["dtype"] = settings.dtype
-    return flags
+    return {"model": settings.model, **_changed(settings, _USUAL, ("preset", "dtype"))}
 
 
 def _prompt_flags(inputs: Inputs) -> dict[str, Any]:
@@ -69,14 +68,15 @@ def _prompt_flags(inputs: Inputs) -> dict[str, Any]:
 
 
 def _trip_flags(inputs: Inputs) -> dict[str, Any]:
-    given, usual = inputs.settings, ConsistencySettings()
-    flags: dict[str, Any] = {
-        field.name: getattr(given, field.name)
-        for field in fields(given)
-        if getattr(given, field.name) != getattr(usual, field.name)
-    }
+    names = [field.name for field in fields(_USUAL_TRIPS)]
+    flags = _changed(inputs.settings, _USUAL_TRIPS, names)
     if inputs.metrics != "paper":
         flags["metrics"] = inputs.metrics
     if inputs.remask.threshold is not None:
         flags["threshold"] = inputs.threshold
     return flags
+
+
+def _changed(settings: Any, usual: Any, names: Iterable[str]) -> dict[str, Any]:
+    values = {name: getattr(settings, name) for name in names}
+    return {name: value for name, value in values.items() if value != getattr(usual, name)}

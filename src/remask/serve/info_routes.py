@@ -149,7 +149,7 @@ def _model(service: Service) -> ServedModel:
         "rebuild_steps": MAX_REBUILD_STEPS, "budget": MAX_BUDGET, "queue": settings.max_queue,
         "seconds": settings.seconds,
     }  # fmt: skip
-    about = {
+    details = {
         "max_length": service.denoiser.max_length,
         "metrics": settings.metrics,
         "kinds": list(get_args(AnswerKind)),
@@ -159,7 +159,11 @@ def _model(service: Service) -> ServedModel:
         "limits": limits,
     }
     return ServedModel(
-        id=settings.model, object="model", created=service.started, owned_by="remask", remask=about
+        id=settings.model,
+        object="model",
+        created=service.started,
+        owned_by="remask",
+        remask=details,
     )
 
 
