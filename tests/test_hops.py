@@ -3,26 +3,49 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import pytest
 
+CORE = {
+    "sampling", "consistency", "denoisers", "baselines", "values", "rng", "answers", "tasks",
+    "testing",
+}  # fmt: skip
 SRC = Path(__file__).resolve().parent.parent / "src" / "remask"
 
 
-def files_entered(run: Callable[[], object], under: str = "") -> set[str]:
+@cache
+def package_of(code: CodeType) -> str:
+    """Return the package of src/remask, or the module, in which code stands; "" elsewhere."""
+    path = Path(code.co_filename)
+    return path.relative_to(SRC).parts[0].removesuffix(".py") if path.is_relative_to(SRC) else ""
+
+
+def files_entered(
+    run: Callable[[], object], under: str = "", beyond: Collection[str] = ()
+) -> set[str]:
     """Return the files of src/remask/`under` that a call enters, in this thread and in new ones.
 
-    What is only imported is not entered; nor is a generated method, which has no file.
+    What is only imported is not entered; nor is a generated method, which has no file. Neither the
+    packages `beyond` nor what they call themselves count.
     """
     folder, codes = SRC / under, set[CodeType]()
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call":
-            codes.add(frame.f_code)
+        if event != "call" or package_of(frame.f_code) in beyond:
+            return
+        caller = frame.f_back
+        while caller is not None and not package_of(caller.f_code):
+            caller = caller.f_back
+        if caller is not None:
+            is_same = caller.f_code.co_filename == frame.f_code.co_filename
+            if is_same or package_of(caller.f_code) in beyond:
+                return
+        codes.add(frame.f_code)
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -67,4 +90,26 @@ def test_a_request_to_verify_is_followed_in_ten_files_of_the_server() -> None:
     entered = files_entered(verify, "serve")
     batcher.close(300.0)
     assert {"middleware.py", "batcher.py"} <= entered, "the count would see nothing"
+    assert len(entered) <= 10, sorted(entered)
+
+
+def test_a_collected_problem_is_followed_in_ten_files_before_the_core(tmp_path: Path) -> None:
+    import torch
+
+    from remask.collect.collect import collect
+    from remask.collect.settings import CollectSettings
+    from remask.consistency.settings import ConsistencySettings
+    from remask.sampling.settings import SamplerSettings
+    from remask.testing import ScriptedDenoiser
+
+    model = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))
+    settings = CollectSettings(
+        task="wordmath", problems=1, metrics="core", baselines=("self_evaluation", "editor"),
+        sampler=SamplerSettings(length=16, steps=2, block=16, temperature=1.0),
+        consistency=ConsistencySettings(trips=1, rebuild_steps=1),
+    )  # fmt: skip
+    out = tmp_path / "records.jsonl"
+    entered = files_entered(lambda: collect(model, settings, out), beyond=CORE)
+    assert len(out.read_text().splitlines()) == 1
+    assert {"collect/collect.py", "collect/answers.py", "records/jsonl.py"} <= entered
     assert len(entered) <= 10, sorted(entered)

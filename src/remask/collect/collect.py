@@ -26,9 +26,9 @@ from remask.collect.answers import (
 )
 from remask.collect.chunks import Chunk, ChunkLimits, work_budget
 from remask.collect.engine import Engine, Local, Shards, append_results
-from remask.collect.settings import CollectSettings, choose_baselines
+from remask.collect.settings import CollectSettings
 from remask.denoisers.base import Denoiser
-from remask.errors import InputError, RecordError, SettingsError, TaskError
+from remask.errors import InputError, RecordError, TaskError
 from remask.records import jsonl
 from remask.records.jsonl import Row
 from remask.records.manifest import Manifest, RunEntry
@@ -79,17 +79,17 @@ class CollectSummary:
 class Collection:
     """What is to be collected, checked before a model is loaded; each problem is built once."""
 
-    settings: CollectSettings  # with the level
+    settings: CollectSettings
     task: Task
+    level: str
     built: dict[int, Problem] = field(default_factory=dict)
 
     def problem(self, number: int) -> Problem:
         """Return a problem by its number."""
         if number not in self.built:
-            s = self.settings
-            self.built[number] = self.task.problem(
-                number, split=s.split, level=s.level, seed=s.seed
-            )
+            split, seed = self.settings.split, self.settings.seed
+            problem = self.task.problem(number, split=split, level=self.level, seed=seed)
+            self.built[number] = problem
         return self.built[number]
 
     def run(
@@ -117,19 +117,15 @@ class Collection:
     def with_model(
         self, denoiser: Denoiser, out: Path, engine: Engine | None = None
     ) -> "CollectionRun":
-        """Return the work on a file by a model; it decides how pools are drawn where nobody did."""
-        settings, canvas = self.settings, self.task.canvas_length(self.settings.level)
-        sampler = settings.sampler or sampler_settings(denoiser, kind=self.task.name, canvas=canvas)
-        sampler = sampler.for_pool(settings.samples, "samples")
-        return CollectionRun(
-            out=out,
-            denoiser=denoiser,
-            engine=engine or Local(denoiser),
-            collection=self,
-            work=AnswerWork(
-                task=self.task, settings=replace(settings, sampler=sampler), sampler=sampler
-            ),
+        """Return the work on a file by a model, whose preset decides where no sampler is set."""
+        canvas = self.task.canvas_length(self.level)
+        sampler = self.settings.sampler or sampler_settings(
+            denoiser, kind=self.task.name, canvas=canvas
         )
+        sampler = sampler.for_pool(self.settings.samples, "samples")
+        work = AnswerWork(task=self.task, settings=self.settings, sampler=sampler)
+        engine = engine or Local(denoiser)
+        return CollectionRun(collection=self, work=work, denoiser=denoiser, engine=engine, out=out)
 
 
 def prepare(settings: CollectSettings, out: Path | None = None, force: bool = False) -> Collection:
@@ -150,14 +146,7 @@ def prepare(settings: CollectSettings, out: Path | None = None, force: bool = Fa
     level = check_level(task, settings.level, settings.split)
     if settings.sampler is not None:
         settings.sampler.for_pool(settings.samples, "samples")
-    baselines = choose_baselines(settings.baselines)
-    if settings.scored > settings.samples:
-        raise SettingsError(
-            f"scored is {settings.scored} and samples is {settings.samples}; draw as many samples "
-            "as are to be scored, or score fewer."
-        )
-    settings = replace(settings, level=level, baselines=baselines)
-    collection = Collection(settings=settings, task=task)
+    collection = Collection(settings=settings, task=task, level=level)
     if isinstance(task, Benchmark):
         task.check()
         size = task.size(settings.split, level)
@@ -175,18 +164,13 @@ def prepare(settings: CollectSettings, out: Path | None = None, force: bool = Fa
 class CollectionRun:
     """One call of `collect`: the file as it is, and what is still to be worked."""
 
-    out: Path
-    denoiser: Denoiser
-    engine: Engine
     collection: Collection
     work: AnswerWork
+    denoiser: Denoiser
+    engine: Engine
+    out: Path
     prompted: dict[int, PromptedProblem] = field(default_factory=dict)
     lines: list[tuple[str, str]] = field(default_factory=list)  # id and error of each row
-
-    @property
-    def settings(self) -> CollectSettings:
-        """The settings, with the sampler that this model gets."""
-        return self.work.settings
 
     @property
     def summary(self) -> CollectSummary:
@@ -199,14 +183,14 @@ class CollectionRun:
 
     def begin(self, force: bool) -> Manifest:
         """Return the manifest, new or that of the run to go on with."""
-        task, settings = self.work.task, self.settings
+        task, settings = self.collection.task, self.collection.settings
         dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
         about: dict[str, Any] = {"compared_by": compared_by(task)}
         if "editor" in settings.baselines:
             about["edits"] = edits(self.denoiser)
-        begin = partial(
-            manifest.begin, self.denoiser, asdict(settings), dataset, self.out, about=about
-        )
+        decided = {"level": self.collection.level, "sampler": asdict(self.work.sampler)}
+        full = {**asdict(settings), **decided}
+        begin = partial(manifest.begin, self.denoiser, full, dataset, self.out, about=about)
         try:
             return begin()
         except RecordError:
@@ -217,7 +201,8 @@ class CollectionRun:
 
     def go_on(self, document: Manifest, shards: Shards, progress: Progress) -> Manifest:
         """Work what is missing; return the manifest with this run in it."""
-        samples, total = self.settings.samples, self.settings.problems * self.settings.samples
+        settings = self.collection.settings
+        samples, total = settings.samples, settings.problems * settings.samples
         jsonl.recover(self.out)
         self.lines = [_line(row) for row in jsonl.read(self.out)]
         places = self._places()
@@ -226,7 +211,8 @@ class CollectionRun:
         progress(min(done, total), 0)  # more may be there than is wanted
         if done >= total:
             return document
-        self._refuse_where_nothing_can_be_asked()
+        if all(self._prompt(number).error for number in range(settings.problems)):
+            raise InputError(self._prompt(0).error)  # that is no matter of single rows
         del self.lines[sum(place <= done for place in places) :]
         jsonl.keep(self.out, len(self.lines))
         first, number = divmod(done, samples)
@@ -244,7 +230,7 @@ class CollectionRun:
 
     def retry(self, document: Manifest, shards: Shards, progress: Progress) -> None:
         """Ask again what could not be asked; answers take the place of their error."""
-        problems, samples = self.settings.problems, self.settings.samples
+        problems, samples = self.collection.settings.problems, self.collection.settings.samples
         numbers = [place // samples - 1 for place in self._places()]
         failed = [n for (_, error), n in zip(self.lines, numbers, strict=True) if error]
         if not failed:
@@ -263,29 +249,31 @@ class CollectionRun:
 
     def load(self, chunk: Chunk) -> WantedAnswers:
         """Return what a chunk is made of."""
-        first, begun = divmod(chunk.start, self.settings.samples)
-        last = -(-chunk.stop // self.settings.samples)
-        stop = chunk.stop - (last - 1) * self.settings.samples
+        samples = self.collection.settings.samples
+        first, begun = divmod(chunk.start, samples)
+        last = -(-chunk.stop // samples)
+        stop = chunk.stop - (last - 1) * samples
         return WantedAnswers([self._prompt(k) for k in range(first, last)], range(begun, stop))
 
     def chunks(self, run: RunEntry) -> list[Chunk]:
         """Return the chunks of a run, as its entry in the manifest says."""
         limits = replace(self._limits, most=run.chunk, tokens=run.tokens, work=run.work)
         lengths = [self._length(number) for number in range(run.start, run.problems)]
-        return limits.chunks(run.start * self.settings.samples + (run.from_sample or 0), lengths)
+        return limits.chunks(run.start * limits.samples + (run.from_sample or 0), lengths)
 
     @cached_property
     def _limits(self) -> ChunkLimits:
         """What the answers cost, without the limits of a run."""
-        denoiser, sampler, trips = self.denoiser, self.work.sampler, self.settings.consistency
+        settings, sampler, denoiser = self.collection.settings, self.work.sampler, self.denoiser
+        trips = settings.consistency
         blocks = sampler.length // sampler.block if denoiser.block_size else 1
         verify = blocks * trips.trips * trips.steps_at_once(denoiser.block_size)
         return ChunkLimits(
-            samples=self.settings.samples,
-            scored=self.settings.scored,
+            samples=settings.samples,
+            scored=settings.scored,
             write=sampler.steps,
-            verify=verify + baseline_forwards(self.settings.baselines, denoiser, sampler),
-            most=self.settings.chunk,
+            verify=verify + baseline_forwards(settings.baselines, denoiser, sampler),
+            most=settings.chunk,
             columns=denoiser.block_size,  # the blocks before it are cached
         )
 
@@ -300,14 +288,9 @@ class CollectionRun:
         problem = self._prompt(number)
         return 0 if problem.error else len(problem.prompt) + self.work.sampler.length
 
-    def _refuse_where_nothing_can_be_asked(self) -> None:
-        """Raise where every problem fails: that is no matter of single rows."""
-        if all(self._prompt(number).error for number in range(self.settings.problems)):
-            raise InputError(self._prompt(0).error)
-
     def _places(self) -> list[int]:
         """Return the place after each row: an error stands for all answers to its problem."""
-        samples = self.settings.samples
+        samples = self.collection.settings.samples
         return list(accumulate(samples if error else 1 for _, error in self.lines))
 
 

@@ -11,7 +11,6 @@ least about the first one:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 from remask.consistency.settings import ConsistencySettings, Metrics
@@ -19,7 +18,7 @@ from remask.errors import SettingsError
 from remask.sampling.settings import SamplerSettings
 from remask.settings import Setting, check
 from remask.tasks.base import Split
-from remask.tasks.settings import Shots
+from remask.tasks.settings import TaskSettings
 
 FREE_BASELINES = ("confidence", "agreement", "vote")
 COSTLY_BASELINES = ("self_evaluation", "editor")
@@ -40,28 +39,9 @@ def choose_baselines(names: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectSettings:
+class CollectSettings(TaskSettings):
     """Which problems, how many samples of each, and how to score them."""
 
-    task: Annotated[
-        str,
-        Setting(
-            "wordmath, countdown, choice or pycode; or gsm8k, math, math500, arc, gpqa, humaneval, "
-            "mbpp."
-        ),
-    ]
-    data: Annotated[
-        Path | None,
-        Setting("Rows of a public benchmark: a file, or a folder of splits; the hub by default."),
-    ] = None
-    wording: Annotated[str, Setting("Whose official prompt asks a public benchmark.")] = "llada"
-    shots: Shots = 0
-    allow_execution: Annotated[
-        bool, Setting("Let grading run the model's code (humaneval, mbpp): no security boundary.")
-    ] = False
-    level: Annotated[
-        str, Setting("Level of the task, as in easy or hard; the first by default.")
-    ] = ""
     split: Annotated[Split, Setting("Which problems of the task.")] = "test"
     problems: Annotated[int, Setting("How many problems.", least=1, most=1_000_000)] = 32
     samples: Annotated[int, Setting("Answers drawn per problem.", least=1, most=1_000)] = 1
@@ -91,8 +71,14 @@ class CollectSettings:
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse what nobody can wait for."""
+        """Refuse what nobody can wait for, and name the baselines in their usual order."""
         check(self)
+        object.__setattr__(self, "baselines", choose_baselines(self.baselines))
+        if self.scored > self.samples:
+            raise SettingsError(
+                f"scored is {self.scored} and samples is {self.samples}; draw as many samples as "
+                "are to be scored, or score fewer."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
