@@ -7,12 +7,13 @@ compared with. Every number carries the marker that ties it to docs/figures.json
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import published
 from claims import FAILS, HOLDS, Figures, by_study, verdicts
 
 from remask.analysis.figure import Figure
+from remask.report.table import text
 
 FAMILIES = ("wordmath", "countdown", "choice", "pycode")
 STUDIES = tuple(f"{family}{level}" for family in FAMILIES for level in ("", "-hard"))
@@ -146,28 +147,8 @@ def arrow(figure: Figure, bound: float) -> str:
 
 def quote(figure: Figure, *, interval: bool = False) -> str:
     """Return a figure rounded, with its marker."""
-    form, scale, end = _shape(figure.unit)
-    shown = f"{scale * figure.value:{form}}{end}<!--fig:{figure.name}-->"
-    if not interval or figure.low is None or figure.high is None:
-        return shown
-    return f"{shown} [{scale * figure.low:{form}}, {scale * figure.high:{form}}]"
-
-
-def _shape(unit: str) -> tuple[str, int, str]:
-    """Return how numbers of a unit are written: format, factor, what follows."""
-    for start, shape in SHAPES.items():
-        if unit.startswith(start):
-            return shape
-    return ".3f", 1, ""
-
-
-SHAPES = {
-    "share above": ("+.1f", 100, " %"), "share": (".1f", 100, " %"), "AUROC above": ("+.3f", 1, ""),
-    "points": ("+.2f", 1, ""), "samples": (".2f", 1, ""), "forwards": (".0f", 1, ""),
-    "right / wrong": (".2f", 1, ""), "chi-square": (".1f", 1, ""), "s, ": (".0f", 1, ""),
-    "s per": (".2f", 1, ""), "right answers with": (".0f", 1, ""), "problems": (".0f", 1, ""),
-    "density": (",.0f", 1, ""),
-}  # fmt: skip
+    shown = figure if interval else replace(figure, low=None, high=None)
+    return text(shown, f"<!--fig:{figure.name}-->")
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -402,5 +383,5 @@ def _rebatched(figures: Figures) -> str:
     names = [f"rebatched/{what}_disagreement" for what in ("text", "score")]
     if any(name not in figures for name in names):
         return ""
-    text, score = (quote(figures[name]) for name in names)
-    return f"Other batch sizes change the text of {text} of the answers and the score of {score}.\n"
+    texts, scores = (quote(figures[name]) for name in names)
+    return f"Other batch sizes change {texts} of the texts and {scores} of the scores.\n"
