@@ -69,12 +69,8 @@ def read_inputs(service: Service, body: VerifyRequest | SolveRequest) -> Inputs:
     """Return what a request to verify or solve asks for, or raise where it cannot be done."""
     check_model(service, body.model)
     problem = _problem(body)
-    if problem is None:
-        messages = body.messages or [Message(role="user", content=body.prompt or "")]
-        kind, turns = "number", split_turns(messages)
-    else:
-        kind, turns = problem.task, (problem.prompt, ())
-    inputs = _inputs(service, body.kind or kind, body.seed, body.remask, *turns)
+    kind = body.kind or ("number" if problem is None else problem.task)
+    inputs = _inputs(service, kind, body.seed, body.remask, *_turns(body, problem))
     inputs = replace(inputs, problem=problem)
     if isinstance(body, VerifyRequest):
         return inputs
@@ -130,6 +126,14 @@ def _problem(body: PromptRequest) -> Problem | None:
     if body.level is not None:
         raise InvalidValue("level needs a task; leave it out.", "level")
     return None
+
+
+def _turns(body: PromptRequest, problem: Problem | None) -> tuple[str, Examples]:
+    if problem is not None:
+        return problem.prompt, ()
+    if body.messages is not None:
+        return split_turns(body.messages)
+    return body.prompt or "", ()
 
 
 def split_turns(messages: Sequence[Message]) -> tuple[str, Examples]:

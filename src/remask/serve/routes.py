@@ -94,9 +94,13 @@ def solve_program(responder: Responder) -> Program[Any]:
 
 async def _events(responder: Responder) -> AsyncGenerator[str, None]:
     client = responder.client
+
+    def written(name: str, value: Any) -> str:
+        return event(responder.event(name, value), name)
+
     async with client.events() as events:
         async for name, value in events:
-            yield event(await client.in_thread(partial(responder.event, name, value)), name)
+            yield await client.in_thread(partial(written, name, value))
     yield event(responder.decision(client.result[0]), "decision")
 
 
@@ -107,8 +111,8 @@ def log_texts(client: ClientRequest, *texts: str) -> None:
 
 
 async def respond(client: ClientRequest, make: Callable[[], Response]) -> HttpResponse:
-    """Return a document that is made in another thread."""
-    return json_response(await client.in_thread(make))
+    """Return a document that is made, and written as JSON, in another thread."""
+    return await client.in_thread(lambda: json_response(make()))
 
 
 def json_response(document: BaseModel) -> HttpResponse:
