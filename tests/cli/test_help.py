@@ -101,7 +101,7 @@ def test_the_other_defaults_are_those_of_the_functions_called() -> None:
 
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_the_line_in_the_list_is_the_first_of_the_command(name: str) -> None:
-    assert COMMANDS[name].help.splitlines()[0] == ENTRIES[name].help
+    assert COMMANDS[name].help.splitlines()[0] == ENTRIES[name][1]
 
 
 @pytest.mark.parametrize("name", ["solve", "collect", "align", "train", "score"])

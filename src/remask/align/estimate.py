@@ -40,7 +40,7 @@ TFLOPS = 400.0  # of one process; see docs/benchmarks.md for what an H200 reache
 
 
 @dataclass(frozen=True, kw_only=True)
-class Canvas:
+class RowSize:
     """The rows of a training, in tokens."""
 
     num_prompt: int
@@ -138,12 +138,12 @@ def shape_of(network: Network, settings: AlignSettings) -> Shape:
     )
 
 
-def canvas_of(settings: AlignSettings, folder: Path, block_size: int | None) -> Canvas:
+def canvas_of(settings: AlignSettings, folder: Path, block_size: int | None) -> RowSize:
     """Return the rows that a training would have."""
     prompts = Prompts(settings) if settings.task in TASKS else None
     model = OutlinedModel(find_preset(settings.model, folder), block_size)
     sampler = settings.sampler(model, _usual_length(settings, prompts))
-    return Canvas(
+    return RowSize(
         num_prompt=_prompt_tokens(prompts, folder), length=sampler.length, block=sampler.block,
         steps=sampler.steps,
     )  # fmt: skip
@@ -174,7 +174,7 @@ def _prompt_tokens(prompts: Prompts | None, folder: Path) -> int:
 
 
 def forwards_per_update(
-    settings: AlignSettings, canvas: Canvas, block_size: int | None = None
+    settings: AlignSettings, canvas: RowSize, block_size: int | None = None
 ) -> dict[str, float]:
     """Return forward passes of one row per optimizer update, at most, of all processes."""
     s, rows = settings, settings.num_rows
@@ -198,7 +198,7 @@ def forwards_per_update(
 def seconds_per_update(
     settings: AlignSettings,
     shape: Shape,
-    canvas: Canvas,
+    canvas: RowSize,
     forwards: dict[str, float],
     speed: float,
 ) -> dict[str, float]:
@@ -218,7 +218,7 @@ def seconds_per_update(
     return {phase: forwards[phase] * cost / speed for phase, cost in costs.items()}
 
 
-def memory_gb(settings: AlignSettings, shape: Shape, canvas: Canvas) -> dict[str, float]:
+def memory_gb(settings: AlignSettings, shape: Shape, canvas: RowSize) -> dict[str, float]:
     """Return the memory of one process by what takes it."""
     s = settings
     size = choose_dtype(s.dtype, choose_device(s.device)).itemsize

@@ -26,6 +26,7 @@ from remask.values import Sample, Scorer
 Messages = Sequence[Mapping[str, Any]]
 Turn = str | Messages  # a prompt or a completion: a text, or a conversation
 Values = list[float | None]
+Problems = Sequence[Problem | Mapping[str, Any]]
 Grade = Callable[[Problem, str], bool]  # such as `Task.grade`
 SampleFromText = Callable[[str, str], Sample]  # prompt, answer
 LogMetric = Callable[[str, float], None]
@@ -39,18 +40,24 @@ class Progress:
     max_steps: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class OutcomeReward:
-    """2 for a right final answer, 0 for a wrong one: what the score is compared with."""
+class NamedReward:
+    """A reward with a name, as TRL wants it."""
 
-    grade: Grade
-    right_reward: float = 2.0
-    name: str = "outcome"
+    name: str
 
     @property
     def __name__(self) -> str:
         """The name that TRL logs."""
         return self.name
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OutcomeReward(NamedReward):
+    """2 for a right final answer, 0 for a wrong one: what the score is compared with."""
+
+    grade: Grade
+    right_reward: float = 2.0
+    name: str = "outcome"
 
     def __call__(
         self,
@@ -58,7 +65,7 @@ class OutcomeReward:
         completions: Sequence[Turn],
         completion_ids: Sequence[Sequence[int]] | None = None,
         *,
-        problem: Sequence[Problem | Mapping[str, Any]] | None = None,
+        problem: Problems | None = None,
         **columns: Any,
     ) -> Values:
         """Return one reward per completion."""
@@ -67,30 +74,33 @@ class OutcomeReward:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ScoredReward(Annealed):
-    """What rewards by the score of the round trips have in common."""
+class ScoredReward(Annealed, NamedReward):
+    """1.5 + alpha * score where a completion has earned it; 0 elsewhere, which is not scored."""
 
     scorer: Scorer
     sample_from_text: SampleFromText | None = None
     name: str = "score"
 
-    @property
-    def __name__(self) -> str:
-        """The name that TRL logs."""
-        return self.name
+    def earned(self, completions: Sequence[Turn], problems: Problems | None) -> list[bool]:
+        """Return which completions are worth anything."""
+        raise NotImplementedError
 
-    def reward_where(
+    def __call__(
         self,
         prompts: Sequence[Turn],
         completions: Sequence[Turn],
-        samples: Sequence[Sample] | None,
-        earned: Sequence[bool],
-        state: TrainerState | None,
-        log_metric: LogMetric | None,
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        *,
+        problem: Problems | None = None,
+        sample: Sequence[Sample] | None = None,
+        trainer_state: TrainerState | None = None,
+        log_metric: LogMetric | None = None,
+        **columns: Any,
     ) -> Values:
-        """Return 1.5 + alpha * score where it was earned and 0 elsewhere, which is not scored."""
-        alpha = self.alpha(state)
-        scores = _scored(self, prompts, completions, samples, earned)
+        """Return one reward per completion."""
+        earned = self.earned(completions, problem)
+        alpha = self.alpha(trainer_state)
+        scores = _scored(self, prompts, completions, sample, earned)
         _log(log_metric, alpha, scores)
         return [
             e * (self.base_reward + alpha * (s or 0.0)) for e, s in zip(earned, scores, strict=True)
@@ -108,21 +118,9 @@ class ConsistencyReward(ScoredReward):
     grade: Grade
     name: str = "consistency"
 
-    def __call__(
-        self,
-        prompts: Sequence[Turn],
-        completions: Sequence[Turn],
-        completion_ids: Sequence[Sequence[int]] | None = None,
-        *,
-        problem: Sequence[Problem | Mapping[str, Any]] | None = None,
-        sample: Sequence[Sample] | None = None,
-        trainer_state: TrainerState | None = None,
-        log_metric: LogMetric | None = None,
-        **columns: Any,
-    ) -> Values:
-        """Return one reward per completion."""
-        right = _graded(self.name, self.grade, problem, completions)
-        return self.reward_where(prompts, completions, sample, right, trainer_state, log_metric)
+    def earned(self, completions: Sequence[Turn], problems: Problems | None) -> list[bool]:
+        """Return which completions are right."""
+        return _graded(self.name, self.grade, problems, completions)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,20 +135,9 @@ class UngatedReward(ScoredReward):
 
     name: str = "ungated"
 
-    def __call__(
-        self,
-        prompts: Sequence[Turn],
-        completions: Sequence[Turn],
-        completion_ids: Sequence[Sequence[int]] | None = None,
-        *,
-        sample: Sequence[Sample] | None = None,
-        trainer_state: TrainerState | None = None,
-        log_metric: LogMetric | None = None,
-        **columns: Any,
-    ) -> Values:
-        """Return one reward per completion."""
-        written = [bool(text_of(completion).strip()) for completion in completions]
-        return self.reward_where(prompts, completions, sample, written, trainer_state, log_metric)
+    def earned(self, completions: Sequence[Turn], problems: Problems | None) -> list[bool]:
+        """Return which completions hold a text."""
+        return [bool(text_of(completion).strip()) for completion in completions]
 
 
 def text_of(turn: Turn) -> str:
@@ -168,7 +155,7 @@ def text_of(turn: Turn) -> str:
 def _graded(
     name: str,
     grade: Grade,
-    problems: Sequence[Problem | Mapping[str, Any]] | None,
+    problems: Problems | None,
     completions: Sequence[Turn],
 ) -> list[bool]:
     """Return which completions are right."""

@@ -44,7 +44,7 @@ class RunState:
     best_update: int = 0
 
 
-class Trainer:
+class AlignTrainer:
     """One training run."""
 
     def __init__(self, settings: AlignSettings, say: Say, *, resume: bool = False) -> None:
@@ -266,7 +266,7 @@ def align(
     settings: AlignSettings, say: Say | Callable[[Row], None] = print, *, resume: bool = False
 ) -> Path:
     """Train (or go on with) a model and return the folder of the best one."""
-    trainer = Trainer(settings, say, resume=resume)
+    trainer = AlignTrainer(settings, say, resume=resume)
     try:
         return trainer.run()
     finally:

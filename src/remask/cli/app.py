@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -23,48 +23,22 @@ if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
 
 
-class CommandEntry(NamedTuple):
-    """Where a command is, and its line in `remask --help`."""
-
-    module: str
-    function: str
-    help: str
-
-
-COMMANDS = {
-    "solve": CommandEntry(
-        "answers", "solve", "Answer a prompt, resampling until an answer is stable."
-    ),
-    "verify": CommandEntry("answers", "verify", "Say how far to trust an answer you already have."),
-    "score": CommandEntry("answers", "score", "Score a file of answers, one row out per row in."),
-    "train": CommandEntry("models", "train", "Train a small LLaDA on generated problems."),
-    "demo": CommandEntry("models", "demo", "Watch the embedded model catch its own errors."),
-    "models": CommandEntry(
-        "models", "models", "List published models; with an id, its authors' presets."
-    ),
-    "doctor": CommandEntry(
-        "models", "doctor", "Say what is installed, what is missing, what fits in memory."
-    ),
-    "collect": CommandEntry(
-        "records_commands", "collect", "Answer, grade and score the problems of a task."
-    ),
-    "fit": CommandEntry(
-        "records_commands", "fit", "Fit weights that tell right answers from wrong ones."
-    ),
-    "certify": CommandEntry(
-        "records_commands", "certify", "Certify a threshold: few of what it accepts are wrong."
-    ),
-    "calibrate": CommandEntry(
-        "records_commands", "calibrate", "Fit a curve from scores to probabilities."
-    ),
-    "report": CommandEntry(
-        "records_commands", "report", "Show records on one HTML page: tables, plots, answers."
-    ),
-    "study": CommandEntry(
-        "studies", "study", "Tell what records say: one study, with intervals and cost."
-    ),
-    "align": CommandEntry("align", "align", "Train a model with the score as a reward."),
-    "serve": CommandEntry("serve", "serve", "Put a model behind HTTP, with a page to watch it."),
+COMMANDS = {  # by name, in the order of `remask --help`: the module, and the line there
+    "solve": ("answers", "Answer a prompt, resampling until an answer is stable."),
+    "verify": ("answers", "Say how far to trust an answer you already have."),
+    "score": ("answers", "Score a file of answers, one row out per row in."),
+    "train": ("models", "Train a small LLaDA on generated problems."),
+    "demo": ("models", "Watch the embedded model catch its own errors."),
+    "models": ("models", "List published models; with an id, its authors' presets."),
+    "doctor": ("models", "Say what is installed, what is missing, what fits in memory."),
+    "collect": ("records_commands", "Answer, grade and score the problems of a task."),
+    "fit": ("records_commands", "Fit weights that tell right answers from wrong ones."),
+    "certify": ("records_commands", "Certify a threshold: few of what it accepts are wrong."),
+    "calibrate": ("records_commands", "Fit a curve from scores to probabilities."),
+    "report": ("records_commands", "Show records on one HTML page: tables, plots, answers."),
+    "study": ("studies", "Tell what records say: one study, with intervals and cost."),
+    "align": ("align", "Train a model with the score as a reward."),
+    "serve": ("serve", "Put a model behind HTTP, with a page to watch it."),
 }
 _PLAIN: Any = {
     "add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None,
@@ -78,14 +52,13 @@ class LazyCommands(Mapping[str, Any]):
         """Return the command, its flags made from its settings."""
         from remask.cli.flags import with_flags
 
-        entry = COMMANDS[name]
-        function = getattr(import_module(f"remask.cli.{entry.module}"), entry.function)
+        function = getattr(import_module(f"remask.cli.{COMMANDS[name][0]}"), name)
         single = typer.Typer(**_PLAIN)
         single.command(name)(with_flags(function))
         return typer.main.get_command(single)
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names in the order of `remask --help`."""
+        """Yield the names."""
         return iter(COMMANDS)
 
     def __len__(self) -> int:
@@ -103,7 +76,7 @@ class LazyGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the line of every command."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 app = typer.Typer(name="remask", cls=LazyGroup, **_PLAIN)

@@ -75,12 +75,8 @@ def models(
     from remask.cli import listing, terminal
 
     document: Any = listing.model(name) if name else listing.models()
-    if as_json:
-        print_json(document)
-    elif name:
-        terminal.show_model(document)
-    else:
-        terminal.show_models(document)
+    show = terminal.show_model if name else terminal.show_models
+    (print_json if as_json else show)(document)
 
 
 def doctor(
@@ -107,9 +103,5 @@ def doctor(
         from remask.cli import doctor as examination
 
         document = examination.estimate(model) if model else examination.examine()
-    if as_json:
-        print_json(document)
-    elif model:
-        terminal.show_estimate(document)
-    else:
-        terminal.show_examination(document)
+    show = terminal.show_estimate if model else terminal.show_examination
+    (print_json if as_json else show)(document)

@@ -18,7 +18,6 @@ from remask.errors import InputError
 from remask.records import outputs
 from remask.settings import Setting
 from remask.tasks.base import Split
-from remask.tasks.settings import TaskSettings
 
 if TYPE_CHECKING:
     from remask.collect.collect import Collection, CollectSummary
@@ -36,12 +35,8 @@ Splits = Annotated[
         "several devices a replica on each, or the layers of one model over all.",
     ),
 ]
-Amounts = Annotated[
-    dict[str, Any],
-    FlagsOf(
-        kind=CollectSettings,
-        only=("problems", "samples", "scored", "baselines", "metrics", "seed"),
-    ),
+CollectFlags = Annotated[
+    dict[str, Any], FlagsOf(kind=CollectSettings, without=("split", "chunk", "tokens"))
 ]
 SplitModel = Annotated[opt.ModelSettings, FlagsOf(kind=opt.ModelSettings, without=("split",))]
 RetryErrors = Annotated[bool, Setting("Ask again what could not be asked before.")]
@@ -72,10 +67,9 @@ Plots = Annotated[bool, Setting("Write every plot beside it too, as SVG and CSV.
 def collect(
     *,
     out: opt.Out,
-    task: TaskSettings,
     model: SplitModel,
     split: Splits = None,
-    amounts: Amounts,
+    flags: CollectFlags,
     sampler: opt.SamplerFlags,
     trips: ConsistencySettings,
     engine: opt.EngineSettings,
@@ -89,12 +83,12 @@ def collect(
     interrupted run. A problem that cannot be asked is a line with its error. A public benchmark is
     read from --data, or from the hub.
     """
-    opt.require_pool(model, sampler, amounts["samples"], "--samples")
+    opt.require_pool(model, sampler, flags["samples"], "--samples")
     part, layout = splits(split)
     from remask.collect import collect as study
 
-    amounts["baselines"] = _baselines(amounts.get("baselines", ()), amounts["samples"])
-    settings = CollectSettings(**vars(task), **amounts, split=part, consistency=trips)
+    flags["baselines"] = _baselines(flags.get("baselines", ()), flags["samples"])
+    settings = CollectSettings(**flags, split=part, consistency=trips)
     collection = study.prepare(settings, out, force)
     query = Query("", settings.task, collection.task, collection.problem(0))
     with backend(engine, replace(model, split=layout)) as place:

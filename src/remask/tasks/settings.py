@@ -33,9 +33,9 @@ class TaskSettings:
         Path | None,
         Setting("Rows of a public benchmark: a file, or a folder of splits; the hub by default."),
     ] = None
-    wording: Annotated[WordingName, Setting("Whose official prompt asks a public benchmark.")] = (
-        "llada"
-    )
+    wording: Annotated[
+        str, Setting("Whose official prompt asks a public benchmark: llada, or dream.")
+    ] = "llada"
     shots: Shots = 0
     allow_execution: Annotated[
         bool, Setting("Let grading run the model's code (humaneval, mbpp): no security boundary.")

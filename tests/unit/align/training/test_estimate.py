@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from remask.align.estimate import Canvas, estimate, forwards_per_update
+from remask.align.estimate import RowSize, estimate, forwards_per_update
 from remask.align.masks import completion_rows
 from remask.align.policy import load_policy, log_probs, trained
 from remask.align.rollout import Prompts, draw_groups
@@ -24,7 +24,7 @@ def test_forward_passes_are_counted_by_hand(settings: Settings) -> None:
     rollout: 6 rows x 4 steps / 2; score: 6 x 2 trips x 2 steps / 2; preview and update: 6 x 2
     copies. Blocks of 4 on a canvas of 16: a block-causal model rebuilds 4 times as often.
     """
-    canvas = Canvas(num_prompt=20, length=16, steps=4, block=4)
+    canvas = RowSize(num_prompt=20, length=16, steps=4, block=4)
     s = settings(reward="consistency")
     wanted = {"rollout": 12.0, "score": 12.0, "preview": 12.0, "update": 12.0}
     assert forwards_per_update(s, canvas) == wanted
