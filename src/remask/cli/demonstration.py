@@ -26,10 +26,15 @@ from remask.analysis.diagnosis import Diagnosis, diagnosis
 from remask.analysis.methods import columns, methods
 from remask.analysis.pool import pools
 from remask.cli import terminal
-from remask.collect.answers import draw_pools, grade_pools, make_record, prompt_for
-from remask.collect.settings import EXTRA_METRICS
+from remask.collect.answers import (
+    draw_pools,
+    grade_pools,
+    make_record,
+    prompt_for,
+    scorer_for,
+)
+from remask.collect.settings import CollectSettings
 from remask.consistency.cycle import round_trips
-from remask.consistency.estimator import Consistency
 from remask.consistency.semantic import sentence_encoder
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import Round, decide
@@ -81,23 +86,17 @@ class Attempt(NamedTuple):
 
 
 Attempts = dict[tuple[str, int], Attempt]  # by problem and sample number
-
-
-class Worked(NamedTuple):
-    """One level: its problems and the pool of answers to each."""
-
-    problems: list[Problem]
-    pools: list[list[Sample]]
+Pools = list[tuple[Problem, list[Sample]]]  # the answers to each problem
 
 
 @dataclass(frozen=True, eq=False)
 class Watched(Counted):
-    """Tells a progress bar about every forward pass."""
+    """Advances a progress bar with every forward pass."""
 
     tick: Callable[[int], None] = lambda forwards: None
 
     def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
-        """Pass on, then tell."""
+        """Pass on, then advance."""
         states = super().hidden(canvas, cache)
         self.tick(self.by_call[-1])
         return states
@@ -122,9 +121,9 @@ def run(
             sentence_encoder(model.device.type)  # here, so that no progress bar has to wait for it
     plan = make_plan(model, problems, samples, seed)
     introduce(console, plan)
-    worked = [write(model, plan, level) for level in plan.levels]
-    attempts = verify(model, plan, [pool for level in worked for pool in level.pools])
-    rows = grade(worked, attempts)
+    written = [pool for level in plan.levels for pool in write(model, plan, level)]
+    attempts = verify(model, plan, written)
+    rows = grade(written, attempts)
     diagnoses, corrections = diagnosis(rows), correction(rows, plan.threshold, plan.samples)
     examples = pick(rows)
     files = draw_pictures(model, out, rows, examples, attempts)
@@ -159,23 +158,23 @@ def make_plan(model: Denoiser, problems: int, samples: int, seed: int) -> Plan:
     return Plan(levels=levels, samplers=samplers, samples=samples, threshold=threshold, seed=seed)
 
 
-def write(model: Denoiser, plan: Plan, level: str) -> Worked:
+def write(model: Denoiser, plan: Plan, level: str) -> Pools:
     """Return the problems of a level and a pool of answers to each."""
     task, sampler, number = find_task(TASK), plan.samplers[level], plan.levels[level]
     problems = [task.problem(i, split="test", level=level, seed=plan.seed) for i in range(number)]
     pool = sampler.for_pool(plan.samples, "samples")
     prompted = [prompt_for(model, problem, pool.length) for problem in problems]
-    answers = number * plan.samples
+    answers, numbers = number * plan.samples, range(plan.samples)
     forwards = answers * sampler.steps * model.forwards_per_call
     with watched(model, f"writing {answers} answers to {level} problems", forwards) as watching:
-        numbers = range(plan.samples)
-        return Worked(problems, draw_pools(watching, prompted, pool, numbers, plan.seed))
+        drawn = draw_pools(watching, prompted, pool, numbers, plan.seed)
+    return list(zip(problems, drawn, strict=True))
 
 
-def verify(model: Denoiser, plan: Plan, drawn: Sequence[Sequence[Sample]]) -> Attempts:
+def verify(model: Denoiser, plan: Plan, written: Pools) -> Attempts:
     """Return the round trips of every answer that rejection sampling looks at."""
     each = CONSISTENCY.trips * CONSISTENCY.rebuild_steps * model.forwards_per_call
-    by_item = {pool[0].item: pool for pool in drawn}
+    by_item = {problem.id: pool for problem, pool in written}
     verified: Attempts = {}
 
     def verify_round(needed: Round) -> list[tuple[Sample, Score]]:
@@ -192,31 +191,21 @@ def verify(model: Denoiser, plan: Plan, drawn: Sequence[Sequence[Sample]]) -> At
 
 def attempt(model: Denoiser, samples: Sequence[Sample], seed: int) -> list[Attempt]:
     """Return the samples, verified."""
-    task = find_task(TASK)
-    scorer = Consistency(
-        denoiser=model,
-        extract=task.extract,
-        settings=CONSISTENCY,
-        metric_set=METRIC_SET,
-        task_metrics=task.metrics,
-        extra_metrics=EXTRA_METRICS,
-        seed=seed,
-    )
+    settings = CollectSettings(task=TASK, consistency=CONSISTENCY, metrics=METRIC_SET, seed=seed)
+    scorer = scorer_for(model, find_task(TASK), settings)
     trips = round_trips(model, samples, CONSISTENCY, seed=seed)
     return [Attempt(*pair) for pair in zip(trips, scorer.measure(trips), strict=True)]
 
 
-def grade(worked: Sequence[Worked], attempts: Attempts) -> list[Row]:
+def grade(written: Pools, attempts: Attempts) -> list[Row]:
     """Return every answer as a record."""
-    task = find_task(TASK)
-    rows = []
-    for problems, drawn in worked:
-        grades = grade_pools(task, problems, drawn)
-        for problem, pool, graded in zip(problems, drawn, grades, strict=True):
-            for answer, truth in zip(pool, graded, strict=True):
-                made = attempts.get((problem.id, answer.number))
-                score = None if made is None else made.score
-                rows.append(make_record(task, problem, answer, truth, score).to_json())
+    task, rows = find_task(TASK), []
+    grades = grade_pools(task, *zip(*written, strict=True))
+    for (problem, pool), graded in zip(written, grades, strict=True):
+        for answer, truth in zip(pool, graded, strict=True):
+            made = attempts.get((problem.id, answer.number))
+            score = None if made is None else made.score
+            rows.append(make_record(task, problem, answer, truth, score).to_json())
     return rows
 
 
@@ -310,8 +299,7 @@ def full_size() -> dict[str, Row]:
     path = EMBEDDED / "figures.json"
     if not path.exists():
         return {}
-    figures: dict[str, Row] = json.loads(path.read_text(encoding="utf-8"))["figures"]
-    return figures
+    return dict(json.loads(path.read_text(encoding="utf-8"))["figures"])
 
 
 @contextmanager
@@ -331,12 +319,10 @@ def introduce(console: Console, plan: Plan) -> None:
     """Say what is about to happen."""
     counts = ", ".join(f"{number} {level}" for level, number in plan.levels.items())
     sampler = next(iter(plan.samplers.values()))
-    terminal.show(console, "A small diffusion language model solves problems, and round trips tell")
-    terminal.show(
-        console, "when it is wrong: mask the answer again, rebuild it, see what survives.\n"
-    )
     terminal.show(
         console,
+        "A small diffusion language model solves problems, and round trips tell\n"
+        "when it is wrong: mask the answer again, rebuild it, see what survives.\n\n"
         f"{plan.problems} {TASK} problems ({counts}; hard is longer than anything it was trained "
         f"on), {plan.samples} samples each,\n{TOKENS_PER_STEP} tokens per step (hurried, to be "
         f"quick), temperature {sampler.temperature:g}, seed {plan.seed}\n",
@@ -346,10 +332,8 @@ def introduce(console: Console, plan: Plan) -> None:
 def show_answer(console: Console, model: Denoiser, kind: str, row: Row, made: Attempt) -> None:
     """Print one answer painted by drift."""
     sample = made.trips.sample
-    terminal.show(
-        console, f"A typical {kind} answer, score {terminal.score_text(made.score)}; asked:"
-    )
-    terminal.show(console, terminal.paragraph(row["prompt"]))
+    head = f"A typical {kind} answer, score {terminal.score_text(made.score)}; asked:"
+    terminal.show(console, f"{head}\n{terminal.paragraph(row['prompt'])}")
     ids = sample.canvas[: sample.num_response]
     terminal.show_drift(console, terminal.spans(model.tokenizer, ids, made.score.drift))
     terminal.show(console, f"it says {row['answer']}; right is {row['gold']}\n")
@@ -358,5 +342,4 @@ def show_answer(console: Console, model: Denoiser, kind: str, row: Row, made: At
 def show_end(console: Console, files: Sequence[Path], seconds: float) -> None:
     """Print where everything is."""
     names = ", ".join(path.name for path in files)
-    terminal.show(console, f"written to {files[-1].parent}: {names}")
-    terminal.show(console, f"{seconds:.0f} seconds")
+    terminal.show(console, f"written to {files[-1].parent}: {names}\n{seconds:.0f} seconds")
