@@ -89,6 +89,9 @@ class Setting:
         yield Field(description=self.help or None, **bounds)
 
 
+Seed = Annotated[int, Setting("Seed of every random draw.")]
+
+
 def _shown(bound: float) -> str:
     return f"{int(bound):,}" if float(bound).is_integer() else f"{bound:g}"
 

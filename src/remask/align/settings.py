@@ -31,7 +31,7 @@ from remask.sampling.settings import (
     Temperature,
     sampler_settings,
 )  # fmt: skip
-from remask.settings import Setting, validate
+from remask.settings import Seed, Setting, validate
 from remask.tasks.settings import WordingName
 
 _UPDATES, _PROBLEMS = 100_000_000, 1_000_000
@@ -151,7 +151,7 @@ class AlignSettings:
     collapse_entropy_rise: Positive = 2.0  # nats above the first average
     device: Annotated[str, Setting("auto, cpu, cuda or cuda:N.")] = "auto"
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    seed: Annotated[int, Setting("Seed of every random draw.")] = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         """Refuse what each field allows and all together do not."""

@@ -24,7 +24,7 @@ from remask.collect.settings import ScoreSettings
 from remask.consistency.settings import Metrics
 from remask.decide.settings import Budget
 from remask.errors import InputError
-from remask.settings import Setting
+from remask.settings import Seed, Setting
 
 if TYPE_CHECKING:
     from remask import api
@@ -138,7 +138,7 @@ def score(
     judge: FileJudge,
     batch: Batch = 32,
     force: opt.Force = False,
-    seed: opt.Seed = 0,
+    seed: Seed = 0,
     engine: opt.EngineSettings,
     as_json: opt.Json = False,
 ) -> None:

@@ -101,7 +101,6 @@ Kind = Annotated[
     AnswerKind | None,
     Setting("How to read the final result: number by default, or as --task does."),
 ]
-Seed = Annotated[int, Setting("Seed of every random draw.")]
 ProblemSeed = Annotated[
     int, Setting("Seed of every random draw; with --task also the number of the problem.")
 ]

@@ -16,7 +16,7 @@ from typing import Annotated
 from remask.consistency.settings import ConsistencySettings, Metrics
 from remask.errors import SettingsError
 from remask.sampling.settings import SamplerSettings
-from remask.settings import Setting, check
+from remask.settings import Seed, Setting, check
 from remask.tasks.base import Split
 from remask.tasks.settings import TaskSettings
 
@@ -25,8 +25,6 @@ COSTLY_BASELINES = ("self_evaluation", "editor")
 # Measured of every answer, outside the composite.
 EXTRA_METRICS = ("cross_entropy", "critical_divergence", "embedding_distance")
 BASELINES = (*FREE_BASELINES, *COSTLY_BASELINES)
-
-Seed = Annotated[int, Setting("Seed of every random draw.")]
 
 
 def choose_baselines(names: Sequence[str]) -> tuple[str, ...]:

@@ -18,10 +18,11 @@ from remask.consistency.settings import (
 from remask.decide.settings import Budget
 from remask.sampling.settings import Temperature as AnyTemperature
 from remask.serve.settings import MAX_BUDGET, MAX_REBUILD_STEPS, MAX_TEMPERATURE, MAX_TRIPS
+from remask.settings import Seed
 from remask.tasks.settings import AnswerKind
 
 GeneratedTask = Literal["wordmath", "countdown", "choice", "pycode"]
-Seed = Annotated[int, Field(ge=0, lt=2**63, description="Of every random draw.")]
+RequestSeed = Annotated[Seed, Field(ge=0, lt=2**63)]
 Temperature = Annotated[AnyTemperature, Field(le=MAX_TEMPERATURE)]
 _USUAL = ConsistencySettings()
 DrawBudget = Annotated[Budget, Field(le=MAX_BUDGET)]
@@ -97,7 +98,7 @@ class PromptRequest(RequestPart):
     task: GeneratedTask | None = None
     level: str | None = None
     kind: AnswerKind | None = None
-    seed: Seed = 0
+    seed: RequestSeed = 0
 
 
 class VerifyRequest(PromptRequest):
@@ -138,7 +139,7 @@ class ChatRequest(RequestPart):
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     max_tokens: Tokens | None = None
     max_completion_tokens: Tokens | None = None
-    seed: Seed | None = None
+    seed: RequestSeed | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     logprobs: bool | None = None
