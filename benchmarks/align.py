@@ -116,7 +116,7 @@ def progress(name: str) -> Any:
 def asked(model: str, settings: Any, arguments: argparse.Namespace) -> Iterator[Row]:
     """Yield the answers of a model to unseen problems, on each canvas, graded and scored."""
     from remask.align.rollout import draw_groups
-    from remask.consistency.estimator import Consistency
+    from remask.consistency.roundtrips import Consistency
     from remask.denoisers.load import load
     from remask.tasks import steps_ok, task
 

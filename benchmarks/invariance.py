@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from remask.api import sample_from_text
-from remask.consistency.estimator import Consistency
+from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache

@@ -29,7 +29,7 @@ from lib.shapes import SHAPES, Shape, build, compile_blocks, random_answers, win
 from lib.work import Work, block_by_block, up_to_each, whole, work_of
 from torch import Tensor
 
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.experts import Experts
 from remask.denoisers.load import choose_device, load

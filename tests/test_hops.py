@@ -113,3 +113,18 @@ def test_a_collected_problem_is_followed_in_ten_files_before_the_core(tmp_path: 
     assert len(out.read_text().splitlines()) == 1
     assert {"collect/collect.py", "collect/answers.py", "records/jsonl.py"} <= entered
     assert len(entered) <= 10, sorted(entered)
+
+
+def test_one_verification_is_followed_in_few_files(tmp_path: Path) -> None:
+    import remask
+    from remask.testing import write_checkpoint
+
+    model = remask.load(write_checkpoint(tmp_path), device="cpu")
+
+    def verify() -> None:
+        assert remask.score(model, "Add 2 and 3.", "The answer is 5.", metrics="core").value
+
+    verify()  # what the first call imports is no part of the way
+    entered = files_entered(verify)
+    assert {"api.py", "consistency/roundtrips.py", "sampling/loop.py"} <= entered
+    assert len(entered) <= 19, sorted(entered)

@@ -12,7 +12,7 @@ import torch
 from lib.meter import peak_memory_gb, timed
 from lib.report import Row
 
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.values import Sample
@@ -60,7 +60,7 @@ def verify_each(
     The encoder's share is what the metric set `paper` takes beyond `core`, which lacks only it.
     """
     # Here and not above: rapidfuzz and the encoder come with it, and a shape needs neither.
-    from remask.consistency.estimator import Consistency
+    from remask.consistency.roundtrips import Consistency
     from remask.tasks.wordmath import WordMath
 
     paper = Consistency(denoiser=denoiser, extract=WordMath().extract, settings=settings)

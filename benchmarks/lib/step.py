@@ -17,7 +17,7 @@ from lib.shapes import SHAPES, build, random_tokens
 from remask.align.policy import make_policy, trained
 from remask.align.settings import check_settings
 from remask.align.update import Batch, Updater, make_optimizer
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import choose_device
 from remask.sampling.sampler import sample

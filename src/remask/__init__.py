@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from remask.baselines.confidence import ModelConfidence
     from remask.baselines.editor import EditorAgreement
     from remask.baselines.judge import SelfEvaluation
-    from remask.consistency.estimator import Consistency
+    from remask.consistency.metrics import Metric
+    from remask.consistency.roundtrips import Consistency
     from remask.consistency.settings import ConsistencySettings
     from remask.decide.rejection import best_of, majority_vote, reject
+    from remask.denoisers.base import BlockCausalDenoiser, Denoiser
     from remask.denoisers.load import load
     from remask.errors import RemaskError
     from remask.sampling.settings import SamplerSettings
     from remask.tasks import task
-    from remask.values import Decision, Sample, Score, Scorer
+    from remask.tasks.base import Task
+    from remask.values import Decision, RoundTrips, Sample, Score, Scorer
 
 _HOMES = {
     "load": "denoisers.load",
@@ -41,7 +44,14 @@ _HOMES = {
     "solve": "api",
     "solve_many": "api",
     "task": "tasks",
-    "Consistency": "consistency.estimator",
+    # What an extension is, or is given: a model, a metric of round trips, a scorer, a task.
+    "Denoiser": "denoisers.base",
+    "BlockCausalDenoiser": "denoisers.base",
+    "Metric": "consistency.metrics",
+    "RoundTrips": "values",
+    "Scorer": "values",
+    "Task": "tasks.base",
+    "Consistency": "consistency.roundtrips",
     "ConsistencySettings": "consistency.settings",
     "SamplerSettings": "sampling.settings",
     "EditorAgreement": "baselines.editor",
@@ -53,24 +63,28 @@ _HOMES = {
     "majority_vote": "decide.rejection",
     "Sample": "values",
     "Score": "values",
-    "Scorer": "values",
     "Decision": "values",
     "RemaskError": "errors",
 }
 
 __all__ = [
+    "BlockCausalDenoiser",
     "Consistency",
     "ConsistencySettings",
     "Decision",
+    "Denoiser",
     "EditorAgreement",
+    "Metric",
     "ModelConfidence",
     "RemaskError",
+    "RoundTrips",
     "Sample",
     "SamplerSettings",
     "Score",
     "Scorer",
     "SelfConsistency",
     "SelfEvaluation",
+    "Task",
     "best_of",
     "load",
     "majority_vote",

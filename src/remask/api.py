@@ -20,7 +20,8 @@ from remask.answers import extract_choice, extract_number
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.editor import EditorAgreement
 from remask.baselines.judge import SelfEvaluation, reply_settings
-from remask.consistency.estimator import Consistency
+from remask.consistency.metrics import Metric
+from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.rejection import Watch, reject
 from remask.denoisers.base import Denoiser
@@ -38,6 +39,9 @@ Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
 ScorerMaker = Callable[[Denoiser, Mapping[str, str]], Scorer]
 AnyScorer = str | Scorer | ScorerMaker  # confidence, ..., `module:name`, an object, its maker
 Kind = str | Task  # number, choice, code, text, the name of a task, `module:name`, or a task
+# A set, which takes those that make sense for the kind, or a list of them.
+Metrics = MetricSet | list[str | Metric] | tuple[str | Metric, ...]
+_USUAL = ConsistencySettings()
 _TEXT = ("token_accuracy", "semantic_similarity", "character_similarity", "confidence")
 
 
@@ -160,18 +164,22 @@ def consistency(
     *,
     kind: Kind = "number",
     settings: ConsistencySettings | None = None,
-    metrics: MetricSet = "paper",
+    metrics: Metrics = "paper",
     weights: Mapping[str, float] | None = None,
     seed: int = 0,
 ) -> Consistency:
-    """Return the round-trip scorer for answers of a kind."""
+    """Return the round-trip scorer for answers of a kind.
+
+    `metrics` is a set, which takes those that make sense for the kind, or a list of them.
+    """
     how = reader(kind)
+    metric_set: MetricSet = metrics if isinstance(metrics, str) else "paper"
     return Consistency(
         denoiser=model,
         extract=how.extract,
-        settings=settings or ConsistencySettings(),
-        metric_set=metrics,
-        task_metrics=how.metrics,
+        settings=settings or _USUAL,
+        metric_set=metric_set,
+        task_metrics=how.metrics if isinstance(metrics, str) else metrics,
         weights=weights,
         seed=seed,
     )
@@ -196,7 +204,7 @@ def score(
     *,
     kind: Kind = "number",
     settings: ConsistencySettings | None = None,
-    metrics: MetricSet = "paper",
+    metrics: Metrics = "paper",
     weights: Mapping[str, float] | None = None,
     scorer: AnyScorer | None = None,
     seed: int = 0,
@@ -219,8 +227,11 @@ def score_many(
 ) -> list[Score]:
     """Return how far to trust each (prompt, answer); by round trips unless a scorer is given."""
     samples = [a if isinstance(a, Sample) else sample_from_text(model, p, a) for p, a in pairs]
-    judge = find_scorer(scorer or consistency(model), model, [prompt for prompt, _ in pairs])
-    return judge.score(samples)
+    judge: Any = scorer or consistency(model)
+    if not isinstance(judge, Consistency):
+        judge = find_scorer(judge, model, [prompt for prompt, _ in pairs])
+    scores: list[Score] = judge.score(samples)
+    return scores
 
 
 def solve(
@@ -230,7 +241,7 @@ def solve(
     sampler: SamplerSettings | None = None,
     kind: Kind = "number",
     settings: ConsistencySettings | None = None,
-    metrics: MetricSet = "paper",
+    metrics: Metrics = "paper",
     weights: Mapping[str, float] | None = None,
     scorer: AnyScorer | None = None,
     threshold: float | None = None,

@@ -103,6 +103,10 @@ class Score:
     stderr: float | None = None  # of `value`, over trips; None for a single trip
     forwards: int = 0  # beyond those that generated the answer
     reason: str = ""
+    # Who says so. Equal scores say the same of an answer, whoever gave them.
+    scorer: str = field(default="", compare=False)  # its name
+    version: int = field(default=1, compare=False)  # raised when it would score otherwise
+    weights: Mapping[str, float] = field(default_factory=dict, compare=False)  # of the metrics
 
     @property
     def rank(self) -> float:

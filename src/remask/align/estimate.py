@@ -17,6 +17,7 @@ from remask.align.named import SCORED, resolve
 from remask.align.policy import LOGITS
 from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings
+from remask.consistency.roundtrips import steps_at_once
 from remask.denoisers.experts import Experts
 from remask.denoisers.load import (
     choose_device,
@@ -181,7 +182,7 @@ def forwards_per_update(
     if s.method == "sft":
         return {"rollout": 0.0, "score": 0.0, "preview": 0.0, "update": float(rows)}
     scored = any(entry.partition("=")[0] in SCORED for entry in s.reward)
-    steps = s.consistency.steps_at_once(block_size)
+    steps = steps_at_once(s.consistency, block_size)
     passes = 1 if block_size is None else -(-canvas.length // block_size)
     if s.method == "spg":
         preview = float(rows * s.num_copies if s.spg.uses_upper else 0)

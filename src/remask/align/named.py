@@ -13,7 +13,7 @@ from remask.align import formats
 from remask.align.combined import Combined, Reward
 from remask.align.reward import ConsistencyReward, OutcomeReward, UngatedReward
 from remask.align.settings import AlignSettings
-from remask.consistency.estimator import Consistency
+from remask.consistency.roundtrips import Consistency
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.tasks.base import Task

@@ -46,7 +46,7 @@ from remask.analysis.load_records import Source
 from remask.analysis.pool import Pool, Row, pools
 from remask.analysis.statistics import Interval, Statistic, bootstrap, mean
 from remask.collect.injection import ORIGINAL, Case, problem_of, sample_of_case
-from remask.consistency import perturb
+from remask.consistency.roundtrips import stratified_masks
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.sampling.batches import spread, whole_rows
@@ -310,9 +310,7 @@ def _masked(
     )
     phase = torch.tensor([draw % size / size for _, draw in rows], device=device)
     ratio = torch.full((len(rows),), settings.mask_ratio, device=device)
-    return perturb.stratified(
-        canvas, canvas.canvas, ratio, keys.to(device), shared.to(device), phase
-    )
+    return stratified_masks(canvas, canvas.canvas, ratio, keys.to(device), shared.to(device), phase)
 
 
 def _expected(denoiser: Denoiser, rows: Tensor) -> Tensor:

@@ -40,4 +40,4 @@ class SelfConsistency:
         else:
             own = self.key(sample)
             agreeing = 0 if own is None else counts[own]
-        return Score(value=agreeing / len(pool), forwards=cost)
+        return Score(value=agreeing / len(pool), forwards=cost, scorer=self.name)

@@ -30,6 +30,6 @@ class ModelConfidence:
 
     def _score(self, sample: Sample) -> Score:
         if sample.probs is None:
-            return Score(value=None, reason="the answer was not generated here")
+            return Score(value=None, reason="the answer was not generated here", scorer=self.name)
         stop = sample.num_response if self.scope == "response" else len(sample.probs)
-        return Score(value=fmean(sample.probs[:stop]))
+        return Score(value=fmean(sample.probs[:stop]), scorer=self.name)

@@ -67,7 +67,10 @@ class EditorAgreement:
 
     def _score(self, agreement: float, probability: float) -> Score:
         by_metric = {"editor_agreement": agreement, "editor_probability": probability}
-        return Score(value=agreement, by_metric=by_metric, forwards=self.denoiser.forwards_per_call)
+        return Score(
+            value=agreement, by_metric=by_metric, forwards=self.denoiser.forwards_per_call,
+            scorer=self.name,
+        )  # fmt: skip
 
 
 def _means(values: Tensor, read: Tensor) -> list[float]:

@@ -56,13 +56,13 @@ class SelfEvaluation:
             length = whole_length(self.denoiser, len(prompt), self.settings.length)
             check_length(self.denoiser, len(prompt), length)
         except InputError as error:
-            return Score(value=None, reason=f"it cannot be asked about: {error}")
+            return Score(value=None, reason=f"it cannot be asked about: {error}", scorer=self.name)
         return prompt
 
     def _score(self, reply: Sample) -> Score:
         value = read_confidence(reply.text)
         reason = "" if value is not None else f"no number in the reply {reply.text[:60]!r}"
-        return Score(value=value, forwards=reply.forwards, reason=reason)
+        return Score(value=value, forwards=reply.forwards, reason=reason, scorer=self.name)
 
 
 def reply_settings(denoiser: Denoiser, sampler: SamplerSettings) -> SamplerSettings:

@@ -34,7 +34,7 @@ from remask.collect.answers import (
     scorer_for,
 )
 from remask.collect.settings import CollectSettings
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.semantic import sentence_encoder
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import Round, decide

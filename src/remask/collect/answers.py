@@ -20,7 +20,7 @@ from remask.collect.settings import (
     CollectSettings,
     InjectionSettings,
 )
-from remask.consistency.estimator import Consistency
+from remask.consistency.roundtrips import Consistency
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
 from remask.records.jsonl import Row

@@ -27,6 +27,7 @@ from remask.collect.answers import (
 from remask.collect.chunks import Chunk, ChunkLimits, work_budget
 from remask.collect.engine import Engine, Local, Shards, append_results
 from remask.collect.settings import CollectSettings
+from remask.consistency.roundtrips import steps_at_once
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, RecordError, TaskError
 from remask.records import jsonl
@@ -267,7 +268,7 @@ class CollectionRun:
         settings, sampler, denoiser = self.collection.settings, self.work.sampler, self.denoiser
         trips = settings.consistency
         blocks = sampler.length // sampler.block if denoiser.block_size else 1
-        verify = blocks * trips.trips * trips.steps_at_once(denoiser.block_size)
+        verify = blocks * trips.trips * steps_at_once(trips, denoiser.block_size)
         return ChunkLimits(
             samples=settings.samples,
             scored=settings.scored,

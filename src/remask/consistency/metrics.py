@@ -23,6 +23,7 @@ from torch import Tensor
 from remask.answers import number_spans, numbers
 from remask.consistency.code_metrics import ast_similarity, token_substitution
 from remask.errors import DenoiserError, SettingsError
+from remask.extension import resolve
 from remask.values import RoundTrips
 
 
@@ -153,12 +154,25 @@ Values = tuple[float | None, ...]  # one per trip; None: absent
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One row of the table of metrics."""
+    """A name, and a function of the round trips of one answer: a value per trip.
+
+    Those of the table are known by their names; others are handed to `Consistency` as objects.
+    """
 
     name: str
-    equation: str  # where the paper defines it
-    compute: Callable[[RoundTrips, Context], Values]
-    needs_encoder: bool = False
+    compute: Callable[[RoundTrips, Context], Sequence[float | None]]
+    equation: str = ""  # where the paper defines it
+    needs_encoder: bool = False  # it looks at `Context.similarities`
+
+    def of(self, trips: RoundTrips, context: Context) -> Values:
+        """Return the value of every trip, or raise where the function gives another number."""
+        values = tuple(self.compute(trips, context))
+        if len(values) != len(trips.texts):
+            raise SettingsError(
+                f"metric {self.name!r} gives {len(values)} values to {len(trips.texts)} trips; "
+                "return one for each, None where it has nothing to say."
+            )
+        return values
 
 
 def _token_accuracies(trips: RoundTrips, context: Context) -> Values:
@@ -258,22 +272,32 @@ METRIC_SETS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def metric_names(set_name: str, task_metrics: Sequence[str] | None = None) -> tuple[str, ...]:
+def find_metric(metric: str | Metric) -> Metric:
+    """Return the metric itself, that of the table, or what `module:name` stands for."""
+    if isinstance(metric, str) and metric in METRICS:
+        return METRICS[metric]
+    return resolve("metric", metric, METRICS, members=("name", "of", "needs_encoder"))
+
+
+def chosen_metrics(
+    set_name: str, task_metrics: Sequence[str | Metric] | None = None
+) -> tuple[Metric, ...]:
     """Return the metrics of a composite: the task's own, or the paper's six where it has none.
 
     The set `core` leaves out those that need a sentence encoder.
     """
     if set_name not in METRIC_SETS:
-        raise SettingsError(
-            f"metrics {set_name!r} is unknown; choose one of {', '.join(METRIC_SETS)}."
-        )
-    names = METRIC_SETS["paper"] if task_metrics is None else tuple(task_metrics)
-    for name in names:
-        if name not in METRICS:
-            raise SettingsError(f"metric {name!r} is unknown; choose among {', '.join(METRICS)}.")
-    if set_name == "core":
-        return tuple(name for name in names if not METRICS[name].needs_encoder)
-    return names
+        raise SettingsError(f"metrics {set_name!r} is unknown; use {' or '.join(METRIC_SETS)}.")
+    names = METRIC_SETS["paper"] if task_metrics is None else task_metrics
+    metrics = tuple(map(find_metric, names))
+    return tuple(m for m in metrics if set_name != "core" or not m.needs_encoder)
+
+
+def metric_names(
+    set_name: str, task_metrics: Sequence[str | Metric] | None = None
+) -> tuple[str, ...]:
+    """Return the names of `chosen_metrics`."""
+    return tuple(metric.name for metric in chosen_metrics(set_name, task_metrics))
 
 
 def uniform_weights(names: Sequence[str]) -> dict[str, float]:

@@ -43,10 +43,3 @@ class ConsistencySettings:
         check(self)
         if self.mask_design == "stratified" and self.mask_ratio == "uniform":
             raise SettingsError("mask_design 'stratified' needs a fixed mask_ratio, not 'uniform'.")
-
-    def steps_at_once(self, block_size: int | None) -> int:
-        """Return the steps in which a row, or a block of one, is rebuilt.
-
-        A block gets no more steps than it has positions: the others would reveal nothing.
-        """
-        return min(self.rebuild_steps, block_size or self.rebuild_steps)

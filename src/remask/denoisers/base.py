@@ -7,7 +7,7 @@ of the whole computation and most of it would be thrown away: callers project on
 still need.
 """
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from torch import Tensor
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.preset import Preset as Preset
 from remask.denoisers.tokenizer import Tokenizer
+from remask.errors import DenoiserError
 from remask.values import Canvas
 
 
@@ -60,35 +61,13 @@ class Denoiser(Protocol):
     def block_size(self) -> int | None:
         """None: every position sees every other one.
 
-        A number: positions see their own block of so many, counted from the first token of the
-        row, and the blocks before it. Such a model is written, and rebuilt, block by block. If it
-        also has an attribute `answer_apart` that is true, blocks are counted from the first token
-        of the answer, in both directions (see `starts_apart`).
+        A number: positions see their own block of so many and the blocks before it. Such a model
+        is a `BlockCausalDenoiser`, and is written, and rebuilt, block by block.
         """
         ...
 
-    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
-        """Return what the head needs to predict every position, (B, L, H).
-
-        With a cache, which only block-causal models have, `canvas` holds the columns behind it.
-        """
-        ...
-
-    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
-        """Return the cache with the columns of `canvas`, which follow it, added; one forward pass.
-
-        They are whole blocks, or go to the end of the row, and will not change any more: `cache`
-        itself must not be used again. Without one `canvas` begins with the row; without columns
-        no pass is needed. Models that see every position at once refuse.
-        """
-        ...
-
-    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        """Return what `hidden` would of each block behind blocks of `clean` (B, L), (B, L, H).
-
-        All blocks are computed in one forward pass, twice as long as the row. Models that see
-        every position at once refuse.
-        """
+    def hidden(self, canvas: Canvas) -> Tensor:
+        """Return what the head needs to predict every position, (B, L, H)."""
         ...
 
     def head(self, rows: Tensor) -> Tensor:
@@ -98,6 +77,43 @@ class Denoiser(Protocol):
     def embed(self, tokens: Tensor) -> Tensor:
         """Return the input embeddings of `tokens`, (..., E) float32."""
         ...
+
+
+class BlockCausalDenoiser(Denoiser, Protocol):
+    """A denoiser with blocks of its own, whose `block_size` is a number: no block sees a later one.
+
+    If it has an attribute `answer_apart` that is true, blocks are counted from the first token of
+    the answer, in both directions (see `starts_apart`); else from the first token of the row.
+    """
+
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
+        """Return what the head needs, (B, L, H); `canvas` holds the columns behind the cache."""
+        ...
+
+    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
+        """Return the cache with the columns of `canvas`, which follow it, added; one forward pass.
+
+        They are whole blocks, or go to the end of the row, and will not change any more: `cache`
+        itself must not be used again. Without one `canvas` begins with the row; without columns
+        no pass is needed.
+        """
+        ...
+
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        """Return what `hidden` would of each block behind blocks of `clean` (B, L), (B, L, H).
+
+        All blocks are computed in one forward pass, twice as long as the row.
+        """
+        ...
+
+
+def block_causal(denoiser: Denoiser) -> BlockCausalDenoiser:
+    """Return a denoiser as one with blocks of its own, or raise where it sees every position."""
+    if not hasattr(denoiser, "extend_cache"):
+        raise DenoiserError(
+            f"{denoiser.name} sees every position at once, and has no cache; call hidden(canvas)."
+        )
+    return cast(BlockCausalDenoiser, denoiser)
 
 
 def starts_apart(denoiser: Denoiser) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from remask.denoisers.base import Denoiser, Preset, starts_apart
+from remask.denoisers.base import Denoiser, Preset, block_causal, starts_apart
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.tokenizer import Tokenizer
 from remask.values import Canvas
@@ -54,14 +54,15 @@ class Wrapped:
         return starts_apart(self.inner)
 
     def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
-        # Without a cache, as for models that have none and need not know the word.
-        return self.inner.hidden(canvas) if cache is None else self.inner.hidden(canvas, cache)
+        if cache is None:
+            return self.inner.hidden(canvas)
+        return block_causal(self.inner).hidden(canvas, cache)
 
     def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
-        return self.inner.extend_cache(canvas, cache)
+        return block_causal(self.inner).extend_cache(canvas, cache)
 
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        return self.inner.hidden_noisy_given_clean(canvas, clean)
+        return block_causal(self.inner).hidden_noisy_given_clean(canvas, clean)
 
     def head(self, rows: Tensor) -> Tensor:
         return self.inner.head(rows)
@@ -93,8 +94,8 @@ class Guided(Wrapped):
     def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
         """Return the cache of both sides."""
         seen, unseen = _halves(cache)
-        known = self.inner.extend_cache(canvas, seen)
-        blind = self.inner.extend_cache(self._blind(canvas), unseen)
+        known = block_causal(self.inner).extend_cache(canvas, seen)
+        blind = block_causal(self.inner).extend_cache(self._blind(canvas), unseen)
         last = None
         if known.last is not None and blind.last is not None:
             last = torch.cat((known.last, blind.last), -1)
@@ -103,7 +104,7 @@ class Guided(Wrapped):
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return the states of both sides, (B, L, 2 H)."""
         blind = self._blind(replace(canvas, tokens=clean)).tokens
-        states = self.inner.hidden_noisy_given_clean
+        states = block_causal(self.inner).hidden_noisy_given_clean
         return torch.cat((states(canvas, clean), states(self._blind(canvas), blind)), -1)
 
     def _blind(self, canvas: Canvas) -> Canvas:
@@ -155,12 +156,12 @@ class Counted(Wrapped):
     def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
         """Count, then pass on."""
         self._count(canvas)
-        return self.inner.extend_cache(canvas, cache)
+        return block_causal(self.inner).extend_cache(canvas, cache)
 
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Count, then pass on."""
         self._count(canvas)
-        return self.inner.hidden_noisy_given_clean(canvas, clean)
+        return block_causal(self.inner).hidden_noisy_given_clean(canvas, clean)
 
     def _count(self, canvas: Canvas) -> None:
         if canvas.tokens.shape[1] > 0:  # no columns, no pass

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from remask.denoisers.base import Denoiser, starts_apart
+from remask.denoisers.base import Denoiser, block_causal, starts_apart
 from remask.denoisers.kv_cache import KVCache, joined
 from remask.sampling.batches import token_budget
 from remask.values import Canvas
@@ -140,13 +140,14 @@ class BlockIterator:
             tokens, which = torch.unique(tokens, dim=0, return_inverse=True)
         size = max(1, token_budget(tokens.device) // max(1, width))  # rows of a chunk
         chunks = (tokens[start : start + size] for start in range(0, len(tokens), size))
-        return joined([self.denoiser.extend_cache(_prompts(chunk)) for chunk in chunks]).rows(which)
+        extend = block_causal(self.denoiser).extend_cache
+        return joined([extend(_prompts(chunk)) for chunk in chunks]).rows(which)
 
     def _keep(self, number: int, cache: KVCache) -> KVCache:
         """Return the cache with the block before `number` added, as it was written."""
         goes_on = self.numbers[self.rows].amax(1) >= number
         self.forwards[self.rows] += goes_on * self.denoiser.forwards_per_call
-        return self.denoiser.extend_cache(self._part(number - 1).canvas, cache)
+        return block_causal(self.denoiser).extend_cache(self._part(number - 1).canvas, cache)
 
     def _part(self, number: int | Tensor) -> BlockView:
         return self._rows(number) if self.cache is None else self._block(number, self.cache)

@@ -14,7 +14,6 @@ Not here: the order of the blocks, and when an answer has ended (see `sampler`).
 """
 
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -25,7 +24,7 @@ from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
-from remask.sampling.loop import Prediction, predict, scatter
+from remask.sampling.loop import Prediction, hidden_behind, predict, scatter
 from remask.sampling.reveal import num_due, pick
 from remask.sampling.settings import EditSettings
 from remask.values import Canvas
@@ -66,7 +65,7 @@ def edit(
     if keys is None and temperature > 0:
         raise SettingsError("temperature needs keys: one stream per row.")
     block = _Block(canvas.tokens, within, denoiser.tokenizer.mask_id)
-    hidden = denoiser.hidden if cache is None else partial(denoiser.hidden, cache=cache)
+    hidden = hidden_behind(denoiser, cache)
     for step in count():
         due = block.due(settings.post_steps)
         # Who is done is known only now: the price of stopping early is a host read.

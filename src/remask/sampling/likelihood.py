@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from remask.denoisers.base import Denoiser
+from remask.denoisers.base import Denoiser, block_causal
 from remask.sampling.budget import HEAD_ELEMENTS
 from remask.values import Canvas
 
@@ -45,7 +45,7 @@ def log_likelihood(
     if denoiser.block_size is None:
         hidden = denoiser.hidden(noisy)
     else:
-        hidden = denoiser.hidden_noisy_given_clean(noisy, canvas.tokens)
+        hidden = block_causal(denoiser).hidden_noisy_given_clean(noisy, canvas.tokens)
     rows, truth = hidden[wanted], canvas.tokens[wanted]  # (M, H), (M,)
     size = max(1, elements // denoiser.vocab_size)
     part = partial(_log_probs, denoiser)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from remask import rng
-from remask.denoisers.base import Denoiser
+from remask.denoisers.base import Denoiser, block_causal
 from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.budget import HEAD_ELEMENTS
@@ -98,7 +98,7 @@ def denoise(
     masked = masked if within is None else masked & within
     trace = _Trace(tokens, canvas.canvas if watch is None else watch)
     truth = tokens if truth is None else truth
-    hidden = denoiser.hidden if cache is None else partial(denoiser.hidden, cache=cache)
+    hidden = hidden_behind(denoiser, cache)
     reveals = schedule(masked.sum(1), steps)  # (S, B)
     left = masked.sum(1) - reveals.cumsum(0)  # (S, B) that may stay masked after each step
     totals = None if rule.reveal_threshold is not None else _totals(masked, reveals)
@@ -121,6 +121,11 @@ def denoise(
         tokens = torch.where(revealed, scatter(predicted.tokens, places, masked.shape, 0), tokens)
         masked = masked & ~revealed
     return trace.finish(tokens, denoiser)
+
+
+def hidden_behind(denoiser: Denoiser, cache: KVCache | None) -> Callable[[Canvas], Tensor]:
+    """Return `hidden` of the columns behind a cache, or of whole rows where there is none."""
+    return denoiser.hidden if cache is None else partial(block_causal(denoiser).hidden, cache=cache)
 
 
 def _keys(keys: Tensor | None, *, drawn: bool) -> Tensor | None:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from remask.consistency.cycle import TripInput, collect, mask_and_rebuild
-from remask.consistency.estimator import Consistency
+from remask.consistency.roundtrips import Consistency, TripInput, collect, mask_and_rebuild
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import rejection
 from remask.denoisers.base import Denoiser

@@ -8,7 +8,7 @@ from tokenizers import decoders
 from torch import Tensor
 
 from remask import rng
-from remask.denoisers.base import Denoiser, starts_apart
+from remask.denoisers.base import Denoiser, block_causal, starts_apart
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import InputError
@@ -219,7 +219,8 @@ def _check_past(denoiser: Denoiser, size: int) -> None:
     first, second = _cut(canvas, 0, end), _cut(canvas, end, size)
     last = _cut(canvas, end + size, size)
     alike(0, _logits(denoiser, first), "later blocks move")
-    cache = denoiser.extend_cache(first)
+    model = block_causal(denoiser)
+    cache = model.extend_cache(first)
     alike(end, _logits(denoiser, second, cache), "a cache moves")
     alike(end, _logits(denoiser, _cut(canvas, end, 2 * size), cache), "two blocks behind it move")
     lone = replace(
@@ -229,9 +230,9 @@ def _check_past(denoiser: Denoiser, size: int) -> None:
     lone = _cut(lone, 0, 1)  # the row ends here
     left = cache.rows(torch.tensor([1], device=denoiser.device))
     alike(end, _logits(denoiser, lone, left), "leaving a batch moves", [1])
-    cache = denoiser.extend_cache(second, cache)
+    cache = model.extend_cache(second, cache)
     alike(end + size, _logits(denoiser, last, cache), "a cache kept block by block moves")
-    cache = denoiser.extend_cache(_cut(canvas, 0, end + size))
+    cache = model.extend_cache(_cut(canvas, 0, end + size))
     alike(end + size, _logits(denoiser, last, cache), "a cache kept in one pass moves")
 
 
@@ -241,7 +242,7 @@ def _check_doubled(denoiser: Denoiser, size: int) -> None:
     canvas = _rows(denoiser, rows)
     masked = canvas.tokens == denoiser.tokenizer.mask_id
     clean = canvas.tokens.masked_fill(masked, rows[0][0])
-    shown = denoiser.hidden_noisy_given_clean(canvas, clean)  # (2, L, H)
+    shown = block_causal(denoiser).hidden_noisy_given_clean(canvas, clean)  # (2, L, H)
     logits = denoiser.head(shown.flatten(0, 1)).view(*clean.shape, -1)
     columns = torch.arange(clean.shape[1], device=clean.device)
     for start in range(end - size, clean.shape[1], size):
@@ -316,7 +317,9 @@ def _rows(denoiser: Denoiser, rows: Sequence[Sequence[int]]) -> Canvas:
 
 
 def _logits(denoiser: Denoiser, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
-    hidden = denoiser.hidden(canvas) if cache is None else denoiser.hidden(canvas, cache)
+    hidden = (
+        denoiser.hidden(canvas) if cache is None else block_causal(denoiser).hidden(canvas, cache)
+    )
     rows = hidden.flatten(0, 1)  # (B L, H)
     return denoiser.head(rows).view(*canvas.tokens.shape, -1)  # (B, L, V)
 

@@ -8,7 +8,7 @@ from lib import public
 from lib.shapes import SHAPES, Shape, build, random_answers, random_tokens
 from verify import SETTINGS, masked_rows
 
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.denoisers.experts import Experts
 from remask.denoisers.native import NativeDenoiser
 from remask.sampling.sampler import sample

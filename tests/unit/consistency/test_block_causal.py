@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from remask import rng
-from remask.consistency.cycle import round_trips
-from remask.consistency.perturb import independent
+from remask.consistency.roundtrips import independent_masks, round_trips, steps_at_once
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
@@ -137,7 +136,7 @@ def test_a_block_takes_no_more_steps_than_it_has_positions(model: NativeDenoiser
 def test_only_blocks_that_are_shorter_than_the_steps_take_fewer(
     block_size: int | None, steps: int
 ) -> None:
-    assert ConsistencySettings().steps_at_once(block_size) == steps
+    assert steps_at_once(ConsistencySettings(), block_size) == steps
 
 
 def test_every_block_of_a_rebuild_takes_its_own_steps(model: NativeDenoiser) -> None:
@@ -249,7 +248,7 @@ def test_a_past_rebuilds_what_whole_rows_rebuild(
             torch.tensor([rng.key(0, text.item, f"{purpose}/0", trip) for trip in range(2)])
             for purpose in ("perturb", "rebuild")
         )
-        masked = independent(canvas, response, torch.full((2,), 0.7), draws)
+        masked = independent_masks(canvas, response, torch.full((2,), 0.7), draws)
         here = slice(len(text.prompt), len(text.prompt) + len(text.canvas))
         assert torch.equal(trips.masked, masked[:, here])
         tokens = canvas.tokens.masked_fill(masked, model.tokenizer.mask_id)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from remask.consistency.cycle import TripInput, mask_and_rebuild, round_trips
+from remask.consistency.roundtrips import TripInput, mask_and_rebuild, round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Counted, Guided

@@ -1,6 +1,7 @@
 """The composite on round trips made by hand, and the scorer as a whole."""
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,9 +11,9 @@ import pytest
 import torch
 
 from remask.answers import extract_number
-from remask.consistency import estimator
-from remask.consistency.cycle import round_trips
-from remask.consistency.estimator import Consistency
+from remask.consistency import roundtrips
+from remask.consistency.metrics import Context, Metric
+from remask.consistency.roundtrips import Consistency, round_trips
 from remask.consistency.semantic import SentenceEncoder, sentence_encoder
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
@@ -185,7 +186,7 @@ def test_the_core_set_never_asks_for_an_encoder(
     def refuse(device: str) -> SentenceEncoder:
         raise AssertionError("the encoder was asked for")
 
-    monkeypatch.setattr(estimator, "sentence_encoder", refuse)
+    monkeypatch.setattr(roundtrips, "sentence_encoder", refuse)
     assert core.measure([trips])[0].value is not None
     with pytest.raises(AssertionError, match="was asked for"):
         replace(core, metric_set="paper").measure([trips])
@@ -206,7 +207,7 @@ def test_the_paper_set_encodes_every_distinct_text_once(
         return [[1.0, float(text[-1])] for text in texts]
 
     encoder = SentenceEncoder(SimpleNamespace(encode=encode))
-    monkeypatch.setattr(estimator, "sentence_encoder", lambda device: encoder)
+    monkeypatch.setattr(roundtrips, "sentence_encoder", lambda device: encoder)
     other = replace(trips, texts=("7 8", "7"), sample=replace(trips.sample, item="other"))
     score, _ = replace(core, metric_set="paper").measure([trips, other])
     assert [sorted(texts) for texts in asked] == [["7", "7 8", "7 9"]]
@@ -275,3 +276,52 @@ def test_consistency_keeps_the_contract_of_a_scorer(core: Consistency, llada: De
     how = SamplerSettings(length=16, steps=8, block=16, temperature=0.5)
     pool = sample(llada, [llada.tokenizer.encode(p) for p in prompts], how, items=prompts)
     check_scorer(core, pool)
+
+
+def count_trips(trips: RoundTrips, context: Context) -> list[float | None]:
+    """Return 1 for a rebuild that reads as the original did, a half for another, none for none."""
+    original = context.extract(trips.sample.text)
+    return [None if not t else 1.0 if context.extract(t) == original else 0.5 for t in trips.texts]
+
+
+RE_READ = Metric(name="re_read", compute=count_trips)
+
+
+def test_a_metric_from_outside_counts_beside_those_of_the_table(
+    core: Consistency, trips: RoundTrips
+) -> None:
+    """It has 1 and 1/2, confidence .9 and .7: means .75 and .8, and .775 with equal weights."""
+    mine = replace(core, task_metrics=(RE_READ, "confidence"), extra_metrics=("answer_match",))
+    (score,) = mine.measure([trips])
+    assert mine.metrics == ("re_read", "confidence")
+    assert score.by_trip["re_read"] == (1.0, 0.5)
+    assert score.value == pytest.approx(0.775)
+    assert score.by_metric["answer_match"] == 0.5
+    weighted = replace(mine, weights={"re_read": 1.0, "confidence": 0.0})
+    assert weighted.measure([trips])[0].value == 0.75
+
+
+def test_a_metric_may_be_named_by_its_module(
+    core: Consistency, trips: RoundTrips, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "somebodys", SimpleNamespace(RE_READ=RE_READ, other=3))
+    mine = replace(core, extra_metrics=("somebodys:RE_READ",))
+    assert mine.measure([trips])[0].by_metric["re_read"] == 0.75
+    with pytest.raises(SettingsError, match="metric 'somebodys:other' has no name"):
+        replace(core, extra_metrics=("somebodys:other",))
+
+
+def test_a_metric_that_forgets_a_trip_is_refused(core: Consistency, trips: RoundTrips) -> None:
+    short = Metric(name="short", compute=lambda trips, context: [1.0])
+    with pytest.raises(SettingsError, match="metric 'short' gives 1 values to 2 trips"):
+        replace(core, extra_metrics=(short,)).measure([trips])
+
+
+def test_a_score_says_whose_it_is_and_with_which_weights(
+    core: Consistency, trips: RoundTrips
+) -> None:
+    (score,) = core.measure([trips])
+    assert (score.scorer, score.version) == ("roundtrips", roundtrips.VERSION)
+    assert score.weights == dict.fromkeys(CORE, 0.2)
+    chosen = {**dict.fromkeys(CORE, 0.0), "confidence": 1.0}
+    assert replace(core, weights=chosen).measure([trips])[0].weights == chosen

@@ -353,7 +353,7 @@ def test_a_task_brings_its_own_metrics() -> None:
 
 
 def test_unknown_sets_and_metrics_are_refused() -> None:
-    with pytest.raises(SettingsError, match="'all' is unknown; choose one of paper, core"):
+    with pytest.raises(SettingsError, match="'all' is unknown; use paper or core"):
         metric_names("all", None)
     with pytest.raises(SettingsError, match="metric 'bleu' is unknown"):
         metric_names("core", ("bleu",))

@@ -10,7 +10,7 @@ from scipy.stats import chisquare, kstest
 from torch import Tensor
 
 from remask import rng
-from remask.consistency import perturb
+from remask.consistency.roundtrips import independent_masks, stratified_masks, uniform_ratio
 from remask.values import Canvas
 
 CPU = torch.device("cpu")
@@ -35,7 +35,7 @@ def test_each_position_is_masked_with_the_ratio() -> None:
     Response and tail have the same share, and so has each place: 120 of 400, give or take 9.2.
     """
     canvas, response = rows([(3, 30, 20)] * 400)
-    masked = perturb.independent(canvas, response, torch.full((400,), 0.3), keys(400))
+    masked = independent_masks(canvas, response, torch.full((400,), 0.3), keys(400))
     by_place = masked[:, 3:].double().mean(0)  # (50,)
     assert by_place.mean().item() == pytest.approx(0.3, abs=0.013)
     assert by_place[30:].mean().item() == pytest.approx(0.3, abs=0.021)
@@ -45,7 +45,7 @@ def test_each_position_is_masked_with_the_ratio() -> None:
 def test_places_are_masked_independently_of_each_other() -> None:
     """At 0.5 two neighbours are both masked in a quarter of 19600 cases: sigma = 0.0031."""
     canvas, response = rows([(0, 50, 0)] * 400)
-    masked = perturb.independent(canvas, response, torch.full((400,), 0.5), keys(400))
+    masked = independent_masks(canvas, response, torch.full((400,), 0.5), keys(400))
     both = (masked[:, 1:] & masked[:, :-1]).double().mean().item()
     assert both == pytest.approx(0.25, abs=4 * 0.0031)
 
@@ -62,10 +62,10 @@ def test_only_the_canvas_is_masked_and_the_response_never_goes_free(
 ) -> None:
     canvas, response = rows(shapes)
     ratios, streams = torch.full((len(shapes),), ratio), keys(len(shapes))
-    designs = [perturb.independent(canvas, response, ratios, streams)]
+    designs = [independent_masks(canvas, response, ratios, streams)]
     for n in range(trips):
         phase = torch.full((len(shapes),), n / trips)
-        designs.append(perturb.stratified(canvas, response, ratios, streams, streams, phase))
+        designs.append(stratified_masks(canvas, response, ratios, streams, streams, phase))
     for masked in designs:
         assert not (masked & ~canvas.canvas).any()
         assert (masked & response).any(1).all()
@@ -77,7 +77,7 @@ def test_the_token_masked_for_want_of_another_is_drawn_fairly() -> None:
     Chi-square with 3 degrees of freedom is below 16.3 in 999 of 1000. The tail is never chosen.
     """
     canvas, response = rows([(2, 4, 6)] * 800)
-    masked = perturb.independent(canvas, response, torch.full((800,), 1e-9), keys(800))
+    masked = independent_masks(canvas, response, torch.full((800,), 1e-9), keys(800))
     assert masked.sum(1).tolist() == [1] * 800
     assert masked[:, 6:].sum() == 0
     assert chisquare(masked[:, 2:6].sum(0).tolist()).statistic < 16.3
@@ -87,8 +87,8 @@ def test_ratio_zero_masks_nothing_and_ratio_one_everything() -> None:
     canvas, response = rows([(2, 4, 6), (3, 2, 1)])
     for ratio, expected in ((0.0, torch.zeros_like(canvas.canvas)), (1.0, canvas.canvas)):
         ratios = torch.full((2,), ratio)
-        independent = perturb.independent(canvas, response, ratios, keys(2))
-        stratified = perturb.stratified(canvas, response, ratios, keys(2), keys(2), torch.zeros(2))
+        independent = independent_masks(canvas, response, ratios, keys(2))
+        stratified = stratified_masks(canvas, response, ratios, keys(2), keys(2), torch.zeros(2))
         assert independent.equal(expected)
         assert stratified.equal(expected)
 
@@ -97,7 +97,7 @@ def stratify(ratio: float, trips: int) -> Tensor:
     """Return all trips of one answer of 40 + 24 tokens, (N, 64)."""
     canvas, response = rows([(0, 40, 24)] * trips)
     shared = keys(1).expand(trips)
-    return perturb.stratified(
+    return stratified_masks(
         canvas,
         response,
         torch.full((trips,), ratio),
@@ -120,7 +120,7 @@ def test_a_stratified_trip_by_itself_has_the_ratio() -> None:
     for n in range(3):
         phase = torch.full((200,), n / 3)
         ratio = torch.full((200,), 0.9)
-        masked = perturb.stratified(canvas, response, ratio, keys(200), keys(200), phase)
+        masked = stratified_masks(canvas, response, ratio, keys(200), keys(200), phase)
         assert masked.double().mean().item() == pytest.approx(0.9, abs=0.012)
 
 
@@ -129,7 +129,7 @@ def test_stratified_shifts_one_draw_from_trip_to_trip(monkeypatch: pytest.Monkey
     drawn = torch.tensor([0.1, 0.4, 0.8], dtype=torch.float64)
     monkeypatch.setattr(rng, "uniform", lambda state, counter: drawn.expand(len(state), 3))
     canvas, response = rows([(0, 3, 0)] * 2)
-    masked = perturb.stratified(
+    masked = stratified_masks(
         canvas, response, torch.full((2,), 0.5), keys(2), keys(2), torch.arange(2) / 2
     )
     assert masked.tolist() == [[True, True, False], [False, False, True]]
@@ -142,24 +142,21 @@ def test_a_row_is_masked_alike_in_any_company(ratio: float) -> None:
     for others in ([(1, 2, 0), (9, 30, 5)], [(4, 1, 0)] * 7):
         canvas, response = rows([*others, shape])
         streams = torch.cat([keys(len(others), start=50), keys(1)])
-        together = perturb.independent(
-            canvas, response, torch.full((len(streams),), ratio), streams
-        )
-        alone = perturb.independent(*rows([shape]), torch.full((1,), ratio), keys(1))
+        together = independent_masks(canvas, response, torch.full((len(streams),), ratio), streams)
+        alone = independent_masks(*rows([shape]), torch.full((1,), ratio), keys(1))
         assert together[-1, : sum(shape)].equal(alone[0])
 
 
 def test_a_mask_belongs_to_the_canvas_and_not_to_the_length_of_the_prompt() -> None:
     short, long = (
-        perturb.independent(*rows([(p, 40, 0)]), torch.tensor([0.5]), keys(1))[0, p:]
-        for p in (2, 9)
+        independent_masks(*rows([(p, 40, 0)]), torch.tensor([0.5]), keys(1))[0, p:] for p in (2, 9)
     )
     assert short.equal(long)
 
 
 def test_uniform_ratios_are_uniform() -> None:
     """2000 draws: the Kolmogorov-Smirnov distance to U(0, 1) is below 0.0436 in 999 of 1000."""
-    drawn = perturb.uniform_ratio(keys(2000))
+    drawn = uniform_ratio(keys(2000))
     assert kstest(drawn.numpy(), "uniform").statistic < 0.0436
 
 
@@ -174,8 +171,8 @@ def test_the_token_masked_for_want_of_another_belongs_to_the_canvas() -> None:
     """20 rows at 1e-9, behind prompts of 2 and of 9 tokens: the same places of the canvas."""
     ratio, phase = torch.full((20,), 1e-9), torch.zeros(20)
     for design in (
-        lambda shape: perturb.independent(*rows([shape] * 20), ratio, keys(20)),
-        lambda shape: perturb.stratified(
+        lambda shape: independent_masks(*rows([shape] * 20), ratio, keys(20)),
+        lambda shape: stratified_masks(
             *rows([shape] * 20), ratio, keys(20), keys(20, "stratify"), phase
         ),
     ):

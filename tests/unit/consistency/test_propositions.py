@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from remask.consistency.cycle import round_trips
 from remask.consistency.metrics import DIVERGENCES, critical_divergence
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser

@@ -17,7 +17,7 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from torch import Tensor
 
 import remask
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import a2d, dreamreasoner, fast_dllm, sdar
 from remask.denoisers.catalog import CHECKPOINTS

@@ -7,7 +7,7 @@ import torch
 from llada2_config import CONFIG
 
 import remask
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Preset
 from remask.denoisers.kv_cache import KVCache

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from remask import api
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import load as loading
 from remask.denoisers.base import Denoiser

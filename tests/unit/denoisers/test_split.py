@@ -20,7 +20,7 @@ from torch import Tensor
 
 import remask
 from remask import api
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import load as loading
 from remask.denoisers import split

@@ -10,7 +10,7 @@ import torch
 from scipy.stats import chisquare
 
 from remask import rng
-from remask.consistency.cycle import round_trips
+from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.tokenizer import Tokenizer

@@ -88,7 +88,7 @@ def test_solve_stops_where_rejection_sampling_does(
 def group(model: Denoiser, **changes: Any) -> Any:
     from dataclasses import replace
 
-    from remask.consistency.cycle import TripInput
+    from remask.consistency.roundtrips import TripInput
 
     sample = api.sample_from_text(model, PROMPT, "3")
     return trip_row(TripInput(sample, 0, 0), replace(TRIPS, **changes)).group

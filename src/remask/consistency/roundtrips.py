@@ -1,0 +1,403 @@
+"""Bidirectional Manifold Consistency: mask an answer again, rebuild it, measure what survived.
+
+    trips = round_trips(...)          N rebuilds of every answer
+    values = {metric: one per trip}   absent where a metric has nothing to say
+    score = sum of weight x mean over trips, weights renormalised over the metrics present
+
+The metric set is named, so a score never changes with what happens to be installed. The prompt is
+never masked. The EOS tail is masked like the rest, so that the length is not given away;
+`ConsistencySettings.tail` leaves it visible to study just that.
+
+Answers and trips are flattened into one batch of rows; a row's masks and noise are keyed by
+(seed, item, sample number, trip), so its outcome does not depend on the rows beside it.
+
+A block-causal model is rebuilt block by block, from left to right, as it writes: what it sees on
+the left is what was rebuilt there. Its scores do not compare with those of models that see both
+ways. `RoundTrips.forwards` then counts, beside the steps, the passes that put what was rebuilt into
+the cache (see `sampling.blocks`).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from remask import rng
+from remask.consistency.metrics import (
+    Context,
+    Metric,
+    check_weights,
+    chosen_metrics,
+    composite,
+    find_metric,
+    semantic_similarity,
+    uniform_weights,
+)
+from remask.consistency.semantic import sentence_encoder
+from remask.consistency.settings import ConsistencySettings, MetricSet
+from remask.denoisers.base import Denoiser
+from remask.sampling.batches import batches, check_length, spread, whole_canvas
+from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
+from remask.sampling.loop import Denoised, denoise
+from remask.sampling.reveal import linear_schedule
+from remask.values import Canvas, RoundTrips, Sample, Score
+
+VERSION = 1  # of the score; another one means that the same answer would score otherwise
+_FALLBACK, _RATIO = -1, -2  # counters no canvas offset uses
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Consistency:
+    """Bidirectional Manifold Consistency as a `Scorer`."""
+
+    denoiser: Denoiser
+    extract: Callable[[str], str | None]
+    settings: ConsistencySettings = field(default_factory=ConsistencySettings)
+    metric_set: MetricSet = "paper"
+    task_metrics: Sequence[str | Metric] | None = None  # None: those of the metric set
+    extra_metrics: Sequence[str | Metric] = ()  # measured and reported, outside the composite
+    weights: Mapping[str, float] | None = None  # None: uniform
+    seed: int = 0
+    name: str = "roundtrips"
+
+    def __post_init__(self) -> None:
+        """Refuse unknown metrics and weights that do not belong to them."""
+        _ = self._measured  # raises where a metric is unknown
+        if self.weights is not None:
+            check_weights(self.weights, self.metrics)
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics in the composite."""
+        return tuple(m.name for m in chosen_metrics(self.metric_set, self.task_metrics))
+
+    @cached_property
+    def _measured(self) -> tuple[Metric, ...]:
+        """The metrics of the composite, then those beside it."""
+        weighted = chosen_metrics(self.metric_set, self.task_metrics)
+        return (*weighted, *map(find_metric, self.extra_metrics))
+
+    @property
+    def encodes(self) -> bool:
+        """Whether a metric needs the sentence encoder."""
+        return any(metric.needs_encoder for metric in self._measured)
+
+    def warm(self) -> None:
+        """Load the sentence encoder where it will be needed: a missing one is told at once."""
+        if self.encodes:
+            sentence_encoder(self.denoiser.device.type)
+
+    def score(self, samples: Sequence[Sample]) -> list[Score]:
+        """Return one score per sample."""
+        trips = round_trips(self.denoiser, samples, self.settings, seed=self.seed)
+        return self.measure(trips)
+
+    def measure(self, trips: Sequence[RoundTrips]) -> list[Score]:
+        """Return the scores of round trips already made."""
+        similarities = self._similarities(trips)
+        return [self._measure(t, s) for t, s in zip(trips, similarities, strict=True)]
+
+    def _similarities(self, trips: Sequence[RoundTrips]) -> list[tuple[float, ...] | None]:
+        """Return the cosine of every rebuild with its original; each text is encoded once."""
+        if not self.encodes:
+            return [None] * len(trips)
+        encoder = sentence_encoder(self.denoiser.device.type)
+        texts = [text for t in trips for text in (t.sample.text, *t.texts)]
+        vectors = encoder.encode(texts)
+        return [
+            tuple(semantic_similarity(vectors[t.sample.text], vectors[text]) for text in t.texts)
+            for t in trips
+        ]
+
+    def _measure(self, trips: RoundTrips, similarities: tuple[float, ...] | None) -> Score:
+        response = trips.sample.canvas[: trips.sample.num_response]
+        context = Context(
+            extract=self.extract,
+            similarities=similarities,
+            pieces=tuple(self.denoiser.tokenizer.pieces(response)),
+        )
+        by_trip = {m.name: m.of(trips, context) for m in self._measured}
+        by_metric = {
+            name: fmean(v for v in values if v is not None)
+            for name, values in by_trip.items()
+            if any(v is not None for v in values)
+        }
+        weights = self.weights or uniform_weights(self.metrics)
+        value = composite(by_metric, weights)
+        return Score(
+            value=value,
+            reason="" if value is not None else "no metric of positive weight has a value",
+            by_metric=by_metric,
+            by_trip=by_trip,
+            drift=tuple(None if math.isnan(d) else d for d in trips.drift.tolist()),
+            stderr=self._stderr(by_trip, weights),
+            forwards=trips.forwards,
+            scorer=self.name,
+            version=VERSION,
+            weights=weights,
+        )
+
+    def _stderr(
+        self, by_trip: Mapping[str, Sequence[float | None]], weights: Mapping[str, float]
+    ) -> float | None:
+        """Return the standard error of the composite over trips."""
+        values = []
+        for n in range(len(next(iter(by_trip.values())))):
+            row = {m: v for m in self.metrics if (v := by_trip[m][n]) is not None}
+            value = composite(row, weights)
+            if value is not None:
+                values.append(value)
+        return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+
+
+class TripInput(NamedTuple):
+    """One row of the flattened batch: an answer and the number of its trip."""
+
+    sample: Sample
+    trip: int
+    seed: int
+
+
+class TripOutput(NamedTuple):
+    """One row of the flattened batch, brought back to the CPU."""
+
+    masked: Tensor  # (C,) bool
+    rebuilt: Tensor  # (C,)
+    logp: Tensor  # (C,)
+    steps: Tensor  # (C,)
+    confidence: float | None
+    displacement: float
+    forwards: int
+
+
+def round_trips(
+    denoiser: Denoiser, samples: Sequence[Sample], settings: ConsistencySettings, *, seed: int = 0
+) -> list[RoundTrips]:
+    """Return every sample's round trips."""
+    for sample in samples:
+        check_length(denoiser, len(sample.prompt), len(whole_canvas(denoiser, sample)))
+    jobs = [TripInput(sample, n, seed) for sample in samples for n in range(settings.trips)]
+    done: list[TripOutput | None] = [None] * len(jobs)
+    lengths = [len(job.sample.prompt) + len(job.sample.canvas) for job in jobs]
+
+    def go(replica: Denoiser, batch: list[int]) -> list[TripOutput]:
+        return mask_and_rebuild(replica, [jobs[i] for i in batch], settings)
+
+    for batch, trips in spread(denoiser, batches(lengths, denoiser), go):
+        for i, trip in zip(batch, trips, strict=True):
+            done[i] = trip
+    trips = [trip for trip in done if trip is not None]
+    size = settings.trips
+    return [
+        collect(denoiser, sample, trips[i * size : (i + 1) * size])
+        for i, sample in enumerate(samples)
+    ]
+
+
+def steps_at_once(settings: ConsistencySettings, block_size: int | None) -> int:
+    """Return the steps in which a row, or a block of one, is rebuilt.
+
+    A block gets no more steps than it has positions: the others would reveal nothing.
+    """
+    return min(settings.rebuild_steps, block_size or settings.rebuild_steps)
+
+
+def mask_and_rebuild(
+    denoiser: Denoiser, jobs: Sequence[TripInput], settings: ConsistencySettings
+) -> list[TripOutput]:
+    """Mask and rebuild one batch of rows."""
+    samples = [job.sample for job in jobs]
+    canvas = Canvas.of(
+        [s.prompt for s in samples],
+        [whole_canvas(denoiser, s) for s in samples],
+        denoiser.tokenizer.pad_id,
+        denoiser.device,
+    )
+    ends = torch.tensor([s.num_response for s in samples], device=denoiser.device)
+    response = canvas.canvas & (canvas.offsets < ends[:, None])  # (B, L)
+    masked = _perturb(canvas, response, jobs, settings)
+    if settings.tail == "visible":
+        masked &= response
+    blank = replace(canvas, tokens=canvas.tokens.masked_fill(masked, denoiser.tokenizer.mask_id))
+    keys = _keys(jobs, "rebuild", denoiser.device)
+    done = _rebuild(denoiser, blank, settings, keys, watch=response, truth=canvas.tokens)
+    moved = denoiser.embed(canvas.tokens) - denoiser.embed(done.tokens)  # (B, L, E)
+    squared = moved.square().sum(-1) * response
+    displacement = (squared.sum(1) / response.sum(1)).sqrt()  # (B,)
+    return _to_cpu(samples, masked, done, displacement)
+
+
+def _rebuild(
+    denoiser: Denoiser,
+    canvas: Canvas,
+    settings: ConsistencySettings,
+    keys: Tensor,
+    *,
+    watch: Tensor,
+    truth: Tensor,
+) -> Denoised:
+    """Fill what is masked: all at once, or block by block where the model sees no further."""
+    fill = partial(
+        denoise, denoiser, schedule=linear_schedule,
+        steps=steps_at_once(settings, denoiser.block_size),
+        temperature=settings.rebuild_temperature,
+    )  # fmt: skip
+    if denoiser.block_size is None:
+        return fill(canvas, keys=keys, watch=watch, truth=truth)
+    numbers = block_numbers(canvas, denoiser.block_size, row_block(denoiser))
+    blocks = BlockIterator(denoiser, canvas, numbers)
+    written = []
+    for view in blocks:
+        done = fill(
+            view.canvas, keys=rng.fold_in(keys, view.number), within=view.within, cache=view.cache,
+            watch=view.of(watch), truth=view.of(truth),
+        )  # fmt: skip
+        view.put(blocks.tokens, done.tokens)
+        # Without its cache: when that grows, the old one must go.
+        written.append((replace(view, cache=None), done))
+    return _joined(blocks, written)
+
+
+def _joined(blocks: BlockIterator, written: Sequence[tuple[BlockView, Denoised]]) -> Denoised:
+    """Return the blocks of one rebuild as one; a position belongs to one of them."""
+    watched = torch.stack([done.watched for _, done in written])  # (blocks, B)
+    seen = torch.stack([done.confidence for _, done in written]) * watched
+    probs, logp = (torch.full(blocks.tokens.shape, x, device=watched.device) for x in (1.0, 0.0))
+    steps = torch.full_like(blocks.tokens, -1)
+    for view, done in written:
+        view.put(probs, done.probs)
+        view.put(steps, done.steps)
+        view.put(logp, done.logp)
+    return Denoised(
+        tokens=blocks.tokens,
+        probs=probs,
+        steps=steps,
+        confidence=seen.sum(0) / watched.sum(0).clamp(min=1),
+        watched=watched.sum(0),
+        logp=logp,
+        forwards=blocks.forwards + torch.stack([done.forwards for _, done in written]).sum(0),
+    )
+
+
+def _perturb(
+    canvas: Canvas,
+    response: Tensor,
+    jobs: Sequence[TripInput],
+    settings: ConsistencySettings,
+) -> Tensor:
+    device = canvas.tokens.device
+    keys = _keys(jobs, "perturb", device)
+    if settings.mask_ratio == "uniform":
+        ratio = uniform_ratio(keys)
+    else:
+        ratio = torch.full((len(jobs),), float(settings.mask_ratio), device=device)
+    if settings.mask_design == "independent":
+        return independent_masks(canvas, response, ratio, keys)
+    shared = _keys([job._replace(trip=0) for job in jobs], "stratify", device)
+    phase = torch.tensor([job.trip / settings.trips for job in jobs], device=device)
+    return stratified_masks(canvas, response, ratio, keys, shared, phase)
+
+
+def _keys(jobs: Sequence[TripInput], purpose: str, device: torch.device) -> Tensor:
+    keys = [rng.key(seed, s.item, f"{purpose}/{s.number}", trip) for s, trip, seed in jobs]
+    return torch.tensor(keys, device=device)
+
+
+def _to_cpu(
+    samples: Sequence[Sample], masked: Tensor, done: Denoised, displacement: Tensor
+) -> list[TripOutput]:
+    masked, rebuilt, logp = masked.cpu(), done.tokens.cpu(), done.logp.cpu()
+    steps = done.steps.cpu()
+    confidence, moved, forwards = (
+        t.tolist() for t in (done.confidence, displacement, done.forwards)
+    )
+    out = []
+    for i, sample in enumerate(samples):
+        where = slice(len(sample.prompt), len(sample.prompt) + len(sample.canvas))
+        any_masked = bool(masked[i, where][: sample.num_response].any())
+        out.append(
+            TripOutput(
+                masked=masked[i, where],
+                rebuilt=rebuilt[i, where],
+                logp=logp[i, where],
+                steps=steps[i, where],
+                confidence=confidence[i] if any_masked else None,
+                displacement=moved[i],
+                forwards=forwards[i],
+            )
+        )
+    return out
+
+
+def collect(denoiser: Denoiser, sample: Sample, trips: Sequence[TripOutput]) -> RoundTrips:
+    """Return the trips of one answer, in their order, as one value."""
+    masked = torch.stack([t.masked for t in trips])  # (N, C)
+    rebuilt = torch.stack([t.rebuilt for t in trips])
+    changed = rebuilt != torch.tensor(sample.canvas)
+    drift = (masked & changed).sum(0) / masked.sum(0)  # 0 / 0: no trip masked it
+    return RoundTrips(
+        sample=sample,
+        masked=masked,
+        rebuilt=rebuilt,
+        texts=tuple(denoiser.tokenizer.decode(row) for row in rebuilt.tolist()),
+        confidence=tuple(t.confidence for t in trips),
+        logp=torch.stack([t.logp for t in trips]),
+        steps=torch.stack([t.steps for t in trips]),
+        drift=drift[: sample.num_response],
+        displacement=tuple(t.displacement for t in trips),
+        forwards=sum(t.forwards for t in trips),
+    )
+
+
+def independent_masks(canvas: Canvas, response: Tensor, ratio: Tensor, keys: Tensor) -> Tensor:
+    """Return positions to mask, (B, L) bool: each with probability `ratio` (B,), the paper's way.
+
+    Args:
+        canvas: the finished rows.
+        response: (B, L) bool, the tokens up to and including the first end token.
+        ratio: (B,) chance of each canvas position.
+        keys: (B,) one random stream per row.
+    """
+    draws = rng.uniform(keys[:, None], canvas.offsets)  # (B, L)
+    masked = canvas.canvas & (draws < ratio[:, None])
+    return _never_empty(masked, canvas.offsets, response, ratio, keys)
+
+
+def stratified_masks(
+    canvas: Canvas, response: Tensor, ratio: Tensor, keys: Tensor, shared: Tensor, phase: Tensor
+) -> Tensor:
+    """Return positions to mask, (B, L): trip n of N masks where frac(u + n / N) < ratio.
+
+    Args:
+        canvas: the finished rows.
+        response: (B, L) bool, the tokens up to and including the first end token.
+        ratio: (B,) chance of each canvas position.
+        keys: (B,) one random stream per row.
+        shared: (B,) one stream per answer, the same for all its trips: one u per position makes
+            every position visible in its fair share of them.
+        phase: (B,) n / N.
+    """
+    draws = (rng.uniform(shared[:, None], canvas.offsets) + phase[:, None]) % 1.0
+    masked = canvas.canvas & (draws < ratio[:, None])
+    return _never_empty(masked, canvas.offsets, response, ratio, keys)
+
+
+def uniform_ratio(keys: Tensor) -> Tensor:
+    """Return a ratio per row, (B,): Definition 1 draws the time uniformly."""
+    return rng.uniform(keys, _RATIO)
+
+
+def _never_empty(
+    masked: Tensor, offsets: Tensor, response: Tensor, ratio: Tensor, keys: Tensor
+) -> Tensor:
+    """Mask one response token, drawn at random, in rows where none was (not at ratio 0)."""
+    ranks = rng.uniform(rng.fold_in(keys, _FALLBACK)[:, None], offsets).masked_fill(~response, 2.0)
+    place = torch.arange(masked.shape[1], device=masked.device)
+    chosen = place == ranks.argmin(1, keepdim=True)  # (B, L)
+    empty = ~(masked & response).any(1, keepdim=True) & (ratio[:, None] > 0)
+    return masked | (chosen & empty)
