@@ -43,15 +43,10 @@ def made(rng: random.Random, a: int, b: int, c: int) -> str:
     """Return an expression of the numbers in plain signs."""
     p, q = rng.choice("+-*/"), rng.choice("+-*/")
     x, y, z = rng.sample((a, b, c), 3)
-    return rng.choice(
-        (
-            f"{x} {p} {y} {q} {z}",
-            f"({x} {p} {y}) {q} {z}",
-            f"{x} {p} ({y} {q} {z})",
-            f"{x} {p} {y}",
-            f"(({x} {p} {y}) {q} {z})",
-        )
-    )
+    return rng.choice((
+        f"{x} {p} {y} {q} {z}", f"({x} {p} {y}) {q} {z}", f"{x} {p} ({y} {q} {z})", f"{x} {p} {y}",
+        f"(({x} {p} {y}) {q} {z})",
+    ))  # fmt: skip
 
 
 def latex(rng: random.Random, plain: str) -> str:
@@ -84,18 +79,10 @@ def marked(rng: random.Random, value: str) -> tuple[str, str]:
 
 def stated(rng: random.Random, value: str) -> tuple[str, str]:
     """Return an expression in a statement, or at the end."""
-    cue = rng.choice(
-        (
-            "The answer is ",
-            "Answer: ",
-            "So the answer is ",
-            "Therefore the answer is ",
-            "The final answer is: ",
-            "**Answer:** ",
-            "The answer would be ",
-            "Final answer: ",
-        )
-    )
+    cue = rng.choice((
+        "The answer is ", "Answer: ", "So the answer is ", "Therefore the answer is ",
+        "The final answer is: ", "**Answer:** ", "The answer would be ", "Final answer: ",
+    ))  # fmt: skip
     around = rng.choice(("{}", "{}", "${}$", "\\({}\\)", "**{}**", "`{}`"))
     end = rng.choice((".", "", "\n", ", which uses each number once."))
     return cue + around.replace("{}", value) + end, f"statement {cue.strip()} {around}"
@@ -103,18 +90,13 @@ def stated(rng: random.Random, value: str) -> tuple[str, str]:
 
 def no_expression(rng: random.Random, a: int, b: int, c: int) -> tuple[str, str]:
     """Return an ending that holds no whole expression."""
-    return rng.choice(
-        (
-            ("<answer>\n\\boxed{...}\n</answer>", "box of points"),
-            ("\\boxed{}", "empty box"),
-            ("The answer is unknown.", "refusal"),
-            (f"\\boxed{{{a} + {b} -", "box cut off"),
-            (f"<answer>{a} + ({b} - {c}</answer>", "open bracket"),
-            (f"The answer is {a} + {b} -", "operator at the end"),
-            (f"<answer>{a} ? {b} + {c}</answer>", "unknown sign"),
-            ("<answer>\nNo combination works.\n</answer>", "refusal in a tag"),
-            (f"\\boxed{{x + {b}}}", "variable"),
-            (f"The answer is {a} + {b}! - {c}.", "factorial"),
-            (f"\\boxed{{{a}^{{2}} + {b}}}", "power"),
-        )
-    )
+    return rng.choice((
+        ("<answer>\n\\boxed{...}\n</answer>", "box of points"), ("\\boxed{}", "empty box"),
+        ("The answer is unknown.", "refusal"), (f"\\boxed{{{a} + {b} -", "box cut off"),
+        (f"<answer>{a} + ({b} - {c}</answer>", "open bracket"),
+        (f"The answer is {a} + {b} -", "operator at the end"),
+        (f"<answer>{a} ? {b} + {c}</answer>", "unknown sign"),
+        ("<answer>\nNo combination works.\n</answer>", "refusal in a tag"),
+        (f"\\boxed{{x + {b}}}", "variable"), (f"The answer is {a} + {b}! - {c}.", "factorial"),
+        (f"\\boxed{{{a}^{{2}} + {b}}}", "power"),
+    ))  # fmt: skip

@@ -34,15 +34,10 @@ def rational(rng: random.Random) -> Value:
     value = Fraction(top, bottom)
     digits = f"{float(value):.12f}"
     spellings = [
-        gold,
-        f"\\dfrac{{{top}}}{{{bottom}}}",
-        f"{top}/{bottom}",
-        f"\\tfrac{{{top}}}{{{bottom}}}",
-        f"\\frac{{{2 * top}}}{{{2 * bottom}}}",
-        digits,
-        f"x = {gold}",
+        gold, f"\\dfrac{{{top}}}{{{bottom}}}", f"{top}/{bottom}", f"\\tfrac{{{top}}}{{{bottom}}}",
+        f"\\frac{{{2 * top}}}{{{2 * bottom}}}", digits, f"x = {gold}",
         f"\\frac{{ {top} }}{{ {bottom} }}",
-    ]
+    ]  # fmt: skip
     if top > bottom:
         whole, rest = divmod(top, bottom)
         spellings += [f"{whole}\\frac{{{rest}}}{{{bottom}}}", f"{whole} \\frac{rest}{{{bottom}}}"]
@@ -56,28 +51,12 @@ def integer(rng: random.Random) -> Value:
     n = rng.choice((rng.randint(2, 99), rng.randint(1000, 999_999)))
     gold = str(n)
     spellings = (
-        gold,
-        f"{n:,}",
-        f"{n:,}".replace(",", "{,}"),
-        f"{n:,}".replace(",", ",\\!"),
-        f"{n:,}".replace(",", "\\,"),
-        f"{n}.0",
-        f"n = {n}",
-        f"{n} \\text{{ ways}}",
-        f"\\$ {n}",
-        f"\\${n}",
-        f"{n}\\%",
-        f"{n}^\\circ",
-        f"{n}^{{\\circ}}",
-        f"{n}°",
-        f"{n}\\text{{ cm}}^2",
-        f"{n - 1} + 1 = {n}",
-        f"\\textbf{{{n}}}",
-        f"{n} \\mbox{{ units}}",
-        f"{{{n}}}",
-        f"\\frac{{{3 * n}}}{{3}}",
-        f"{n} units",
-    )
+        gold, f"{n:,}", f"{n:,}".replace(",", "{,}"), f"{n:,}".replace(",", ",\\!"),
+        f"{n:,}".replace(",", "\\,"), f"{n}.0", f"n = {n}", f"{n} \\text{{ ways}}", f"\\$ {n}",
+        f"\\${n}", f"{n}\\%", f"{n}^\\circ", f"{n}^{{\\circ}}", f"{n}°", f"{n}\\text{{ cm}}^2",
+        f"{n - 1} + 1 = {n}", f"\\textbf{{{n}}}", f"{n} \\mbox{{ units}}", f"{{{n}}}",
+        f"\\frac{{{3 * n}}}{{3}}", f"{n} units",
+    )  # fmt: skip
     return gold, spellings, (str(n + 1), f"-{n}", f"{n}0", f"{n}x")
 
 
@@ -98,14 +77,9 @@ def rooted(rng: random.Random) -> Value:
     a, b = rng.randint(2, 9), rng.choice((2, 3, 5, 6, 7))
     gold = f"{a}\\sqrt{{{b}}}"
     spelled = (
-        gold,
-        f"{a} \\sqrt{{{b}}}",
-        f"{a}\\sqrt {b}",
-        f"\\sqrt{{{a * a * b}}}",
-        f"{a} \\cdot \\sqrt{{{b}}}",
-        f"{a * b**0.5:.10f}",
-        f"x = {gold}",
-    )
+        gold, f"{a} \\sqrt{{{b}}}", f"{a}\\sqrt {b}", f"\\sqrt{{{a * a * b}}}",
+        f"{a} \\cdot \\sqrt{{{b}}}", f"{a * b**0.5:.10f}", f"x = {gold}",
+    )  # fmt: skip
     return (
         gold,
         spelled,
@@ -116,14 +90,9 @@ def rooted(rng: random.Random) -> Value:
 def circular(rng: random.Random) -> Value:
     a = rng.randint(2, 40)
     spelled = (
-        f"{a}\\pi",
-        f"{a} \\pi",
-        f"{a}π",
-        f"{a}\\pi \\text{{ cm}}^2",
-        f"{a} \\cdot \\pi",
-        f"A = {a}\\pi",
-        f"{a}\\pi \\text{{ square units}}",
-    )
+        f"{a}\\pi", f"{a} \\pi", f"{a}π", f"{a}\\pi \\text{{ cm}}^2", f"{a} \\cdot \\pi",
+        f"A = {a}\\pi", f"{a}\\pi \\text{{ square units}}",
+    )  # fmt: skip
     return f"{a}\\pi", spelled, (str(a), f"{a}\\pi^2", f"{a + 1}\\pi")
 
 
@@ -149,13 +118,9 @@ def interval(rng: random.Random) -> Value:
 def several(rng: random.Random) -> Value:
     a, b = rng.sample(range(-9, 10), 2)
     spelled = (
-        f"{a}, {b}",
-        f"{b}, {a}",
-        f"{a},{b}",
-        f"{a} \\text{{ and }} {b}",
-        f"{b} \\text{{ or }} {a}",
+        f"{a}, {b}", f"{b}, {a}", f"{a},{b}", f"{a} \\text{{ and }} {b}", f"{b} \\text{{ or }} {a}",
         f"{b}, \\, {a}",
-    )
+    )  # fmt: skip
     return f"{a},{b}", spelled, (str(a), f"{a},{b},20", f"{a},{b + 20}")
 
 
@@ -214,81 +179,39 @@ def complexes(rng: random.Random) -> Value:
 
 
 KINDS = (
-    rational,
-    rational,
-    integer,
-    integer,
-    integer,
-    powers,
-    based,
-    rooted,
-    circular,
-    pair,
-    interval,
-    several,
-    listed,
-    polynomial,
-    worded,
-    option,
-    vector,
-    complexes,
-)
+    rational, rational, integer, integer, integer, powers, based, rooted, circular, pair, interval,
+    several, listed, polynomial, worded, option, vector, complexes,
+)  # fmt: skip
 UNBOXED = (rational, integer, based, rooted, circular, pair, interval, listed, polynomial)
 
 
 def boxed(rng: random.Random, value: str) -> tuple[str, str]:
     """Return a formula in a box, in one of the nestings that are seen."""
-    shape = rng.choice(
-        (
-            "\\boxed{V}",
-            "$\\boxed{V}$",
-            "\\(\\boxed{V}\\)",
-            "\\[\n\\boxed{V}\n\\]",
-            "$$\\boxed{V}$$",
-            "Thus, the value is $\\boxed{V}$.",
-            "The final answer is $\\boxed{V}$.",
-            "\\boxed{ V }",
-            "<answer>\n\\boxed{V}\n</answer>",
-            "<answer>\\boxed{V}</answer>",
-            "<answer>\n\\[ \\boxed{V} \\]\n</answer>",
-            "<answer>\nThe speed is \\boxed{V} inches per second.\n</answer>",
-            "\\boxed{\\boxed{V}}",
-            "<answer>\n\\boxed{V}",
-            "\\fbox{V}",
-            "**Final Answer:** $\\boxed{V}$",
-            "= \\boxed{V}$",
-            "<answer>V</answer>",
-            "<answer>\nV\n</answer>",
-            "<answer>$V$</answer>",
-            "<answer>\\(V\\)</answer>",
-            "\\boxed{V} units",
-            "\\boxed{V}\n\\boxed{}",
-            "\\boxed{V}$ and so $\\boxed{V}$",
-        )
-    )
+    shape = rng.choice((
+        "\\boxed{V}", "$\\boxed{V}$", "\\(\\boxed{V}\\)", "\\[\n\\boxed{V}\n\\]", "$$\\boxed{V}$$",
+        "Thus, the value is $\\boxed{V}$.", "The final answer is $\\boxed{V}$.", "\\boxed{ V }",
+        "<answer>\n\\boxed{V}\n</answer>", "<answer>\\boxed{V}</answer>",
+        "<answer>\n\\[ \\boxed{V} \\]\n</answer>",
+        "<answer>\nThe speed is \\boxed{V} inches per second.\n</answer>", "\\boxed{\\boxed{V}}",
+        "<answer>\n\\boxed{V}", "\\fbox{V}", "**Final Answer:** $\\boxed{V}$", "= \\boxed{V}$",
+        "<answer>V</answer>", "<answer>\nV\n</answer>", "<answer>$V$</answer>",
+        "<answer>\\(V\\)</answer>", "\\boxed{V} units", "\\boxed{V}\n\\boxed{}",
+        "\\boxed{V}$ and so $\\boxed{V}$",
+    ))  # fmt: skip
     return shape.replace("V", value), shape
 
 
 def stated(rng: random.Random, value: str) -> tuple[str, str]:
     """Return a formula in a statement or in the last sentence."""
-    shape = rng.choice(
-        (
-            "The answer is $V$.",
-            "The final answer is $V$. I hope it is correct.",
-            "Answer: $V$",
-            "Final Answer: The largest $n$ is $V$.",
-            "The answer is: \\(V\\).",
-            "The answer is \\[ V. \\]",
-            "The answer would be $V$.",
-            "**Final Answer**\n\nThe answer is $V$.",
-            "The answer should be \\(V\\)",
-            "Therefore, the value of $x$ is $V$.",
-            "Final Answer: the value of \\(b\\) is \\(V\\).",
-            "So the area equals $V$.",
-            "The answer is **$V$**.",
-            "The final answer is thus $V$ in all cases.",
-        )
-    )
+    shape = rng.choice((
+        "The answer is $V$.", "The final answer is $V$. I hope it is correct.", "Answer: $V$",
+        "Final Answer: The largest $n$ is $V$.", "The answer is: \\(V\\).",
+        "The answer is \\[ V. \\]", "The answer would be $V$.",
+        "**Final Answer**\n\nThe answer is $V$.", "The answer should be \\(V\\)",
+        "Therefore, the value of $x$ is $V$.", "Final Answer: the value of \\(b\\) is \\(V\\).",
+        "So the area equals $V$.", "The answer is **$V$**.",
+        "The final answer is thus $V$ in all cases.",
+    ))  # fmt: skip
     return shape.replace("V", value), shape
 
 
@@ -317,15 +240,11 @@ def numeral(rng: random.Random) -> Item:
 def joined(rng: random.Random) -> Item:
     """Return a list of which each item has a box of its own."""
     a, b = rng.sample(range(-9, 10), 2)
-    shape = rng.choice(
-        (
-            "\\boxed{A} \\text{ and } \\boxed{B}",
-            "$\\boxed{A}$ and $\\boxed{B}$",
-            "$\\boxed{A}, \\boxed{B}$",
-            "\\(\\boxed{A}\\) or \\(\\boxed{B}\\)",
-            "x = \\boxed{A}, \\quad \\boxed{B}",
-        )
-    )
+    shape = rng.choice((
+        "\\boxed{A} \\text{ and } \\boxed{B}", "$\\boxed{A}$ and $\\boxed{B}$",
+        "$\\boxed{A}, \\boxed{B}$", "\\(\\boxed{A}\\) or \\(\\boxed{B}\\)",
+        "x = \\boxed{A}, \\quad \\boxed{B}",
+    ))  # fmt: skip
     text = (
         "The roots are " + shape.replace("A", str(b)).replace("B", str(a)) + rng.choice((".", ""))
     )
@@ -336,17 +255,13 @@ def joined(rng: random.Random) -> Item:
 
 def unreadable(rng: random.Random) -> Item:
     """Return an answer that is cut off, or says nothing."""
-    text, form = rng.choice(
-        (
-            ("So the value is $\\boxed{\\frac{1}{", "box cut off"),
-            (f"Thus it is \\boxed{{{rng.randint(10, 99)}", "number cut off"),
-            ("<answer>\n\\boxed{x^2 + ", "box in a tag cut off"),
-            ("\\boxed{}", "empty box"),
-            ("<answer>\n\\boxed{...}\n</answer>", "box of points"),
-            ("<answer>\n\n</answer>", "empty tag"),
-            ("The answer is $\\frac{3}{", "formula cut off"),
-        )
-    )
+    text, form = rng.choice((
+        ("So the value is $\\boxed{\\frac{1}{", "box cut off"),
+        (f"Thus it is \\boxed{{{rng.randint(10, 99)}", "number cut off"),
+        ("<answer>\n\\boxed{x^2 + ", "box in a tag cut off"), ("\\boxed{}", "empty box"),
+        ("<answer>\n\\boxed{...}\n</answer>", "box of points"),
+        ("<answer>\n\n</answer>", "empty tag"), ("The answer is $\\frac{3}{", "formula cut off"),
+    ))  # fmt: skip
     return Item(form=form, text=rng.choice(PLAIN) + text, truth=None)
 
 

@@ -11,21 +11,10 @@ from grammar.item import Item
 
 LETTERS = "ABCD"
 OPTIONS = (
-    "a decrease in sunlight",
-    "the roots of a plant",
-    "21°C",
-    "carbon dioxide",
-    "vitamin C",
-    "An increase in mass",
-    "0.5 m/s",
-    "it is a renewable resource",
-    "Type B blood",
-    "point A",
-    "metal",
-    "The days become shorter.",
-    "A change of state",
-    "both heat and light",
-)
+    "a decrease in sunlight", "the roots of a plant", "21°C", "carbon dioxide", "vitamin C",
+    "An increase in mass", "0.5 m/s", "it is a renewable resource", "Type B blood", "point A",
+    "metal", "The days become shorter.", "A change of state", "both heat and light",
+)  # fmt: skip
 PLAIN = (
     "",
     "Plants need light to grow.\n",
@@ -68,21 +57,10 @@ SHAPES = (  # L letter, l small letter, O option
     "{L} because C and A are ruled out",
 )
 INSIDE = (
-    "{L}",
-    "({L})",
-    "{L}.",
-    "{L}. {O}",
-    "\\text{{{L}}}",
-    "\\text{{({L}) {O}}}",
-    "{L}) {O}",
-    "\\textbf{{{L}}}",
-    "{L}: {O}",
-    "\\text{{{L}. {O}}}",
-    " {L} ",
-    "Option {L}",
-    "**{L}**",
+    "{L}", "({L})", "{L}.", "{L}. {O}", "\\text{{{L}}}", "\\text{{({L}) {O}}}", "{L}) {O}",
+    "\\textbf{{{L}}}", "{L}: {O}", "\\text{{{L}. {O}}}", " {L} ", "Option {L}", "**{L}**",
     "\\mathrm{{{L}}}",
-)
+)  # fmt: skip
 ALONE = ("{L}. {O}", "{L}) {O}", "({L}) {O}", "**{L}. {O}**", "{L}", "{L}.", "{l}", "{L}: {O}")
 
 
@@ -91,24 +69,12 @@ def spelled(shape: str, letter: str, option: str) -> str:
 
 
 def cue(rng: random.Random) -> str:
-    return rng.choice(
-        (
-            "The answer is ",
-            "The best answer is ",
-            "The correct answer is: ",
-            "Answer: ",
-            "answer: ",
-            "**Answer:** ",
-            "Therefore, the correct answer would be ",
-            "The answer should be ",
-            "The right option is ",
-            "The correct choice is ",
-            "So the final answer is:\n\n",
-            "Final Answer: ",
-            "The answer to the question is ",
-            "The answer must be ",
-        )
-    )
+    return rng.choice((
+        "The answer is ", "The best answer is ", "The correct answer is: ", "Answer: ", "answer: ",
+        "**Answer:** ", "Therefore, the correct answer would be ", "The answer should be ",
+        "The right option is ", "The correct choice is ", "So the final answer is:\n\n",
+        "Final Answer: ", "The answer to the question is ", "The answer must be ",
+    ))  # fmt: skip
 
 
 def marked(rng: random.Random, letter: str, option: str) -> tuple[str, str]:
@@ -130,40 +96,33 @@ def marked(rng: random.Random, letter: str, option: str) -> tuple[str, str]:
 
 def concluded(rng: random.Random, letter: str, option: str) -> tuple[str, str]:
     """Return an answer without the usual statement."""
-    return rng.choice(
-        (
-            (f"Therefore, {letter} is the most appropriate answer.", "letter first"),
-            (f"So option {letter} is the correct answer.", "option first"),
-            (f"I would go with option {letter}.", "option"),
-            (f"So it must be {letter}.", "must be"),
-            (f"**Therefore, {letter}.**", "therefore"),
-            (f"\n{letter}", "last line"),
-            (f"\n({letter})", "last line in brackets"),
-            (f"Considering this, option {letter} – {option} – explains it best.", "option, dashes"),
-        )
-    )
+    return rng.choice((
+        (f"Therefore, {letter} is the most appropriate answer.", "letter first"),
+        (f"So option {letter} is the correct answer.", "option first"),
+        (f"I would go with option {letter}.", "option"), (f"So it must be {letter}.", "must be"),
+        (f"**Therefore, {letter}.**", "therefore"), (f"\n{letter}", "last line"),
+        (f"\n({letter})", "last line in brackets"),
+        (f"Considering this, option {letter} – {option} – explains it best.", "option, dashes"),
+    ))  # fmt: skip
 
 
 def vague(rng: random.Random) -> tuple[str, str]:
     """Return an ending in which no letter is chosen."""
     one, other = rng.sample(LETTERS, 2)
-    return rng.choice(
-        (
-            ("The answer is: A decrease in sunlight", "words that begin with A"),
-            ("The best answer is A change of state.", "words that begin with A"),
-            (f"The answer is {one} or {other}.", "two letters"),
-            (f"The answer is either {one} or {other}.", "either"),
-            (f"The answer is not {one}.", "negation"),
-            ("The answer is apartment.", "a word"),
-            ("The temperature rose to 21°C", "degrees at the end"),
-            ("Oranges are rich in vitamin C.", "vitamin at the end"),
-            (f"\\boxed{{{one}, {other}}}", "two letters in a box"),
-            ("<answer>A decrease in sunlight</answer>", "words in a tag"),
-            ("\\boxed{\\text{carbon dioxide}}", "words in a box"),
-            ("The answer is E", "a letter that is not offered"),
-            ("I cannot answer this question.", "refusal"),
-        )
-    )
+    return rng.choice((
+        ("The answer is: A decrease in sunlight", "words that begin with A"),
+        ("The best answer is A change of state.", "words that begin with A"),
+        (f"The answer is {one} or {other}.", "two letters"),
+        (f"The answer is either {one} or {other}.", "either"),
+        (f"The answer is not {one}.", "negation"), ("The answer is apartment.", "a word"),
+        ("The temperature rose to 21°C", "degrees at the end"),
+        ("Oranges are rich in vitamin C.", "vitamin at the end"),
+        (f"\\boxed{{{one}, {other}}}", "two letters in a box"),
+        ("<answer>A decrease in sunlight</answer>", "words in a tag"),
+        ("\\boxed{\\text{carbon dioxide}}", "words in a box"),
+        ("The answer is E", "a letter that is not offered"),
+        ("I cannot answer this question.", "refusal"),
+    ))  # fmt: skip
 
 
 def draw_letter(rng: random.Random) -> Item:

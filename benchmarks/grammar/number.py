@@ -29,24 +29,10 @@ PREFACES = (
     "**Step 1:** Half of them is \\(\\boxed{6}\\).\n**Step 2:** We go on from there.\n",
 )
 UNITS = (
-    "",
-    "",
-    "",
-    " dollars",
-    " eggs",
-    " miles per hour",
-    " square feet",
-    "\\text{ cm}",
-    " \\text{ hours}",
-    " \\text{ miles per gallon}",
-    "%",
-    "\\%",
-    " percent",
-    " kg",
-    "kg",
-    "\\text{ minutes}.",
-    " more apples than Ben",
-)
+    "", "", "", " dollars", " eggs", " miles per hour", " square feet", "\\text{ cm}",
+    " \\text{ hours}", " \\text{ miles per gallon}", "%", "\\%", " percent", " kg", "kg",
+    "\\text{ minutes}.", " more apples than Ben",
+)  # fmt: skip
 WORDY = tuple(unit for unit in UNITS if "\\" not in unit)
 LONG = (
     " dozen eggs in 4 weeks.",
@@ -55,16 +41,9 @@ LONG = (
     " pages every day until the end of week 6.",
 )
 AFTER = (
-    "",
-    "",
-    "\n",
-    " ",
-    "\n\nI hope this helps!",
-    "\n\nI checked this 3 times.",
-    "\n```",
-    "\n</answer>",
-    " Let me know if you have 1 or 2 questions.",
-)
+    "", "", "\n", " ", "\n\nI hope this helps!", "\n\nI checked this 3 times.", "\n```",
+    "\n</answer>", " Let me know if you have 1 or 2 questions.",
+)  # fmt: skip
 
 
 def grouped(number: int, separator: str) -> str:
@@ -75,46 +54,22 @@ def plain(rng: random.Random) -> tuple[str, Fraction, str]:
     """Return a spelling that takes a unit, its value, and what it is called."""
     number = rng.choice((rng.randint(0, 99), rng.randint(100, 999), rng.randint(1000, 9_999_999)))
     cents = rng.randint(1, 99)
-    kind = rng.choice(
-        (
-            "int",
-            "int",
-            "int",
-            "comma",
-            "brace",
-            "thin",
-            "narrow",
-            "latex thin",
-            "latex bang",
-            "blank",
-            "zeros",
-            "cents",
-            "minus",
-            "unicode minus",
-            "fraction",
-            "frac",
-            "dfrac",
-            "short frac",
-            "mixed",
-            "latex mixed",
-            "million",
-        )
-    )
+    kind = rng.choice((
+        "int", "int", "int", "comma", "brace", "thin", "narrow", "latex thin", "latex bang",
+        "blank", "zeros", "cents", "minus", "unicode minus", "fraction", "frac", "dfrac",
+        "short frac", "mixed", "latex mixed", "million",
+    ))  # fmt: skip
     top, bottom = rng.randint(1, 9), rng.randint(2, 9)
     whole, part = rng.randint(1, 40), Fraction(1, bottom)
     spelled: dict[str, tuple[str, Fraction | int]] = {
-        "int": (str(number), number),
-        "comma": (grouped(number, ","), number),
-        "brace": (grouped(number, "{,}"), number),
-        "thin": (grouped(number, "\u2009"), number),
+        "int": (str(number), number), "comma": (grouped(number, ","), number),
+        "brace": (grouped(number, "{,}"), number), "thin": (grouped(number, "\u2009"), number),
         "narrow": (grouped(number, "\u202f"), number),
         "latex thin": (grouped(number, "\\,"), number),
-        "latex bang": (grouped(number, ",\\!"), number),
-        "blank": (grouped(number, " "), number),
+        "latex bang": (grouped(number, ",\\!"), number), "blank": (grouped(number, " "), number),
         "zeros": (f"{number}.00", number),
         "cents": (f"{number}.{cents:02}", number + Fraction(cents, 100)),
-        "minus": (f"-{number}", -number),
-        "unicode minus": (f"\u2212{number}", -number),
+        "minus": (f"-{number}", -number), "unicode minus": (f"\u2212{number}", -number),
         "fraction": (f"{top}/{bottom}", Fraction(top, bottom)),
         "frac": (f"\\frac{{{top}}}{{{bottom}}}", Fraction(top, bottom)),
         "dfrac": (f"\\dfrac{{{number}}}{{{bottom}}}", Fraction(number, bottom)),
@@ -122,7 +77,7 @@ def plain(rng: random.Random) -> tuple[str, Fraction, str]:
         "mixed": (f"{whole} 1/{bottom}", whole + part),
         "latex mixed": (f"{whole}\\frac{{1}}{{{bottom}}}", whole + part),
         "million": (f"{whole}.5 million", (whole + Fraction(1, 2)) * 10**6),
-    }
+    }  # fmt: skip
     text, value = spelled[kind]
     return text, Fraction(value), kind
 
@@ -131,35 +86,15 @@ def finished(rng: random.Random) -> tuple[str, Fraction, str]:
     """Return a spelling that stands without a unit: money, powers, equations."""
     number, small = rng.randint(1, 9999), rng.randint(1, 9)
     power = rng.randint(2, 7)
-    kind = rng.choice(
-        (
-            "dollar",
-            "escaped dollar",
-            "euro",
-            "debt",
-            "dollar debt",
-            "power",
-            "brace power",
-            "scientific",
-            "times sign",
-            "e",
-            "named",
-            "worked",
-            "quotient",
-            "degrees",
-            "bold",
-            "text",
-            "about",
-            "o'clock",
-        )
-    )
+    kind = rng.choice((
+        "dollar", "escaped dollar", "euro", "debt", "dollar debt", "power", "brace power",
+        "scientific", "times sign", "e", "named", "worked", "quotient", "degrees", "bold", "text",
+        "about", "o'clock",
+    ))  # fmt: skip
     spelled: dict[str, tuple[str, Fraction | int]] = {
-        "dollar": (f"${number:,}", number),
-        "escaped dollar": (f"\\${number:,}.00", number),
-        "euro": (f"€{number}", number),
-        "debt": (f"-${number}", -number),
-        "dollar debt": (f"-\\${number:,}", -number),
-        "power": (f"10^{power}", 10**power),
+        "dollar": (f"${number:,}", number), "escaped dollar": (f"\\${number:,}.00", number),
+        "euro": (f"€{number}", number), "debt": (f"-${number}", -number),
+        "dollar debt": (f"-\\${number:,}", -number), "power": (f"10^{power}", 10**power),
         "brace power": (f"2^{{{power}}}", 2**power),
         "scientific": (f"{small}.5 \\times 10^{power}", (small + Fraction(1, 2)) * 10**power),
         "times sign": (f"{small}.25 × 10^{{{power}}}", (small + Fraction(1, 4)) * 10**power),
@@ -167,12 +102,10 @@ def finished(rng: random.Random) -> tuple[str, Fraction, str]:
         "named": (f"x = {number}", number),
         "worked": (f"{number} + {small} = {number + small}", number + small),
         "quotient": (f"\\frac{{{number * small}}}{{{small}}} = {number}", number),
-        "degrees": (f"{number}^\\circ", number),
-        "bold": (f"\\textbf{{{number}}}", number),
-        "text": (f"\\text{{{number} dollars}}", number),
-        "o'clock": (f"{small}:00 pm", small),
+        "degrees": (f"{number}^\\circ", number), "bold": (f"\\textbf{{{number}}}", number),
+        "text": (f"\\text{{{number} dollars}}", number), "o'clock": (f"{small}:00 pm", small),
         "about": (f"\\approx {number}.5", number + Fraction(1, 2)),
-    }
+    }  # fmt: skip
     text, value = spelled[kind]
     return text, Fraction(value), kind
 
@@ -180,68 +113,44 @@ def finished(rng: random.Random) -> tuple[str, Fraction, str]:
 def unreadable(rng: random.Random) -> tuple[str, str]:
     """Return what is not one number, and what it is called."""
     a, b = rng.randint(2, 11), rng.randint(12, 59)
-    return rng.choice(
-        (
-            (f"{a}:{b}", "clock"),
-            (f"{a}:{b} pm", "clock with words"),
-            (f"{a}:{b} \\text{{ am}}", "clock with text"),
-            (f"{a}x + {b}", "formula"),
-            (f"{b}G", "variable"),
-            (f"\\frac{{{a}}}{{{b}}}H", "fraction of a variable"),
-            (f"{a}, {b}", "list"),
-            (f"{a} hours and {b} minutes", "two units"),
-            (f"{a} \\text{{ feet }} {b} \\text{{ inches}}", "feet and inches"),
-            (f"{a} or {b}", "two values"),
-            (f"{a} to {b}", "range"),
-            (f"{a}\\sqrt{{{b}}}", "root"),
-            (f"{a}.{b}.{b}", "two points"),
-            (f"{a},{b}", "comma before two digits"),
-            (f"{a} : {b}", "ratio"),
-            (f"{a}/0", "division by zero"),
-        )
-    )
+    return rng.choice((
+        (f"{a}:{b}", "clock"), (f"{a}:{b} pm", "clock with words"),
+        (f"{a}:{b} \\text{{ am}}", "clock with text"), (f"{a}x + {b}", "formula"),
+        (f"{b}G", "variable"), (f"\\frac{{{a}}}{{{b}}}H", "fraction of a variable"),
+        (f"{a}, {b}", "list"), (f"{a} hours and {b} minutes", "two units"),
+        (f"{a} \\text{{ feet }} {b} \\text{{ inches}}", "feet and inches"),
+        (f"{a} or {b}", "two values"), (f"{a} to {b}", "range"), (f"{a}\\sqrt{{{b}}}", "root"),
+        (f"{a}.{b}.{b}", "two points"), (f"{a},{b}", "comma before two digits"),
+        (f"{a} : {b}", "ratio"), (f"{a}/0", "division by zero"),
+    ))  # fmt: skip
 
 
 def boxed(rng: random.Random, value: str) -> str:
     """Return a value in a box, in one of the nestings that are seen."""
-    wrapped = rng.choice(
-        (
-            "\\boxed{V}",
-            "$\\boxed{V}$",
-            "\\(\\boxed{V}\\)",
-            "\\[\n\\boxed{V}\n\\]",
-            "$$\\boxed{V}$$",
-            "\\boxed{ V }",
-            "\\boxed{\\boxed{V}}",
-            "**\\boxed{V}**",
-            "\\fbox{V}",
-            "boxed{V}",
-            "\\boxed{V}.",
-            "\\boxed{\nV\n}",
-        )
-    )
+    wrapped = rng.choice((
+        "\\boxed{V}", "$\\boxed{V}$", "\\(\\boxed{V}\\)", "\\[\n\\boxed{V}\n\\]", "$$\\boxed{V}$$",
+        "\\boxed{ V }", "\\boxed{\\boxed{V}}", "**\\boxed{V}**", "\\fbox{V}", "boxed{V}",
+        "\\boxed{V}.", "\\boxed{\nV\n}",
+    ))  # fmt: skip
     return wrapped.replace("V", value)
 
 
 def marked(rng: random.Random, value: str) -> tuple[str, str]:
     """Return a value in markup, and what the markup is called."""
     box = boxed(rng, value)
-    return rng.choice(
-        (
-            (f"So the total is {box}", "box"),
-            (f"{box} dollars for the 3 of them.", "box, words after it"),
-            (f"The final answer is {box}", "box in a statement"),
-            (f"<answer>\n{box}\n</answer>", "box in a tag"),
-            (f"<answer>{value}</answer>", "tag"),
-            (f"<answer>\n{value}\n</answer>", "tag on lines"),
-            (f"<Answer> {value} </Answer>", "tag in capitals"),
-            (f"<answer>\n{box}", "box in a tag that stays open"),
-            (f"<answer>\nIn 4 weeks she needs {box} in all.\n</answer>", "sentence in a tag"),
-            (f"<answer>\n\\boxed{{{value}\n</answer>", "box that stays open in a tag"),
-            (f"<answer>{value}</answer>\n\\boxed{{}}", "tag, then an empty box"),
-            (f"\\boxed{{6}} is not all of it.\n{box}", "two boxes apart"),
-        )
-    )
+    return rng.choice((
+        (f"So the total is {box}", "box"),
+        (f"{box} dollars for the 3 of them.", "box, words after it"),
+        (f"The final answer is {box}", "box in a statement"),
+        (f"<answer>\n{box}\n</answer>", "box in a tag"), (f"<answer>{value}</answer>", "tag"),
+        (f"<answer>\n{value}\n</answer>", "tag on lines"),
+        (f"<Answer> {value} </Answer>", "tag in capitals"),
+        (f"<answer>\n{box}", "box in a tag that stays open"),
+        (f"<answer>\nIn 4 weeks she needs {box} in all.\n</answer>", "sentence in a tag"),
+        (f"<answer>\n\\boxed{{{value}\n</answer>", "box that stays open in a tag"),
+        (f"<answer>{value}</answer>\n\\boxed{{}}", "tag, then an empty box"),
+        (f"\\boxed{{6}} is not all of it.\n{box}", "two boxes apart"),
+    ))  # fmt: skip
 
 
 def hashed(rng: random.Random, value: str, unit: str) -> tuple[str, str]:
@@ -282,20 +191,10 @@ def stated(rng: random.Random, value: str, unit: str) -> tuple[str, str]:
             "The answer is about ",
         )
     )
-    end = rng.choice(
-        (
-            ".",
-            "",
-            "!",
-            ", since 3 * 4 = 12.",
-            " because there are 2 of them.",
-            " (not 13).",
-            ", which is 2 more than before.",
-            ". That took 3 steps.",
-            ".\n\n",
-            ", as 9 were left.",
-        )
-    )
+    end = rng.choice((
+        ".", "", "!", ", since 3 * 4 = 12.", " because there are 2 of them.", " (not 13).",
+        ", which is 2 more than before.", ". That took 3 steps.", ".\n\n", ", as 9 were left.",
+    ))  # fmt: skip
     bold = rng.choice(("", "", "**", "" if unit or "$" in value else "$", "\\("))
     closing = {"\\(": "\\)"}.get(bold, bold)
     return f"{cue}{bold}{value}{closing}{unit}{end}", f"statement {cue.strip()}, {end.strip()}"
@@ -340,17 +239,14 @@ def vague(rng: random.Random) -> tuple[str, str]:
     """Return a statement of which no whole value can be read."""
     whole = rng.randint(12, 999)
     bad, kind = unreadable(rng)
-    return rng.choice(
-        (
-            (f"The answer is {bad}.", f"statement of a {kind}"),
-            (f"Answer: {bad}", f"statement of a {kind}"),
-            (f"The answer is {whole} or {whole}1.", "two values stated"),
-            (f"The answer is not {whole}.", "negation"),
-            (f"The answer is more than {whole}.", "bound"),
-            (f"The answer is between {whole} and {whole}9.", "between"),
-            (f"The answer is 20% of {whole}.", "share of another number"),
-        )
-    )
+    return rng.choice((
+        (f"The answer is {bad}.", f"statement of a {kind}"),
+        (f"Answer: {bad}", f"statement of a {kind}"),
+        (f"The answer is {whole} or {whole}1.", "two values stated"),
+        (f"The answer is not {whole}.", "negation"), (f"The answer is more than {whole}.", "bound"),
+        (f"The answer is between {whole} and {whole}9.", "between"),
+        (f"The answer is 20% of {whole}.", "share of another number"),
+    ))  # fmt: skip
 
 
 def cut(rng: random.Random) -> tuple[str, str]:
@@ -391,15 +287,11 @@ def concluded(rng: random.Random) -> Item:
     """Return an answer without any marker, whose last sentence has the value."""
     value, number, kind = plain(rng)
     unit = rng.choice(WORDY if kind != "million" else ("", " dollars"))
-    close = rng.choice(
-        (
-            f"Therefore, she has {value}{unit}.",
-            f"So there are {value}{unit}",
-            f"Total = 3 + 4 = {value}{unit}.\n",
-            f"That makes **{value}**{unit}.",
-            f"So the total comes to ${value}$",
-        )
-    )
+    close = rng.choice((
+        f"Therefore, she has {value}{unit}.", f"So there are {value}{unit}",
+        f"Total = 3 + 4 = {value}{unit}.\n", f"That makes **{value}**{unit}.",
+        f"So the total comes to ${value}$",
+    ))  # fmt: skip
     return Item(form=f"{kind} at the end", text=rng.choice(PLAIN) + close, truth=str(number))
 
 

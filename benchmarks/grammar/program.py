@@ -105,17 +105,12 @@ def bare(rng: random.Random, code: str, name: str) -> tuple[str, str]:
 def no_program(rng: random.Random, head: str, body: str, name: str) -> tuple[str, str]:
     """Return an answer without the whole function."""
     cut = head + body.splitlines()[0][: rng.randint(6, 9)] + "(("
-    return rng.choice(
-        (
-            ("I would go through the list and count.", "prose alone"),
-            ("", "nothing"),
-            ("```python\n" + head, "head alone, cut off"),
-            ("```python\n" + cut, "cut off in a line"),
-            (f"```python\n{head.replace(name, name + '_two')}{body}```", "another name"),
-            ("```\n```", "empty fence"),
-            (OTHER, "another function"),
-        )
-    )
+    return rng.choice((
+        ("I would go through the list and count.", "prose alone"), ("", "nothing"),
+        ("```python\n" + head, "head alone, cut off"), ("```python\n" + cut, "cut off in a line"),
+        (f"```python\n{head.replace(name, name + '_two')}{body}```", "another name"),
+        ("```\n```", "empty fence"), (OTHER, "another function"),
+    ))  # fmt: skip
 
 
 def draw_program(rng: random.Random) -> Item:
@@ -149,19 +144,14 @@ def draw_body(rng: random.Random) -> Item:
         return Item(form=f"whole function, {form}", text=text, truth=whole, facts=facts)
     flat = body.replace("\n    ", "\n").removeprefix("    ")
     after = rng.choice(CLOSING)
-    text, form = rng.choice(
-        (
-            (body, "body"),
-            (body + after, "body, then prose"),
-            (flat, "body without its indentation"),
-            (body.removeprefix("    "), "body, first line without its indentation"),
-            (f"```python\n{body}```", "body in a fence"),
-            (f"{body}```\n", "body and a closing fence"),
-            (f"{body}```{after}", "body, a closing fence and prose"),
-            (f"{body}\n\ndef other():\n    return 1\n", "body, then another function"),
-            (f"{body}\nprint({name}(1))\n", "body, then a call"),
-            (f"```python\n{body}", "body in a fence that stays open"),
-            (f"{body}\nif __name__ == '__main__':\n    main(", "body, then a line cut off"),
-        )
-    )
+    text, form = rng.choice((
+        (body, "body"), (body + after, "body, then prose"), (flat, "body without its indentation"),
+        (body.removeprefix("    "), "body, first line without its indentation"),
+        (f"```python\n{body}```", "body in a fence"), (f"{body}```\n", "body and a closing fence"),
+        (f"{body}```{after}", "body, a closing fence and prose"),
+        (f"{body}\n\ndef other():\n    return 1\n", "body, then another function"),
+        (f"{body}\nprint({name}(1))\n", "body, then a call"),
+        (f"```python\n{body}", "body in a fence that stays open"),
+        (f"{body}\nif __name__ == '__main__':\n    main(", "body, then a line cut off"),
+    ))  # fmt: skip
     return Item(form=form, text=text, truth=whole, facts=facts)
