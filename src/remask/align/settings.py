@@ -5,10 +5,10 @@ loaded. The defaults are those of the Sandwiched Policy Gradient (arXiv:2510.095
 size and the learning rate of the paper. Not here: what a field does; see the module that reads it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from remask.align.method_settings import (
     Annealed,
@@ -31,9 +31,10 @@ from remask.sampling.settings import (
     Temperature,
     sampler_settings,
 )  # fmt: skip
-from remask.settings import Seed, Setting, validate
+from remask.settings import Seed, Setting, setting_fields, validate
 from remask.tasks.settings import WordingName
 
+_T = TypeVar("_T")
 _UPDATES, _PROBLEMS = 100_000_000, 1_000_000
 CountOrNone = Annotated[int, Setting(least=0, most=_UPDATES)]  # 0: never
 Share = Annotated[float, Setting(least=0, most=1)]
@@ -202,29 +203,27 @@ class AlignSettings:
     @property
     def spg(self) -> SpgSettings:
         """The negative branch."""
-        return SpgSettings(
-            negative=self.negative, renyi_order=self.renyi_order, upper_weight=self.upper_weight
-        )
+        return self._part(SpgSettings)
 
     @property
     def grpo(self) -> GrpoSettings:
         """The clip and the penalty."""
-        return GrpoSettings(clip=self.clip, kl_weight=self.kl_weight)
+        return self._part(GrpoSettings)
 
     @property
     def consistency(self) -> ConsistencySettings:
         """The round trips."""
-        return ConsistencySettings(
-            trips=self.trips, rebuild_steps=self.rebuild_steps,
-            mask_ratio=self.mask_ratio, mask_design=self.mask_design,
-        )  # fmt: skip
+        return self._part(ConsistencySettings)
 
     @property
     def annealed(self) -> Annealed:
         """The weight of the score."""
-        return Annealed(
-            alpha_min=self.alpha_min, alpha_max=self.alpha_max, base_reward=self.base_reward
-        )
+        return self._part(Annealed)
+
+    def _part(self, kind: Callable[..., _T]) -> _T:
+        """Return other settings whose fields are among these; others keep their defaults."""
+        names = setting_fields(kind).keys() & setting_fields(AlignSettings).keys()
+        return kind(**{name: getattr(self, name) for name in names})
 
     def sampler(self, model: SampledModel, canvas: int) -> SamplerSettings:
         """Return how completions are written where solutions of the task need so many tokens."""

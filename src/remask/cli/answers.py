@@ -21,7 +21,6 @@ from remask.cli.engines import backend
 from remask.cli.flags import FlagsOf, UsageError
 from remask.cli.query import Query, read_answer, read_query
 from remask.collect.settings import ScoreSettings
-from remask.consistency.settings import Metrics
 from remask.decide.settings import Budget
 from remask.errors import InputError
 from remask.settings import Seed, Setting
@@ -55,7 +54,6 @@ def solve(
     budget: Budget = 10,
     sampler: opt.SamplerFlags,
     trips: opt.TripSettings,
-    metrics: Metrics = "paper",
     seed: opt.ProblemSeed = 0,
     as_json: opt.Json = False,
 ) -> None:
@@ -64,7 +62,7 @@ def solve(
     query = read_query(prompt, task, certified_kind(judge.certificate, kind), seed)
     from remask import api
 
-    criterion = read_criterion(judge, query.kind, metrics)
+    criterion = read_criterion(judge, query.kind)
     scorer = _other_scorer(judge)
     denoiser = load_model(model)
     threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold))
@@ -73,11 +71,12 @@ def solve(
     criterion.check(budget, query, sampler=asdict(drawn), consistency=asdict(trips), **same)
     _show_query(query, as_json)
     decision = api.solve(
-        denoiser, query.prompt, kind=query.kind, sampler=drawn, settings=trips, metrics=metrics,
-        weights=criterion.weights, scorer=scorer, threshold=threshold, budget=budget,
-        seed=seed, examples=query.examples, watch=_watcher(threshold, query.kind, silent=as_json),
+        denoiser, query.prompt, kind=query.kind, sampler=drawn, settings=trips,
+        metrics=judge.metrics, weights=criterion.weights, scorer=scorer, threshold=threshold,
+        budget=budget, seed=seed, examples=query.examples,
+        watch=_watcher(threshold, query.kind, silent=as_json),
     )  # fmt: skip
-    document = _settings_document(model, query, judge, trips, metrics, seed)
+    document = _settings_document(model, query, judge, trips, seed)
     document |= {"weights": criterion.weights, "sampler": asdict(drawn)}
     document |= criterion.verdict(decision.score)
     _show_decision(decision, query, threshold, document, as_json)
@@ -94,7 +93,6 @@ def verify(
     kind: opt.Kind = None,
     judge: opt.JudgeSettings,
     trips: opt.TripSettings,
-    metrics: Metrics = "paper",
     seed: opt.ProblemSeed = 0,
     as_json: opt.Json = False,
 ) -> None:
@@ -107,7 +105,7 @@ def verify(
     text = read_answer(answer, answer_text, answer_file)
     from remask import api
 
-    criterion = read_criterion(judge, query.kind, metrics)
+    criterion = read_criterion(judge, query.kind)
     scorer = _other_scorer(judge)
     denoiser = load_model(model)
     same = query_identity(model.model, denoiser, task)
@@ -117,10 +115,10 @@ def verify(
         denoiser, query.prompt, text, length=criterion.length, examples=query.examples
     )
     score = api.score(
-        denoiser, query.prompt, sample, kind=query.kind, settings=trips, metrics=metrics,
+        denoiser, query.prompt, sample, kind=query.kind, settings=trips, metrics=judge.metrics,
         weights=criterion.weights, scorer=scorer, seed=seed,
     )  # fmt: skip
-    document = _settings_document(model, query, judge, trips, metrics, seed)
+    document = _settings_document(model, query, judge, trips, seed)
     document |= {"weights": criterion.weights, "threshold": threshold, **criterion.verdict(score)}
     _show_query(query, as_json)
     _show_verdict(denoiser, sample, score, query, document, as_json)
@@ -134,7 +132,6 @@ def score(
     columns: Columns,
     kind: opt.Kind = None,
     trips: opt.TripSettings,
-    metrics: Metrics = "paper",
     judge: FileJudge,
     batch: Batch = 32,
     force: opt.Force = False,
@@ -155,13 +152,13 @@ def score(
     from remask.collect import score_file
 
     read_as = certified_kind(judge.certificate, kind) or "number"
-    criterion = read_criterion(judge, read_as, metrics)
+    criterion = read_criterion(judge, read_as)
     with backend(engine, model) as place:
         same = model_identity(model.model, place.precision)
         criterion.check(1, Query("", read_as), consistency=asdict(trips), **same)
         settings = ScoreSettings(
             model=model.model, dtype=place.precision, preset=model.preset, kind=read_as,
-            metrics=metrics, weights=criterion.weights, threshold=criterion.threshold(None),
+            metrics=judge.metrics, weights=criterion.weights, threshold=criterion.threshold(None),
             length=criterion.length, seed=seed, consistency=trips, **columns,
         )  # fmt: skip
         inputs = (judge.weights, judge.certificate)
@@ -194,13 +191,12 @@ def _settings_document(
     query: Query,
     judge: opt.JudgeSettings,
     trips: opt.TripSettings,
-    metrics: str,
     seed: int,
 ) -> dict[str, Any]:
     """Return what JSON says of how an answer was scored; round trips have settings."""
     settings: dict[str, Any] = {"kind": query.kind, "scorer": judge.scorer}
     if judge.scorer == opt.ROUNDTRIPS:
-        settings = {**asdict(trips), "metrics": metrics, "kind": query.kind}
+        settings = {**asdict(trips), "metrics": judge.metrics, "kind": query.kind}
     about = {"model": model.model, "preset": model.preset or None, "seed": seed}
     return {**about, "settings": settings}
 

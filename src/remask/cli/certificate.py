@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from remask.cli.flags import UsageError
 from remask.cli.query import Query
 from remask.cli.settings import JudgeSettings
-from remask.consistency.settings import MetricSet
 from remask.errors import InputError
 from remask.tasks.settings import AnswerKind, TaskSettings
 
@@ -123,8 +122,8 @@ def certified_kind(certificate: Path | None, kind: AnswerKind | None) -> AnswerK
     return cast(AnswerKind, Certificate.read(certificate).provenance.task)
 
 
-def read_criterion(judge: JudgeSettings, kind: str, metrics: MetricSet) -> Criterion:
-    """Return what the files hold for answers of this kind, scored with this metric set.
+def read_criterion(judge: JudgeSettings, kind: str) -> Criterion:
+    """Return what the files hold for answers of this kind.
 
     Weights beside a certificate must be its own.
     """
@@ -135,6 +134,7 @@ def read_criterion(judge: JudgeSettings, kind: str, metrics: MetricSet) -> Crite
     from remask.decide.threshold import Certificate
     from remask.decide.weights import Weights
 
+    metrics = judge.metrics
     names = metric_names(metrics, api.reader(kind).metrics)
     path = judge.weights
     weights = None if path is None else Weights.load(path, metrics, names).values

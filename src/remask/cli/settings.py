@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from remask.cli.flags import FlagsOf, UsageError
-from remask.consistency.settings import ConsistencySettings
+from remask.consistency.settings import ConsistencySettings, Metrics
 from remask.sampling.settings import SamplerSettings
 from remask.settings import Setting
 from remask.tasks.settings import AnswerKind, TaskSettings
@@ -70,6 +70,7 @@ class JudgeSettings:
         str,
         Setting("roundtrips, confidence, self_evaluation, editor, or a module:name of yours."),
     ] = ROUNDTRIPS
+    metrics: Metrics = "paper"
     threshold: Annotated[
         float | None, Setting("A score above it is trusted; the preset by default.")
     ] = None
