@@ -21,7 +21,7 @@ from remask.collect import score_file
 from remask.collect.chunks import cut
 from remask.collect.cluster import Cluster, ModelSpec
 from remask.collect.collect import collect
-from remask.collect.engine import RemoteModel, Shards
+from remask.collect.engine import ChunkedWork, RemoteModel, Shards
 from remask.collect.settings import CollectSettings, ScoreSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
@@ -158,7 +158,7 @@ def test_a_chunk_that_ends_three_workers_is_named_and_nothing_else_is_lost(
         return [{"start": start}]
 
     def results() -> list[list[Row]]:
-        return list(cluster.results(cut(0, 6, 2), lambda p: p.start, work, shards))
+        return list(cluster.results(ChunkedWork(cut(0, 6, 2), lambda c: c.start, work, shards)))
 
     with pytest.raises(EngineError, match="rows 2 to 3 ended 3 workers one after another"):
         results()
@@ -173,7 +173,7 @@ def test_an_error_of_the_work_is_raised_here_as_it_is(
 
     shards = Shards.of(tmp_path / "out.jsonl", {})
     with pytest.raises(InputError, match=r"^the prompt is empty; give the question as text\.$"):
-        list(cluster.results(cut(0, 2, 2), lambda p: p.start, work, shards))
+        list(cluster.results(ChunkedWork(cut(0, 2, 2), lambda c: c.start, work, shards)))
 
 
 def test_a_model_that_cannot_be_loaded_is_told_as_it_would_be_here(

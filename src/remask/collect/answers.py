@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from remask import api
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.editor import EditorAgreement
 from remask.baselines.judge import SelfEvaluation, reply_settings
@@ -146,15 +147,14 @@ def scorer_for(
     denoiser: Denoiser, task: Task, settings: CollectSettings | InjectionSettings
 ) -> Consistency:
     """Return the round trips of a task's answers, with every metric that records hold."""
-    return Consistency(
-        denoiser=denoiser,
-        extract=task.extract,
+    scorer = api.consistency(
+        denoiser,
+        kind=task,
         settings=settings.consistency,
-        metric_set=settings.metrics,
-        task_metrics=task.metrics,
-        extra_metrics=EXTRA_METRICS,
+        metrics=settings.metrics,
         seed=settings.seed,
     )
+    return replace(scorer, extra_metrics=EXTRA_METRICS)
 
 
 def baseline_forwards(names: Sequence[str], denoiser: Denoiser, sampler: SamplerSettings) -> int:

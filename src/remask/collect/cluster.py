@@ -14,12 +14,12 @@ import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from remask.collect.chunks import Chunk
-from remask.collect.engine import RemoteModel, Shards
+from remask.collect.engine import ChunkedWork, RemoteModel
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import choose_dtype, find_folder, load, outline
 from remask.denoisers.native import NativeDenoiser, fingerprint
@@ -30,7 +30,6 @@ from remask.records.jsonl import Row
 TRIES = 3
 _REACH_S = 5  # ray itself would try for minutes
 _STORE = 256 * 2**20  # bytes for rows on their way, on a cluster of our own
-_Given = TypeVar("_Given")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,36 +150,25 @@ class Cluster:
         self._actors[place] = self._actor()
         return self._actors[place]
 
-    def results(
-        self,
-        chunks: Sequence[Chunk],
-        load: Callable[[Chunk], _Given],
-        work: Callable[[Denoiser, _Given], list[Row]],
-        shards: Shards,
-    ) -> Iterator[list[Row]]:
+    def results(self, job: ChunkedWork[Any]) -> Iterator[list[Row]]:
         """Yield the rows of each chunk in order, as soon as those before it are there."""
-        schedule = _Schedule(self._actors, self._successor, load, _ray().put(work), shards)
-        schedule.waiting.extend(chunk for chunk in chunks if not shards.has(chunk))
-        for chunk in chunks:
-            while not shards.has(chunk):
+        schedule = _Schedule(self._actors, self._successor, job)
+        for chunk in job.chunks:
+            while not job.shards.has(chunk):
                 schedule.step()
-            yield shards.read(chunk)
+            yield job.shards.read(chunk)
 
 
 class _Schedule:
     """Which worker does what, what still waits, and how often it was tried."""
 
     def __init__(
-        self,
-        actors: Sequence[Any],
-        successor: Callable[[Any], Any],
-        load: Callable[[Chunk], Any],
-        work: Any,  # a reference: sent to a node once
-        shards: Shards,
+        self, actors: Sequence[Any], successor: Callable[[Any], Any], job: ChunkedWork[Any]
     ) -> None:
         self.free = deque(actors)
-        self.successor, self.load, self.work, self.shards = successor, load, work, shards
-        self.waiting: deque[Chunk] = deque()
+        self.successor, self.load, self.shards = successor, job.load, job.shards
+        self.work = _ray().put(job.work)  # a reference: sent to a node once
+        self.waiting = deque(chunk for chunk in job.chunks if not job.shards.has(chunk))
         self.running: dict[Any, tuple[Chunk, Any]] = {}
         self.tries: Counter[Chunk] = Counter()
 

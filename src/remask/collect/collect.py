@@ -25,7 +25,7 @@ from remask.collect.answers import (
     prompt_for,
 )
 from remask.collect.chunks import Chunk, ChunkLimits, work_budget
-from remask.collect.engine import Engine, Local, Shards, append_results
+from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
 from remask.collect.settings import CollectSettings
 from remask.consistency.roundtrips import steps_at_once
 from remask.denoisers.base import Denoiser
@@ -221,9 +221,8 @@ class CollectionRun:
             self.denoiser, document, first, self.out, self.engine.name, from_sample=number,
             work=work_budget(self.denoiser),
         )  # fmt: skip
-        chunks = self.chunks(run.entry)
-        results = self.engine.results(chunks, self.load, self.work, shards)
-        for chunk, rows in append_results(self.out, chunks, results):
+        job = ChunkedWork(self.chunks(run.entry), self.load, self.work, shards)
+        for chunk, rows in append_results(self.out, self.engine, job):
             self.lines += map(_line, rows)
             run.note(chunk.stop // samples, rows, finished=chunk.stop == total)
             progress(chunk.stop, run.entry.forwards)
@@ -240,7 +239,7 @@ class CollectionRun:
             self.denoiser, document, problems, self.out, self.engine.name, retried=len(failed)
         )
         whole = [Chunk(number * samples, (number + 1) * samples) for number in failed]
-        results = self.engine.results(whole, self.load, self.work, shards)
+        results = self.engine.results(ChunkedWork(whole, self.load, self.work, shards))
         answers = dict(zip(failed, results, strict=True))
         rows = list(_merged(jsonl.read(self.out), numbers, answers))
         jsonl.replace_rows(self.out, rows)

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 
@@ -97,6 +97,16 @@ class Shards:
             shutil.rmtree(self.folder)
 
 
+@dataclass(frozen=True)
+class ChunkedWork(Generic[_Given]):
+    """A piece of work in chunks; the rows of one are `work(model, load(chunk))`."""
+
+    chunks: Sequence[Chunk]
+    load: Callable[[Chunk], _Given]  # runs here
+    work: Callable[[Denoiser, _Given], list[Row]]  # maybe elsewhere: with what it is given, pickled
+    shards: Shards  # what an earlier run has left there is not worked again
+
+
 class Engine(Protocol):
     """Does the chunks of a piece of work."""
 
@@ -105,18 +115,8 @@ class Engine(Protocol):
         """What a manifest calls it."""
         ...
 
-    def results(
-        self,
-        chunks: Sequence[Chunk],
-        load: Callable[[Chunk], _Given],
-        work: Callable[[Denoiser, _Given], list[Row]],
-        shards: Shards,
-    ) -> Iterator[list[Row]]:
-        """Yield the rows that `work(model, load(chunk))` returns, in the order of the chunks.
-
-        What an earlier run has left in `shards` is not worked again. `load` runs here, `work` may
-        run in another process: both it and what it is given can be pickled.
-        """
+    def results(self, job: ChunkedWork[Any]) -> Iterator[list[Row]]:
+        """Yield the rows of each chunk, in the order of the chunks."""
         ...
 
 
@@ -127,21 +127,15 @@ class Local:
     denoiser: Denoiser
     name: str = "local"
 
-    def results(
-        self,
-        chunks: Sequence[Chunk],
-        load: Callable[[Chunk], _Given],
-        work: Callable[[Denoiser, _Given], list[Row]],
-        shards: Shards,
-    ) -> Iterator[list[Row]]:
+    def results(self, job: ChunkedWork[Any]) -> Iterator[list[Row]]:
         """Yield the rows of each chunk, one after another."""
 
         def rows_of(denoiser: Denoiser, chunk: Chunk) -> list[Row]:
-            if shards.has(chunk):
-                return shards.read(chunk)
-            return work(denoiser, load(chunk))
+            if job.shards.has(chunk):
+                return job.shards.read(chunk)
+            return job.work(denoiser, job.load(chunk))
 
-        for _, rows in spread(self.denoiser, chunks, rows_of):
+        for _, rows in spread(self.denoiser, job.chunks, rows_of):
             yield rows
 
 
@@ -161,11 +155,11 @@ class RemoteModel(Wrapped):
 
 def append_results(
     path: Path,
-    chunks: Sequence[Chunk],
-    results: Iterator[list[Row]],
+    engine: Engine,
+    job: ChunkedWork[Any],
     lines_of: Callable[[list[Row]], list[Row]] = list,
 ) -> Iterator[tuple[Chunk, list[Row]]]:
     """Append the rows of each chunk to a file as they come, and yield them once they are there."""
-    for chunk, rows in zip(chunks, results, strict=True):
+    for chunk, rows in zip(job.chunks, engine.results(job), strict=True):
         jsonl.append(path, lines_of(rows))
         yield chunk, rows

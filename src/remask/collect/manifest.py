@@ -278,12 +278,8 @@ def _check_dataset(earlier: Mapping[str, Any], now: Mapping[str, Any] | None, ou
 
 
 def _check_model(earlier: ModelIdentity, now: ModelIdentity, out: Path) -> None:
-    pairs = {
-        "revision": (earlier.revision, now.revision),
-        "dtype": (earlier.dtype, now.dtype),
-        "weights": (earlier.weights, now.weights),
-    }
-    for name, (before, after) in pairs.items():
+    for name in ("revision", "dtype", "weights"):
+        before, after = getattr(earlier, name), getattr(now, name)
         is_known = before is not None and (name != "weights" or after is not None)
         if is_known and before != after:
             raise RecordError(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from remask import api
 from remask.collect.chunks import Chunk, cut_by_tokens, work_budget
-from remask.collect.engine import Engine, Local, Shards, append_results
+from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
 from remask.collect.settings import ScoreSettings
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, InputError, RecordError
@@ -106,13 +106,14 @@ def score_file(
     rows = job.table.select((s.prompt_column, s.answer_column, "id"))  # others may hold anything
     shards = Shards.of(job.out, job.begun_with)
     chunks = _chunks(denoiser, rows, len(results), batch, s)
-    scored = (engine or Local(denoiser)).results(
+    work = ChunkedWork(
         chunks, lambda chunk: rows[chunk.start : chunk.stop], partial(_work, s), shards
     )
+    engine = engine or Local(denoiser)
     forwards = 0
     progress(len(results), forwards)
     with jsonl.alone(job.part):
-        for _, more in append_results(job.part, chunks, scored, lambda rows: [{"rows": rows}]):
+        for _, more in append_results(job.part, engine, work, lambda rows: [{"rows": rows}]):
             results += more
             forwards += sum(row["remask_forwards"] for row in more)
             progress(len(results), forwards)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.collect.chunks import Chunk, cut, cut_by_tokens
-from remask.collect.engine import Local, Shards
+from remask.collect.engine import ChunkedWork, Local, Shards
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Replicas
@@ -68,6 +68,8 @@ def test_one_process_and_replicas_take_what_is_in_shards_and_work_the_rest(
 
     for model in (llada, Replicas(llada, others=(llada,))):
         worked.clear()
-        results = list(Local(model).results(cut(0, 6, 2), lambda p: p.start, work, shards))
+        results = list(
+            Local(model).results(ChunkedWork(cut(0, 6, 2), lambda c: c.start, work, shards))
+        )
         assert results == [[{"from": 0}], [{"from": "shard"}], [{"from": 4}]]
         assert sorted(worked) == [0, 4]

@@ -27,7 +27,7 @@ from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
-from remask.errors import InputError, RecordError, SettingsError, TaskError
+from remask.errors import InputError, RecordError, TaskError
 from remask.records import jsonl
 from remask.records.manifest import manifest_path, parse_manifest
 from remask.sampling.settings import SamplerSettings, sampler_settings
@@ -417,7 +417,7 @@ def test_a_model_of_somebody_elses_has_no_dtype_that_we_know() -> None:
         ({"split": "validation"}, TaskError, "gsm8k has no split 'validation'"),
         ({"task": "mbpp"}, TaskError, r"set allow_execution=True \(--allow-execution\)"),
         ({"task": "wordmath"}, TaskError, "is generated and reads no file"),
-        ({"wording": "qwen"}, SettingsError, "wording 'qwen' is unknown; use llada or dream"),
+        ({"wording": "qwen"}, TaskError, "wording 'qwen' of gsm8k is unknown"),
     ],
 )
 def test_what_cannot_work_is_said_before_anything_is_sampled(
