@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from remask.consistency.metrics import uniform_weights
 from remask.denoisers.tokenizer import HALF
 from remask.sampling.drafts import Draft
 from remask.serve.cli_equivalent import solve_command
@@ -171,16 +170,14 @@ def new_id(prefix: str) -> str:
 
 def metric_values(score: Score) -> dict[str, MetricValue]:
     """Return the metrics with the weights that they had in the score."""
-    names = list(score.by_trip)
-    even = uniform_weights(names)
-    total = sum(even[name] for name in names if name in score.by_metric)
+    total = sum(score.weights[name] for name in score.by_metric)
     return {
         name: MetricValue(
             value=score.by_metric.get(name),
-            weight=even[name] / total if name in score.by_metric else 0.0,
-            by_trip=list(score.by_trip[name]),
+            weight=score.weights[name] / total if name in score.by_metric else 0.0,
+            by_trip=list(by_trip),
         )
-        for name in names
+        for name, by_trip in score.by_trip.items()
     }
 
 

@@ -68,6 +68,7 @@ def test_weights_are_those_of_the_metrics_that_have_a_value() -> None:
         value=0.5,
         by_metric={"a": 0.25, "b": 0.75},
         by_trip={"a": (0.25,), "b": (0.75,), "c": (None,)},
+        weights=dict.fromkeys("abc", 1 / 3),
     )
     values = metric_values(score)
     assert {name: part.weight for name, part in values.items()} == {"a": 0.5, "b": 0.5, "c": 0}
