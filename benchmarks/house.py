@@ -5,12 +5,14 @@
 
 Lines and files are those of Python in src, experiments and benchmarks. Hops are counted by
 tests/test_hops.py: files that one verification enters (`score`), one collected problem before the
-core (`collect`), and one POST /v1/verify of the server's own (`verify`).
+core (`collect`), and one POST /v1/verify of the server's own (`verify`). With --figures the page
+beside them, architecture.md, gets the numbers too.
 """
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +34,19 @@ class Hops:
 
     def __init__(self) -> None:
         self.files: dict[str, set[str]] = {}  # by figure
+        self._name = ""
+        self._count: Callable[..., set[str]] | None = None  # of the tests
 
     def pytest_runtest_setup(self, item: Any) -> None:
-        """Listen to the counter of a test."""
-        word = next((word for word in TESTS if word in item.name), None)
-        if word is not None:
-            item.module.files_entered = self._listen(item.module.files_entered, TESTS[word][0])
+        """Listen to the counter of the tests, and note whose turn it is."""
+        self._name = next(name for word, (name, _) in TESTS.items() if word in item.name)
+        if self._count is None:
+            self._count, item.module.files_entered = item.module.files_entered, self._listen
 
-    def _listen(self, count: Callable[..., set[str]], name: str) -> Callable[..., set[str]]:
-        def counted(*arguments: Any, **options: Any) -> set[str]:
-            self.files[name] = count(*arguments, **options)
-            return self.files[name]
-
-        return counted
+    def _listen(self, *arguments: Any, **options: Any) -> set[str]:
+        assert self._count is not None
+        self.files[self._name] = self._count(*arguments, **options)
+        return self.files[self._name]
 
 
 def count_hops() -> dict[str, set[str]]:
@@ -71,6 +73,16 @@ def main(words: Sequence[str]) -> None:
         print(f"{name}: {len(files)} files: {', '.join(sorted(files))}")
         figures[f"house/hops/{name}"] = figure_of(len(files), units[name])
     save(arguments, figures, "house", "python benchmarks/house.py")
+    if arguments.figures:
+        quote(arguments.figures.with_name("architecture.md"), figures)
+
+
+def quote(page: Path, figures: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the numbers into the page that quotes them."""
+    text = page.read_text("utf-8")
+    for name, figure in figures.items():
+        text = re.sub(rf"[\d,]+(?=<!--fig:{name}-->)", f"{figure['value']:,}", text)
+    page.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":
