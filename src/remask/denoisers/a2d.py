@@ -11,11 +11,11 @@ so it is here.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from remask.denoisers.config import read_block
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import REFUSED, Qwen, QwenConfig, tensor_map
+from remask.denoisers.qwen import CHAT, END_OF_TURN, REFUSED, Qwen, tensor_map
 
 ARCHITECTURE = "A2DQwen3LMHeadModel"
 QWEN2_ARCHITECTURE = "A2DQwen2LMHeadModel"
@@ -23,13 +23,10 @@ LLAMA_ARCHITECTURE = "A2DLlamaLMHeadModel"
 BLOCK_SIZE = 32  # that of the authors' trainer and sampler, and of all they published
 # The empty thought is how Qwen3's template asks for an answer without thinking aloud.
 THOUGHT = "<think>\n\n</think>\n\n"
-TEMPLATE = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n" + THOUGHT
-# The system turns are those that the stock templates insert where the conversation has none.
-QWEN2_TEMPLATE = (
+# The system turn is the one that the stock template inserts where the conversation has none.
+QWEN2_SYSTEM = (
     "<|im_start|>system\n"
     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
-    "<|im_start|>user\n{prompt}<|im_end|>\n"
-    "<|im_start|>assistant\n"
 )
 LLAMA_TEMPLATE = (
     "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n{prompt}<|eot_id|>"
@@ -38,36 +35,25 @@ LLAMA_TEMPLATE = (
 
 
 class A2D(Qwen):
-    """Qwen3 blocks: heads of q and k normed, no biases."""
+    """Qwen3 blocks: heads of q and k normed, no biases; without a size, no blocks."""
 
+    family = "A2D"
     answer_apart = True
+    qk_norm = True
+    refused: Mapping[str, Any] = {**REFUSED, "mlp_bias": False}
+    block_key = "block_size"
 
-    def __init__(self, config: QwenConfig, block_size: int | None = None) -> None:
-        super().__init__(config, qkv_bias=False, qk_norm=True, block_size=block_size)
 
-
-class A2DQwen2(Qwen):
+class A2DQwen2(A2D):
     """Qwen2 blocks: q, k and v have biases."""
 
-    answer_apart = True
-
-    def __init__(self, config: QwenConfig, block_size: int | None = None) -> None:
-        super().__init__(config, qkv_bias=True, qk_norm=False, block_size=block_size)
+    qk_norm, qkv_bias = False, True
 
 
-class A2DLlama(Qwen):
+class A2DLlama(A2D):
     """Llama's blocks: no biases, and no norms of q and k."""
 
-    answer_apart = True
-
-    def __init__(self, config: QwenConfig, block_size: int | None = None) -> None:
-        super().__init__(config, qkv_bias=False, qk_norm=False, block_size=block_size)
-
-
-def build(kind: type[A2D | A2DQwen2 | A2DLlama], config: Mapping[str, Any]) -> Qwen:
-    """Return the empty network; without blocks it attends to everything."""
-    known = QwenConfig.read(config, refused={**REFUSED, "mlp_bias": False}, family="A2D")
-    return kind(known, read_block(config, "block_size", 0) or None)
+    qk_norm = False
 
 
 def named(name: str) -> dict[str, Any]:
@@ -77,33 +63,20 @@ def named(name: str) -> dict[str, Any]:
 
 FAMILY = Family(
     architecture=ARCHITECTURE,
-    build=lambda config: build(A2D, config),
+    build=A2D.build,
     tensor_map=tensor_map,
-    template=TEMPLATE,
+    template=CHAT + THOUGHT,
     primer=THOUGHT,
-    ends=("<|im_end|>",),
+    ends=(END_OF_TURN,),
     model_types=("a2d-qwen3",),
     schedule="rounded",
     named=named,
 )
-QWEN2_FAMILY = Family(
-    architecture=QWEN2_ARCHITECTURE,
-    build=lambda config: build(A2DQwen2, config),
-    tensor_map=tensor_map,
-    template=QWEN2_TEMPLATE,
-    ends=("<|im_end|>",),
-    model_types=("a2d-qwen2",),
-    schedule="rounded",
-    named=named,
-)
-LLAMA_FAMILY = Family(
-    architecture=LLAMA_ARCHITECTURE,
-    build=lambda config: build(A2DLlama, config),
-    tensor_map=tensor_map,
-    template=LLAMA_TEMPLATE,
-    trims=True,
-    ends=("<|eot_id|>",),
-    model_types=("a2d-llama",),
-    schedule="rounded",
-    named=named,
-)
+QWEN2_FAMILY = replace(
+    FAMILY, architecture=QWEN2_ARCHITECTURE, build=A2DQwen2.build, model_types=("a2d-qwen2",),
+    template=QWEN2_SYSTEM + CHAT, primer="",
+)  # fmt: skip
+LLAMA_FAMILY = replace(
+    QWEN2_FAMILY, architecture=LLAMA_ARCHITECTURE, build=A2DLlama.build,
+    model_types=("a2d-llama",), template=LLAMA_TEMPLATE, trims=True, ends=("<|eot_id|>",),
+)  # fmt: skip

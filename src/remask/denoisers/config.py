@@ -76,7 +76,7 @@ def _refuse_stretching(key: str, value: Any, family: str) -> None:
         )
 
 
-def read_block(config: Mapping[str, Any], name: str, default: int) -> int:
+def read_block(config: Mapping[str, Any], name: str, default: int | None) -> int | None:
     """Return the tokens of a block by config.json, or `default` where it says nothing."""
     value = config.get(name)
     if value is None:

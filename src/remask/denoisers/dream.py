@@ -5,35 +5,30 @@ i - 1 predicts token i. What leaves `forward` is moved one place on.
 """
 
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import Qwen, QwenConfig, tensor_map
+from remask.denoisers.qwen import ASSISTANT_CHAT, END_OF_TURN, Qwen, QwenConfig, tensor_map
 
 ARCHITECTURE = "DreamModel"
 # Of all the authors' models; config.json still has the length of the ancestor.
 TRAINED_LENGTH = 2048
-# A system turn that the stock template inserts where the conversation has none.
-TEMPLATE = (
-    "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
-    "<|im_start|>user\n{prompt}<|im_end|>\n"
-    "<|im_start|>assistant\n"
-)
 
 
 class Dream(Qwen):
     """Qwen2 blocks, both ways, whose rows are brought in line with the tokens."""
 
     shifted = True
+    qkv_bias = True
 
-    def __init__(self, config: QwenConfig) -> None:
-        super().__init__(config, qkv_bias=True, qk_norm=False)
+    def __init__(self, config: QwenConfig, block_size: int | None = None) -> None:
+        super().__init__(config, block_size)
         self.max_length = min(TRAINED_LENGTH, self.max_length)
 
 
 FAMILY = Family(
     architecture=ARCHITECTURE,
-    build=lambda config: Dream(QwenConfig.read(config)),
+    build=Dream.build,
     tensor_map=tensor_map,
-    template=TEMPLATE,
-    ends=("<|im_end|>",),
+    template=ASSISTANT_CHAT,
+    ends=(END_OF_TURN,),
     filler="<|dlm_pad|>",  # DiffuCoder's
     model_types=("Dream",),
 )

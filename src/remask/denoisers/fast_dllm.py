@@ -8,45 +8,27 @@ No file of the checkpoint says which token is the mask; the tokenizer has one by
 Not here: the order in which a block is written (see `sampling.nested`).
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from remask.denoisers.config import read_block
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import Qwen, QwenConfig, tensor_map
+from remask.denoisers.qwen import ASSISTANT_CHAT, END_OF_TURN, Qwen, tensor_map
 
 ARCHITECTURE = "Fast_dLLM_QwenForCausalLM"
-MASK_TOKEN = "|<MASK>|"
-BLOCK_SIZE = 32
-# A system turn that the stock template inserts where the conversation has none.
-TEMPLATE = (
-    "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
-    "<|im_start|>user\n{prompt}<|im_end|>\n"
-    "<|im_start|>assistant\n"
-)
 
 
 class FastDLLM(Qwen):
     """Qwen2 blocks, block-causal, whose rows are brought in line with the tokens."""
 
+    family = "Fast-dLLM v2"
     shifted = True
-
-    def __init__(self, config: QwenConfig, block_size: int) -> None:
-        super().__init__(config, qkv_bias=True, qk_norm=False, block_size=block_size)
-
-
-def build(config: Mapping[str, Any]) -> FastDLLM:
-    """Return the empty network."""
-    known = QwenConfig.read(config, family="Fast-dLLM v2")
-    return FastDLLM(known, read_block(config, "bd_size", BLOCK_SIZE))
+    qkv_bias = True
+    block_key, usual_block = "bd_size", 32
 
 
 FAMILY = Family(
     architecture=ARCHITECTURE,
-    build=build,
+    build=FastDLLM.build,
     tensor_map=tensor_map,
-    template=TEMPLATE,
-    ends=("<|im_end|>",),
-    mask_token=MASK_TOKEN,
+    template=ASSISTANT_CHAT,
+    ends=(END_OF_TURN,),
+    mask_token="|<MASK>|",
     model_types=("Fast_dLLM_Qwen",),
 )

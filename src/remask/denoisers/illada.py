@@ -11,38 +11,34 @@ the tokens that it is made of, rather than ask in a way that the model never lea
 from collections.abc import Mapping
 from typing import Any
 
-from remask.denoisers import qwen
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import Qwen, QwenConfig
+from remask.denoisers.qwen import REFUSED, Qwen, QwenConfig, tensor_map
 
 ARCHITECTURE = "ILLaDAForCausalLM"
-MASK_ID = 5  # <[MASK]>
 BEGIN, END = "<[begin▁of▁sentence]>", "<[end▁of▁sentence]>"
-TEMPLATE = f"{BEGIN}user\n{{prompt}}{END}{BEGIN}assistant\n"
-_REFUSED = {**qwen.REFUSED, "mlp_bias": False, "layer_norm_eps": None}
 
 
 class ILLaDA(Qwen):
     """Llama's blocks, both ways: no biases, and no norms of q and k."""
 
-    def __init__(self, config: QwenConfig) -> None:
-        super().__init__(config, qkv_bias=False, qk_norm=False)
+    family = "iLLaDA"
+    refused: Mapping[str, Any] = {**REFUSED, "mlp_bias": False, "layer_norm_eps": None}
 
-
-def build(config: Mapping[str, Any]) -> ILLaDA:
-    """Return the empty network; a configuration that is silent on it means a tied head."""
-    with_default = {"tie_word_embeddings": True, **config}
-    return ILLaDA(QwenConfig.read(with_default, refused=_REFUSED, family="iLLaDA"))
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> QwenConfig:
+        """Return the configuration; one that is silent on it means a tied head."""
+        return super().read({"tie_word_embeddings": True, **config})
 
 
 FAMILY = Family(
     architecture=ARCHITECTURE,
-    build=build,
-    tensor_map=qwen.tensor_map,
-    template=TEMPLATE,
+    build=ILLaDA.build,
+    tensor_map=tensor_map,
+    template=f"{BEGIN}user\n{{prompt}}{END}{BEGIN}assistant\n",
+    inferred=(BEGIN, END),
     trims=True,  # as LLaDA's; like the rest of the template, not seen
     ends=(),  # EOS ends the turn
     mask_token="<[MASK]>",
-    mask_id=MASK_ID,
+    mask_id=5,
     model_types=("illada",),
 )

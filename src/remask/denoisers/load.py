@@ -64,8 +64,6 @@ FAMILIES = {
         fast_dllm.FAMILY,
     )
 }
-# By architecture: tokens of a template that was inferred, without which it would be wrong.
-INFERRED = {illada.ARCHITECTURE: (illada.BEGIN, illada.END)}
 # Diffusion models that this package cannot serve, by how their architecture begins, and why.
 UNFIT = {"DiffusionGemma": "it has no mask token, its noise is random tokens"}
 _TOKEN = re.compile(r"<\|[^<>|]+\|>")  # how special tokens are spelled in templates
@@ -152,7 +150,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenizer:
     tokenizer = Tokenizer.read(folder, config, family)
-    for token in INFERRED.get(family.architecture, ()):
+    for token in family.inferred:
         if tokenizer.backend.token_to_id(token) is None:
             raise CheckpointError(
                 f"the tokenizer of {folder} has no {token}, of which the chat template of "

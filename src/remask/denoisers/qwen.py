@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from torch import nn
 
-from remask.denoisers.config import read_fields
+from remask.denoisers.config import read_block, read_fields
 from remask.denoisers.native import Network, TensorMap
 from remask.denoisers.transformer import Attention, Block, GatedMLP
 from remask.errors import CheckpointError
@@ -23,6 +23,10 @@ REFUSED: Mapping[str, Any] = {
     "attention_bias": False,
     "partial_rotary_factor": 1,
 }
+# Qwen's chat, without a system turn and with the one that Qwen2's template inserts.
+CHAT = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
+ASSISTANT_CHAT = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" + CHAT
+END_OF_TURN = "<|im_end|>"
 _WHOLE = "full_attention"
 
 
@@ -90,14 +94,18 @@ def _head_dim(width: Any, heads: Any) -> int | None:
 class Qwen(Network):
     """The network: Qwen2 has biases on q, k and v; Qwen3 norms the heads of q and k instead.
 
-    With neither it is Llama's.
+    With neither it is Llama's. A family sets what is peculiar to it.
     """
 
-    def __init__(
-        self, config: QwenConfig, *, qkv_bias: bool, qk_norm: bool, block_size: int | None = None
-    ) -> None:
+    family = "Qwen"  # its name in error sentences
+    qkv_bias = False
+    qk_norm = False
+    refused = REFUSED  # keys of config.json with the only value that is supported
+    block_key = ""  # the key that has the tokens of a block; "": it sees the whole row
+    usual_block: int | None = None  # where config.json has no such key
+
+    def __init__(self, config: QwenConfig, block_size: int | None = None) -> None:
         c = self.config = config
-        self.qkv_bias, self.qk_norm = qkv_bias, qk_norm
         blocks = (
             Block(
                 Attention(
@@ -105,8 +113,8 @@ class Qwen(Network):
                     c.num_attention_heads,
                     c.num_key_value_heads,
                     head_dim=c.head_dim,
-                    qkv_bias=qkv_bias,
-                    qk_norm_eps=c.rms_norm_eps if qk_norm else None,
+                    qkv_bias=self.qkv_bias,
+                    qk_norm_eps=c.rms_norm_eps if self.qk_norm else None,
                 ),
                 self.mlp(),
                 c.hidden_size,
@@ -120,6 +128,17 @@ class Qwen(Network):
             rotated=c.head_dim, theta=c.rope_theta,
         )  # fmt: skip
         self.block_size = block_size
+
+    @classmethod
+    def build(cls, config: Mapping[str, Any]) -> Self:
+        """Return the empty network that config.json describes."""
+        block = read_block(config, cls.block_key, cls.usual_block) if cls.block_key else None
+        return cls(cls.read(config), block)
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> QwenConfig:
+        """Return the configuration, or raise naming the key that does not fit."""
+        return QwenConfig.read(config, refused=cls.refused, family=cls.family)
 
     def mlp(self) -> nn.Module:
         """Return what a layer has beside its attention."""

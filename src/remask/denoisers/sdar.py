@@ -11,31 +11,27 @@ names, as in SDAR-1.7B-Chat-b32.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from torch import nn
 
-from remask.denoisers.config import read_block
 from remask.denoisers.experts import Experts, SoftmaxRouter, expert_map
 from remask.denoisers.native import Family, TensorMap
-from remask.denoisers.qwen import REFUSED, Qwen, QwenConfig, tensor_map
+from remask.denoisers.qwen import CHAT, END_OF_TURN, REFUSED, Qwen, QwenConfig, tensor_map
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "SDARForCausalLM"
 MOE_ARCHITECTURE = "SDARMoeForCausalLM"
-BLOCK_SIZE = 4
-MASK_TOKEN, MASK_ID = "<|MASK|>", 151_669  # tokenizer_config.json names it, config.json seldom
-# Qwen3's, which asks for no thought unless it is told to.
-TEMPLATE = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
 _BLOCKS = re.compile(r"-b(\d+)$")  # how a name ends that tells the size of the blocks
 
 
 class SDAR(Qwen):
     """Qwen3 blocks, block-causal: heads of q and k normed, no biases."""
 
-    def __init__(self, config: QwenConfig, block_size: int) -> None:
-        super().__init__(config, qkv_bias=False, qk_norm=True, block_size=block_size)
+    family = "SDAR"
+    qk_norm = True
+    block_key, usual_block = "block_size", 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +57,18 @@ class SDARMoe(SDAR):
     """Qwen3-MoE blocks, block-causal: experts in every layer."""
 
     config: SDARMoeConfig
+    family = "SDAR-MoE"
+    refused: Mapping[str, Any] = {**REFUSED, "shared_expert_intermediate_size": None}
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> SDARMoeConfig:
+        """Return the configuration, or raise where a layer has no experts."""
+        if config.get("mlp_only_layers") or config.get("decoder_sparse_step", 1) != 1:
+            raise CheckpointError(
+                "config.json sets mlp_only_layers or decoder_sparse_step; "
+                "this SDAR implementation has experts in every layer."
+            )
+        return SDARMoeConfig.read(config, refused=cls.refused, family=cls.family)
 
     def mlp(self) -> nn.Module:
         """Return the experts of a layer."""
@@ -77,25 +85,6 @@ class SDARMoe(SDAR):
         yield from expert_map(ours, hub, c.num_experts, c.moe_intermediate_size, c.hidden_size)
 
 
-def build(config: Mapping[str, Any]) -> SDAR:
-    """Return the empty dense network."""
-    known = QwenConfig.read(config, family="SDAR")
-    return SDAR(known, read_block(config, "block_size", BLOCK_SIZE))
-
-
-def build_moe(config: Mapping[str, Any]) -> SDARMoe:
-    """Return the empty network with experts."""
-    dense = config.get("mlp_only_layers") or config.get("decoder_sparse_step", 1) != 1
-    if dense:
-        raise CheckpointError(
-            "config.json sets mlp_only_layers or decoder_sparse_step; "
-            "this SDAR implementation has experts in every layer."
-        )
-    refused = {**REFUSED, "shared_expert_intermediate_size": None}
-    known = SDARMoeConfig.read(config, refused=refused, family="SDAR-MoE")
-    return SDARMoe(known, read_block(config, "block_size", BLOCK_SIZE))
-
-
 def named(name: str) -> dict[str, Any]:
     """Return what the name of a checkpoint says of its blocks."""
     size = _BLOCKS.search(name)
@@ -104,25 +93,16 @@ def named(name: str) -> dict[str, Any]:
 
 FAMILY = Family(
     architecture=ARCHITECTURE,
-    build=build,
+    build=SDAR.build,
     tensor_map=tensor_map,
-    template=TEMPLATE,
-    ends=("<|im_end|>",),
-    mask_token=MASK_TOKEN,
-    mask_id=MASK_ID,
+    template=CHAT,  # Qwen3's, which asks for no thought unless it is told to
+    ends=(END_OF_TURN,),
+    mask_token="<|MASK|>",  # tokenizer_config.json names it, config.json seldom
+    mask_id=151_669,
     model_types=("sdar",),
     schedule="shares",
     named=named,
 )
-MOE_FAMILY = Family(
-    architecture=MOE_ARCHITECTURE,
-    build=build_moe,
-    tensor_map=tensor_map,
-    template=TEMPLATE,
-    ends=("<|im_end|>",),
-    mask_token=MASK_TOKEN,
-    mask_id=MASK_ID,
-    model_types=("sdar_moe",),
-    schedule="shares",
-    named=named,
+MOE_FAMILY = replace(
+    FAMILY, architecture=MOE_ARCHITECTURE, build=SDARMoe.build, model_types=("sdar_moe",)
 )

@@ -37,6 +37,7 @@ class Wording:
     mask_id: int | None = None  # the authors' word, where no file names the mask token
     filler: str = ""  # what the models write behind the end, where a tokenizer has it
     turns: bool = True  # whether every tokenizer of the family has the tokens of the template
+    inferred: tuple[str, ...] = ()  # tokens of a template that nobody saw: without them it is wrong
 
 
 @dataclass(frozen=True, kw_only=True)
