@@ -11,12 +11,13 @@ import asyncio
 import base64
 import binascii
 import hmac
+import json
 import logging
 import time
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remask.serve.errors import ApiError, api_error
@@ -117,8 +118,8 @@ class _Call:
         failure = api_error(error, self.id)
         if self.status:
             return  # the response has begun
-        content = failure.response(self.id).model_dump()
-        response = JSONResponse(content, failure.status, failure.headers)
+        body = json.dumps(failure.response(self.id).model_dump())  # ASCII, whatever was sent
+        response = Response(body, failure.status, failure.headers, "application/json")
         await response(self.scope, self.receive, self.send)
 
     def log(self) -> None:
