@@ -1,9 +1,9 @@
-"""What a command may write over: never one of its inputs, and nothing else that nobody gave up.
+"""What a command may overwrite: never one of its inputs, and nothing else without --force.
 
-A command claims its outputs before it does any work. That two names lead to one file is asked of
-the disk, so links, relative paths and letters of another case change nothing. Who continues a run
-of its own (score, collect, align, train) asks first whether what is there belongs to it. No torch
-here.
+A command claims its outputs before it does any work. Whether two names lead to one file is decided
+by the disk, so links, relative paths and letters of another case change nothing. A command that
+continues its own run (score, collect, align, train) checks first that what is there belongs to it.
+No torch here.
 """
 
 import os
@@ -12,10 +12,11 @@ from pathlib import Path
 
 from remask.errors import InputError, RecordError
 from remask.records.jsonl import unfinished
+from remask.records.manifest import manifest_path
 
 
 def claim(out: Path, inputs: Iterable[Path | None] = (), *, force: bool = False) -> None:
-    """Raise unless a file may be written: it is no input, and it is new or given up by `force`."""
+    """Raise unless a file may be written: it is no input, and it is new or `force` is set."""
     refuse_inputs(out, inputs)
     if out.is_dir():
         raise InputError(f"{out} is a folder; name a file.")
@@ -28,7 +29,7 @@ def claim(out: Path, inputs: Iterable[Path | None] = (), *, force: bool = False)
 
 
 def claim_in_folder(out: Path, patterns: Iterable[str], *, force: bool = False) -> None:
-    """Raise where a folder holds files of these names already, unless they are given up."""
+    """Raise where a folder holds files of these names already, unless `force` is set."""
     _check_folder(out)
     there = sorted(path for pattern in patterns for path in out.glob(pattern))
     if there and not force:
@@ -66,10 +67,10 @@ def claim_folder(
 
 def of_records(places: Iterable[Path]) -> list[Path]:
     """Return the files that are read where records are: themselves, and the manifests beside."""
-    found: list[Path] = []
+    files: list[Path] = []
     for place in places:
-        found += sorted(place.rglob("*.jsonl")) if place.is_dir() else [place]
-    return [path for file in found for path in (file, Path(f"{file}.manifest.json"))]
+        files += sorted(place.rglob("*.jsonl")) if place.is_dir() else [place]
+    return [path for file in files for path in (file, manifest_path(file))]
 
 
 def _check_folder(out: Path) -> None:

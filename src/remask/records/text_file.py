@@ -51,15 +51,15 @@ def parse_object(
         )
 
     try:
-        found = json.loads(decode(content, where, error), parse_constant=_refuse)
+        value = json.loads(decode(content, where, error), parse_constant=_refuse)
     except RecursionError:
         raise broken("nested too deeply to be read") from None
     except ValueError as reason:
         empty = not content.strip()
         raise broken("empty" if empty else f"not valid JSON ({_first(reason)})") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise broken("no JSON object")
-    return found
+    return value
 
 
 def _first(reason: ValueError) -> str:
