@@ -49,6 +49,33 @@ def test_the_verdict_asks_for_more_than_the_threshold(run: Run, fast: Fast) -> N
     assert "trust it" in shown
 
 
+def test_another_scorer_is_named_in_place_of_round_trips(run: Run, model: str) -> None:
+    found = verified(run, PROMPT, ANSWER, "--model", model, "--scorer", "editor")
+    score = api.score(load(model), PROMPT, ANSWER, scorer="editor")
+    assert found["score"] == pytest.approx(score.value, abs=1e-6)
+    assert found["settings"] == {"kind": "number", "scorer": "editor"}
+    assert (found["drift"], found["forwards"]) == ([], 1)
+    shown = run("verify", PROMPT, ANSWER, "--model", model, "--scorer", "editor").out
+    assert "editor_agreement" in shown
+    assert LEGEND not in shown, "nothing was masked"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--scorer", "editr"), 1, "scorer 'editr' is unknown; use editor."),
+        (("--scorer", "nosuch:x"), 1, "scorer 'nosuch:x' cannot be imported"),
+        (("--scorer", "editor", "--weights", "w.json"), 2, "--weights belongs to round trips"),
+    ],
+)
+def test_a_scorer_that_cannot_be_is_refused_before_a_model_is_loaded(
+    fails: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...], code: int, sentence: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert fails(code, "verify", PROMPT, ANSWER, "--model", "nosuch", *words).startswith(sentence)
+
+
 def test_the_answer_may_come_from_anywhere(run: Run, fast: Fast, tmp_path: Path) -> None:
     path = tmp_path / "answer.txt"
     path.write_text(ANSWER + "\n")

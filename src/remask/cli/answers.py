@@ -62,8 +62,8 @@ def solve(
     query = read_query(prompt, task, certified_kind(judge.certificate, kind), seed)
     from remask import api
 
-    criterion = read_criterion(judge, query.kind)
     scorer = _other_scorer(judge)
+    criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
     threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold))
     drawn = query.sampler(denoiser, sampler).for_pool(budget)
@@ -105,8 +105,8 @@ def verify(
     text = read_answer(answer, answer_text, answer_file)
     from remask import api
 
-    criterion = read_criterion(judge, query.kind)
     scorer = _other_scorer(judge)
+    criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
     same = query_identity(model.model, denoiser, task)
     criterion.check(1, query, consistency=asdict(trips), **same)
