@@ -52,7 +52,7 @@ def run(line: str) -> int:
 def test_every_kind_of_extension_has_an_example() -> None:
     sections = re.findall(r"^## (An? \w+)$", PAGE, re.MULTILINE)
     assert sections == [
-        "A task", "A benchmark", "A scorer", "A model", "A reward", "A study",
+        "A metric", "A task", "A benchmark", "A scorer", "A model", "A reward", "A study",
     ]  # fmt: skip
     assert len(BLOCKS) == len(sections)
 

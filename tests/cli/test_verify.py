@@ -49,6 +49,16 @@ def test_the_verdict_asks_for_more_than_the_threshold(run: Run, fast: Fast) -> N
     assert "trust it" in shown
 
 
+def test_metrics_may_be_listed(run: Run, fast: Fast, model: str) -> None:
+    names = ["token_accuracy", "ast_similarity"]
+    found = verified(run, PROMPT, ANSWER, *fast, "--metrics", ",".join(names))
+    settings = ConsistencySettings(trips=2, rebuild_steps=2)
+    score = api.score(load(model), PROMPT, ANSWER, settings=settings, metrics=names)
+    assert found["metrics"] == pytest.approx(score.by_metric, abs=1e-6)
+    assert found["score"] == pytest.approx(score.value, abs=1e-6)
+    assert found["settings"]["metrics"] == "token_accuracy,ast_similarity"
+
+
 def test_another_scorer_is_named_in_place_of_round_trips(run: Run, model: str) -> None:
     found = verified(run, PROMPT, ANSWER, "--model", model, "--scorer", "editor")
     score = api.score(load(model), PROMPT, ANSWER, scorer="editor")
@@ -63,12 +73,15 @@ def test_another_scorer_is_named_in_place_of_round_trips(run: Run, model: str) -
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
+        (("--metrics", "best"), 2, "--metrics 'best' is neither paper nor core, nor a list of"),
+        (("--metrics", "answer_match,best"), 1, "metric 'best' is unknown; use token_accuracy, "),
+        (("--metrics", "nosuch:x"), 1, "metric 'nosuch:x' cannot be imported"),
         (("--scorer", "editr"), 1, "scorer 'editr' is unknown; use editor."),
         (("--scorer", "nosuch:x"), 1, "scorer 'nosuch:x' cannot be imported"),
         (("--scorer", "editor", "--weights", "w.json"), 2, "--weights belongs to round trips"),
     ],
 )
-def test_a_scorer_that_cannot_be_is_refused_before_a_model_is_loaded(
+def test_a_scorer_or_metric_that_is_none_is_refused_before_a_model_is_loaded(
     fails: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     words: tuple[str, ...], code: int, sentence: str,
 ) -> None:  # fmt: skip

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
@@ -62,7 +62,7 @@ def solve(
     query = read_query(prompt, task, certified_kind(judge.certificate, kind), seed)
     from remask import api
 
-    scorer = _other_scorer(judge)
+    scorer, metrics = _other_scorer(judge), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
     threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold))
@@ -72,7 +72,7 @@ def solve(
     _show_query(query, as_json)
     decision = api.solve(
         denoiser, query.prompt, kind=query.kind, sampler=drawn, settings=trips,
-        metrics=judge.metrics, weights=criterion.weights, scorer=scorer, threshold=threshold,
+        metrics=metrics, weights=criterion.weights, scorer=scorer, threshold=threshold,
         budget=budget, seed=seed, examples=query.examples,
         watch=_watcher(threshold, query.kind, silent=as_json),
     )  # fmt: skip
@@ -105,7 +105,7 @@ def verify(
     text = read_answer(answer, answer_text, answer_file)
     from remask import api
 
-    scorer = _other_scorer(judge)
+    scorer, metrics = _other_scorer(judge), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
     same = query_identity(model.model, denoiser, task)
@@ -115,7 +115,7 @@ def verify(
         denoiser, query.prompt, text, length=criterion.length, examples=query.examples
     )
     score = api.score(
-        denoiser, query.prompt, sample, kind=query.kind, settings=trips, metrics=judge.metrics,
+        denoiser, query.prompt, sample, kind=query.kind, settings=trips, metrics=metrics,
         weights=criterion.weights, scorer=scorer, seed=seed,
     )  # fmt: skip
     document = _settings_document(model, query, judge, trips, seed)
@@ -151,14 +151,16 @@ def score(
     from remask.cli import terminal
     from remask.collect import score_file
 
-    read_as = certified_kind(judge.certificate, kind) or "number"
+    read_as, metrics = certified_kind(judge.certificate, kind) or "number", _metrics(judge.metrics)
+    if not isinstance(metrics, str):
+        raise UsageError(f"--metrics {judge.metrics} is for one answer; score takes paper or core")
     criterion = read_criterion(judge, read_as)
     with backend(engine, model) as place:
         same = model_identity(model.model, place.precision)
         criterion.check(1, Query("", read_as), consistency=asdict(trips), **same)
         settings = ScoreSettings(
             model=model.model, dtype=place.precision, preset=model.preset, kind=read_as,
-            metrics=judge.metrics, weights=criterion.weights, threshold=criterion.threshold(None),
+            metrics=metrics, weights=criterion.weights, threshold=criterion.threshold(None),
             length=criterion.length, seed=seed, consistency=trips, **columns,
         )  # fmt: skip
         inputs = (judge.weights, judge.certificate)
@@ -171,6 +173,19 @@ def score(
     _show_summary(done, out, criterion, as_json)
     if done.rows and done.failed == done.rows:
         raise InputError(f"every row failed, the first because {done.first_error}")
+
+
+def _metrics(text: str) -> "api.Metrics":
+    """Return a metric set, or the metrics that are listed."""
+    from remask.consistency.metrics import METRICS, find_metric
+    from remask.consistency.settings import MetricSet
+
+    if text in get_args(MetricSet):
+        return cast(MetricSet, text)
+    names = [name.strip() for name in text.split(",")]
+    if not any(":" in name or name in METRICS for name in names):
+        raise UsageError(f"--metrics {text!r} is neither paper nor core, nor a list of metrics")
+    return [find_metric(name) for name in names]
 
 
 def _other_scorer(judge: opt.JudgeSettings) -> "api.AnyScorer | None":

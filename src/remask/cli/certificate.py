@@ -129,6 +129,8 @@ def read_criterion(judge: JudgeSettings, kind: str) -> Criterion:
     """
     if judge.certificate is not None and judge.threshold is not None:
         raise UsageError("--certificate has a threshold of its own: leave --threshold out")
+    if judge.certificate is None and judge.weights is None:
+        return Criterion()
     from remask import api
     from remask.consistency.metrics import metric_names
     from remask.decide.threshold import Certificate

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from remask.cli.flags import FlagsOf, UsageError
-from remask.consistency.settings import ConsistencySettings, Metrics
+from remask.consistency.settings import ConsistencySettings
 from remask.sampling.settings import SamplerSettings
 from remask.settings import Setting
 from remask.tasks.settings import AnswerKind, TaskSettings
@@ -21,6 +21,13 @@ Split = Literal["replicas", "layers"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 EngineName = Literal["local", "ray"]
 ROUNDTRIPS = "roundtrips"
+MetricNames = Annotated[
+    str,
+    Setting(
+        "paper needs the extra `semantic`; core does without a sentence encoder; or metrics by "
+        "name, with commas, a module:name of yours among them."
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +77,7 @@ class JudgeSettings:
         str,
         Setting("roundtrips, confidence, self_evaluation, editor, or a module:name of yours."),
     ] = ROUNDTRIPS
-    metrics: Metrics = "paper"
+    metrics: MetricNames = "paper"
     threshold: Annotated[
         float | None, Setting("A score above it is trusted; the preset by default.")
     ] = None
