@@ -97,7 +97,7 @@ def test_score_does_not_mix_two_presets(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("remask.records.parquet.Table.write", stop)
+        patched.setattr("remask.records.parquet.RowTable.write", stop)
         assert run(*words, "--preset", MMLU).code == 130
     assert "was begun with another preset" in fails(1, *words)
     assert run(*words, "--preset", MMLU).code == 0
