@@ -9,7 +9,8 @@ Each is a function in TRL's convention (see `remask.align.reward`); the sums pai
 ones. None of them looks at whether an answer is right: keep their sum below what that is worth.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, NamedTuple
 
 from remask.align.reward import Turn, text_of
@@ -25,43 +26,57 @@ class _Parts(NamedTuple):
     reasoning: str
     between: str
     answer: str
-    after: str
+    behind: str
 
 
-def soft_format(
-    prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any
-) -> list[float]:
+def of_text(worth: Callable[[str], float]) -> Callable[..., list[float]]:
+    """Return the reward, in TRL's convention, of a function of one completion's text."""
+
+    @wraps(worth)
+    def reward(prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any) -> list[float]:
+        return [worth(text_of(completion)) for completion in completions]
+
+    return reward
+
+
+@of_text
+def soft_format(text: str) -> float:
     """Return 0.5 for reasoning and answer in their tags, one after the other, from the start."""
-    return [0.5 * _is_soft(text_of(completion)) for completion in completions]
+    parts = _cut(text)
+    return 0.5 * (parts is not None and not parts.before.strip() and not parts.between.strip())
 
 
-def strict_format(
-    prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any
-) -> list[float]:
+@of_text
+def strict_format(text: str) -> float:
     """Return 0.5 where each tag also has a line to itself and nothing follows the last one."""
-    return [0.5 * _is_strict(text_of(completion)) for completion in completions]
+    return 0.5 * _is_strict(text)
 
 
-def tag_count(prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any) -> list[float]:
+@of_text
+def tag_count(text: str) -> float:
     """Return 0.125 for each tag that stands there once, less 0.001 a character after the last."""
-    return [_count(text_of(completion)) for completion in completions]
+    value = 0.125 * sum(text.count(tag) == 1 for tag in _TAGS)
+    _, closed, behind = text.rpartition(_TAGS[-1])
+    return value - 0.001 * len(behind.strip()) if closed else value
 
 
-def whole_number_answer(
-    prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any
-) -> list[float]:
+@of_text
+def whole_number_answer(text: str) -> float:
     """Return 0.5 where the last answer tag holds digits and nothing else."""
-    return [0.5 * _is_whole(_last_answer(text_of(completion))) for completion in completions]
+    digits = (_last_answer(text) or "").strip()
+    return 0.5 * (digits.isascii() and digits.isdigit())
 
 
-def boxed_format(
-    prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any
-) -> list[float]:
+@of_text
+def boxed_format(text: str) -> float:
     r"""Return 1 for a `\boxed{` in answer tags, 0.75 for tags alone, 0.5 for a box alone, or 0.25.
 
     That even nothing is paid does no harm: what all completions of a group have cancels out.
     """
-    return [_boxed(text_of(completion)) for completion in completions]
+    answer = _last_answer(text)
+    if answer is not None:
+        return 1.0 if _BOXED in answer else 0.75
+    return 0.5 if _BOXED in text else 0.25
 
 
 def _cut(text: str) -> _Parts | None:
@@ -75,11 +90,6 @@ def _cut(text: str) -> _Parts | None:
     return _Parts._make(pieces)
 
 
-def _is_soft(text: str) -> bool:
-    parts = _cut(text)
-    return parts is not None and not parts.before.strip() and not parts.between.strip()
-
-
 def _is_strict(text: str) -> bool:
     parts = _cut(text)
     if parts is None:
@@ -88,13 +98,7 @@ def _is_strict(text: str) -> bool:
         len(part) > 1 and part.startswith("\n") and part.endswith("\n")
         for part in (parts.reasoning, parts.answer)
     )
-    return inside and (parts.before, parts.between) == ("", "\n") and parts.after in ("", "\n")
-
-
-def _count(text: str) -> float:
-    value = 0.125 * sum(text.count(tag) == 1 for tag in _TAGS)
-    _, closed, after = text.rpartition(_TAGS[-1])
-    return value - 0.001 * len(after.strip()) if closed else value
+    return inside and (parts.before, parts.between) == ("", "\n") and parts.behind in ("", "\n")
 
 
 def _last_answer(text: str) -> str | None:
@@ -102,15 +106,3 @@ def _last_answer(text: str) -> str | None:
     head, closed, _ = text.rpartition("</answer>")
     _, opened, answer = head.rpartition("<answer>")
     return answer if closed and opened else None
-
-
-def _is_whole(answer: str | None) -> bool:
-    digits = "" if answer is None else answer.strip()
-    return digits.isascii() and digits.isdigit()
-
-
-def _boxed(text: str) -> float:
-    answer = _last_answer(text)
-    if answer is not None:
-        return 1.0 if _BOXED in answer else 0.75
-    return 0.5 if _BOXED in text else 0.25

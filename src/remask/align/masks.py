@@ -84,7 +84,9 @@ def draw_masks(
     earlier, active, later = _regions(canvas, response, settings, keys, row_block)
     selected = active
     if settings.mask_sampler in ("random", "block_random"):
-        selected = active & (_ranks(active, canvas, streams) < _counts(active, streams)[..., None])
+        selected = active & (
+            _ranks(active, canvas, streams) < _num_masked(active, streams)[..., None]
+        )
     prompt = ~canvas.canvas if canvas.attend is None else canvas.attend & ~canvas.canvas
     draws = rng.uniform(rng.fold_in(streams, _STRAY)[..., None], canvas.offsets)  # (M, B, L)
     stray = (prompt | earlier) & (draws < settings.prompt_mask_ratio)
@@ -130,7 +132,7 @@ def _active_blocks(
     return order[:, : settings.copies].T % in_response
 
 
-def _counts(active: Tensor, streams: Tensor) -> Tensor:
+def _num_masked(active: Tensor, streams: Tensor) -> Tensor:
     """Return how many active tokens each copy masks, (M, B): uniform on 1..all of them."""
     draws = rng.uniform(rng.fold_in(streams, _COUNT), 0)
     return 1 + (draws * active.sum(-1)).long()

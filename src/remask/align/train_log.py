@@ -62,7 +62,9 @@ class TrainLog:
         for name in (LOG, COMPLETIONS):
             path = self.out / name
             if self.is_main_process and path.exists():
-                rows = [line for line in path.read_text("utf-8").splitlines() if _kept(line, step)]
+                rows = [
+                    line for line in path.read_text("utf-8").splitlines() if _is_until(line, step)
+                ]
                 write_text(path, "".join(f"{line}\n" for line in rows))
 
     def _append(self, name: str, row: Row) -> None:
@@ -71,7 +73,7 @@ class TrainLog:
                 file.write(json.dumps(row) + "\n")
 
 
-def _kept(line: str, step: int) -> bool:
+def _is_until(line: str, step: int) -> bool:
     try:
         return int(json.loads(line)["step"]) <= step
     except (ValueError, KeyError, TypeError):  # the last line of a killed run

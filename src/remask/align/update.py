@@ -47,7 +47,7 @@ class Batch:
     old_logp: Sequence[Tensor] = ()  # of each micro-batch, (b, L): see `old_log_probs`
 
 
-class _Part(NamedTuple):
+class _MicroBatch(NamedTuple):
     """A micro-batch."""
 
     number: int
@@ -80,7 +80,7 @@ class Updater:
         s = self.settings
         return s.method == "sft" or (s.method == "diffu_grpo" and s.kl_weight > 0)
 
-    def _parts(self, batch: Batch, *, update: int | None = None) -> Iterator[_Part]:
+    def _micro_batches(self, batch: Batch, *, update: int | None = None) -> Iterator[_MicroBatch]:
         """Yield the micro-batches, rows of similar length together."""
         taken = list(range(len(batch.samples)))
         if not self._needs_all:
@@ -95,14 +95,14 @@ class Updater:
                 samples, update=batch.update if update is None else update,
                 seed=self.settings.seed, device=device,
             )  # fmt: skip
-            yield _Part(number, canvas, response, batch.advantages[rows].to(device), keys)
+            yield _MicroBatch(number, canvas, response, batch.advantages[rows].to(device), keys)
 
-    def _draw(self, part: _Part) -> Masks:
+    def _draw(self, part: _MicroBatch) -> Masks:
         return draw_masks(part.canvas, part.response, self.masks, part.keys, row_block(self.policy))
 
     def _spg(self, batch: Batch) -> Sums:
         sums = dict.fromkeys(SPG_SUMS, 0.0)
-        for part in self._parts(batch):
+        for part in self._micro_batches(batch):
             masks = self._draw(part)
             logp = self._preview(part, masks, batch.update)
             about = (masks.counted, part.response, part.advantages, self.settings.spg)
@@ -125,7 +125,7 @@ class Updater:
         return sums
 
     @torch.no_grad()
-    def _preview(self, part: _Part, masks: Masks, update: int) -> Tensor:
+    def _preview(self, part: _MicroBatch, masks: Masks, update: int) -> Tensor:
         """Return the log-probabilities that weights depend on, (M, b, L); 0 of other rows."""
         logp = torch.zeros(masks.counted.shape, device=part.response.device)
         rows = needs_preview(part.advantages, self.settings.spg)
@@ -143,7 +143,7 @@ class Updater:
 
     def _grpo(self, batch: Batch) -> Sums:
         sums, grpo = dict.fromkeys(GRPO_SUMS, 0.0), self.settings.grpo
-        for part in self._parts(batch):
+        for part in self._micro_batches(batch):
             masks = self._draw(part)
             seen = (part.canvas, masks.masked[0], part.response)
             with learning(self.policy, batch.update, part.number, seed=self.settings.seed):
@@ -169,7 +169,7 @@ class Updater:
     def old_log_probs(self, batch: Batch, update: int) -> list[Tensor]:
         """Return what the policy says now, under the masks of a later update, by micro-batch."""
         result = []
-        for part in self._parts(batch, update=update):
+        for part in self._micro_batches(batch, update=update):
             masked = self._draw(part).masked[0]
             with learning(self.policy, update, part.number, seed=self.settings.seed):
                 result.append(log_probs(self.policy, part.canvas, masked, part.response))
@@ -177,7 +177,7 @@ class Updater:
 
     def _sft(self, batch: Batch) -> Sums:
         sums = dict.fromkeys(SFT_SUMS, 0.0)
-        for part in self._parts(batch):
+        for part in self._micro_batches(batch):
             masks = draw_sft_masks(part.canvas, part.keys)
             with learning(self.policy, batch.update, part.number, seed=self.settings.seed):
                 logp = log_probs(self.policy, part.canvas, masks.masked, masks.masked)
