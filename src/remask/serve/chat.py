@@ -12,7 +12,7 @@ from starlette.responses import Response as HttpResponse
 from remask.sampling.drafts import Draft
 from remask.serve import programs
 from remask.serve.errors import InvalidValue
-from remask.serve.inputs import draft_of, read_chat, verifier_of
+from remask.serve.inputs import draft_of, read_chat, scorer_of
 from remask.serve.programs import Program, Verified
 from remask.serve.request import ClientRequest
 from remask.serve.responses import (
@@ -155,8 +155,8 @@ class ChatResponder(Responder):
         drafts = [draft_of(service, self.inputs, number) for number in range(self.body.n or 1)]
         if self.body.remask is None:
             return programs.draw(service.denoiser, drafts, emit)
-        verifier = verifier_of(service, self.inputs)
-        return programs.draw_and_verify(service.denoiser, drafts, verifier, emit)
+        scorer = scorer_of(service, self.inputs)
+        return programs.draw_and_verify(drafts, scorer, self.inputs.kind, emit)
 
     def completion(self, result: Any) -> ChatCompletion:
         """Return the response as one document."""

@@ -9,12 +9,12 @@ from itertools import chain
 from typing import Any
 
 from remask import api
+from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.sampling.batches import check_length, whole_canvas
 from remask.sampling.drafts import Draft, begin
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.serve.errors import ApiError, InvalidValue
-from remask.serve.programs import AnswerVerifier
 from remask.serve.schema import (
     ChatRequest,
     ChatSettings,
@@ -149,13 +149,17 @@ def split_turns(messages: Sequence[Message]) -> tuple[str, Examples]:
     return texts[-1], tuple(zip(texts[:-1:2], texts[1:-1:2], strict=True))
 
 
-def verifier_of(service: Service, inputs: Inputs) -> AnswerVerifier:
-    """Return the verifier, ready: the model's thread loads no encoder."""
+def scorer_of(service: Service, inputs: Inputs) -> Consistency:
+    """Return the scorer, ready: the model's thread loads no encoder."""
     scorer = api.consistency(
-        service.denoiser, kind=inputs.kind, settings=inputs.settings, metrics=inputs.metrics
+        service.denoiser,
+        kind=inputs.kind,
+        settings=inputs.settings,
+        metrics=inputs.metrics,
+        seed=inputs.seed,
     )
     scorer.warm()
-    return AnswerVerifier(scorer=scorer, kind=inputs.kind, seed=inputs.seed)
+    return scorer
 
 
 def sample_of(service: Service, inputs: Inputs, answer: str) -> Sample:

@@ -48,15 +48,6 @@ class Verified:
     score: Score
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AnswerVerifier:
-    """How answers are verified: the scorer, what it reads, and the seed of its draws."""
-
-    scorer: Consistency
-    kind: str
-    seed: int
-
-
 def block_row(draft: Draft) -> BatchRow:
     """Return the row that writes the next block of an answer."""
     group = "block", draft.block_settings
@@ -72,10 +63,13 @@ def trip_row(trip: TripInput, settings: ConsistencySettings) -> BatchRow:
     return BatchRow("trip", group, columns, trip, partial(mask_and_rebuild, settings=settings))
 
 
-def measure_row(verifier: AnswerVerifier, trips: RoundTrips) -> BatchRow:
-    """Return the row of an answer's metrics: the texts of many are encoded together."""
-    group = "measure", verifier.kind, verifier.scorer.metric_set
-    return BatchRow("measure", group, 0, trips, lambda _, batch: verifier.scorer.measure(batch))
+def measure_row(scorer: Consistency, kind: str, trips: RoundTrips) -> BatchRow:
+    """Return the row of an answer's metrics: the texts of many are encoded together.
+
+    `kind` is that of the answers that the scorer reads: others may not share its batch.
+    """
+    group = "measure", kind, scorer.metric_set
+    return BatchRow("measure", group, 0, trips, lambda _, batch: scorer.measure(batch))
 
 
 def draw(denoiser: Denoiser, drafts: Sequence[Draft], emit: Emit) -> Program[list[Sample]]:
@@ -89,20 +83,18 @@ def draw(denoiser: Denoiser, drafts: Sequence[Draft], emit: Emit) -> Program[lis
     return [finished(denoiser, draft) for draft in drafts]
 
 
-def verify(
-    denoiser: Denoiser, samples: Sequence[Sample], verifier: AnswerVerifier
-) -> Program[list[Verified]]:
+def verify(samples: Sequence[Sample], scorer: Consistency, kind: str) -> Program[list[Verified]]:
     """Return the samples with their scores."""
-    settings, seed = verifier.scorer.settings, verifier.seed
+    settings, seed = scorer.settings, scorer.seed
     size = settings.trips
     done = yield [
         trip_row(TripInput(sample, n, seed), settings) for sample in samples for n in range(size)
     ]
     trips = [
-        collect(denoiser, sample, done[i * size : (i + 1) * size])
+        collect(scorer.denoiser, sample, done[i * size : (i + 1) * size])
         for i, sample in enumerate(samples)
     ]
-    scores = yield [measure_row(verifier, t) for t in trips]
+    scores = yield [measure_row(scorer, kind, t) for t in trips]
     return [
         Verified(sample=s, trips=t, score=score)
         for s, t, score in zip(samples, trips, scores, strict=True)
@@ -110,23 +102,17 @@ def verify(
 
 
 def draw_and_verify(
-    denoiser: Denoiser, drafts: Sequence[Draft], verifier: AnswerVerifier, emit: Emit
+    drafts: Sequence[Draft], scorer: Consistency, kind: str, emit: Emit
 ) -> Program[list[Verified]]:
     """Return the samples that drafts become, with their scores."""
-    samples = yield from draw(denoiser, drafts, emit)
-    return (yield from verify(denoiser, samples, verifier))
+    samples = yield from draw(scorer.denoiser, drafts, emit)
+    return (yield from verify(samples, scorer, kind))
 
 
 def solve(
-    denoiser: Denoiser,
-    first: Draft,
-    verifier: AnswerVerifier,
-    *,
-    threshold: float,
-    budget: int,
-    emit: Emit,
+    first: Draft, scorer: Consistency, kind: str, *, threshold: float, budget: int, emit: Emit
 ) -> Program[tuple[Decision, list[Verified]]]:
-    """Return the decision of Algorithm 1 and its attempts; every attempt is an event of each kind.
+    """Return the decision of Algorithm 1 and its attempts; each is an event, and verified another.
 
     `first` is the draft of sample 0; further samples start as copies of it with their own number.
     """
@@ -135,9 +121,9 @@ def solve(
     needed = next(algorithm)
     while True:
         draft = replace(first, number=needed.number)
-        (sample,) = yield from draw(denoiser, [draft], emit)
+        (sample,) = yield from draw(scorer.denoiser, [draft], emit)
         emit("attempt", sample)
-        (verified,) = yield from verify(denoiser, [sample], verifier)
+        (verified,) = yield from verify([sample], scorer, kind)
         emit("verification", verified)
         attempts.append(verified)
         try:

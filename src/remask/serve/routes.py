@@ -15,13 +15,12 @@ from starlette.responses import StreamingResponse
 from remask.serve import programs
 from remask.serve.cli_equivalent import verify_command
 from remask.serve.errors import api_error, unsupported
-from remask.serve.inputs import Inputs, draft_of, read_inputs, sample_of, verifier_of
-from remask.serve.programs import AnswerVerifier, Program
+from remask.serve.inputs import Inputs, draft_of, read_inputs, sample_of, scorer_of
+from remask.serve.programs import Program, Verified
 from remask.serve.request import ClientLeft, ClientRequest
 from remask.serve.responses import Responder, Response, Solution, Verification
 from remask.serve.schema import SolveRequest, VerifyRequest
 from remask.serve.service import Service
-from remask.values import Sample
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -47,19 +46,18 @@ def add_own_routes(router: "APIRouter", service: Service) -> None:
 async def _verify(service: Service, body: VerifyRequest, request: Request) -> HttpResponse:
     client = ClientRequest(service, request)
 
-    def prepare() -> tuple[Inputs, Sample, AnswerVerifier]:
+    def prepare() -> tuple[Inputs, Program[list[Verified]]]:
         inputs = read_inputs(service, body)
-        return inputs, sample_of(service, inputs, body.answer), verifier_of(service, inputs)
+        sample = sample_of(service, inputs, body.answer)
+        return inputs, programs.verify([sample], scorer_of(service, inputs), inputs.kind)
 
-    inputs, sample, verifier = await client.in_thread(prepare)
+    inputs, program = await client.in_thread(prepare)
     log_texts(client, inputs.prompt, body.answer)
-    client.start(programs.verify(service.denoiser, [sample], verifier))
+    client.start(program)
     (verified,) = await client.run()
     responder = Responder(service=service, inputs=inputs, client=client)
-    return await respond(
-        client,
-        lambda: responder.verification(verified, verify_command(service, inputs, sample.text)),
-    )
+    command = verify_command(service, inputs, verified.sample.text)
+    return await respond(client, lambda: responder.verification(verified, command))
 
 
 async def _solve(service: Service, body: SolveRequest, request: Request) -> HttpResponse:
@@ -83,9 +81,9 @@ def solve_program(responder: Responder) -> Program[Any]:
     """Return the program that draws answers until one is accepted, or raise where none can be."""
     service, inputs = responder.service, responder.inputs
     return programs.solve(
-        service.denoiser,
         draft_of(service, inputs),
-        verifier_of(service, inputs),
+        scorer_of(service, inputs),
+        inputs.kind,
         threshold=inputs.threshold,
         budget=inputs.budget,
         emit=responder.client.emit,

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from remask import api
+from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.sampling.drafts import begin
 from remask.sampling.settings import SamplerSettings
-from remask.serve.programs import AnswerVerifier, Program, draw, solve, trip_row, verify
+from remask.serve.programs import Program, draw, solve, trip_row, verify
 
 HOW = SamplerSettings(length=8, steps=4, block=4, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
@@ -31,9 +32,8 @@ def drive(model: Denoiser, program: Program[Any]) -> tuple[Any, list[list[str]]]
 
 
 @pytest.fixture
-def verifier(llada: NativeDenoiser) -> AnswerVerifier:
-    scorer = api.consistency(llada, settings=TRIPS, metrics="core")
-    return AnswerVerifier(scorer=scorer, kind="number", seed=5)
+def scorer(llada: NativeDenoiser) -> Consistency:
+    return api.consistency(llada, settings=TRIPS, metrics="core", seed=5)
 
 
 def draft_of(model: Denoiser, number: int = 0) -> Any:
@@ -52,10 +52,10 @@ def test_draw_asks_for_a_block_of_each_answer_at_a_time(llada: NativeDenoiser) -
 
 
 def test_verify_asks_for_all_trips_and_then_for_the_metrics(
-    llada: NativeDenoiser, verifier: AnswerVerifier
+    llada: NativeDenoiser, scorer: Consistency
 ) -> None:
     samples = [api.sample_from_text(llada, PROMPT, text) for text in ("3", "It is 4.")]
-    verified, kinds = drive(llada, verify(llada, samples, verifier))
+    verified, kinds = drive(llada, verify(samples, scorer, "number"))
     assert kinds == [["trip"] * 4, ["measure"] * 2]
     for result, sample in zip(verified, samples, strict=True):
         known = api.score(llada, PROMPT, sample, settings=TRIPS, metrics="core", seed=5)
@@ -65,12 +65,12 @@ def test_verify_asks_for_all_trips_and_then_for_the_metrics(
 
 @pytest.mark.parametrize("threshold", [-1.0, 2.0])
 def test_solve_stops_where_rejection_sampling_does(
-    llada: NativeDenoiser, verifier: AnswerVerifier, threshold: float
+    llada: NativeDenoiser, scorer: Consistency, threshold: float
 ) -> None:
     """Every score is above -1, so that the first answer is taken, and none above 2."""
     events: list[str] = []
     program = solve(
-        llada, draft_of(llada), verifier, threshold=threshold, budget=3,
+        draft_of(llada), scorer, "number", threshold=threshold, budget=3,
         emit=lambda name, value: events.append(name),
     )  # fmt: skip
     (decision, attempts), _ = drive(llada, program)
