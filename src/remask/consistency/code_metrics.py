@@ -13,8 +13,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 
-from rapidfuzz.distance import Levenshtein
-
 MAX_SOURCE = 100_000  # characters; a longer program does not parse and is compared up to here
 
 _FENCE = re.compile(r"```[^\n]*\n?")
@@ -50,6 +48,8 @@ def token_substitution(a: str, b: str) -> float:
     tokens_a, tokens_b = _python_tokens(a), _python_tokens(b)
     if tokens_a is None or tokens_b is None:
         tokens_a, tokens_b = _WORD.findall(a), _WORD.findall(b)
+    from rapidfuzz.distance import Levenshtein  # who only rebuilds does without it
+
     return float(Levenshtein.normalized_similarity(tokens_a, tokens_b))
 
 
