@@ -187,6 +187,8 @@ def consistency(
 
 def find_scorer(given: AnyScorer, model: Denoiser, prompts: Sequence[str]) -> Scorer:
     """Return a scorer of answers to these prompts, made of the model where it has to be made."""
+    if isinstance(given, Consistency):
+        return given
     scorer: Any = resolve("scorer", given, SCORERS)
     if isinstance(scorer, type) or not hasattr(scorer, "score"):
         try:
@@ -227,11 +229,8 @@ def score_many(
 ) -> list[Score]:
     """Return how far to trust each (prompt, answer); by round trips unless a scorer is given."""
     samples = [a if isinstance(a, Sample) else sample_from_text(model, p, a) for p, a in pairs]
-    judge: Any = scorer or consistency(model)
-    if not isinstance(judge, Consistency):
-        judge = find_scorer(judge, model, [prompt for prompt, _ in pairs])
-    scores: list[Score] = judge.score(samples)
-    return scores
+    judge = find_scorer(scorer or consistency(model), model, [prompt for prompt, _ in pairs])
+    return judge.score(samples)
 
 
 def solve(
@@ -301,8 +300,7 @@ def solve_many(
         rows = [ids[item] for item in items]
         return sample_ids(model, rows, writer, items=items, number=number, seed=seed)
 
-    given = scorer or consistency(model, kind=kind, seed=seed)
-    judge = find_scorer(given, model, prompts)
+    judge = find_scorer(scorer or consistency(model, kind=kind, seed=seed), model, prompts)
     decisions = reject(draw, judge, list(ids), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decisions}
     return [by_item[item_of(prompt)] for prompt in prompts]
