@@ -7,10 +7,10 @@
 
 `collect` writes one file of records per job and continues where it was stopped; further seeds of
 the curves lie in folders of their own, OUT/seed-1 and so on. It needs no more packages than torch,
-numpy, tokenizers, safetensors, rapidfuzz and sentence-transformers; an uninstalled checkout runs
-with PYTHONPATH=src. `preset` writes what validation chose into the embedded generation_config.json.
-What the records say is results.py's to tell; what one verified answer costs in seconds is measured
-by verify.py.
+numpy, pydantic, tokenizers, safetensors, rapidfuzz and sentence-transformers; an uninstalled
+checkout runs with PYTHONPATH=src. `preset` writes what validation chose into the embedded
+generation_config.json. What the records say is results.py's to tell; what one verified answer costs
+in seconds is measured by verify.py.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from remask.analysis.contraction import contraction_figures
 from remask.analysis.folder import CURVES, MANY_TRIPS, TRIPS, read
 from remask.analysis.load_records import read_source
 from remask.analysis.methods import THRESHOLD, better_consistency
-from remask.analysis.pool import Row, pools
+from remask.analysis.pool import pools
 from remask.collect.collect import collect
 from remask.collect.injection import collect_injected, reference_pairs
 from remask.collect.settings import CollectSettings, InjectionSettings
@@ -36,6 +36,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.load import EMBEDDED, load
 from remask.errors import RecordError, RemaskError
 from remask.records.jsonl import write_text
+from remask.records.record import Record
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import TASKS
 from remask.tasks.base import Split
@@ -263,13 +264,13 @@ def write_preset(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def choose_threshold(task: str, rows: Sequence[Row]) -> float:
+def choose_threshold(task: str, rows: Sequence[Record]) -> float:
     """Return the threshold of the best F1, or the paper's, and say so, where that rejects nothing.
 
     Rejection sampling never draws again below a threshold that accepts every answer.
     """
-    scores = [row["scores"]["roundtrips"] for row in rows]
-    best = best_f1(scores, [row["right"] for row in rows])
+    scores = [row.scores["roundtrips"] for row in rows]
+    best = best_f1(scores, [row.right for row in rows])
     if not accepts_all(scores, best):
         return best
     told = f"accepting every answer has the best F1; the threshold is the usual {THRESHOLD:g}"

@@ -15,7 +15,7 @@ from typing import Any
 from remask.analysis.curves import SECTION, curve_figures
 from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source, required_of_trips
-from remask.analysis.pool import Row, composite_metrics, pools
+from remask.analysis.pool import composite_metrics, pools
 from remask.analysis.seeds import Run, auroc_gap, over_seeds
 from remask.analysis.statistics import aupr
 from remask.decide.auroc import auroc
@@ -23,6 +23,7 @@ from remask.decide.columns import metric_columns
 from remask.decide.provenance import Provenance
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import RecordError
+from remask.records.record import Record
 
 SURFACE = ("token_accuracy", "semantic_similarity", "confidence")
 LOGIC = ("number_retention", "ast_similarity")
@@ -37,7 +38,7 @@ def ablation_figures(source: Source) -> Figures:
     """Return every mixture of metrics, and the curves of the other settings."""
     figures = Figures()
     for study in source.studies:
-        if not study.is_changed and any("by_trip" in row for row in study.rows):
+        if not study.is_changed and any(row.by_trip for row in study.rows):
             runs = [study.rows, *study.further]
             figures |= Figures(ablation(study.name, runs, study.validation))
     return required_of_trips(figures | curve_figures(source), source)
@@ -45,8 +46,8 @@ def ablation_figures(source: Source) -> Figures:
 
 def ablation(
     study: str,
-    runs: Sequence[Iterable[Row]],
-    validation: Iterable[Row] = (),
+    runs: Sequence[Iterable[Record]],
+    validation: Iterable[Record] = (),
     *,
     resamples: int = 1000,
     seed: int = 0,
@@ -103,51 +104,51 @@ def mixtures(metrics: Sequence[str], extra: Sequence[str] = ()) -> dict[Name, Mi
     return {name: dict.fromkeys(group, 1 / len(group)) for name, group in groups.items() if group}
 
 
-def optimized(validation: Iterable[Row], judged: Sequence[Sequence[Row]]) -> Weights | None:
+def optimized(validation: Iterable[Record], judged: Sequence[Sequence[Record]]) -> Weights | None:
     """Return weights fitted on the validation records; None where they hold one kind of answer.
 
     The metrics are those of the judged answers' composite. Records of a question that is judged
     are refused.
     """
     rows = _standard(validation)
-    questions = {row["id"] for run in judged for row in run}
-    shared = next((row["id"] for row in rows if row["id"] in questions), None)
+    questions = {row.id for run in judged for row in run}
+    shared = next((row.id for row in rows if row.id in questions), None)
     if shared is not None:
         raise RecordError(f"{shared} is in the validation records and judged; give other records.")
-    metrics, right = _metrics(judged), [bool(row["right"]) for row in rows]
+    metrics, right = _metrics(judged), [bool(row.right) for row in rows]
     if len(set(right)) < 2:
         return None
     provenance = Provenance(
-        metric_set="records", metrics=metrics, task=rows[0]["task"], model="as recorded",
+        metric_set="records", metrics=metrics, task=rows[0].task, model="as recorded",
         split="validation", seed=0, version="", date="",
     )  # fmt: skip
     return fit_weights(metric_columns(rows, metrics), right, provenance)
 
 
-def _standard(rows: Iterable[Row]) -> list[Row]:
+def _standard(rows: Iterable[Record]) -> list[Record]:
     """Return sample 0 of each problem, where it has round trips."""
-    return [pool[0] for pool in pools(rows) if "by_trip" in pool[0]]
+    return [pool[0] for pool in pools(rows) if pool[0].by_trip]
 
 
-def _metrics(runs: Sequence[Sequence[Row]]) -> tuple[str, ...]:
+def _metrics(runs: Sequence[Sequence[Record]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(m for rows in runs for row in rows for m in composite_metrics(row)))
 
 
-def _mixtures(runs: Sequence[Sequence[Row]]) -> dict[Name, Mixture]:
+def _mixtures(runs: Sequence[Sequence[Record]]) -> dict[Name, Mixture]:
     """Return the mixtures of what the runs measured."""
     metrics = _metrics(runs)
-    measured = dict.fromkeys(m for rows in runs for row in rows for m in row["by_trip"])
+    measured = dict.fromkeys(m for rows in runs for row in rows for m in row.by_trip)
     return mixtures(metrics, [name for name in measured if name not in metrics])
 
 
-def _scores(rows: Sequence[Row], mixture: Mixture) -> list[float | None]:
+def _scores(rows: Sequence[Record], mixture: Mixture) -> list[float | None]:
     return combine(metric_columns(rows, list(mixture)), mixture)
 
 
-def _run(rows: Sequence[Row], *columns: Column) -> Run:
+def _run(rows: Sequence[Record], *columns: Column) -> Run:
     """Return the questions, then scores and labels for each column, where every score is."""
     scored = [(row, values) for row, *values in zip(rows, *columns, strict=True)]
     whole = [(row, values) for row, values in scored if None not in values]
-    right = [bool(row["right"]) for row, _ in whole]
+    right = [bool(row.right) for row, _ in whole]
     pairs = [([values[k] for _, values in whole], right) for k in range(len(columns))]
-    return [[row["id"] for row, _ in whole], *(column for pair in pairs for column in pair)]
+    return [[row.id for row, _ in whole], *(column for pair in pairs for column in pair)]

@@ -8,8 +8,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from remask.analysis.pool import Row
 from remask.answers import Extraction, canonical_number, find_choice, find_number, numbers
+from remask.records.record import Record
 
 UNREAD = "no final answer could be read"
 LAST_RESORT = "read from the last number or letter: nothing says that it is the answer"
@@ -28,31 +28,31 @@ _NO_DECISION = ("not decided", "math-verify cannot read", "timeout")  # how such
 _SHORTEST = 3  # signs of a gold answer that do not stand anywhere by chance
 
 
-def audit(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def audit(rows: Sequence[Record]) -> list[tuple[str, ...]]:
     """Return why the label of each answer is in doubt: nothing, for most."""
     both = _graded_both_ways(rows)
     return [
-        tuple(_readings(row)) + ((BOTH_GRADES,) if (row["id"], row["answer"]) in both else ())
+        tuple(_readings(row)) + ((BOTH_GRADES,) if (row.id, row.answer) in both else ())
         for row in rows
     ]
 
 
-def _readings(row: Row) -> list[str]:
-    text, answer = row["text"], row["answer"]
-    found = []
+def _readings(row: Record) -> list[str]:
+    text, answer = row.text, row.answer
+    reasons = []
     if answer is None:
-        found.append(UNREAD)
+        reasons.append(UNREAD)
     for find in _FINDERS:
         read = find(text)
         if answer is not None and read.answer == answer:  # so this is how the task reads answers
-            found += [LAST_RESORT] if read.tier == 3 else []
-            found += [TWO_ANSWERS] if _says_otherwise(find, read, text) else []
+            reasons += [LAST_RESORT] if read.tier == 3 else []
+            reasons += [TWO_ANSWERS] if _says_otherwise(find, read, text) else []
             break
-    if not row["right"] and _gold_ends(text, row["gold"]):
-        found.append(GOLD_AT_THE_END)
-    if row.get("reason", "").startswith(_NO_DECISION):
-        found.append(UNDECIDED)
-    return found
+    if not row.right and _gold_ends(text, row.gold):
+        reasons.append(GOLD_AT_THE_END)
+    if (row.reason or "").startswith(_NO_DECISION):
+        reasons.append(UNDECIDED)
+    return reasons
 
 
 def _says_otherwise(find: Finder, read: Extraction, text: str) -> bool:
@@ -72,9 +72,9 @@ def _gold_ends(text: str, gold: str) -> bool:
     return len(bare) >= _SHORTEST and bare in re.sub(r"\s", "", text[-_TEXT_END:])
 
 
-def _graded_both_ways(rows: Sequence[Row]) -> set[tuple[str, str]]:
+def _graded_both_ways(rows: Sequence[Record]) -> set[tuple[str, str]]:
     grades: dict[tuple[str, str], set[bool]] = defaultdict(set)
     for row in rows:
-        if row["answer"] is not None:
-            grades[row["id"], row["answer"]].add(row["right"])
-    return {answered for answered, found in grades.items() if len(found) > 1}
+        if row.answer is not None:
+            grades[row.id, row.answer].add(row.right)
+    return {answered for answered, given in grades.items() if len(given) > 1}

@@ -43,12 +43,13 @@ from torch import Tensor
 from remask import rng
 from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source
-from remask.analysis.pool import Pool, Row, pools
+from remask.analysis.pool import Pool, pools
 from remask.analysis.statistics import Interval, Statistic, bootstrap, mean
 from remask.collect.injection import ORIGINAL, Case, problem_of, sample_of_case
 from remask.consistency.roundtrips import stratified_masks
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
+from remask.records.record import Record
 from remask.sampling.batches import spread, whole_rows
 from remask.sampling.budget import HEAD_ELEMENTS
 from remask.tasks import task as find_task
@@ -188,7 +189,7 @@ def contraction_figures(source: Source, denoiser: Denoiser) -> Figures:
 
 
 def contraction(
-    denoiser: Denoiser, rows: Iterable[Row], settings: ContractionSettings | None = None
+    denoiser: Denoiser, rows: Iterable[Record], settings: ContractionSettings | None = None
 ) -> Contraction:
     """Return how the expected one-step operator moves recorded answers of a generated task."""
     settings = settings or ContractionSettings()
@@ -200,7 +201,7 @@ def points(denoiser: Denoiser, pool: Pool) -> list[Point]:
     """Return the recorded answers of one question and, last, the task's own solution."""
     problem = problem_of(pool[0])
     task = find_task(problem.task)
-    texts = [(row["text"], row["number"], bool(row["process_ok"])) for row in pool]
+    texts = [(row.text, row.number, bool(row.process_ok)) for row in pool]
     made: list[Point] = []
     for text, number, valid in (*texts, (problem.solution, len(pool), True)):
         sample = sample_of_case(denoiser, task, Case(problem, ORIGINAL, text))

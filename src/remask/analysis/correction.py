@@ -18,10 +18,8 @@ from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source, StudyRecords, required
 from remask.analysis.pool import (
     Pool,
-    Row,
     counts,
     is_scored,
-    key_of,
     pool_size,
     pools,
     verify_forwards,
@@ -29,6 +27,7 @@ from remask.analysis.pool import (
 from remask.analysis.statistics import Interval, bootstrap, mean, proportion
 from remask.decide.rejection import Attempt, Round, decide
 from remask.errors import RecordError
+from remask.records.record import Record
 from remask.values import Sample, Score
 
 SECTION, CURVE = "correction", "curve"
@@ -130,7 +129,7 @@ def _against_rivals(study: StudyRecords, pooled: Sequence[Pool], budget: int) ->
 
 
 def correction(
-    rows: Iterable[Row], threshold: float, budget: int = 10, *, resamples: int = 1000
+    rows: Iterable[Record], threshold: float, budget: int = 10, *, resamples: int = 1000
 ) -> list[Correction]:
     """Return every method's accuracy and cost on the same pools."""
     pooled = pools(rows)
@@ -160,30 +159,30 @@ def _choosers(
 
 def standard(pool: Pool) -> Settled:
     """Return the first sample."""
-    return Settled(right=pool[0]["right"], samples=1, forwards=pool[0]["forwards"])
+    return Settled(right=pool[0].right, samples=1, forwards=pool[0].forwards)
 
 
 def majority(pool: Pool) -> Settled:
     """Return the first sample with the most frequent answer."""
     votes = counts(pool)
-    chosen = max(pool, key=lambda row: votes.get(key_of(row) or "", 0))  # None has no vote
-    return Settled(right=chosen["right"], samples=len(pool), forwards=_generation(pool))
+    chosen = max(pool, key=lambda row: votes.get(row.vote_key or "", 0))  # None has no vote
+    return Settled(right=chosen.right, samples=len(pool), forwards=_generation(pool))
 
 
 def best_of(pool: Pool, score: str) -> Settled:
     """Return the sample with the highest score."""
-    chosen = max(pool, key=lambda row: Score(value=row["scores"].get(score)).rank)
+    chosen = max(pool, key=lambda row: Score(value=row.scores.get(score)).rank)
     spent = _generation(pool) + (_verification(pool) if score == "roundtrips" else 0)
-    return Settled(right=chosen["right"], samples=len(pool), forwards=spent)
+    return Settled(right=chosen.right, samples=len(pool), forwards=spent)
 
 
 def mgrs(pool: Pool, threshold: float, budget: int) -> Settled:
     """Return what rejection sampling settles on, replayed from the records."""
     budget = min(budget, len(pool))
     attempt = partial(_recorded, pool, threshold)
-    (decision,) = decide(attempt, [pool[0]["id"]], threshold=threshold, budget=budget)
+    (decision,) = decide(attempt, [pool[0].id], threshold=threshold, budget=budget)
     return Settled(
-        right=pool[decision.sample.number]["right"],
+        right=pool[decision.sample.number].right,
         samples=len(decision.attempts),
         forwards=float(decision.forwards),
     )
@@ -194,14 +193,14 @@ def _recorded(pool: Pool, threshold: float, needed: Round) -> list[Attempt]:
     row = pool[needed.number]
     if not is_scored(row):
         raise RecordError(
-            f"sample {row['number']} of {row['id']} has no round trips, and none before it "
+            f"sample {row.number} of {row.id} has no round trips, and none before it "
             f"scored above {threshold:g}; collect with more samples scored."
         )
     sample = Sample(
-        item=row["id"], number=needed.number, prompt=(), canvas=(), num_response=0, text="",
-        forwards=row["forwards"],
+        item=row.id, number=needed.number, prompt=(), canvas=(), num_response=0, text="",
+        forwards=row.forwards,
     )  # fmt: skip
-    return [(sample, Score(value=row["scores"].get("roundtrips"), forwards=row["verify_forwards"]))]
+    return [(sample, Score(value=row.scores.get("roundtrips"), forwards=row.verify_forwards or 0))]
 
 
 def summarise(
@@ -252,7 +251,7 @@ def _best(n: int, score: str) -> Chooser:
 
 
 def _generation(pool: Pool) -> float:
-    return float(sum(row["forwards"] for row in pool))
+    return float(sum(row.forwards for row in pool))
 
 
 def _verification(pool: Pool) -> float:

@@ -16,8 +16,8 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float | None:
 
 def r_squared(a: ArrayLike, b: ArrayLike) -> float | None:
     """Return the share of the variance of either that a straight line in the other explains."""
-    found = _pearson(np.asarray(a, np.float64), np.asarray(b, np.float64))
-    return None if found is None else found**2
+    correlation = _pearson(np.asarray(a, np.float64), np.asarray(b, np.float64))
+    return None if correlation is None else correlation**2
 
 
 def _pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:

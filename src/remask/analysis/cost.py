@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 from remask.analysis.correction import SIZES, mgrs
 from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source, required
-from remask.analysis.pool import Pool, Row, is_scored, pool_size, pools, verify_forwards
+from remask.analysis.pool import Pool, is_scored, pool_size, pools, verify_forwards
 from remask.analysis.statistics import Interval, bootstrap, mean
 from remask.errors import RecordError
 from remask.records.manifest import REMEDY, manifest_path, read_manifest
+from remask.records.record import Record
 
 SECTION = "cost"
 Floats = NDArray[np.float64]
@@ -76,7 +77,7 @@ def cost_figures(source: Source) -> Figures:
 
 def cost(
     study: str,
-    rows: Iterable[Row],
+    rows: Iterable[Record],
     steps: Steps,
     threshold: float,
     *,
@@ -90,9 +91,9 @@ def cost(
     pooled = [pool for pool in pools(rows) if is_scored(pool[0])]
     if not pooled:
         return []
-    first = np.asarray([pool[0]["forwards"] for pool in pooled], np.float64)
+    first = np.asarray([pool[0].forwards for pool in pooled], np.float64)
     trips = np.asarray([verify_forwards(pool[0]) for pool in pooled])
-    drawn = np.asarray([sum(row["forwards"] for row in pool) for pool in pooled], np.float64)
+    drawn = np.asarray([sum(row.forwards for row in pool) for pool in pooled], np.float64)
     size = pool_size(pooled)
     ones = np.ones(len(pooled))
     t, n_k, both = steps.generation, steps.trips * steps.rebuild, steps.verified

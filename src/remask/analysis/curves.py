@@ -13,10 +13,11 @@ from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.folder import DEFAULTS, TRIPS
 from remask.analysis.load_records import CurveRecords, Setting, Source
 from remask.analysis.methods import ROUNDTRIPS, Method, of_trips
-from remask.analysis.pool import Row, verify_forwards
+from remask.analysis.pool import verify_forwards
 from remask.analysis.seeds import Run, auroc_gap, over_seeds
 from remask.analysis.statistics import aupr
 from remask.decide.auroc import auroc
+from remask.records.record import Record
 
 SECTION = "ablation"  # the curves are rows of the ablation
 
@@ -24,7 +25,7 @@ SECTION = "ablation"  # the curves are rows of the ablation
 class _Answers(NamedTuple):
     """The answers of one setting and seed, and how they are scored."""
 
-    rows: Mapping[str, Row]  # by question
+    rows: Mapping[str, Record]  # by question
     method: Method
     trips: int | None  # None: as many as were made
 
@@ -104,5 +105,5 @@ def _run(*answers: _Answers) -> Run:
     shared = [q for q in scores[0] if all(column.get(q) is not None for column in scores)]
     columns: list[Sequence[Any]] = [shared]
     for each, column in zip(answers, scores, strict=True):
-        columns += [[column[q] for q in shared], [bool(each.rows[q]["right"]) for q in shared]]
+        columns += [[column[q] for q in shared], [bool(each.rows[q].right) for q in shared]]
     return columns

@@ -29,7 +29,7 @@ from remask.analysis.methods import (
     methods,
     recorded,
 )
-from remask.analysis.pool import Pool, Row, is_scored, others_right, pool_size, pools
+from remask.analysis.pool import Pool, is_scored, others_right, pool_size, pools
 from remask.analysis.reliability import brier, ece
 from remask.analysis.selective import accuracy_at, aurc, precision, prr, recall
 from remask.analysis.statistics import (
@@ -42,6 +42,7 @@ from remask.analysis.statistics import (
     proportion,
 )
 from remask.decide.auroc import auroc
+from remask.records.record import Record
 
 SECTION, CARRIED = "diagnosis", "carried"
 COVERAGES = (50, 80, 90)  # per cent of the answers
@@ -105,7 +106,7 @@ def diagnose(study: StudyRecords, carried_threshold: float) -> Figures:
     """Return the figures of one study, with what a threshold chosen elsewhere does in it."""
     pooled = pools(study.rows)
     figures = [figure for row in full_diagnosis(study.rows) for figure in row.figures(study.name)]
-    if base := proportion([pool[0]["right"] for pool in pooled]):
+    if base := proportion([pool[0].right for pool in pooled]):
         place: Place = {"section": SECTION, "study": study.name, "measure": "base_rate"}
         figures.append(of_interval(base, **place, unit="share"))
     if pool_size(pooled) > 1:  # one sample agrees with itself: that is no vote
@@ -115,7 +116,7 @@ def diagnose(study: StudyRecords, carried_threshold: float) -> Figures:
     return Figures(figures + _fitted(study, pooled))
 
 
-def diagnosis(rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0) -> list[Diagnosis]:
+def diagnosis(rows: Iterable[Record], *, resamples: int = 1000, seed: int = 0) -> list[Diagnosis]:
     """Return how well each method told right standard answers from wrong ones."""
     pooled = pools(rows)
     return [judge(method, pooled, resamples=resamples, seed=seed) for method in methods(pooled)]
@@ -136,7 +137,9 @@ def judge(
     )
 
 
-def full_diagnosis(rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0) -> list[Diagnosis]:
+def full_diagnosis(
+    rows: Iterable[Record], *, resamples: int = 1000, seed: int = 0
+) -> list[Diagnosis]:
     """Return the diagnosis with calibration, selection and what the paper's threshold does.
 
     Single metrics are only ranked, as in `diagnosis`: nobody reads them as probabilities.
@@ -174,7 +177,7 @@ def judge_fully(
 
 
 def against_consistency(
-    study: str, rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0
+    study: str, rows: Iterable[Record], *, resamples: int = 1000, seed: int = 0
 ) -> list[Figure]:
     """Return AUROC(round trips) - AUROC(the better reading of self-consistency), paired."""
     pooled = [pool for pool in pools(rows) if ROUNDTRIPS.score(pool) is not None]
@@ -187,7 +190,7 @@ def against_consistency(
 
 
 def gaps_by_difficulty(
-    study: str, rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0
+    study: str, rows: Iterable[Record], *, resamples: int = 1000, seed: int = 0
 ) -> list[Figure]:
     """Return the gap to self-consistency on hard, middle and easy problems; none where no pool is.
 
@@ -233,7 +236,7 @@ def terciles(values: ArrayLike) -> NDArray[Any]:
     return (3 * middle / max(len(level), 1)).astype(np.intp)[level]
 
 
-def carried(study: str, rows: Iterable[Row], threshold: float) -> list[Figure]:
+def carried(study: str, rows: Iterable[Record], threshold: float) -> list[Figure]:
     """Return what a threshold that was chosen elsewhere, unchanged, does in one study."""
     scores, right = columns(ROUNDTRIPS, pools(rows))
     intervals = {
@@ -249,7 +252,7 @@ def _fitted(study: StudyRecords, pooled: Sequence[Pool]) -> list[Figure]:
     """Return optimized weights, combined baselines and cheaper agreement, judged and paired."""
     scored = [pool for pool in pooled if ROUNDTRIPS.score(pool) is not None]
     tried = {"roundtrips": ROUNDTRIPS, "confidence": recorded("confidence")}
-    if any(pool[0]["scores"].get(JUDGE) is not None for pool in scored):
+    if any(pool[0].scores.get(JUDGE) is not None for pool in scored):
         tried[JUDGE] = recorded(JUDGE)
     best = better_consistency(scored) if pool_size(scored) > 1 else None
     if best is not None:

@@ -40,7 +40,7 @@ def _optimized(study: StudyRecords, pooled: Sequence[Pool]) -> Method | None:
 def _baselines(study: StudyRecords, pooled: Sequence[Pool]) -> Method | None:
     """Return the combination of baselines that the validation answers chose; None without any."""
     given = pools(study.validation_pools)
-    right = [bool(pool[0]["right"]) for pool in given]
+    right = [bool(pool[0].right) for pool in given]
     names = _present(given) & _present(pooled) if given and pooled else set()
     if len(set(right)) < 2 or not names:
         return None
@@ -65,28 +65,27 @@ def _same_cost(pooled: Sequence[Pool]) -> Method | None:
     """
     if not pooled:
         return None
-    one = fmean(pool[0]["forwards"] for pool in pooled)
+    one = fmean(pool[0].forwards for pool in pooled)
     size = ceil(fmean(ROUNDTRIPS.forwards(pool) for pool in pooled) / one) if one else 0
     if not 2 <= size < pool_size(pooled):
         return None
     return Method(
         name="agreement_same_cost",
         score=lambda pool: agreement(pool[:size]),
-        forwards=lambda pool: float(sum(row["forwards"] for row in pool[:size])),
+        forwards=lambda pool: float(sum(row.forwards for row in pool[:size])),
     )
 
 
 def _present(pooled: Sequence[Pool]) -> set[str]:
     """Return the baselines that these pools have."""
-    known = {n for n in RECORDED if any(p[0]["scores"].get(n) is not None for p in pooled)}
+    known = {n for n in RECORDED if any(p[0].scores.get(n) is not None for p in pooled)}
     return known | (set(BY_POOL) if pool_size(pooled) > 1 else set())
 
 
 def _columns(pooled: Sequence[Pool], names: Iterable[str]) -> dict[str, list[float | None]]:
     return {
         name: [
-            BY_POOL[name](pool) if name in BY_POOL else pool[0]["scores"].get(name)
-            for pool in pooled
+            BY_POOL[name](pool) if name in BY_POOL else pool[0].scores.get(name) for pool in pooled
         ]
         for name in sorted(names)
     }
@@ -95,5 +94,5 @@ def _columns(pooled: Sequence[Pool], names: Iterable[str]) -> dict[str, list[flo
 def _scored(
     name: str, pooled: Sequence[Pool], scores: Column, spent: Callable[[Pool], float]
 ) -> Method:
-    by_question = {pool[0]["id"]: value for pool, value in zip(pooled, scores, strict=True)}
-    return Method(name=name, score=lambda pool: by_question[pool[0]["id"]], forwards=spent)
+    by_question = {pool[0].id: value for pool, value in zip(pooled, scores, strict=True)}
+    return Method(name=name, score=lambda pool: by_question[pool[0].id], forwards=spent)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remask.analysis.pool import BY_POOL, RECORDED, Pool, answered, pools
-from remask.collect import manifest
+from remask.analysis.pool import BY_POOL, RECORDED, Pool, pools
 from remask.consistency.metrics import metric_names
 from remask.consistency.settings import MetricSet
 from remask.decide.calibration import Isotonic, Method, Platt, fit_calibrator
@@ -23,14 +22,14 @@ from remask.decide.provenance import Provenance
 from remask.decide.threshold import Certificate, Refusal, certify
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
-from remask.records.record import read_rows
+from remask.records.manifest import Manifest, RunEntry, read_manifest
+from remask.records.record import answers_in, read_records
 from remask.tasks import public
 from remask.tasks import task as find_task
 
 FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
 COLUMNS = "columns"  # the metric set of a combination of baselines
 BASELINES = (*RECORDED, *BY_POOL)
-_FIELDS = {"id", "number", "right", "answer", "scores"}
 Columns = dict[str, list[float | None]]
 
 
@@ -40,33 +39,32 @@ class Evidence:
 
     path: Path
     pools: Sequence[Pool]
-    told: Mapping[str, Any]
+    manifest: Manifest
 
     @property
-    def asked(self) -> Mapping[str, Any]:
+    def settings(self) -> Mapping[str, Any]:
         """The settings they were collected with."""
-        asked: Mapping[str, Any] = self.told["asked"]
-        return asked
+        return self.manifest.settings
 
     @property
     def right(self) -> list[bool]:
         """Whether the standard answer to each question is right."""
-        return [pool[0]["right"] for pool in self.pools]
+        return [pool[0].right for pool in self.pools]
 
     def metrics(self, metric_set: MetricSet | None) -> tuple[MetricSet, tuple[str, ...]]:
         """Return a metric set, the one collected by default, and its metrics for this task."""
-        chosen: MetricSet = metric_set or self.asked["metrics"]
-        names = metric_names(chosen, find_task(self.asked["task"]).metrics)
-        scored = [row for pool in self.pools for row in pool if "by_trip" in row]
+        chosen: MetricSet = metric_set or self.settings["metrics"]
+        names = metric_names(chosen, find_task(self.settings["task"]).metrics)
+        scored = [row for pool in self.pools for row in pool if row.by_trip]
         if not scored:
             raise InputError(
                 f"{self.path} holds no round trips; collect it with --scored 1 or more."
             )
-        absent = [name for name in names if name not in scored[0]["by_trip"]]
+        absent = [name for name in names if name not in scored[0].by_trip]
         if absent:
             raise InputError(
                 f"{self.path} does not hold {', '.join(absent)} of the metric set {chosen!r}; "
-                f"choose the one it was collected with, {self.asked['metrics']!r}."
+                f"choose the one it was collected with, {self.settings['metrics']!r}."
             )
         return chosen, names
 
@@ -75,53 +73,50 @@ class Evidence:
         rows = [pool[number] for pool in self.pools]
         if metric_set != COLUMNS:
             return metric_columns(rows, names)
-        found: Columns = {}
+        columns: Columns = {}
         for name in names:
             if name in BY_POOL:
-                found[name] = [BY_POOL[name](pool) for pool in self.pools]
+                columns[name] = [BY_POOL[name](pool) for pool in self.pools]
             else:
-                found[name] = [row["scores"].get(name) for row in rows]
-        return found
+                columns[name] = [row.scores.get(name) for row in rows]
+        return columns
 
     def provenance(
         self, metric_set: str, metrics: Sequence[str], weights: Weights | None = None
     ) -> Provenance:
         """Return where something fitted on these answers is from."""
-        asked, runs = self.asked, self.told.get("runs") or [{}]
-        kept = ("level", "sampler", "consistency", "samples", "wording", "shots")
-        model = self.told.get("model") or {}
+        settings, manifest = self.settings, self.manifest
+        last = manifest.runs[-1] if manifest.runs else RunEntry()
+        model = manifest.model
+        about = ("level", "sampler", "consistency", "samples", "wording", "shots")
         return Provenance(
             metric_set=metric_set,
             metrics=tuple(metrics),
-            task=asked["task"],
-            model=asked["model"],
-            split=asked["split"],
-            seed=asked["seed"],
-            version=runs[-1].get("versions", {}).get("remask", "unknown"),
-            date=runs[-1].get("started", self.told.get("started", "unknown")),
+            task=settings["task"],
+            model=settings["model"],
+            split=settings["split"],
+            seed=settings["seed"],
+            version=last.versions.get("remask") or "unknown",
+            date=last.started or manifest.started or "unknown",
             weights=None if weights is None else dict(weights.values),
-            settings={name: asked.get(name) for name in kept}
-            | {"dataset": self.told.get("dataset")}
-            | {name: model.get(name) for name in ("revision", "dtype")},
+            settings={name: settings.get(name) for name in about}
+            | {"dataset": manifest.dataset}
+            | {name: getattr(model, name, None) for name in ("revision", "dtype")},
         )
 
 
 def read_evidence(path: Path) -> Evidence:
     """Return the records of a file with their manifest, or raise where they cannot be used."""
-    rows = answered(read_rows(path))
+    rows = answers_in(read_records(path))
     if not rows:
         raise InputError(f"{path} holds no records; collect some.")
-    for row in rows:
-        if not row.keys() >= _FIELDS:
-            listed = ", ".join(sorted(_FIELDS - row.keys()))
-            raise RecordError(f"{path} has a row without {listed}; give what collect wrote.")
-    told = manifest.read(path)
-    absent = [name for name in ("task", "model", "split", "seed") if name not in told["asked"]]
+    manifest = read_manifest(path)
+    absent = [name for name in ("task", "model", "split", "seed") if name not in manifest.settings]
     if absent:
         raise RecordError(
             f"the manifest of {path} does not name the {absent[0]}; collect it again."
         )
-    return Evidence(path=path, pools=pools(rows), told=told)
+    return Evidence(path=path, pools=pools(rows), manifest=manifest)
 
 
 def fit(path: Path, metric_set: MetricSet | None = None, columns: Sequence[str] = ()) -> Weights:
@@ -133,7 +128,7 @@ def fit(path: Path, metric_set: MetricSet | None = None, columns: Sequence[str] 
             f"columns {', '.join(columns)} must be different ones of {', '.join(BASELINES)}."
         )
     for name in columns:
-        if name in RECORDED and not any(name in pool[0]["scores"] for pool in evidence.pools):
+        if name in RECORDED and not any(name in pool[0].scores for pool in evidence.pools):
             raise InputError(f"{path} holds no {name}; collect it with --baselines {name}.")
     chosen: tuple[str, Sequence[str]]
     chosen = (COLUMNS, columns) if columns else evidence.metrics(metric_set)
@@ -150,7 +145,7 @@ def certify_records(
 ) -> Certificate | Refusal:
     """Return the certificate of these answers, scored with the weights of a file or uniform ones.
 
-    Answers that the weights were fitted on are refused: they have had their look.
+    Answers that the weights were fitted on are refused: on them the promise would be too good.
     """
     evidence = read_evidence(path)
     chosen, metrics, fitted = _weighted(evidence, weights)
@@ -160,7 +155,7 @@ def certify_records(
     samples = [
         _scores(evidence.columns(chosen, metrics, number), fitted) for number in range(budget)
     ]
-    labels = [[pool[number]["right"] for pool in evidence.pools] for number in range(budget)]
+    labels = [[pool[number].right for pool in evidence.pools] for number in range(budget)]
     about = evidence.provenance(chosen, metrics, fitted)
     if budget == 1:
         return certify(samples[0], labels[0], about, risk=risk, confidence=confidence)
@@ -222,11 +217,11 @@ def _refuse_second_look(evidence: Evidence, weights: Weights, path: Path, act: s
 
     A seed draws other problems of a generated task; the rows of a benchmark stay the same.
     """
-    asked, about = evidence.asked, weights.provenance
-    level, fixed = about.settings.get("level"), asked["task"] in public.NAMES
-    same = (about.task, about.split) == (asked["task"], asked["split"])
-    same_level = level == asked["level"] or (fixed and "all" in (level, asked["level"]))
-    if same and same_level and (fixed or about.seed == asked["seed"]):
+    settings, about = evidence.settings, weights.provenance
+    level, fixed = about.settings.get("level"), settings["task"] in public.NAMES
+    same = (about.task, about.split) == (settings["task"], settings["split"])
+    same_level = level == settings["level"] or (fixed and "all" in (level, settings["level"]))
+    if same and same_level and (fixed or about.seed == settings["seed"]):
         other = "split" if fixed else "seed or split"
         raise InputError(
             f"{path} holds the questions that the weights were fitted on ({about.task}, level "
@@ -241,7 +236,7 @@ def _check_budget(evidence: Evidence, metric_set: str, metrics: Sequence[str], b
     if budget > 1 and set(metrics) & set(BY_POOL):
         raise SettingsError("vote and agreement are of one answer per question; set budget 1.")
     usable = [
-        sum(metric_set == COLUMNS or "by_trip" in row for row in pool[:budget])
+        sum(metric_set == COLUMNS or bool(row.by_trip) for row in pool[:budget])
         for pool in evidence.pools
     ]
     if min(usable) < budget:

@@ -7,8 +7,7 @@ of the curves. Folders seed-1, seed-2 and so on hold the same of further seeds.
 
 from pathlib import Path
 
-from remask.analysis.pool import Row, answered
-from remask.records.record import read_rows
+from remask.records.record import Record, read_records, records_in
 from remask.tasks import TASKS
 
 LEVELS = {"medium": "", "hard": "-hard"}  # of a study, and how its name ends
@@ -32,10 +31,10 @@ TRIPS = (1, 2, 4, 8)  # read from one file with the most, whose first ones are t
 MANY_TRIPS = f"trips-{max(TRIPS)}"
 
 
-def read(folder: Path, name: str) -> list[Row]:
+def read(folder: Path, name: str) -> list[Record]:
     """Return the answers in a file of records, none where it does not exist."""
     path = folder / f"{name}.jsonl"
-    return answered(read_rows(path)) if path.exists() else []
+    return records_in(read_records(path)) if path.exists() else []
 
 
 def seed_folders(path: Path) -> list[Path]:
@@ -63,5 +62,5 @@ def curves_pool(path: Path) -> str:
     for folder in seed_folders(path):
         for name in (*CURVES, MANY_TRIPS):
             if rows := read(folder, name):
-                return f"pool-{rows[0]['task']}-{rows[0]['level']}"
+                return f"pool-{rows[0].task}-{rows[0].level}"
     return ""

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from remask.analysis.figure import WEAKEST_TOKEN, Figure, Figures, Place, of_interval, of_intervals
 from remask.analysis.folder import LEVELS, STEPPED, read
-from remask.analysis.pool import Row, weakest
+from remask.analysis.pool import weakest
 from remask.analysis.spurious import least_hurried
 from remask.analysis.statistics import Interval, bootstrap, proportion
 from remask.decide.auroc import auroc
+from remask.records.record import Record
 from remask.tasks import TASKS
 
 PROCESS, REBATCHED = "process", "rebatched"
@@ -30,7 +31,7 @@ def accuracy(folder: Path) -> list[Figure]:
             greedy = read(folder, f"greedy-{task}-{level}")
             if level == "medium":
                 greedy += read(folder, f"greedy-{task}-easy")
-            intervals = {"accuracy": (proportion([row["right"] for row in greedy]), "share")}
+            intervals = {"accuracy": (proportion([row.right for row in greedy]), "share")}
             figures += of_intervals(intervals, section="accuracy", study=f"{task}{ending}")
     return figures
 
@@ -51,8 +52,8 @@ def process_figures(folder: Path) -> list[Figure]:
 
 
 def process(
-    rows: Iterable[Row],
-    score: Callable[[Row], float | None] = lambda row: row["scores"].get("roundtrips"),
+    rows: Iterable[Record],
+    score: Callable[[Record], float | None] = lambda row: row.scores.get("roundtrips"),
     *,
     resamples: int = 1000,
     seed: int = 0,
@@ -62,20 +63,20 @@ def process(
     Right answers only, all samples that were scored and whose steps have labels, resampled by
     problem.
     """
-    labelled = (row for row in rows if row["right"] and row["process_ok"] is not None)
+    labelled = (row for row in rows if row.right and row.process_ok is not None)
     pairs = [(row, value) for row in labelled if (value := score(row)) is not None]
     interval = bootstrap(
         auroc,
         [value for _, value in pairs],
-        [row["process_ok"] for row, _ in pairs],
-        groups=[row["id"] for row, _ in pairs],
+        [bool(row.process_ok) for row, _ in pairs],
+        groups=[row.id for row, _ in pairs],
         resamples=resamples,
         seed=seed,
     )
-    return None if interval is None else (interval, sum(not row["process_ok"] for row, _ in pairs))
+    return None if interval is None else (interval, sum(not row.process_ok for row, _ in pairs))
 
 
-def _steps(study: str, file: str, rows: Sequence[Row]) -> list[Figure]:
+def _steps(study: str, file: str, rows: Sequence[Record]) -> list[Figure]:
     """Return what the composite and the weakest token say of the steps, then how many are wrong."""
     place: Place = {"section": PROCESS, "study": study, "method": file}
     figures, wrong = [], 0
@@ -91,19 +92,19 @@ def _steps(study: str, file: str, rows: Sequence[Row]) -> list[Figure]:
 
 def disagreement(folder: Path) -> list[Figure]:
     """Return the share of answers that another batching changed on this device."""
-    again = {row["id"]: row for row in read(folder, "rebatched")}
-    pool = next((f"pool-{row['task']}-{row['level']}" for row in again.values()), "")
-    once = [row for row in read(folder, pool) if row["number"] == 0]
-    pairs = [(row, again[row["id"]]) for row in once if row["id"] in again]
+    again = {row.id: row for row in read(folder, "rebatched")}
+    pool = next((f"pool-{row.task}-{row.level}" for row in again.values()), "")
+    once = [row for row in read(folder, pool) if row.number == 0]
+    pairs = [(row, again[row.id]) for row in once if row.id in again]
     intervals = {
-        "text_disagreement": (proportion([a["text"] != b["text"] for a, b in pairs]), "share"),
+        "text_disagreement": (proportion([a.text != b.text for a, b in pairs]), "share"),
         "score_disagreement": (proportion([_apart(a, b) for a, b in pairs]), "share"),
     }
     return of_intervals(intervals, section=REBATCHED)
 
 
-def _apart(a: Row, b: Row) -> bool:
-    one, other = (row["scores"]["roundtrips"] for row in (a, b))
+def _apart(a: Record, b: Record) -> bool:
+    one, other = (row.scores["roundtrips"] for row in (a, b))
     if one is None or other is None:
         return one is not other
     return bool(abs(one - other) > 1e-5)

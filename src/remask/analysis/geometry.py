@@ -30,9 +30,10 @@ from numpy.typing import ArrayLike, NDArray
 from remask.analysis.correlation import r_squared, spearman
 from remask.analysis.figure import Figure, Figures, Place, of_interval, of_intervals
 from remask.analysis.load_records import Source, StudyRecords, required_of_trips
-from remask.analysis.pool import Row, composite_metrics, pools
+from remask.analysis.pool import composite_metrics, pools
 from remask.analysis.statistics import Interval, bootstrap, curve, proportion
 from remask.decide.columns import trip_mean
+from remask.records.record import Record
 
 SECTION = "geometry"
 DENSITY_BINS = 5
@@ -139,7 +140,7 @@ def geometry_figures(source: Source) -> Figures:
     """Return density and quality of the answers in the space of their metrics."""
     figures = Figures()
     for study in source.studies:
-        if any("by_trip" in row for row in study.rows):
+        if any(row.by_trip for row in study.rows):
             figures |= plane(study, is_main=study.name == source.main)
     return required_of_trips(figures, source)
 
@@ -151,7 +152,7 @@ def plane(study: StudyRecords, *, is_main: bool = False) -> Figures:
 
 
 def geometry(
-    rows: Iterable[Row], *, resamples: int = 1000, shuffles: int = 100, seed: int = 0
+    rows: Iterable[Record], *, resamples: int = 1000, shuffles: int = 100, seed: int = 0
 ) -> Geometry | None:
     """Return the geometry of the standard answers; None where they span no space."""
     standard = [pool[0] for pool in pools(rows)]
@@ -177,7 +178,7 @@ def geometry(
     )
 
 
-def points(rows: Sequence[Row]) -> Points | None:
+def points(rows: Sequence[Record]) -> Points | None:
     """Return the answers as points with density and quality; None where they span no space."""
     metrics = tuple(dict.fromkeys(name for row in rows for name in composite_metrics(row)))
     values = [[trip_mean(row, name) for name in metrics] for row in rows]
@@ -191,7 +192,7 @@ def points(rows: Sequence[Row]) -> Points | None:
     return Points(
         names=names,
         features=features,
-        right=np.asarray([row["right"] for row in rows], bool)[complete],
+        right=np.asarray([row.right for row in rows], bool)[complete],
         density=density(directions),
         quality=features.mean(1),
         directions=directions.shape[1],
@@ -307,9 +308,9 @@ def counts(density: ArrayLike, right: ArrayLike) -> NDArray[Any]:
 
 
 def confidence_correlation(
-    rows: Sequence[Row], *, resamples: int = 1000, seed: int = 0
+    rows: Sequence[Record], *, resamples: int = 1000, seed: int = 0
 ) -> Interval | None:
     """Return the Spearman of round trips and confidence over the answers that have both."""
-    pairs = [(row["scores"].get("roundtrips"), row["scores"].get("confidence")) for row in rows]
+    pairs = [(row.scores.get("roundtrips"), row.scores.get("confidence")) for row in rows]
     both = np.asarray([pair for pair in pairs if None not in pair], np.float64).reshape(-1, 2)
     return bootstrap(spearman, *both.T, resamples=resamples, seed=seed)

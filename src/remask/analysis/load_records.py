@@ -29,20 +29,15 @@ from remask.analysis.folder import (
     seed_folders,
 )
 from remask.analysis.methods import THRESHOLD
-from remask.analysis.pool import Row, answered
 from remask.decide.threshold import accepts_all, best_f1
 from remask.errors import RecordError
 from remask.records.manifest import Manifest, find_manifest
-from remask.records.record import read_rows
+from remask.records.record import ErrorRecord, Record, errors_in, read_records, records_in
 from remask.tasks import TASKS
 
-Rows = Sequence[Row]
-ByQuestion = Mapping[str, Row]
+Rows = Sequence[Record]
+ByQuestion = Mapping[str, Record]
 Setting = tuple[str, str]  # its name and value: ("mask_ratio", "0.3")
-_FIELDS = (
-    "id", "task", "number", "prompt", "gold", "text", "answer", "right", "process_ok", "forwards",
-    "scores",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +109,7 @@ def required(figures: Figures, source: Source, what: str, flags: str) -> Figures
 
 def required_of_trips(figures: Figures, source: Source) -> Figures:
     """Return the figures, or raise where round trips are missing or the answers all alike."""
-    scored = any("by_trip" in row for study in source.studies for row in study.rows)
+    scored = any(row.by_trip for study in source.studies for row in study.rows)
     if scored and not figures:
         raise RecordError(
             f"{source.name} holds answers that are too few or all alike; collect others: remask "
@@ -151,11 +146,11 @@ def threshold_of(rows: Rows) -> float:
 
     Rejection sampling by a threshold that accepts every answer would be no rejection sampling.
     """
-    first = [row for row in rows if row["number"] == 0]
-    scores = [row["scores"].get("roundtrips") for row in first]
+    first = [row for row in rows if row.number == 0]
+    scores = [row.scores.get("roundtrips") for row in first]
     if not first:
         return THRESHOLD
-    best = best_f1(scores, [row["right"] for row in first])
+    best = best_f1(scores, [row.right for row in first])
     return THRESHOLD if accepts_all(scores, best) else best
 
 
@@ -174,7 +169,7 @@ def _whole(path: Path, thresholds: Mapping[str, float]) -> Source:
             further=[more for folder in folders[1:] if (more := read(folder, file))],
             validation=chosen[task],
             validation_pools=_validation_pool(path, task) or chosen[task],
-            errors=sum("error" in row for row in read_rows(path / f"{file}.jsonl")),
+            errors=len(errors_in(read_records(path / f"{file}.jsonl"))),
         )
         for file, (name, task) in pool_files().items()
         if (rows := read(path, file))
@@ -193,7 +188,7 @@ def _whole(path: Path, thresholds: Mapping[str, float]) -> Source:
     )
 
 
-def _validation_pool(path: Path, task: str) -> list[Row]:
+def _validation_pool(path: Path, task: str) -> list[Record]:
     """Return the pools of validation at the temperature of the study; none where it is unknown."""
     manifest = find_manifest(path / f"threshold-{task}.jsonl")
     temperature = None if manifest is None else manifest.sampler.get("temperature")
@@ -236,20 +231,13 @@ class RecordFile:
     path: Path
     rows: Rows
     manifest: Manifest | None = None
-    errors: Rows = ()  # problems that could not be asked
+    errors: Sequence[ErrorRecord] = ()  # problems that could not be asked
 
     @staticmethod
     def read(path: Path) -> "RecordFile":
         """Return the records of a file, or raise where it holds something else."""
-        every = list(read_rows(path))
-        rows, errors = answered(every), [row for row in every if "error" in row]
-        for number, row in enumerate(rows, 1):
-            missing = [name for name in _FIELDS if name not in row and "kind" not in row]
-            if missing:
-                raise RecordError(
-                    f"record {number} of {path} has no {missing[0]!r}: give what remask collect "
-                    "wrote."
-                )
+        lines = list(read_records(path))
+        rows, errors = records_in(lines), errors_in(lines)
         return RecordFile(path=path, rows=rows, manifest=find_manifest(path), errors=errors)
 
     @property
@@ -260,17 +248,17 @@ class RecordFile:
     @property
     def task(self) -> str:
         """The task of its problems."""
-        return str(self.rows[0]["task"])
+        return self.rows[0].task
 
     @property
     def is_injected(self) -> bool:
         """Whether these are solutions with flaws."""
-        return "kind" in self.rows[0]
+        return self.rows[0].kind is not None
 
     @property
     def is_test(self) -> bool:
         """Whether these are answers to judge by, not to choose or fit on."""
-        words = str(self.rows[0]["id"]).split("/")
+        words = self.rows[0].id.split("/")
         return len(words) < 3 or words[2] not in ("train", "validation")
 
     @property
@@ -330,7 +318,7 @@ def _study(
     is_changed: bool,
 ) -> StudyRecords:
     own = [other for other in validation if other.task == file.task]
-    own.sort(key=lambda other: other.rows[0]["level"] != file.rows[0]["level"])
+    own.sort(key=lambda other: other.rows[0].level != file.rows[0].level)
     seeds = seed_folders(file.path.parent)[1:]
     return StudyRecords(
         name=file.name,
@@ -373,8 +361,8 @@ def _curve_seed(folder: Path, usual: str, changed: Mapping[Setting, str]) -> Cur
     )
 
 
-def _by_question(rows: Iterable[Row]) -> dict[str, Row]:
-    return {row["id"]: row for row in rows if row["number"] == 0}
+def _by_question(rows: Iterable[Record]) -> dict[str, Record]:
+    return {row.id: row for row in rows if row.number == 0}
 
 
 def _drawn(manifest: Manifest | None) -> str:

@@ -35,7 +35,7 @@ class Method:
 
 
 def _generated(pool: Pool) -> float:
-    return float(pool[0]["forwards"])
+    return float(pool[0].forwards)
 
 
 def _verified(pool: Pool) -> float:
@@ -43,11 +43,11 @@ def _verified(pool: Pool) -> float:
 
 
 def _drawn(pool: Pool) -> float:
-    return float(sum(row["forwards"] for row in pool))
+    return float(sum(row.forwards for row in pool))
 
 
 ROUNDTRIPS = Method(
-    name="roundtrips", score=lambda pool: pool[0]["scores"].get("roundtrips"), forwards=_verified
+    name="roundtrips", score=lambda pool: pool[0].scores.get("roundtrips"), forwards=_verified
 )
 CONSISTENCY = (  # self-consistency has two readings; the better one counts
     Method(name="vote", score=vote, forwards=_drawn),
@@ -71,14 +71,13 @@ def methods(pooled: Sequence[Pool]) -> list[Method]:
 def _is_there(method: Method, pooled: Sequence[Pool]) -> bool:
     """Say whether a method was tried: one that gave no number at all is to be seen as well."""
     return any(
-        method.score(pool) is not None or method.name in pool[0].get("baselines", {})
-        for pool in pooled
+        method.score(pool) is not None or method.name in pool[0].baselines for pool in pooled
     )
 
 
 def columns(method: Method, pooled: Sequence[Pool]) -> tuple[list[float], list[bool]]:
     """Return the scores there are, and whether each scored answer is right."""
-    pairs = [(method.score(pool), bool(pool[0]["right"])) for pool in pooled]
+    pairs = [(method.score(pool), bool(pool[0].right)) for pool in pooled]
     scored = [(score, right) for score, right in pairs if score is not None]
     return [score for score, _ in scored], [right for _, right in scored]
 
@@ -94,7 +93,7 @@ def recorded(name: str) -> Method:
     """Return a score that was written down with the answer, at the cost that stands beside it."""
     return Method(
         name=name,
-        score=lambda pool: pool[0]["scores"].get(name),
+        score=lambda pool: pool[0].scores.get(name),
         forwards=lambda pool: _generated(pool) + baseline_forwards(pool[0], name),
     )
 
@@ -104,14 +103,14 @@ def of_trips(trips: int) -> Method:
     return Method(
         name=f"roundtrips with {trips} trips",
         score=lambda pool: score_of(pool[0], trips),
-        forwards=lambda pool: pool[0]["forwards"] + verify_forwards(pool[0], trips),
+        forwards=lambda pool: pool[0].forwards + verify_forwards(pool[0], trips),
     )
 
 
 def _all_metrics(pooled: Sequence[Pool]) -> list[str]:
     """Return the composite's metrics first, then the others, in the order of the records."""
     inside = dict.fromkeys(m for pool in pooled for m in composite_metrics(pool[0]))
-    outside = dict.fromkeys(m for pool in pooled for m in pool[0].get("by_trip", {}))
+    outside = dict.fromkeys(m for pool in pooled for m in pool[0].by_trip)
     return list(inside | outside)
 
 

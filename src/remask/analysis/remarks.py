@@ -7,9 +7,10 @@ these, and goes when they are collected anew.
 from collections.abc import Iterable, Iterator
 
 from remask.analysis.load_records import Source, StudyRecords
-from remask.analysis.pool import Row, pool_size, pools
+from remask.analysis.pool import pool_size, pools
 from remask.collect.settings import COSTLY_BASELINES
 from remask.records.manifest import find_manifest
+from remask.records.record import NO_KEY, Record
 from remask.tasks import KNOWN
 from remask.tasks import task as find_task
 from remask.tasks.base import SPELLING, compared_by
@@ -35,7 +36,8 @@ def absence_notes(source: Source) -> list[str]:
 def _is_spelled(study: StudyRecords) -> bool:
     """Say whether pools of a task with keys of its own have none."""
     whole = pools(study.rows)
-    if study.task not in KNOWN or pool_size(whole) < 2 or all("key" in row for row in study.rows):
+    has_keys = all(row.key is not NO_KEY for row in study.rows)
+    if study.task not in KNOWN or pool_size(whole) < 2 or has_keys:
         return False
     # Whether code may be run now says nothing of then: such a task can tell by behaviour.
     return compared_by(find_task(study.task, allow_execution=True)) != SPELLING
@@ -44,8 +46,8 @@ def _is_spelled(study: StudyRecords) -> bool:
 def _absent(study: StudyRecords) -> Iterator[str]:
     first = [pool[0] for pool in pools(study.rows)]
     for name in COSTLY_BASELINES:
-        tried = [row for row in first if name in row.get("baselines", {})]
-        absent = [row for row in tried if row["scores"].get(name) is None]
+        tried = [row for row in first if name in row.baselines]
+        absent = [row for row in tried if row.scores.get(name) is None]
         if absent:
             yield (
                 f"{study.name}: {name} is absent of {len(absent)} of {len(tried)} answers, as "
@@ -53,13 +55,13 @@ def _absent(study: StudyRecords) -> Iterator[str]:
             )
 
 
-def _reason(rows: Iterable[Row], name: str) -> str:
-    reasons = (str(row["baselines"][name].get("reason", "")) for row in rows)
+def _reason(rows: Iterable[Record], name: str) -> str:
+    reasons = (row.baselines[name].reason for row in rows)
     return next(filter(None, reasons), "no reason is recorded").rstrip(".")
 
 
 def _editor(study: StudyRecords) -> Iterator[str]:
-    if any("editor" in row.get("baselines", {}) for row in study.rows):
+    if any("editor" in row.baselines for row in study.rows):
         manifest = find_manifest(study.path)
         if manifest is None or not (manifest.about or {}).get("edits", False):
             yield (

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from remask.analysis.diagnosis import diagnosis
 from remask.analysis.figure import Figure, Figures, of_intervals
 from remask.analysis.load_records import Source
-from remask.analysis.pool import Row, pools
+from remask.analysis.pool import pools
 from remask.analysis.statistics import proportion
 from remask.errors import RecordError
+from remask.records.record import Record
 
 PAPER = "Reasoning on the Manifold, arXiv:2604.16565"
 DIFFUSION = {  # Table 9, GSM8K: AUROC and AUPR of the round trips
@@ -57,11 +58,11 @@ def scaling_figures(sources: Mapping[str, Source]) -> Figures:
 
 
 def scaling(
-    model: str, study: str, rows: Iterable[Row], *, resamples: int = 1000, seed: int = 0
+    model: str, study: str, rows: Iterable[Record], *, resamples: int = 1000, seed: int = 0
 ) -> list[Figure]:
     """Return how often one model is right, and how well that is told; nothing without records."""
     rows = list(rows)
-    accuracy = proportion([pool[0]["right"] for pool in pools(rows)])
+    accuracy = proportion([pool[0].right for pool in pools(rows)])
     if accuracy is None:
         return []
     place = {"section": SECTION, "model": model, "study": study}

@@ -31,16 +31,16 @@ def over_seeds(
         return None
     places, num_questions = _numbered([questions for questions, *_ in runs])
     generator = np.random.default_rng(seed)
-    found = [value]
+    values = [value]
     for _ in range(resamples):
         chosen = generator.integers(0, num_questions, num_questions)
         times = np.bincount(chosen, minlength=num_questions)
         seeds = generator.integers(0, len(data), len(data)).tolist()
-        told = {k: statistic(*_repeated(data[k], times[places[k]])) for k in set(seeds)}
-        drawn = _mean(told, seeds)
+        by_seed = {k: statistic(*_repeated(data[k], times[places[k]])) for k in set(seeds)}
+        drawn = _mean(by_seed, seeds)
         if drawn is not None:
-            found.append(drawn)
-    low, high = np.percentile(found, (2.5, 97.5))
+            values.append(drawn)
+    low, high = np.percentile(values, (2.5, 97.5))
     n = sum(len(columns[0]) for columns in data)
     return Interval(value, min(float(low), value), max(float(high), value), n)
 
@@ -53,9 +53,9 @@ def auroc_gap(a: ArrayLike, right_a: ArrayLike, b: ArrayLike, right_b: ArrayLike
 
 def _numbered(questions: Sequence[ArrayLike]) -> tuple[list[NDArray[np.intp]], int]:
     """Return the number of each row's question, run by run, and how many questions there are."""
-    asked = [np.asarray(ids) for ids in questions]
-    distinct, numbers = np.unique(np.concatenate(asked), return_inverse=True)
-    ends = np.cumsum([len(ids) for ids in asked])
+    ids_by_run = [np.asarray(ids) for ids in questions]
+    distinct, numbers = np.unique(np.concatenate(ids_by_run), return_inverse=True)
+    ends = np.cumsum([len(ids) for ids in ids_by_run])
     return np.split(numbers, ends[:-1]), len(distinct)
 
 
@@ -64,9 +64,9 @@ def _repeated(columns: Columns, times: NDArray[np.intp]) -> Columns:
     return [column[rows] for column in columns]
 
 
-def _mean(told: dict[int, float | None], seeds: Sequence[int]) -> float | None:
+def _mean(by_seed: dict[int, float | None], seeds: Sequence[int]) -> float | None:
     """Return the mean over the seeds, counted as often as they were drawn."""
-    times = Counter(k for k in seeds if told[k] is not None)
+    times = Counter(k for k in seeds if by_seed[k] is not None)
     if not times:
         return None
-    return sum(n * (told[k] or 0.0) for k, n in times.items()) / times.total()
+    return sum(n * (by_seed[k] or 0.0) for k, n in times.items()) / times.total()

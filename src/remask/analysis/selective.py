@@ -17,10 +17,10 @@ def aurc(scores: ArrayLike, right: ArrayLike) -> float | None:
 
     That is the share of wrong answers among the k best-scored, averaged over k = 1 .. n.
     """
-    found = _right_among_best(scores, right)
-    if len(found) == 0:
+    right_among = _right_among_best(scores, right)
+    if len(right_among) == 0:
         return None
-    return float((1 - found / np.arange(1, len(found) + 1)).mean())
+    return float((1 - right_among / np.arange(1, len(right_among) + 1)).mean())
 
 
 def prr(scores: ArrayLike, right: ArrayLike) -> float | None:
@@ -30,12 +30,14 @@ def prr(scores: ArrayLike, right: ArrayLike) -> float | None:
     answers are counted among those kept. Counted among all answers, the ratio would be
     2 AUROC - 1 and say nothing new.
     """
-    found = _right_among_best(scores, right)
-    if len(found) == 0 or not 0 < round(found[-1]) < len(found):
+    right_among = _right_among_best(scores, right)
+    if len(right_among) == 0 or not 0 < round(right_among[-1]) < len(right_among):
         return None
-    kept = np.arange(1, len(found) + 1)
-    gained = (found / kept).mean() - found[-1] / kept[-1]
-    return float(gained / (np.minimum(found[-1] / kept, 1).mean() - found[-1] / kept[-1]))
+    given = np.arange(1, len(right_among) + 1)
+    gained = (right_among / given).mean() - right_among[-1] / given[-1]
+    return float(
+        gained / (np.minimum(right_among[-1] / given, 1).mean() - right_among[-1] / given[-1])
+    )
 
 
 def accuracy_at(scores: ArrayLike, right: ArrayLike, coverage: float) -> float | None:
@@ -43,12 +45,12 @@ def accuracy_at(scores: ArrayLike, right: ArrayLike, coverage: float) -> float |
 
     Where that share is no whole number of answers, the last one counts in part.
     """
-    found = _right_among_best(scores, right)
-    kept = coverage * len(found)
-    if kept == 0:
+    right_among = _right_among_best(scores, right)
+    given = coverage * len(right_among)
+    if given == 0:
         return None
-    places = np.arange(1, len(found) + 1)
-    return float(np.interp(kept, places, found, left=kept * found[0]) / kept)
+    places = np.arange(1, len(right_among) + 1)
+    return float(np.interp(given, places, right_among, left=given * right_among[0]) / given)
 
 
 def precision(scores: ArrayLike, right: ArrayLike, threshold: float) -> Interval | None:

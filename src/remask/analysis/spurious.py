@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from remask.analysis.figure import INJECTED, Figure, Figures, of_intervals
 from remask.analysis.folder import STEPPED
 from remask.analysis.load_records import LabelledRecords, Source, required
-from remask.analysis.pool import Row
 from remask.analysis.statistics import (
     Interval,
     Statistic,
@@ -32,6 +31,7 @@ from remask.analysis.statistics import (
     proportion,
 )
 from remask.decide.auroc import auroc
+from remask.records.record import Record
 from remask.tasks.flaws import KINDS
 
 SECTION = "spurious"
@@ -71,14 +71,14 @@ def least_hurried(flawed: Mapping[str, float]) -> str:
 
 
 def spurious(
-    study: str, rows: Iterable[Row], threshold: float, *, resamples: int = 1000, seed: int = 0
+    study: str, rows: Iterable[Record], threshold: float, *, resamples: int = 1000, seed: int = 0
 ) -> list[Figure]:
     """Return how well scores below the threshold find the flawed among the right answers."""
-    labelled = (row for row in rows if row["right"] and row["process_ok"] is not None)
+    labelled = (row for row in rows if row.right and row.process_ok is not None)
     scored = [row for row in labelled if _score(row) is not None]
-    questions = [row["id"] for row in scored]
+    questions = [row.id for row in scored]
     scores, confidence = (_column(scored, name) for name in ("roundtrips", "confidence"))
-    sound = np.asarray([row["process_ok"] for row in scored], bool)
+    sound = np.asarray([row.process_ok for row in scored], bool)
     low = scores < threshold
     draw = _Draw(np.asarray(questions), resamples, seed)
     gap = paired_difference(
@@ -104,10 +104,10 @@ def spurious(
 
 
 def detection(
-    study: str, rows: Iterable[Row], threshold: float, *, resamples: int = 1000, seed: int = 0
+    study: str, rows: Iterable[Record], threshold: float, *, resamples: int = 1000, seed: int = 0
 ) -> list[Figure]:
     """Return how well each kind of flaw is found among records of `injection`."""
-    written = {(row["id"], row["kind"]): row for row in rows if row["text"] is not None}
+    written = {(row.id, row.kind or ""): row for row in rows}
     return [
         figure
         for kind in KINDS
@@ -116,20 +116,20 @@ def detection(
     ]
 
 
-def examples(rows: Iterable[Row], threshold: float, num: int = 4) -> list[Row]:
+def examples(rows: Iterable[Record], threshold: float, num: int = 4) -> list[Record]:
     """Return the flawed right answers below the threshold, one per problem, the lowest first."""
-    chosen: dict[str, Row] = {}
-    flawed = (row for row in rows if row["right"] and row["process_ok"] is False)
+    chosen: dict[str, Record] = {}
+    flawed = (row for row in rows if row.right and row.process_ok is False)
     scored = ((score, row) for row in flawed if (score := _score(row)) is not None)
     for score, row in sorted(scored, key=lambda pair: pair[0]):
         if score < threshold:
-            chosen.setdefault(row["id"], row)
+            chosen.setdefault(row.id, row)
     return list(chosen.values())[:num]
 
 
 def _is_labelled(records: LabelledRecords) -> bool:
     """Say whether some right answers have graded steps and a score."""
-    right = (row for row in records.rows if row["right"] and row["process_ok"] is not None)
+    right = (row for row in records.rows if row.right and row.process_ok is not None)
     return any(_score(row) is not None for row in right)
 
 
@@ -137,7 +137,7 @@ def _flawed(figures: Iterable[Figure]) -> float:
     return next(figure.value for figure in figures if figure.measure == "flawed")
 
 
-def _pairs(written: Mapping[tuple[str, str], Row], kind: str) -> list[tuple[Row, Row]]:
+def _pairs(written: Mapping[tuple[str, str], Record], kind: str) -> list[tuple[Record, Record]]:
     """Return (original, flawed) for every solution that has this flaw and both scores."""
     flawed = [(written.get((q, "original")), row) for (q, k), row in written.items() if k == kind]
     return [
@@ -150,7 +150,7 @@ def _pairs(written: Mapping[tuple[str, str], Row], kind: str) -> list[tuple[Row,
 def _detection(
     study: str,
     kind: str,
-    pairs: Sequence[tuple[Row, Row]],
+    pairs: Sequence[tuple[Record, Record]],
     threshold: float,
     resamples: int,
     seed: int,
@@ -160,8 +160,8 @@ def _detection(
     sound = np.arange(len(rows)) < len(pairs)
     scores, confidence = (_column(rows, name) for name in ("roundtrips", "read_confidence"))
     before, after = scores[sound], scores[~sound]
-    both = _Draw(np.asarray([row["id"] for row in rows]), resamples, seed)
-    each = _Draw(np.asarray([row["id"] for row in flawed]), resamples, seed)
+    both = _Draw(np.asarray([row.id for row in rows]), resamples, seed)
+    each = _Draw(np.asarray([row.id for row in flawed]), resamples, seed)
     lowered = each(mean, (after < before) + 0.5 * (after == before))
     intervals = {
         "auroc": (both(auroc, scores, sound), "AUROC against the originals"),
@@ -203,10 +203,9 @@ class _Draw:
         return Interval(drawn.value, low, high, drawn.n)
 
 
-def _score(row: Row, name: str = "roundtrips") -> float | None:
-    value: float | None = row["scores"].get(name)
-    return value
+def _score(row: Record, name: str = "roundtrips") -> float | None:
+    return row.scores.get(name)
 
 
-def _column(rows: Sequence[Row], name: str) -> NDArray[np.float64]:
+def _column(rows: Sequence[Record], name: str) -> NDArray[np.float64]:
     return np.asarray([_score(row, name) for row in rows], np.float64)

@@ -31,11 +31,11 @@ class Interval:
     n: int  # answers or problems it was measured on
 
 
-def interval_text(found: Interval | None, digits: int = 3) -> str:
+def interval_text(interval: Interval | None, digits: int = 3) -> str:
     """Return "0.931 [0.912, 0.949]", or a dash."""
-    if found is None:
+    if interval is None:
         return "–"
-    return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    return f"{interval.value:.{digits}f} [{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
 
 
 def aupr(scores: ArrayLike, right: ArrayLike) -> float | None:
@@ -44,10 +44,10 @@ def aupr(scores: ArrayLike, right: ArrayLike) -> float | None:
     if labels.all() or not labels.any():
         return None
     order = np.argsort(-values, kind="stable")
-    values, found = values[order], labels[order].cumsum()
+    values, right_above = values[order], labels[order].cumsum()
     last = np.append(np.flatnonzero(np.diff(values)), len(values) - 1)  # of each distinct score
-    precision = found[last] / (last + 1)
-    gained = np.diff(found[last], prepend=0) / found[-1]
+    precision = right_above[last] / (last + 1)
+    gained = np.diff(right_above[last], prepend=0) / right_above[-1]
     return float((precision * gained).sum())
 
 
@@ -101,12 +101,12 @@ def bootstrap(
     value = statistic(*data)
     if value is None:
         return None
-    found = [
+    values = [
         drawn
         for rows in _resamples(len(data[0]), groups, resamples, seed)
         if (drawn := statistic(*(column[rows] for column in data))) is not None
     ]
-    low, high = np.percentile([*found, value], _LEVEL)
+    low, high = np.percentile([*values, value], _LEVEL)
     # On a handful of rows the percentiles may leave the value outside: an interval holds its value.
     return Interval(value, min(float(low), value), max(float(high), value), len(data[0]))
 

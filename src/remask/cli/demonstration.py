@@ -44,6 +44,7 @@ from remask.denoisers.load import EMBEDDED, load
 from remask.denoisers.wrap import Counted
 from remask.errors import SettingsError
 from remask.records import jsonl
+from remask.records.record import Record
 from remask.report import render
 from remask.report.terminal import show_correction, show_diagnosis
 from remask.sampling.settings import SamplerSettings, sampler_settings
@@ -59,7 +60,7 @@ CONSISTENCY = ConsistencySettings()
 TOKENS_PER_STEP = 2
 SHOWN_IN_ROC = ("roundtrips", "confidence", "vote", "agreement")
 
-Row = dict[str, Any]
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,11 +133,11 @@ def run(
     if as_json:
         print(json.dumps({**summary, "files": [str(path) for path in files]}, indent=2))
         return 0
-    right = [row["right"] for row in rows if row["number"] == 0]
+    right = [row.right for row in rows if row.number == 0]
     show_diagnosis(console, diagnoses, right, full_size(), f"{TASK}-hard")
     show_correction(console, corrections, full_size(), f"{TASK}-hard")
     for kind, row in examples.items():
-        show_answer(console, model, kind, row, attempts[row["id"], 0])
+        show_answer(console, model, kind, row, attempts[row.id, 0])
     show_end(console, files, summary["seconds"])
     return 0
 
@@ -197,7 +198,7 @@ def attempt(model: Denoiser, samples: Sequence[Sample], seed: int) -> list[Attem
     return [Attempt(*pair) for pair in zip(trips, scorer.measure(trips), strict=True)]
 
 
-def grade(written: Pools, attempts: Attempts) -> list[Row]:
+def grade(written: Pools, attempts: Attempts) -> list[Record]:
     """Return every answer as a record."""
     task, rows = find_task(TASK), []
     grades = grade_pools(task, *zip(*written, strict=True))
@@ -205,16 +206,16 @@ def grade(written: Pools, attempts: Attempts) -> list[Row]:
         for answer, truth in zip(pool, graded, strict=True):
             made = attempts.get((problem.id, answer.number))
             score = None if made is None else made.score
-            rows.append(make_record(task, problem, answer, truth, score).to_json())
+            rows.append(make_record(task, problem, answer, truth, score))
     return rows
 
 
-def pick(rows: Sequence[Row]) -> dict[str, Row]:
+def pick(rows: Sequence[Record]) -> dict[str, Record]:
     """Return the typical right and the typical wrong first answer: the middle ones by score."""
     examples = {}
     for name, right in (("right", True), ("wrong", False)):
-        kind = [row for row in rows if row["number"] == 0 and row["right"] == right]
-        kind.sort(key=lambda row: Score(value=row["scores"]["roundtrips"]).rank)
+        kind = [row for row in rows if row.number == 0 and row.right == right]
+        kind.sort(key=lambda row: Score(value=row.scores["roundtrips"]).rank)
         if kind:
             examples[name] = kind[len(kind) // 2]
     return examples
@@ -223,8 +224,8 @@ def pick(rows: Sequence[Row]) -> dict[str, Row]:
 def draw_pictures(
     model: Denoiser,
     out: Path,
-    rows: Sequence[Row],
-    examples: Mapping[str, Row],
+    rows: Sequence[Record],
+    examples: Mapping[str, Record],
     attempts: Attempts,
 ) -> list[Path]:
     """Write the pictures and return their paths."""
@@ -236,25 +237,25 @@ def draw_pictures(
             render.roc(curves, out / "roc.png"),
             *(
                 render.drift(
-                    drift_map(model, name, row, attempts[row["id"], 0]), out / f"drift-{name}.png"
+                    drift_map(model, name, row, attempts[row.id, 0]), out / f"drift-{name}.png"
                 )
                 for name, row in examples.items()
             ),
         ]
 
 
-def drift_map(model: Denoiser, kind: str, row: Row, made: Attempt) -> render.DriftMap:
+def drift_map(model: Denoiser, kind: str, row: Record, made: Attempt) -> render.DriftMap:
     """Return what a picture of one answer's round trips needs."""
     stop = made.trips.sample.num_response
     read = model.tokenizer.pieces
-    truth = "" if row["right"] else f", where {row['gold']} is right"
+    truth = "" if row.right else f", where {row.gold} is right"
     return render.DriftMap(
         pieces=read(made.trips.sample.canvas[:stop]),
         rebuilt=[read(tokens[:stop]) for tokens in made.trips.rebuilt.tolist()],
         masked=[masked[:stop] for masked in made.trips.masked.tolist()],
         drift=made.score.drift,
         title=(
-            f"A {kind} answer: {row['answer']}{truth}. "
+            f"A {kind} answer: {row.answer}{truth}. "
             f"Score {terminal.score_text(made.score)} "
             f"over {len(made.trips.texts)} round trips"
         ),
@@ -263,14 +264,14 @@ def drift_map(model: Denoiser, kind: str, row: Row, made: Attempt) -> render.Dri
 
 def summarise(
     plan: Plan,
-    rows: Sequence[Row],
+    rows: Sequence[Record],
     diagnoses: Sequence[Diagnosis],
     corrections: Sequence[Correction],
     seconds: float,
-) -> Row:
+) -> Document:
     """Return all results, ready for JSON."""
-    first = [row for row in rows if row["number"] == 0]
-    right = sum(row["right"] for row in first)
+    first = [row for row in rows if row.number == 0]
+    right = sum(row.right for row in first)
     return {
         "model": MODEL,
         "task": TASK,
@@ -284,17 +285,17 @@ def summarise(
     }
 
 
-def save(out: Path, rows: Sequence[Row], summary: Row) -> list[Path]:
+def save(out: Path, rows: Sequence[Record], summary: Document) -> list[Path]:
     """Write records and summary over those of an earlier run; return their paths."""
     records, overview = out / "records.jsonl", out / "summary.json"
     out.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    lines = (json.dumps(row.to_json(), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     jsonl.write_text(records, "".join(lines))
     jsonl.write_text(overview, json.dumps(summary, indent=2) + "\n")
     return [records, overview]
 
 
-def full_size() -> dict[str, Row]:
+def full_size() -> dict[str, Document]:
     """Return the figures of the full-size study, where the package carries them."""
     path = EMBEDDED / "figures.json"
     if not path.exists():
@@ -329,14 +330,14 @@ def introduce(console: Console, plan: Plan) -> None:
     )
 
 
-def show_answer(console: Console, model: Denoiser, kind: str, row: Row, made: Attempt) -> None:
+def show_answer(console: Console, model: Denoiser, kind: str, row: Record, made: Attempt) -> None:
     """Print one answer painted by drift."""
     sample = made.trips.sample
     head = f"A typical {kind} answer, score {terminal.score_text(made.score)}; asked:"
-    terminal.show(console, f"{head}\n{terminal.paragraph(row['prompt'])}")
+    terminal.show(console, f"{head}\n{terminal.paragraph(row.prompt)}")
     ids = sample.canvas[: sample.num_response]
     terminal.show_drift(console, terminal.spans(model.tokenizer, ids, made.score.drift))
-    terminal.show(console, f"it says {row['answer']}; right is {row['gold']}\n")
+    terminal.show(console, f"it says {row.answer}; right is {row.gold}\n")
 
 
 def show_end(console: Console, files: Sequence[Path], seconds: float) -> None:

@@ -15,7 +15,7 @@ No answer here was written by the model, so none has the confidence of writing i
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 
@@ -23,7 +23,6 @@ from remask.collect import manifest
 from remask.collect.answers import GradedAnswer, make_record, scorer_for
 from remask.collect.chunks import cut
 from remask.collect.settings import InjectionSettings
-from remask.decide.columns import Row
 from remask.denoisers.base import Denoiser
 from remask.errors import RecordError
 from remask.records import jsonl
@@ -60,10 +59,10 @@ def reference_pairs(
     return [(problem, problem.solution) for problem in drawn]
 
 
-def recorded_pairs(rows: Iterable[Row]) -> list[Pair]:
+def recorded_pairs(rows: Iterable[Record]) -> list[Pair]:
     """Return the recorded standard answers that are right in every step, with their problems."""
-    sound = (row for row in rows if row["number"] == 0 and row["process_ok"])
-    return [(problem_of(row), row["text"]) for row in sound]
+    sound = (row for row in rows if row.number == 0 and row.process_ok)
+    return [(problem_of(row), row.text) for row in sound]
 
 
 def cases(pairs: Iterable[Pair], seed: int = 0) -> Iterator[Case]:
@@ -189,12 +188,14 @@ def _skipped(case: Case) -> SkippedFlaw:
     )
 
 
-def problem_of(row: Row) -> Problem:
+def problem_of(row: Record) -> Problem:
     """Return the problem that a row answers, drawn again from its identity."""
-    name, level, split, seed, index = row["id"].split("/")
-    problem = find_task(name).problem(int(index), split=split, level=level, seed=int(seed))
-    if problem.prompt != row["prompt"]:
-        raise RecordError(f"{row['id']} is another problem in these records; collect them again.")
+    name, level, split, seed, index = row.id.split("/")
+    problem = find_task(name).problem(
+        int(index), split=cast(Split, split), level=level, seed=int(seed)
+    )
+    if problem.prompt != row.prompt:
+        raise RecordError(f"{row.id} is another problem in these records; collect them again.")
     return problem
 
 

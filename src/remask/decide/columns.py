@@ -4,23 +4,22 @@ An absent value is None in records and lists, and NaN in arrays: it is no score,
 accepted and never averaged.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remask.errors import InputError
+from remask.records.record import Record
 
-Row = Mapping[str, Any]  # one sample, as `collect` records it
 Column = Sequence[float | None]
 Scores = ArrayLike | Column | Sequence[Column]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-def metric_columns(rows: Iterable[Row], metrics: Sequence[str]) -> dict[str, list[float | None]]:
+def metric_columns(rows: Iterable[Record], metrics: Sequence[str]) -> dict[str, list[float | None]]:
     """Return each metric's mean over the round trips of every row."""
     rows = list(rows)
     return {name: [trip_mean(row, name) for row in rows] for name in metrics}
@@ -41,8 +40,8 @@ def absent_as_nan(scores: Scores) -> Floats:
     return np.asarray(scores, np.float64)
 
 
-def trip_mean(row: Row, name: str, trips: int | None = None) -> float | None:
+def trip_mean(row: Record, name: str, trips: int | None = None) -> float | None:
     """Return a metric's mean over the first `trips` round trips of a row; None without a value."""
-    values = row.get("by_trip", {}).get(name, ())[:trips]
+    values = row.by_trip.get(name, [])[:trips]
     present = [value for value in values if value is not None]
     return fmean(present) if present else None

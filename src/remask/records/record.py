@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 from remask.errors import RecordError
 from remask.records import jsonl
 from remask.records.validation import STRICT, adapter_of, explain, validate
-from remask.settings import Misfit, fit
 
 Number = float | None
 
@@ -169,6 +168,16 @@ def read_records(path: Path) -> Iterator[Line]:
             yield line
 
 
+def records_in(lines: Iterable[Line]) -> list[Record]:
+    """Return the graded texts: answers of a model, and solutions with flaws."""
+    return [line for line in lines if isinstance(line, Record)]
+
+
+def errors_in(lines: Iterable[Line]) -> list[ErrorRecord]:
+    """Return the problems that could not be asked."""
+    return [line for line in lines if isinstance(line, ErrorRecord)]
+
+
 def answers_in(lines: Iterable[Line]) -> list[Record]:
     """Return the answers of a model: neither errors nor solutions with flaws."""
     return [line for line in lines if isinstance(line, Record) and line.kind is None]
@@ -194,40 +203,3 @@ def _read_line(row: Mapping[str, Any], path: Path, number: int) -> Line:
         f"{path} is damaged: line {number} has {fault.place} {fault.value!r:.80}, not "
         f"{fault.wanted}; collect it again."
     )
-
-
-_TYPES: dict[str, Any] = {
-    "id": str,
-    "task": str,
-    "level": str,
-    "number": int,
-    "text": str,
-    "answer": str | None,
-    "right": bool,
-    "process_ok": bool | None,
-    "forwards": int,
-    "verify_forwards": int,
-    "scores": Mapping[str, Number],
-    "metrics": Mapping[str, Number],
-    "by_trip": Mapping[str, list[Number]],
-    "drift": list[Number],
-}
-
-
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield every record as a mapping; what still needs one will take `read_records`."""
-    for number, row in enumerate(jsonl.read(path), 1):
-        if "error" not in row and "kind" not in row:  # a kind: a flaw that was injected
-            _check(row, path, number)
-        yield row
-
-
-def _check(row: Mapping[str, Any], path: Path, number: int) -> None:
-    for name in _TYPES.keys() & row.keys():
-        try:
-            fit(_TYPES[name], row[name])
-        except Misfit as wanted:
-            raise RecordError(
-                f"{path} is damaged: record {number} has {name} {row[name]!r:.80}, not {wanted}; "
-                "collect it again."
-            ) from None

@@ -15,7 +15,7 @@ from typing import Any
 from remask.analysis.audit import REASONS, audit
 from remask.analysis.load_records import RecordFile
 from remask.analysis.methods import THRESHOLD
-from remask.analysis.pool import Row
+from remask.records.record import Record
 from remask.report.drift_spans import cut, painted, patterned, shown
 from remask.values import Score
 
@@ -44,7 +44,7 @@ class Entry:
     """One answer, and what it is an example of."""
 
     file: int
-    row: Row
+    row: Record
     threshold: float
     kinds: tuple[str, ...]
     doubts: tuple[str, ...]
@@ -64,20 +64,20 @@ def entries(files: Sequence[RecordFile], thresholds: Mapping[str, float]) -> lis
 
 
 def list_entries(
-    found: Sequence[Entry], files: Sequence[RecordFile], *, most: int, limit: int
+    listed: Sequence[Entry], files: Sequence[RecordFile], *, most: int, limit: int
 ) -> Listing:
     """Return at most `most` of the entries, in at most `limit` bytes."""
     by_pattern = [patterned(file.rows) for file in files]
-    metrics = list(dict.fromkeys(m for entry in found for m in entry.row.get("by_trip", ())))
+    metrics = list(dict.fromkeys(m for entry in listed for m in entry.row.by_trip))
     prompts: dict[str, int] = {}
     lines: dict[int, str] = {}
     size = 0
-    for place in _in_turns(found):
-        row = found[place].row
-        prompt = cut(row["prompt"])
+    for place in _in_turns(listed):
+        row = listed[place].row
+        prompt = cut(row.prompt)
         number = prompts.get(prompt, len(prompts))
-        paint = by_pattern[found[place].file]
-        line = encode(_values(found[place], number, metrics, by_pattern=paint))
+        paint = by_pattern[listed[place].file]
+        line = encode(_values(listed[place], number, metrics, by_pattern=paint))
         cost = len(line) + 1 + (len(encode(prompt)) + 1 if number == len(prompts) else 0)
         if len(lines) == most or size + cost > limit:
             break
@@ -87,12 +87,12 @@ def list_entries(
     data = {
         "fields": FIELDS, "kinds": KINDS, "doubts": REASONS, "prompts": list(prompts),
         "metrics": list(map(shown, metrics)), "files": [shown(file.name) for file in files],
-        "whole": len(lines) == len(found),
+        "whole": len(lines) == len(listed),
     }  # fmt: skip
     head = encode(data).removesuffix("}")
     order = sorted(lines)
     answers = ",".join(lines[place] for place in order)
-    return Listing(data=f'{head},"answers":[{answers}]}}', shown=[found[place] for place in order])
+    return Listing(data=f'{head},"answers":[{answers}]}}', shown=[listed[place] for place in order])
 
 
 def encode(value: Any) -> str:
@@ -102,40 +102,39 @@ def encode(value: Any) -> str:
 
 
 def _of(number: int, file: RecordFile, thresholds: Mapping[str, float]) -> Iterator[Entry]:
-    sure = [row["scores"]["confidence"] for row in file.rows if _confidence(row) is not None]
+    sure = [value for row in file.rows if (value := _confidence(row)) is not None]
     usual = median(sure) if sure else 1.0
     for row, doubts in zip(file.rows, audit(file.rows), strict=True):
-        threshold = thresholds.get(row["task"], THRESHOLD)
+        threshold = thresholds.get(row.task, THRESHOLD)
         kinds = tuple(_kinds(row, threshold, usual, is_doubtful=bool(doubts)))
         yield Entry(file=number, row=row, threshold=threshold, kinds=kinds, doubts=doubts)
 
 
-def _kinds(row: Row, threshold: float, usual: float, *, is_doubtful: bool) -> Iterator[str]:
-    score, confidence = row["scores"].get("roundtrips"), _confidence(row)
+def _kinds(row: Record, threshold: float, usual: float, *, is_doubtful: bool) -> Iterator[str]:
+    score, confidence = row.scores.get("roundtrips"), _confidence(row)
     confirmed = Score(value=score).exceeds(threshold)
     rejected = score is not None and not confirmed
     if rejected and confidence is not None and confidence > usual:
         yield DRIFTING
-    if row["right"] and row["process_ok"] is False:
+    if row.right and row.process_ok is False:
         yield SPURIOUS
-    if confirmed and not row["right"]:
+    if confirmed and not row.right:
         yield STABLE
-    if rejected and row["right"]:
+    if rejected and row.right:
         yield ALARM
     if is_doubtful:
         yield DOUBTFUL
 
 
-def _confidence(row: Row) -> float | None:
-    value: float | None = row["scores"].get("confidence")
-    return value
+def _confidence(row: Record) -> float | None:
+    return row.scores.get("confidence")
 
 
-def _in_turns(found: Sequence[Entry]) -> Iterator[int]:
+def _in_turns(listed: Sequence[Entry]) -> Iterator[int]:
     """Yield the places of all entries, one of each group after the other."""
     groups: dict[Any, list[int]] = defaultdict(list)
-    for place, entry in enumerate(found):
-        groups[entry.file, entry.kinds, entry.row["right"]].append(place)
+    for place, entry in enumerate(listed):
+        groups[entry.file, entry.kinds, entry.row.right].append(place)
     turns = chain.from_iterable(zip_longest(*groups.values()))
     return (place for place in turns if place is not None)
 
@@ -144,18 +143,18 @@ def _values(entry: Entry, prompt: int, metrics: Sequence[str], *, by_pattern: bo
     """Return an answer as the values of FIELDS; what repeats itself is a number in a list."""
     row = entry.row
     runs = painted(row, by_pattern=by_pattern)
-    plain = [(cut(row["text"]), None)]
-    by_trip = row.get("by_trip", {})
+    plain = [(cut(row.text), None)]
+    by_trip = row.by_trip
     return [
-        entry.file, cut(row["id"], SHORT), row["number"], prompt, cut(row["gold"], SHORT),
+        entry.file, cut(row.id, SHORT), row.number, prompt, cut(row.gold, SHORT),
         [part for run in (plain if runs is None else runs) for part in run],
         int(runs is not None),
-        None if row["answer"] is None else cut(row["answer"], SHORT),
-        int(row["right"]), row["process_ok"], cut(row.get("reason", ""), SHORT),
+        None if row.answer is None else cut(row.answer, SHORT),
+        int(row.right), row.process_ok, cut(row.reason or "", SHORT),
         [list(KINDS).index(kind) for kind in entry.kinds],
         [REASONS.index(doubt) for doubt in entry.doubts],
-        _rounded(row["scores"].get("roundtrips")), _rounded(row.get("stderr")), entry.threshold,
-        _rounded(_confidence(row)), [row["forwards"], row.get("verify_forwards")],
+        _rounded(row.scores.get("roundtrips")), _rounded(row.stderr), entry.threshold,
+        _rounded(_confidence(row)), [row.forwards, row.verify_forwards],
         [[_rounded(value) for value in by_trip.get(metric, ())] for metric in metrics],
     ]  # fmt: skip
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from remask.analysis.pool import Row
 from remask.denoisers.tokenizer import HALF
+from remask.records.record import Record
 from remask.tasks.base import PIECES
 
 Run = tuple[str, int | None]  # a stretch of text; per cent of the trips that lost it, if any tried
@@ -41,20 +41,20 @@ def cut(text: str, most: int = CUT) -> str:
     return f"{shown(text[:most])} [... {len(text) - most:,} more characters]"
 
 
-def patterned(rows: Sequence[Row]) -> bool:
+def patterned(rows: Sequence[Record]) -> bool:
     """Say whether the pattern of the embedded tokenizer fits the drift of these answers."""
-    drifted = [row for row in rows if row.get("drift")]
+    drifted = [row for row in rows if row.drift]
     fitting = sum(_by_pattern(row) is not None for row in drifted)
     return bool(drifted) and fitting >= FITTING * len(drifted)
 
 
-def painted(row: Row, *, by_pattern: bool) -> list[Run] | None:
+def painted(row: Record, *, by_pattern: bool) -> list[Run] | None:
     """Return the answer in runs of equal drift; None where no drift can be laid along it."""
-    drift = row.get("drift")
+    drift = row.drift
     if not drift:
         return None
-    if "pieces" in row:
-        spans = laid(row["text"], row["pieces"], drift)
+    if row.pieces is not None:
+        spans = laid(row.text, row.pieces, drift)
     else:
         spans = _by_pattern(row) if by_pattern else None
     return None if spans is None else _merged(spans)
@@ -91,15 +91,15 @@ def laid(
 
 def _next(text: str, piece: str, place: int) -> int:
     """Return where a piece stands after at least one character; the empty one ends the text."""
-    found = text.find(piece, place + 1) if piece else len(text)
-    return len(text) if found < 0 else found
+    start = text.find(piece, place + 1) if piece else len(text)
+    return len(text) if start < 0 else start
 
 
-def _by_pattern(row: Row) -> list[tuple[str, float | None]] | None:
-    pieces = [*re.findall(PIECES, row["text"]), END]
-    if len(pieces) != len(row["drift"]):
+def _by_pattern(row: Record) -> list[tuple[str, float | None]] | None:
+    pieces = [*re.findall(PIECES, row.text), END]
+    if len(pieces) != len(row.drift):
         return None
-    return list(zip(pieces, row["drift"], strict=True))
+    return list(zip(pieces, row.drift, strict=True))
 
 
 def _worst(drift: Sequence[float | None]) -> float | None:
@@ -112,12 +112,12 @@ def _merged(spans: Sequence[tuple[str, float | None]]) -> list[Run]:
     length = 0
     for text, lost in spans:
         share = None if lost is None else round(100 * lost)
-        kept = text[: CUT - length]
-        length += len(kept)
+        seen = text[: CUT - length]
+        length += len(seen)
         if runs and runs[-1][1] == share:
-            runs[-1] = (runs[-1][0] + kept, share)
-        elif kept:
-            runs.append((kept, share))
+            runs[-1] = (runs[-1][0] + seen, share)
+        elif seen:
+            runs.append((seen, share))
     over = sum(len(text) for text, _ in spans) - length
     more = [(f" [... {over:,} more characters]", None)] if over else []
     return [(shown(text), share) for text, share in runs] + more

@@ -192,7 +192,7 @@ def _errors_table(files: Sequence[RecordFile]) -> Table:
 
     They are counted beside n, and are no answers.
     """
-    rows = [[file.name, row["id"], row["error"]] for file in files for row in file.errors]
+    rows = [[file.name, row.id, row.error] for file in files for row in file.errors]
     title = "Problems that could not be asked"
     if len(rows) > MOST_ERRORS:
         title += f": {MOST_ERRORS} of {len(rows):,}"
@@ -237,7 +237,7 @@ def _counted(
             "page small. Rare kinds were kept before frequent ones; the table of files says how "
             "many of each there are."
         )
-    limits = sorted({(entry.row["task"], entry.threshold) for entry in listed})
+    limits = sorted({(entry.row.task, entry.threshold) for entry in listed})
     named = ", ".join(f"{html_text(task)} {threshold:g}" for task, threshold in limits)
     held += f" Round trips confirm an answer above the threshold of its task: {named}."
     table = _files_table(files, listed, listing.shown)
@@ -277,7 +277,7 @@ def _sections(tables: Sequence[Table], figures: Figures, pictures: Pictures) -> 
 
 def _about(files: Sequence[RecordFile], listed: Sequence[Entry]) -> dict[str, str]:
     """Return what the slots say of all answers, however many of them are listed."""
-    right = sum(bool(entry.row["right"]) for entry in listed)
+    right = sum(bool(entry.row.right) for entry in listed)
     where = "one file" if len(files) == 1 else f"{len(files):,} files"
     errors = sum(len(file.errors) for file in files)
     more = f" {errors:,} more problems could not be asked." if errors else ""
@@ -311,7 +311,7 @@ def _files_table(
     files: Sequence[RecordFile], listed: Sequence[Entry], held: Sequence[Entry]
 ) -> Table:
     here = Counter(entry.file for entry in held)
-    right = Counter(entry.file for entry in listed if entry.row["right"])
+    right = Counter(entry.file for entry in listed if entry.row.right)
     kinds = Counter((entry.file, kind) for entry in listed for kind in entry.kinds)
     rows: list[list[Cell]] = []
     for number, file in enumerate(files):
@@ -337,8 +337,8 @@ def _manifest(file: RecordFile) -> str:
 
 def _unseen(listed: Sequence[Entry]) -> str:
     """Return how many wrong answers the round trips confirmed, in a sentence."""
-    scored = [entry for entry in listed if entry.row["scores"].get("roundtrips") is not None]
-    wrong = [entry for entry in scored if not entry.row["right"]]
+    scored = [entry for entry in listed if entry.row.scores.get("roundtrips") is not None]
+    wrong = [entry for entry in scored if not entry.row.right]
     if not wrong:
         return "No wrong answer was scored here, so these records cannot show what is missed."
     missed = sum(STABLE in entry.kinds for entry in wrong)

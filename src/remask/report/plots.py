@@ -13,10 +13,11 @@ from remask.analysis import correction, curves
 from remask.analysis.figure import Figures
 from remask.analysis.geometry import points
 from remask.analysis.methods import ROUNDTRIPS, columns, methods
-from remask.analysis.pool import Pool, Row
+from remask.analysis.pool import Pool
 from remask.analysis.reliability import diagram, ece
 from remask.analysis.selective import accuracy_at
 from remask.analysis.statistics import curve
+from remask.records.record import Record
 from remask.report import render
 from remask.report.table import write_csv
 
@@ -109,7 +110,7 @@ def correction_plot(study: str, figures: Figures) -> Plot:
     )
 
 
-def plane_plot(study: str, rows: Sequence[Row]) -> list[Plot]:
+def plane_plot(study: str, rows: Sequence[Record]) -> list[Plot]:
     """Return the plane of density and quality; none where the answers span no space."""
     answers = points(rows)
     if answers is None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RIGHT, WRONG = "#0072B2", "#D55E00"
 COLOURS = (RIGHT, WRONG, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":")
-CHANGED, KEPT, SHOWN = "#E9905A", "#CFE3F1", "#FFFFFF"  # cells of a drift map
+CHANGED, SAME, SHOWN = "#E9905A", "#CFE3F1", "#FFFFFF"  # cells of a drift map
 EDGE: Any = {"edgecolor": "#CCCCCC", "linewidth": 0.5}
 STYLE: Any = {
     "font.size": 11,
@@ -64,7 +64,7 @@ def separation(scores: Sequence[float], right: Sequence[bool], path: Path, *, of
             _histogram(axes, values[chosen], bins, colour, f"{name} (n = {chosen.sum()})")
         axes.set_xlabel(f"{of} score (dotted: medians)")
         axes.set_ylabel("share of the right, of the wrong")
-        axes.set_title(f"Right and wrong answers by {of} score\n{_told(scores, right)}")
+        axes.set_title(f"Right and wrong answers by {of} score\n{_summary(scores, right)}")
         axes.legend(loc="upper left")
     return path
 
@@ -76,11 +76,11 @@ def roc(curves: Curves, path: Path) -> Path:
         axes = figure.subplots()
         axes.plot([0, 1], [0, 1], color="#AAAAAA", linewidth=1, label="chance, 0.500")
         for number, (name, (scores, right)) in enumerate(curves.items()):
-            found = bootstrap(auroc, scores, right)
-            if found is None:
+            interval = bootstrap(auroc, scores, right)
+            if interval is None:
                 continue
             wrong_above, right_above = curve(scores, right)
-            label = f"{name}, {interval_text(found)}"
+            label = f"{name}, {interval_text(interval)}"
             axes.plot(wrong_above, right_above, **_line(number), label=label)
         axes.set_xlabel("share of wrong answers accepted")
         axes.set_ylabel("share of right answers accepted")
@@ -121,8 +121,8 @@ def coverage(curves: Curves, path: Path) -> Path:
         for number, (name, (scores, right)) in enumerate(curves.items()):
             if len(right) == 0:
                 continue
-            kept = np.array([accuracy_at(scores, right, share) for share in SHARES], float)
-            axes.plot(SHARES, kept, **_line(number), label=name)
+            shares = np.array([accuracy_at(scores, right, share) for share in SHARES], float)
+            axes.plot(SHARES, shares, **_line(number), label=name)
         axes.set_xlabel("share of the answers that is given, best-scored first")
         axes.set_ylabel("share of right answers")
         axes.set_title("What answering less gains")
@@ -218,11 +218,11 @@ def _line(number: int) -> dict[str, Any]:
     }
 
 
-def _told(scores: Sequence[float], right: Sequence[bool]) -> str:
-    found = bootstrap(auroc, scores, right)
-    if found is None:
+def _summary(scores: Sequence[float], right: Sequence[bool]) -> str:
+    interval = bootstrap(auroc, scores, right)
+    if interval is None:
         return f"n = {len(right)}, all of one kind: no AUROC"
-    return f"n = {len(right)}, AUROC {interval_text(found)}"
+    return f"n = {len(right)}, AUROC {interval_text(interval)}"
 
 
 def _histogram(axes: "Axes", values: Any, bins: Any, colour: str, label: str) -> None:
@@ -278,7 +278,7 @@ def _draw_line(axes: "Axes", picture: DriftMap, line: Sequence[Cell], top: float
         _label(axes, f"trip {trip + 1}", below)
         for token, column, width in line:
             changed = masked[token] and rebuilt[token] != picture.pieces[token]
-            colour = CHANGED if changed else KEPT if masked[token] else SHOWN
+            colour = CHANGED if changed else SAME if masked[token] else SHOWN
             _cell(axes, column, below, width, rebuilt[token] if changed else "", colour)
 
 
@@ -314,7 +314,7 @@ def _key(figure: "Figure") -> None:
 
     figure.legend(
         handles=[
-            Patch(facecolor=KEPT, label="masked, came back", **EDGE),
+            Patch(facecolor=SAME, label="masked, came back", **EDGE),
             Patch(facecolor=CHANGED, label="masked, came back changed (as written)", **EDGE),
             Patch(facecolor=SHOWN, label="left in sight", **EDGE),
             Patch(facecolor=_shade(0.5), label="answer: the more orange, the more drift", **EDGE),

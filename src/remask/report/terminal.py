@@ -20,24 +20,24 @@ _PART = "roundtrips."  # what the names of the round trips' single metrics begin
 
 
 def show_diagnosis(
-    console: Console, told: Sequence[Diagnosis], right: Sequence[bool], full: Figures, study: str
+    console: Console, rows: Sequence[Diagnosis], right: Sequence[bool], full: Figures, study: str
 ) -> None:
-    """Print how well each score told right from wrong."""
+    """Print how well each score rows right from wrong."""
     title = f"Which score tells {sum(right)} right answers from {len(right) - sum(right)} wrong?"
     table = _table(title, "score", "AUROC [95 %]", "AUPR [95 %]", "forwards")
-    found = [_full(full, f"diagnosis/{study}/{row.method}/auroc", "{:.3f}") for row in told]
-    _add_full(table, found)
-    for row, beside in zip(told, found, strict=True):
+    full_size = [_full(full, f"diagnosis/{study}/{row.method}/auroc", "{:.3f}") for row in rows]
+    _add_full(table, full_size)
+    for row, beside in zip(rows, full_size, strict=True):
         if row.method == "confidence":
             table.add_section()
         name = row.method.replace(_PART, "  ")
         cells = [interval_text(row.auroc, 2), interval_text(row.aupr, 2), f"{row.forwards:.0f}"]
-        table.add_row(name, *cells, *([beside] if any(found) else []))
+        table.add_row(name, *cells, *([beside] if any(full_size) else []))
     console.print(table)
     if all(right) or not any(right):
         console.print("All answers are of one kind: there is nothing to tell apart.\n")
         return
-    base = next((row.base_rate for row in told), 0.0)
+    base = next((row.base_rate for row in rows), 0.0)
     console.print(
         "AUROC: how often a right answer outscores a wrong one; 0.5 is guessing. "
         f"AUPR without skill is {base:.2f}. Indented: the metrics of the round trips, alone. "
@@ -54,13 +54,15 @@ def show_correction(
     """Print what each way of drawing further samples gained, and the verdict."""
     columns = ("method", "accuracy [95 %]", "n_avg", "eff", "forwards")
     table = _table("What do further samples gain?", *columns)
-    found = [_full(full, f"correction/{study}/{row.method}/accuracy", "{:.1%}") for row in gained]
-    _add_full(table, found)
-    for row, beside in zip(gained, found, strict=True):
+    full_size = [
+        _full(full, f"correction/{study}/{row.method}/accuracy", "{:.1%}") for row in gained
+    ]
+    _add_full(table, full_size)
+    for row, beside in zip(gained, full_size, strict=True):
         low, high = 100 * row.accuracy.low, 100 * row.accuracy.high
         eff = "" if row.eff is None else f"{row.eff.value:+.1f}"
         cells = [f"{row.accuracy.value:.1%} [{low:.0f}, {high:.0f}]", f"{row.n_avg.value:.2f}", eff]
-        cells += [f"{row.forwards.value:.0f}", *([beside] if any(found) else [])]
+        cells += [f"{row.forwards.value:.0f}", *([beside] if any(full_size) else [])]
         table.add_row(row.method, *cells)
     console.print(table)
     console.print(
@@ -97,8 +99,8 @@ def _table(title: str, first: str, *others: str) -> Table:
     return table
 
 
-def _add_full(table: Table, found: Sequence[str]) -> None:
-    if any(found):
+def _add_full(table: Table, full_size: Sequence[str]) -> None:
+    if any(full_size):
         table.add_column("full", justify="right", no_wrap=True)
 
 

@@ -3,16 +3,16 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from remask.analysis.ablation import ablation, mixtures, optimized
 from remask.analysis.figure import Figures
 from remask.errors import RecordError
+from remask.records.record import Record
 
-Row = dict[str, Any]
-Make = Callable[..., Row]
+Make = Callable[..., Record]
 METRICS = (
     "token_accuracy",
     "semantic_similarity",
@@ -30,17 +30,19 @@ ANSWERS = {
 }
 
 
-def scored(make_row: Make, name: str, tokens: float, answer: float | None, right: bool) -> Row:
+def scored(
+    make_record: Make, name: str, tokens: float, answer: float | None, right: bool
+) -> Record:
     trips = {"token_accuracy": (tokens,), "answer_match": (answer,), "cross_entropy": (0.5,)}
-    return make_row(name, right=right, by_trip=trips)
+    return make_record(name, right=right, by_trip=trips)
 
 
 @pytest.fixture
-def four(make_row: Make) -> list[Row]:
-    return [scored(make_row, name, *values) for name, values in ANSWERS.items()]
+def four(make_record: Make) -> list[Record]:
+    return [scored(make_record, name, *values) for name, values in ANSWERS.items()]
 
 
-def told(runs: list[list[Row]], validation: list[Row] | None = None) -> Figures:
+def told(runs: list[list[Record]], validation: list[Record] | None = None) -> Figures:
     return Figures(ablation("s", runs, validation or [], resamples=20))
 
 
@@ -68,7 +70,7 @@ def test_code_has_its_syntax_tree_for_logic() -> None:
     }  # fmt: skip
 
 
-def test_every_mixture_of_four_answers_is_worked_out(four: list[Row]) -> None:
+def test_every_mixture_of_four_answers_is_worked_out(four: list[Record]) -> None:
     """Means are .6 .6 .45 .55: uniform weights part right from wrong, as answers do alone.
 
     Tokens alone rank all four pairs wrongly, an AUROC of 0: 1 below uniform. With a constant
@@ -91,19 +93,19 @@ def test_every_mixture_of_four_answers_is_worked_out(four: list[Row]) -> None:
     assert itself not in found, "it is not compared with itself"
 
 
-def test_an_absent_metric_is_left_out_and_counted(make_row: Make, four: list[Row]) -> None:
+def test_an_absent_metric_is_left_out_and_counted(make_record: Make, four: list[Record]) -> None:
     """Without an answer, `e` is scored by tokens alone and cannot be ranked by answers alone."""
-    rows = [*four, scored(make_row, "e", 0.7, None, True)]
+    rows = [*four, scored(make_record, "e", 0.7, None, True)]
     found = told([rows])
     alone, uniform = "ablation/s/alone/answer_match", "ablation/s/composite/uniform"
     assert (found[f"{alone}/auroc"].n, found[f"{uniform}/auroc"].n) == (4, 5)
     assert found[f"{alone}/above_uniform"].n == 4, "paired on the answers that both have"
 
 
-def test_weights_are_fitted_on_validation_and_told(make_row: Make, four: list[Row]) -> None:
+def test_weights_are_fitted_on_validation_and_told(make_record: Make, four: list[Record]) -> None:
     """Answers alone tell right from wrong in validation, so they get all the weight."""
     other = [
-        scored(make_row, f"v{k}", 0.5 + 0.1 * (k % 3), float(right), right)
+        scored(make_record, f"v{k}", 0.5 + 0.1 * (k % 3), float(right), right)
         for k, right in enumerate([True, False] * 20)
     ]
     found, name = told([four], other), "ablation/s/composite/optimized"
@@ -113,31 +115,33 @@ def test_weights_are_fitted_on_validation_and_told(make_row: Make, four: list[Ro
     assert optimized([], [four]) is None
 
 
-def test_a_question_is_never_fitted_on_and_judged(four: list[Row]) -> None:
+def test_a_question_is_never_fitted_on_and_judged(four: list[Record]) -> None:
     with pytest.raises(RecordError, match="wordmath/hard/a is in the validation records"):
         ablation("s", [four], four, resamples=5)
 
 
-def test_seeds_are_averaged(make_row: Make, four: list[Row]) -> None:
+def test_seeds_are_averaged(make_record: Make, four: list[Record]) -> None:
     """Tokens alone have an AUROC of 0 in one seed, of 1 in the other."""
     second = [
-        scored(make_row, f"s{name}", 1 - tokens, answer, right)
+        scored(make_record, f"s{name}", 1 - tokens, answer, right)
         for name, (tokens, answer, right) in ANSWERS.items()
     ]
     found = told([four, second])["ablation/s/alone/token_accuracy/auroc"]
     assert (found.value, found.low, found.high, found.n) == (0.5, 0.0, 1.0, 8)
 
 
-def test_only_standard_answers_with_round_trips_are_judged(make_row: Make, four: list[Row]) -> None:
-    further = make_row("a", 1, right=False, by_trip={"token_accuracy": (1.0,)})
-    unscored = {k: v for k, v in make_row("f").items() if k != "by_trip"}
+def test_only_standard_answers_with_round_trips_are_judged(
+    make_record: Make, four: list[Record]
+) -> None:
+    further = make_record("a", 1, right=False, by_trip={"token_accuracy": (1.0,)})
+    unscored = replace(make_record("f"), by_trip={})
     found = told([[*four, further, unscored]])["ablation/s/composite/uniform/auroc"]
     assert (found.value, found.n) == (1.0, 4)
 
 
-def test_figures_have_the_names_of_their_mixtures(make_row: Make, four: list[Row]) -> None:
+def test_figures_have_the_names_of_their_mixtures(make_record: Make, four: list[Record]) -> None:
     validation = [
-        scored(make_row, f"v{k}", 0.5, float(right), right)
+        scored(make_record, f"v{k}", 0.5, float(right), right)
         for k, right in enumerate([True, False] * 10)
     ]
     found = Figures(ablation("wordmath-hard", [four], validation, resamples=5))

@@ -1,7 +1,7 @@
 """Which labels deserve a look, and that ordinary ones do not."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -17,8 +17,9 @@ from remask.analysis.audit import (
     UNREAD,
     audit,
 )
+from remask.records.record import Record
 
-Make = Callable[..., dict[str, Any]]
+Make = Callable[..., Record]
 
 
 @pytest.mark.parametrize(
@@ -39,33 +40,38 @@ Make = Callable[..., dict[str, Any]]
     ],
 )
 def test_a_label_is_in_doubt_for_what_the_text_says(
-    make_row: Make, text: str, answer: str | None, gold: str, right: bool, reasons: tuple[str, ...]
+    make_record: Make,
+    text: str,
+    answer: str | None,
+    gold: str,
+    right: bool,
+    reasons: tuple[str, ...],
 ) -> None:
-    row = make_row(answer=answer, right=right) | {"text": text, "gold": gold}
+    row = replace(make_record(answer=answer, right=right), text=text, gold=gold)
     assert audit([row]) == [reasons]
 
 
-def test_one_answer_with_two_grades_puts_both_in_doubt(make_row: Make) -> None:
+def test_one_answer_with_two_grades_puts_both_in_doubt(make_record: Make) -> None:
     """Only within a problem: the same answer may be right elsewhere. Unread answers are no pair."""
     rows = [
-        make_row("a", 0, answer="7", right=True),
-        make_row("a", 1, answer="7", right=False),
-        make_row("a", 2, answer="8", right=False),
-        make_row("b", 0, answer="7", right=False),
+        make_record("a", 0, answer="7", right=True),
+        make_record("a", 1, answer="7", right=False),
+        make_record("a", 2, answer="8", right=False),
+        make_record("b", 0, answer="7", right=False),
     ]
     assert [BOTH_GRADES in found for found in audit(rows)] == [True, True, False, False]
 
 
-def test_a_grader_that_gave_up_puts_its_label_in_doubt(make_row: Make) -> None:
-    row = make_row(answer="3", right=False)
-    assert audit([row | {"reason": "not decided in 5 s"}]) == [(UNDECIDED,)]
-    assert audit([row | {"reason": "'3' is not '1'"}]) == [()]
+def test_a_grader_that_gave_up_puts_its_label_in_doubt(make_record: Make) -> None:
+    row = make_record(answer="3", right=False)
+    assert audit([replace(row, reason="not decided in 5 s")]) == [(UNDECIDED,)]
+    assert audit([replace(row, reason="'3' is not '1'")]) == [()]
 
 
 @given(text=st.text(), answer=st.none() | st.text(), gold=st.text(), right=st.booleans())
 def test_no_text_breaks_the_audit(
-    make_row: Make, text: str, answer: str | None, gold: str, right: bool
+    make_record: Make, text: str, answer: str | None, gold: str, right: bool
 ) -> None:
-    [found] = audit([make_row(answer=answer, right=right) | {"text": text, "gold": gold}])
+    [found] = audit([replace(make_record(answer=answer, right=right), text=text, gold=gold)])
     assert set(found) <= set(REASONS)
     assert (UNREAD in found) == (answer is None)

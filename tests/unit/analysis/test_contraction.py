@@ -24,6 +24,7 @@ from remask.analysis.contraction import (
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import SettingsError
+from remask.records.record import Record
 from remask.tasks import TASKS
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas, Sample
@@ -224,7 +225,7 @@ def test_an_answer_without_a_valid_solution_on_its_canvas_is_counted(
 
 
 @pytest.fixture(scope="module")
-def recorded() -> Contraction:
+def recorded(make_record: Callable[..., Record]) -> Contraction:
     """A word problem answered with its solution, with the solution off by a digit, and at random.
 
     The model says "0" everywhere, whatever it sees: a rate of 1 - 0.5 exactly.
@@ -232,11 +233,13 @@ def recorded() -> Contraction:
     problem = TASKS["wordmath"].problem(0, level="easy")
     flawed = problem.solution.replace(problem.gold, problem.gold + "1")
     texts = [(problem.solution, True), (flawed, False), ("#### 7", False)]
-    rows: list[dict[str, Any]] = [
-        {"id": problem.id, "task": "wordmath", "level": "easy", "number": k, "text": text}
-        | {"prompt": problem.prompt, "right": ok, "process_ok": ok}
+    rows = [
+        replace(
+            make_record("", k, right=ok, level="easy"), id=problem.id, prompt=problem.prompt,
+            text=text,
+        )
         for k, (text, ok) in enumerate(texts)
-    ]
+    ]  # fmt: skip
     zero = ScriptedDenoiser.from_table(torch.zeros(1, 262)).tokenizer.encode("0")[0]
     table = 100 * torch.nn.functional.one_hot(torch.full((512,), zero), 262).float()
     settings = ContractionSettings(mask_ratio=0.5, draws=2, samples=2)

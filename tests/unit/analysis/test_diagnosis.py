@@ -1,7 +1,6 @@
 """What the full diagnosis adds, worked out on a few pools written by hand."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,18 +17,18 @@ from remask.analysis.diagnosis import (
 )
 from remask.analysis.methods import ROUNDTRIPS
 from remask.analysis.pool import pools
+from remask.records.record import Record
 
-Row = dict[str, Any]
-Make = Callable[..., Row]
+Make = Callable[..., Record]
 SCORED = (("a", 0.9, True), ("b", 0.8, True), ("c", 0.8, False), ("d", 0.5, True))
 
 
 @pytest.fixture
-def four(make_row: Make) -> list[Row]:
-    return [make_row(name, score=score, right=right) for name, score, right in SCORED]
+def four(make_record: Make) -> list[Record]:
+    return [make_record(name, score=score, right=right) for name, score, right in SCORED]
 
 
-def test_every_measure_of_four_answers_is_worked_out(four: list[Row]) -> None:
+def test_every_measure_of_four_answers_is_worked_out(four: list[Record]) -> None:
     """Scores .9R .8R .8W .5R.
 
     ECE, tenths: .9 alone |.9 - 1|, .8 twice |.8 - .5|, .5 alone |.5 - 1|: (.1 + .6 + .5) / 4.
@@ -54,7 +53,7 @@ def test_every_measure_of_four_answers_is_worked_out(four: list[Row]) -> None:
     assert found.auroc.value == pytest.approx((1 + 0.5 + 0) / 3)
 
 
-def test_the_full_diagnosis_is_the_plain_one_and_more(four: list[Row]) -> None:
+def test_the_full_diagnosis_is_the_plain_one_and_more(four: list[Record]) -> None:
     plain, full = diagnosis(four, resamples=20), full_diagnosis(four, resamples=20)
     for one, other in zip(plain, full, strict=True):
         assert (one.method, one.auroc, one.aupr) == (other.method, other.auroc, other.aupr)
@@ -62,21 +61,21 @@ def test_the_full_diagnosis_is_the_plain_one_and_more(four: list[Row]) -> None:
         assert (other.ece is None) == other.method.startswith("roundtrips."), "parts are ranked"
 
 
-def test_scores_beyond_one_are_ranked_and_not_calibrated(make_row: Make) -> None:
-    own = [make_row(name, score=-score, right=right) for name, score, right in SCORED]
+def test_scores_beyond_one_are_ranked_and_not_calibrated(make_record: Make) -> None:
+    own = [make_record(name, score=-score, right=right) for name, score, right in SCORED]
     found = judge_fully(ROUNDTRIPS, pools(own), resamples=20)
     assert (found.ece, found.brier) == (None, None)
     assert found.aurc is not None
 
 
-def test_answers_of_one_kind_leave_what_needs_two_absent(make_row: Make) -> None:
-    found = judge_fully(ROUNDTRIPS, pools([make_row("a", right=False)]), resamples=20)
+def test_answers_of_one_kind_leave_what_needs_two_absent(make_record: Make) -> None:
+    found = judge_fully(ROUNDTRIPS, pools([make_record("a", right=False)]), resamples=20)
     assert (found.prr, found.mean_right, found.recall, found.precision) == (None,) * 4
     assert found.mean_wrong is not None
 
 
-def test_a_method_without_any_score_measures_nothing(make_row: Make) -> None:
-    own = [make_row("a", score=None, by_trip={})]
+def test_a_method_without_any_score_measures_nothing(make_record: Make) -> None:
+    own = [make_record("a", score=None, by_trip={})]
     found = judge_fully(ROUNDTRIPS, pools(own), resamples=20)
     assert (found.absent, found.ece, found.aurc, found.accuracy_at) == (1, None, None, {})
 
@@ -101,7 +100,7 @@ def test_thirds_follow_the_values(values: list[int]) -> None:
         assert np.bincount(found).tolist() == [len(values) // 3] * 3
 
 
-def difficult(make_row: Make) -> list[Row]:
+def difficult(make_record: Make) -> list[Record]:
     """Return nine pools of three samples: of samples 1 and 2 none, one or both are right.
 
     In each third samples 0 are R R W with scores .9 .6 .7. Right is "1", wrong "2" or "3".
@@ -110,19 +109,19 @@ def difficult(make_row: Make) -> list[Row]:
     for k, others in enumerate(("33", "13", "11")):
         for j, (own, score) in enumerate((("1", 0.9), ("1", 0.6), ("2", 0.7))):
             rows += [
-                make_row(f"{k}{j}", n, answer=answer, right=answer == "1", score=score)
+                make_record(f"{k}{j}", n, answer=answer, right=answer == "1", score=score)
                 for n, answer in enumerate(own + others)
             ]
     return rows
 
 
-def test_the_gap_is_taken_apart_by_the_other_samples(make_row: Make) -> None:
+def test_the_gap_is_taken_apart_by_the_other_samples(make_record: Make) -> None:
     """Round trips order 1 of 2 pairs in each third.
 
     Agreement, right beside wrong: 1/3 and 1/3 where the others are wrong, 2/3 and 1/3, 1 and 1/3:
     AUROC 1/2, 1, 1; over all 15 of 18 pairs. Vote has 2/3 2/3, 2/3 1/3, 1 2/3: 14 of 18.
     """
-    found = gaps_by_difficulty("s", difficult(make_row), resamples=20)
+    found = gaps_by_difficulty("s", difficult(make_record), resamples=20)
     assert [(gap.part, gap.n, gap.detail) for gap in found] == [
         ("hard", 3, "0% to 0% of others right"), ("middle", 3, "50% to 50% of others right"),
         ("easy", 3, "100% to 100% of others right"),
@@ -131,16 +130,16 @@ def test_the_gap_is_taken_apart_by_the_other_samples(make_row: Make) -> None:
     assert [gap.value for gap in found] == [0.0, -0.5, -0.5]
 
 
-def test_without_pools_there_is_no_gap(make_row: Make, four: list[Row]) -> None:
+def test_without_pools_there_is_no_gap(make_record: Make, four: list[Record]) -> None:
     assert gaps_by_difficulty("s", four) == []
     assert gaps_by_difficulty("s", []) == []
-    alike = [make_row("a", k) for k in range(3)]
+    alike = [make_record("a", k) for k in range(3)]
     assert gaps_by_difficulty("s", alike) == [], "all right"
 
 
-def test_one_threshold_is_carried_over_all_studies(make_row: Make, four: list[Row]) -> None:
+def test_one_threshold_is_carried_over_all_studies(make_record: Make, four: list[Record]) -> None:
     """Above .75: of the four, 3 accepted with 2 of 3 right; of the other study, nothing."""
-    low = [make_row("e", score=0.2), make_row("f", score=None, by_trip={})]
+    low = [make_record("e", score=0.2), make_record("f", score=None, by_trip={})]
     one, other = (
         {figure.name: figure for figure in carried(name, rows, 0.75)}
         for name, rows in (("four", four), ("low", low))

@@ -4,7 +4,6 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,19 +26,19 @@ from remask.analysis.geometry import (
     shuffled,
     spanned,
 )
+from remask.records.record import Record
 
-Row = dict[str, Any]
-Make = Callable[..., Row]
+Make = Callable[..., Record]
 NAMES = ("token_accuracy", "semantic_similarity", "number_retention")
 NAN = float("nan")
 
 
 def answers(
-    make_row: Make, table: Sequence[Sequence[float | None]], right: Sequence[bool]
-) -> list[Row]:
+    make_record: Make, table: Sequence[Sequence[float | None]], right: Sequence[bool]
+) -> list[Record]:
     """Return one standard answer per line, with one trip, over the first metrics of the six."""
     return [
-        make_row(str(k), right=fine, by_trip={n: [v] for n, v in zip(NAMES, line, strict=False)})
+        make_record(str(k), right=fine, by_trip={n: [v] for n, v in zip(NAMES, line, strict=False)})
         for k, (line, fine) in enumerate(zip(table, right, strict=True))
     ]
 
@@ -117,13 +116,13 @@ def test_what_is_kept_has_no_hole_and_no_constant(rows: list[tuple[float, ...]])
         assert all(len(set(column)) > 1 for column in kept.T)
 
 
-def test_points_say_what_they_are_made_of(make_row: Make) -> None:
+def test_points_say_what_they_are_made_of(make_record: Make) -> None:
     """number_retention is constant; the fourth answer has no semantic_similarity.
 
     Quality is the mean of the other two: .5, .4 and .6.
     """
     table = [[0.6, 0.4, 1.0], [0.3, 0.5, 1.0], [0.7, 0.5, 1.0], [0.5, None, 1.0]]
-    found = points(answers(make_row, table, [True, False, True, True]))
+    found = points(answers(make_record, table, [True, False, True, True]))
     assert found is not None
     assert (found.names, found.dropped) == (NAMES[:2], NAMES[2:])
     assert (found.absent, found.directions) == (1, 2)
@@ -133,9 +132,9 @@ def test_points_say_what_they_are_made_of(make_row: Make) -> None:
 
 @pytest.mark.parametrize("table", [[], [[0.5, 0.5]], [[0.5, 0.5]] * 3, [[]] * 3])
 def test_answers_that_span_no_space_have_no_geometry(
-    make_row: Make, table: list[list[float]]
+    make_record: Make, table: list[list[float]]
 ) -> None:
-    assert geometry(answers(make_row, table, [True] * len(table)), resamples=5) is None
+    assert geometry(answers(make_record, table, [True] * len(table)), resamples=5) is None
 
 
 def test_independent_symmetric_features_show_nothing_and_neither_does_their_null() -> None:
@@ -227,22 +226,22 @@ def test_one_kind_of_answer_or_one_density_cannot_be_tested() -> None:
     assert chi_square(np.ones(10), [True, False] * 5) is None
 
 
-def test_confidence_is_compared_where_both_scores_are(make_row: Make) -> None:
+def test_confidence_is_compared_where_both_scores_are(make_record: Make) -> None:
     """Round trips .1 .2 .3, confidence .5 .9 .7: ranks 1 2 3 and 1 3 2 make 1/2."""
     pairs = [(0.1, 0.5), (0.2, 0.9), (0.3, 0.7), (None, 0.1)]
-    rows = [make_row(str(k), score=a, confidence=b) for k, (a, b) in enumerate(pairs)]
+    rows = [make_record(str(k), score=a, confidence=b) for k, (a, b) in enumerate(pairs)]
     found = confidence_correlation(rows, resamples=20)
     assert found is not None
     assert (found.value, found.n) == (pytest.approx(0.5), 3)
     assert confidence_correlation([], resamples=20) is None
 
 
-def test_a_crowd_of_right_answers_near_one_is_found(make_row: Make) -> None:
+def test_a_crowd_of_right_answers_near_one_is_found(make_record: Make) -> None:
     """60 right answers around (.9, .9), 20 wrong ones scattered: all figures say so."""
     generator = np.random.default_rng(6)
     crowd, strays = generator.normal(0.9, 0.02, (60, 2)), generator.random((20, 2)) * 0.7
-    rows = answers(make_row, [*crowd.tolist(), *strays.tolist()], [True] * 60 + [False] * 20)
-    other = make_row("0", 1, by_trip={NAMES[0]: [0.0], NAMES[1]: [0.0]})
+    rows = answers(make_record, [*crowd.tolist(), *strays.tolist()], [True] * 60 + [False] * 20)
+    other = make_record("0", 1, by_trip={NAMES[0]: [0.0], NAMES[1]: [0.0]})
     found = geometry([*rows, other], resamples=50, shuffles=10, seed=3)
     assert found is not None
     assert (found.n, found.absent, found.names) == (80, 0, NAMES[:2]), "sample 1 is not asked"

@@ -1,19 +1,18 @@
 """Several models in one table, and what the paper prints beside it."""
 
 from collections.abc import Callable
-from typing import Any
 
 from remask.analysis.figure import Figures
 from remask.analysis.scaling import AUTOREGRESSIVE, PAPER, PRINTED, scaling
+from remask.records.record import Record
 
-Row = dict[str, Any]
-Make = Callable[..., Row]
+Make = Callable[..., Record]
 
 
-def test_each_model_has_its_accuracy_and_its_methods(make_row: Make) -> None:
+def test_each_model_has_its_accuracy_and_its_methods(make_record: Make) -> None:
     """The small one is right once in two and ranks that well, the large one is always right."""
-    small = [make_row("a", score=0.9), make_row("b", score=0.1, right=False)]
-    large = [make_row("a"), make_row("b")]
+    small = [make_record("a", score=0.9), make_record("b", score=0.1, right=False)]
+    large = [make_record("a"), make_record("b")]
     found = Figures(
         figure
         for model, rows in (("s", small), ("l", large), ("none", []))

@@ -9,8 +9,8 @@ e        .5      .5           W
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,9 +18,9 @@ from remask.analysis.figure import Figure
 from remask.analysis.load_records import read_source
 from remask.analysis.spurious import detection, examples, spurious, spurious_figures
 from remask.records import jsonl
+from remask.records.record import Record
 
-Row = dict[str, Any]
-Make = Callable[..., Row]
+Make = Callable[..., Record]
 ANSWERS = (
     ("a", 0.9, 0.9, True, True),
     ("b", 0.8, 0.8, True, False),
@@ -31,14 +31,14 @@ ANSWERS = (
 
 
 @pytest.fixture
-def rows(make_row: Make) -> list[Row]:
+def rows(make_record: Make) -> list[Record]:
     return [
-        make_row(name, score=score, confidence=confidence, right=right, process_ok=sound)
+        make_record(name, score=score, confidence=confidence, right=right, process_ok=sound)
         for name, score, confidence, right, sound in ANSWERS
     ]
 
 
-def measured(rows: list[Row], threshold: float, resamples: int = 50) -> dict[str, Figure]:
+def measured(rows: list[Record], threshold: float, resamples: int = 50) -> dict[str, Figure]:
     figures = spurious("s", rows, threshold, resamples=resamples)
     return {figure.measure: figure for figure in figures}
 
@@ -47,7 +47,7 @@ def value(figures: dict[str, Figure], *measures: str) -> tuple[float, ...]:
     return tuple(figures[measure].value for measure in measures)
 
 
-def test_every_measure_of_four_right_answers_is_worked_out(rows: list[Row]) -> None:
+def test_every_measure_of_four_right_answers_is_worked_out(rows: list[Record]) -> None:
     """Of a > b, a > d, c < b, c > d three pairs are ranked right; by confidence only a > b.
 
     Below .75 are c and d, of which d is flawed; of the flawed b and d, d is below.
@@ -60,32 +60,34 @@ def test_every_measure_of_four_right_answers_is_worked_out(rows: list[Row]) -> N
     assert value(found, "confidence_flawed", "confidence_sound") == pytest.approx((0.875, 0.75))
 
 
-def test_a_score_at_the_threshold_is_not_below_it(rows: list[Row]) -> None:
+def test_a_score_at_the_threshold_is_not_below_it(rows: list[Record]) -> None:
     found = measured(rows, 0.6)
     assert value(found, "below", "recall") == (0.0, 0.0)
     assert "precision" not in found, "of nothing there is no share"
 
 
-def test_shares_keep_their_width_at_one(rows: list[Row]) -> None:
+def test_shares_keep_their_width_at_one(rows: list[Record]) -> None:
     """Every draw has a recall of 1; Wilson's interval of 2 of 2 begins at 2 / (2 + 1.96^2)."""
     found = measured(rows, 1.0)["recall"]
     assert found.value == 1.0
     assert found.low == pytest.approx(2 / (2 + 1.96**2), abs=1e-3)
 
 
-def test_answers_without_labels_or_scores_do_not_count(make_row: Make, rows: list[Row]) -> None:
-    unlabelled = {**make_row("f"), "process_ok": None}
-    unscored = make_row("g", score=None)
+def test_answers_without_labels_or_scores_do_not_count(
+    make_record: Make, rows: list[Record]
+) -> None:
+    unlabelled = replace(make_record("f"), process_ok=None)
+    unscored = make_record("g", score=None)
     assert measured([*rows, unlabelled, unscored], 0.75)["flawed"].n == 4
     nothing = measured([], 0.75)
     assert list(nothing) == ["flawed"]
     assert (nothing["flawed"].n, nothing["flawed"].value) == (0, 0)
 
 
-def test_samples_of_one_problem_are_drawn_together(make_row: Make) -> None:
+def test_samples_of_one_problem_are_drawn_together(make_record: Make) -> None:
     """Ten equal samples of two problems say no more than two: the interval spans all there is."""
     rows = [
-        make_row(name, k, score=score, process_ok=name == "a")
+        make_record(name, k, score=score, process_ok=name == "a")
         for name, score in (("a", 0.9), ("b", 0.5))
         for k in range(10)
     ]
@@ -94,38 +96,36 @@ def test_samples_of_one_problem_are_drawn_together(make_row: Make) -> None:
 
 
 def test_examples_are_the_lowest_of_the_flawed_one_per_problem(
-    make_row: Make, rows: list[Row]
+    make_record: Make, rows: list[Record]
 ) -> None:
-    lower = make_row("d", 1, score=0.1, process_ok=False)
-    zero = make_row("h", score=0.0, process_ok=False)
+    lower = make_record("d", 1, score=0.1, process_ok=False)
+    zero = make_record("h", score=0.0, process_ok=False)
     found = examples([*rows, lower, zero], 0.75)
-    assert [(row["id"], row["scores"]["roundtrips"]) for row in found] == [
+    assert [(row.id, row.scores["roundtrips"]) for row in found] == [
         ("wordmath/hard/h", 0.0), ("wordmath/hard/d", 0.1)
     ]  # fmt: skip
     assert examples([*rows, lower, zero], 0.75, num=1) == [zero]
 
 
-def injected(make_row: Make, problem: str, kind: str, score: float, confidence: float) -> Row:
-    row = make_row(problem, score=score, process_ok=kind == "original")
-    row["scores"]["read_confidence"] = confidence
-    return {**row, "kind": kind}
+def injected(make_record: Make, problem: str, kind: str, score: float, confidence: float) -> Record:
+    row = make_record(problem, score=score, process_ok=kind == "original")
+    row.scores["read_confidence"] = confidence
+    return replace(row, kind=kind)
 
 
 @pytest.fixture
-def flawed(make_row: Make) -> list[Row]:
+def flawed(make_record: Make) -> list[Record]:
     """Drift lowers one score and leaves the other; skipping applies to one solution alone."""
-    absent = {"id": "wordmath/hard/q", "kind": "skipped_constraint", "text": None}
     return [
-        injected(make_row, "p", "original", 0.9, 0.9),
-        injected(make_row, "p", "token_drift", 0.6, 0.95),
-        injected(make_row, "p", "skipped_constraint", 0.5, 0.8),
-        injected(make_row, "q", "original", 0.7, 0.8),
-        injected(make_row, "q", "token_drift", 0.7, 0.7),
-        absent,
+        injected(make_record, "p", "original", 0.9, 0.9),
+        injected(make_record, "p", "token_drift", 0.6, 0.95),
+        injected(make_record, "p", "skipped_constraint", 0.5, 0.8),
+        injected(make_record, "q", "original", 0.7, 0.8),
+        injected(make_record, "q", "token_drift", 0.7, 0.7),
     ]
 
 
-def test_each_kind_of_flaw_is_compared_with_its_originals(flawed: list[Row]) -> None:
+def test_each_kind_of_flaw_is_compared_with_its_originals(flawed: list[Record]) -> None:
     """Drift: originals .9 .7, flawed .6 .7. Pairs .9 > both, .7 > .6, .7 = .7: 3.5 of 4.
 
     One is lowered and one tied: .75. Both flawed ones are below .75, and one original. By
@@ -146,12 +146,16 @@ def test_each_kind_of_flaw_is_compared_with_its_originals(flawed: list[Row]) -> 
 
 
 def test_figures_without_a_file_are_of_the_least_hurried_with_enough_flaws(
-    make_row: Make, rows: list[Row], flawed: list[Row], tmp_path: Path
+    make_record: Make, rows: list[Record], flawed: list[Record], tmp_path: Path
 ) -> None:
-    many = [make_row(f"m{k}", score=0.5 + 0.4 * (k % 2), process_ok=k % 2 == 1) for k in range(200)]
-    jsonl.append(tmp_path / "pool-wordmath-medium.jsonl", rows)
-    jsonl.append(tmp_path / "hurried-24.jsonl", many)
-    jsonl.append(tmp_path / "injected-wordmath-hard.jsonl", flawed)
+    many = [
+        make_record(f"m{k}", score=0.5 + 0.4 * (k % 2), process_ok=k % 2 == 1) for k in range(200)
+    ]
+    files = {
+        "pool-wordmath-medium": rows, "hurried-24": many, "injected-wordmath-hard": flawed,
+    }  # fmt: skip
+    for name, records in files.items():
+        jsonl.append(tmp_path / f"{name}.jsonl", [record.to_json() for record in records])
     found = spurious_figures(read_source(tmp_path))
     assert found["spurious/auroc"].value == 1.0
     assert found["spurious/auroc"].unit.endswith("hurried-24")

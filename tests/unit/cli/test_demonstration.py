@@ -5,7 +5,7 @@ has an even number of characters. The tables then have something to tell apart.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -21,7 +21,7 @@ from remask.cli import demonstration
 from remask.collect.answers import GradedAnswer
 from remask.consistency.settings import ConsistencySettings
 from remask.errors import SettingsError
-from remask.records import jsonl
+from remask.records.record import Record, read_records, records_in
 from remask.report import terminal
 from remask.tasks.base import Grade
 from remask.testing import write_checkpoint
@@ -95,7 +95,7 @@ def test_it_leaves_pictures_records_and_a_summary(told: Told) -> None:
 
 def test_json_is_one_document_that_the_records_bear_out(told: Told) -> None:
     """The second run replaced the records of the first: 6 problems, 2 samples each."""
-    found, rows = told.document, list(jsonl.read(told.out / "records.jsonl"))
+    found, rows = told.document, records_in(read_records(told.out / "records.jsonl"))
     assert len(rows) == 12
     assert found["right"] + found["wrong"] == sum(found["levels"].values()) == 6
     assert [d["method"] for d in found["diagnosis"]] == [d.method for d in diagnosis(rows)]
@@ -156,7 +156,7 @@ def test_the_full_size_figures_stand_beside(told: Told) -> None:
         "diagnosis/wordmath-hard/roundtrips/auroc": {"value": 0.9512, **about},
         "correction/wordmath-hard/mgrs/accuracy": {"value": 0.887, **about},
     }
-    rows = list(jsonl.read(told.out / "records.jsonl"))
+    rows = records_in(read_records(told.out / "records.jsonl"))
     console = Console(file=StringIO(), width=80)
     found = diagnosis(rows, resamples=10)
     terminal.show_diagnosis(console, found, [True, False], figures, "wordmath-hard")
@@ -179,16 +179,15 @@ def test_without_figures_in_the_package_the_column_is_left_out(
     assert demonstration.full_size() == {"a": {"value": 1}}
 
 
-def test_the_verdict_names_gain_and_cost() -> None:
+def test_the_verdict_names_gain_and_cost(make_record: Callable[..., Record]) -> None:
     rows = [
-        {
-            "id": f"wordmath/hard/{k}", "task": "wordmath", "number": n, "answer": str(k + n),
-            "right": n == 1, "forwards": 10, "verify_forwards": 5, "by_trip": {},
-            "scores": {"roundtrips": 0.4 + 0.5 * n, "confidence": 0.5},
-        }
+        replace(
+            make_record(f"{k}", n, answer=str(k + n), right=n == 1, score=0.4 + 0.5 * n),
+            verify_forwards=5,
+        )
         for k in range(2)
         for n in range(2)
-    ]  # fmt: skip
+    ]
     assert terminal.verdict(correction(rows, 0.75)) == (
         "Rejection sampling: 0.0% right -> 100.0% with 2.00 samples and 30 forwards per problem; "
         "a vote over 2 gives 0.0%."

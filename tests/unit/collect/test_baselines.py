@@ -19,12 +19,14 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl
+from remask.records.record import NO_KEY, BaselineCost, Record
 from remask.report.studies import study
 from remask.sampling.settings import SamplerSettings
 from remask.tasks import TASKS
 from remask.testing import write_checkpoint
 
 Make = Callable[..., dict[str, Any]]
+MakeRecord = Callable[..., Record]
 EVERY = ("confidence", "agreement", "vote", "self_evaluation", "editor")
 
 
@@ -142,41 +144,41 @@ def test_a_reply_is_greedy_and_a_token_a_step(
     assert (found.steps, found.temperature) == (32, 0.0)
 
 
-def test_a_vote_counts_keys_and_not_spellings(make_row: Make) -> None:
+def test_a_vote_counts_keys_and_not_spellings(make_record: MakeRecord) -> None:
     answers = [("1+2", "3"), ("2+1", "3"), ("3", "3 of other numbers"), ("1/0", None)]
     rows = [
-        make_row("a", number, answer=answer) | {"key": key}
+        replace(make_record("a", number, answer=answer), key=key)
         for number, (answer, key) in enumerate(answers)
     ]
     (pool,) = pools(rows)
     assert (vote(pool), agreement(pool)) == (0.5, 0.5)
-    old = [{name: value for name, value in row.items() if name != "key"} for row in rows]
+    old = [replace(row, key=NO_KEY) for row in rows]
     assert (vote(old), agreement(old)) == (0.25, 0.25)
 
 
-def judged(make_row: Make, values: list[float | None]) -> list[dict[str, Any]]:
+def judged(make_record: MakeRecord, values: list[float | None]) -> list[Record]:
     rows = []
     for k, value in enumerate(values):
-        row = make_row(str(k), right=k % 2 == 0)
-        row["scores"]["self_evaluation"] = value
-        reason = {} if value is not None else {"reason": "no number in the reply 'yes'"}
-        row["baselines"] = {"self_evaluation": {"forwards": 32, **reason}}
-        rows.append(row)
+        row = make_record(str(k), right=k % 2 == 0)
+        row.scores["self_evaluation"] = value
+        reason = "" if value is not None else "no number in the reply 'yes'"
+        rows.append(replace(row, baselines={"self_evaluation": BaselineCost(32, reason)}))
     return rows
 
 
-def test_an_absent_number_is_counted_and_left_out(make_row: Make) -> None:
+def test_an_absent_number_is_counted_and_left_out(make_record: MakeRecord) -> None:
     """Two of four are judged, the right one higher; writing costs 10 and the reply 32."""
-    rows = judged(make_row, [0.9, 0.2, None, None])
+    rows = judged(make_record, [0.9, 0.2, None, None])
     (row,) = (one for one in diagnosis(rows, resamples=9) if one.method == "self_evaluation")
     assert row.auroc is not None
     assert (row.auroc.value, row.absent, row.forwards) == (1.0, 2, 42.0)
 
 
 def test_a_judge_that_never_says_a_number_is_shown_as_absent(
-    make_row: Make, tmp_path: Path
+    make_record: MakeRecord, tmp_path: Path
 ) -> None:
-    jsonl.append(tmp_path / "some.jsonl", judged(make_row, [None] * 4))
+    rows = judged(make_record, [None] * 4)
+    jsonl.append(tmp_path / "some.jsonl", [row.to_json() for row in rows])
     told = study("diagnosis", [tmp_path / "some.jsonl"])
     assert told.figures["diagnosis/some/self_evaluation/absent"].value == 4
     assert "diagnosis/some/self_evaluation/auroc" not in told.figures
@@ -190,9 +192,9 @@ def test_a_judge_that_never_says_a_number_is_shown_as_absent(
                for note in told.notes)  # fmt: skip
 
 
-def test_the_gap_to_self_evaluation_is_paired(make_row: Make, tmp_path: Path) -> None:
-    rows = judged(make_row, [0.9, 0.2, 0.3, 0.8, None, 0.1])
-    jsonl.append(tmp_path / "some.jsonl", rows)
+def test_the_gap_to_self_evaluation_is_paired(make_record: MakeRecord, tmp_path: Path) -> None:
+    rows = judged(make_record, [0.9, 0.2, 0.3, 0.8, None, 0.1])
+    jsonl.append(tmp_path / "some.jsonl", [row.to_json() for row in rows])
     told = study("diagnosis", [tmp_path / "some.jsonl"])
     assert told.figures["diagnosis/some/roundtrips_minus_self_evaluation/auroc"].n == 5
 

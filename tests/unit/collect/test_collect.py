@@ -30,6 +30,7 @@ from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, RecordError, TaskError
 from remask.records import jsonl
 from remask.records.manifest import manifest_path, parse_manifest
+from remask.records.record import Record
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import task
 from remask.testing import ScriptedDenoiser, write_checkpoint
@@ -305,9 +306,11 @@ def test_records_of_a_benchmark_say_how_they_were_graded_and_nothing_of_steps(
     assert all(row["process_ok"] is False and row["tier"] and row["reason"] for row in rows)
 
 
-def test_steps_without_labels_are_unknown_and_never_wrong(make_row: Callable[..., Any]) -> None:
-    known = [make_row("a", score=0.9), make_row("b", process_ok=False, score=0.2)]
-    unknown = [make_row(f"c{k}", score=0.9) | {"process_ok": None} for k in range(5)]
+def test_steps_without_labels_are_unknown_and_never_wrong(
+    make_record: Callable[..., Record],
+) -> None:
+    known = [make_record("a", score=0.9), make_record("b", process_ok=False, score=0.2)]
+    unknown = [replace(make_record(f"c{k}", score=0.9), process_ok=None) for k in range(5)]
     assert process(unknown) is None
     assert process([*known, *unknown], resamples=10) == process(known, resamples=10)
 

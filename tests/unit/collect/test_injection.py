@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import RecordError
 from remask.records import jsonl
+from remask.records.record import Record, read_records, records_in
 from remask.tasks import TASKS
 from remask.testing import ScriptedDenoiser, write_checkpoint
 from remask.values import Sample
@@ -68,7 +70,7 @@ def test_originals_are_sound_and_the_others_right_and_flawed(collected: Path) ->
 
 
 def test_what_was_collected_can_be_judged(collected: Path) -> None:
-    detected = detection("s", jsonl.read(collected), 0.75, resamples=5)
+    detected = detection("s", records_in(read_records(collected)), 0.75, resamples=5)
     found = {f.method: f.n for f in detected if f.measure == "recall"}
     absent = [row["kind"] for row in jsonl.read(collected) if row["text"] is None]
     assert found == {
@@ -112,14 +114,14 @@ def test_other_solutions_or_settings_are_not_mixed_in(
 
 
 def test_recorded_answers_are_spoiled_where_every_step_is_right(
-    make_row: Callable[..., Row],
+    make_record: Callable[..., Record],
 ) -> None:
     problem = TASKS["wordmath"].problem(5, level="hard")
-    row = make_row() | {"id": problem.id, "prompt": problem.prompt, "text": problem.solution}
-    flawed, further = row | {"process_ok": False}, row | {"number": 1}
+    row = replace(make_record(), id=problem.id, prompt=problem.prompt, text=problem.solution)
+    flawed, further = replace(row, process_ok=False), replace(row, number=1)
     assert recorded_pairs([row, flawed, further]) == [(problem, problem.solution)]
     with pytest.raises(RecordError, match="is another problem in these records"):
-        recorded_pairs([row | {"prompt": "How many?"}])
+        recorded_pairs([replace(row, prompt="How many?")])
 
 
 def test_the_read_confidence_of_a_reciting_model_is_worked_out() -> None:

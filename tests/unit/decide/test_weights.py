@@ -17,6 +17,7 @@ from remask.decide.columns import metric_columns
 from remask.decide.provenance import Provenance
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError
+from remask.records.record import Record
 
 Made = Callable[..., Provenance]
 VALUES = st.one_of(st.none(), st.integers(0, 4).map(lambda k: k / 4))
@@ -73,14 +74,14 @@ def test_the_weighted_mean_is_taken_over_what_is_present() -> None:
     assert found == [pytest.approx(0.7), 0.4, None, None]
 
 
-def test_uniform_weights_give_the_score_of_the_studies() -> None:
+def test_uniform_weights_give_the_score_of_the_studies(make_record: Callable[..., Record]) -> None:
     """tok .75; num is absent in trip 0, so 1; cross-entropy is not asked for."""
     by_trip = {
         "token_accuracy": [0.5, 1.0], "number_retention": [None, 1.0], "cross_entropy": [0, 0],
     }  # fmt: skip
-    row = {"task": "wordmath", "by_trip": by_trip}
+    row = make_record(by_trip=by_trip)
     names = ("token_accuracy", "number_retention")
-    columns = metric_columns([row, {}], names)
+    columns = metric_columns([row, make_record(by_trip={})], names)
     assert columns == {"token_accuracy": [0.75, None], "number_retention": [1.0, None]}
     assert combine(columns, dict.fromkeys(names, 0.5)) == [score_of(row), None]
 

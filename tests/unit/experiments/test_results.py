@@ -217,7 +217,15 @@ def test_problems_that_could_not_be_asked_stand_beside_n_on_the_page(
 ) -> None:
     for path in folder.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    error = {"id": "e", "task": "wordmath", "level": "hard", "number": 0, "error": "e is long."}
+    error = {
+        "id": "e",
+        "task": "wordmath",
+        "level": "hard",
+        "number": 0,
+        "prompt": "e",
+        "gold": "1",
+    }
+    error |= {"gold": "1", "error": "e is long."}
     jsonl.append(tmp_path / "pool-wordmath-hard.jsonl", [error])
     out = tmp_path / "made"
     out.mkdir()

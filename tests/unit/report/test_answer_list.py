@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.analysis.load_records import RecordFile
+from remask.records.record import Record
 from remask.report.answer_list import (
     ALARM,
     DOUBTFUL,
@@ -24,8 +26,7 @@ from remask.report.answer_list import (
     list_entries,
 )
 
-Make = Callable[..., dict[str, Any]]
-Row = dict[str, Any]
+Make = Callable[..., Record]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -33,11 +34,11 @@ JSON = st.recursive(
 )
 
 
-def a_file(*rows: Row, name: str = "f") -> RecordFile:
+def a_file(*rows: Record, name: str = "f") -> RecordFile:
     return RecordFile(path=Path(f"{name}.jsonl"), rows=rows)
 
 
-def listed(found: list[Entry], files: list[RecordFile], **room: int) -> list[Row]:
+def listed(found: list[Entry], files: list[RecordFile], **room: int) -> list[Record]:
     """Return the answers of the page's data, by field."""
     data = json.loads(list_entries(found, files, **({"most": 100, "limit": 10**6} | room)).data)
     return [dict(zip(data["fields"], values, strict=True)) for values in data["answers"]]
@@ -56,28 +57,27 @@ def listed(found: list[Entry], files: list[RecordFile], **room: int) -> list[Row
     ],
 )
 def test_kinds_follow_from_label_score_and_confidence(
-    make_row: Make, changes: dict[str, Any], kinds: tuple[str, ...]
+    make_record: Make, changes: dict[str, Any], kinds: tuple[str, ...]
 ) -> None:
     """The threshold is 0.75, strictly; the middle confidence of the file is 0.6."""
-    others = [make_row("b", confidence=0.6), make_row("c", confidence=0.6)]
-    found = entries([a_file(make_row("a", **changes), *others)], {})
+    others = [make_record("b", confidence=0.6), make_record("c", confidence=0.6)]
+    found = entries([a_file(make_record("a", **changes), *others)], {})
     assert found[0].kinds == kinds
 
 
-def test_unlabelled_steps_are_not_spurious(make_row: Make) -> None:
-    row = make_row(score=0.9) | {"process_ok": None}
+def test_unlabelled_steps_are_not_spurious(make_record: Make) -> None:
+    row = replace(make_record(score=0.9), process_ok=None)
     assert entries([a_file(row)], {})[0].kinds == ()
 
 
-def test_a_task_has_its_own_threshold(make_row: Make) -> None:
-    [entry] = entries([a_file(make_row(score=0.8))], {"wordmath": 0.9, "choice": 0.1})
+def test_a_task_has_its_own_threshold(make_record: Make) -> None:
+    [entry] = entries([a_file(make_record(score=0.8))], {"wordmath": 0.9, "choice": 0.1})
     assert (entry.threshold, entry.kinds) == (0.9, (ALARM,))
 
 
-def test_an_answer_carries_what_its_card_shows(make_row: Make) -> None:
-    row = make_row(score=0.8125, answer="1") | {
-        "text": "1!", "pieces": ["1", "!", "<eos>"], "reason": "equal",
-    }  # fmt: skip
+def test_an_answer_carries_what_its_card_shows(make_record: Make) -> None:
+    row = make_record(score=0.8125, answer="1")
+    row = replace(row, text="1!", pieces=["1", "!", "<eos>"], reason="equal")
     files = [a_file(row)]
     [answer] = listed(entries(files, {}), files)
     assert set(answer) == set(FIELDS)
@@ -87,12 +87,11 @@ def test_an_answer_carries_what_its_card_shows(make_row: Make) -> None:
     assert answer["forwards"] == [10, 8]
 
 
-def test_records_of_before_carry_their_text_unpainted(make_row: Make) -> None:
+def test_records_of_before_carry_their_text_unpainted(make_record: Make) -> None:
     """Neither pieces nor grades nor, where nothing was scored, anything of the round trips."""
-    row = make_row(answer="1")
-    for name in ("drift", "by_trip", "metrics", "stderr", "verify_forwards"):
-        del row[name]
-    del row["scores"]["roundtrips"]
+    row = make_record(answer="1", by_trip={})
+    row = replace(row, drift=[], stderr=None, verify_forwards=None)
+    del row.scores["roundtrips"]
     files = [a_file(row)]
     [answer] = listed(entries(files, {}), files)
     assert (answer["runs"], answer["painted"]) == (["#### 1", None], 0)
@@ -100,32 +99,32 @@ def test_records_of_before_carry_their_text_unpainted(make_row: Make) -> None:
     assert answer["forwards"] == [10, None]
 
 
-def test_rare_kinds_are_kept_before_frequent_ones(make_row: Make) -> None:
+def test_rare_kinds_are_kept_before_frequent_ones(make_record: Make) -> None:
     """Room for 4 of 52: both wrong answers, two of the 50 right ones, in the order recorded."""
-    rows = [make_row(f"{k:02}", score=0.9) for k in range(50)]
-    rows[25:25] = [make_row(f"w{k}", right=False, answer="2", score=0.9) for k in range(2)]
+    rows = [make_record(f"{k:02}", score=0.9) for k in range(50)]
+    rows[25:25] = [make_record(f"w{k}", right=False, answer="2", score=0.9) for k in range(2)]
     files = [a_file(*rows)]
     found = listed(entries(files, {}), files, most=4)
     assert [answer["id"].rpartition("/")[2] for answer in found] == ["00", "01", "w0", "w1"]
 
 
-def test_the_answers_stay_within_their_bytes(make_row: Make) -> None:
-    rows = [make_row(f"{k}") | {"text": f"<{k}>" * 900, "prompt": "&" * 900} for k in range(50)]
+def test_the_answers_stay_within_their_bytes(make_record: Make) -> None:
+    rows = [replace(make_record(f"{k}"), text=f"<{k}>" * 900, prompt="&" * 900) for k in range(50)]
     files = [a_file(*rows)]
     found = list_entries(entries(files, {}), files, most=50, limit=100_000)
     assert 1 < len(found.shown) < 50
     assert 80_000 < len(found.data) < 100_000 + 5_000  # the frame of the answers comes on top
 
 
-def test_a_prompt_is_there_once(make_row: Make) -> None:
-    files = [a_file(*(make_row("a", number) for number in range(5)))]
+def test_a_prompt_is_there_once(make_record: Make) -> None:
+    files = [a_file(*(make_record("a", number) for number in range(5)))]
     data = json.loads(list_entries(entries(files, {}), files, most=9, limit=10**6).data)
     assert data["prompts"] == ["How many?"]
     assert list(data["kinds"]) == list(KINDS)
 
 
-def test_a_megabyte_of_text_is_cut(make_row: Make) -> None:
-    files = [a_file(make_row() | {"text": "\u202e" * 1_000_000, "gold": "g" * 10_000})]
+def test_a_megabyte_of_text_is_cut(make_record: Make) -> None:
+    files = [a_file(replace(make_record(), text="\u202e" * 1_000_000, gold="g" * 10_000))]
     found = list_entries(entries(files, {}), files, most=9, limit=10**6)
     assert len(found.data) < 200_000
     assert "more characters" in found.data

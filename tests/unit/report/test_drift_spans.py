@@ -1,8 +1,8 @@
 """Drift is laid along the text of an answer only where its tokens spell it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,11 +12,11 @@ from remask.collect.collect import collect
 from remask.collect.settings import CollectSettings
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
-from remask.records.jsonl import read
+from remask.records.record import Record, read_records
 from remask.report.drift_spans import CUT, END, cut, laid, painted, patterned, shown
 from remask.sampling.settings import SamplerSettings
 
-Make = Callable[..., dict[str, Any]]
+Make = Callable[..., Record]
 
 
 def test_pieces_that_spell_the_text_carry_their_drift() -> None:
@@ -53,30 +53,26 @@ def test_the_pieces_of_any_text_spell_it(tokenizer: Tokenizer, text: str) -> Non
         assert "".join(piece for piece, _ in spans) == text + "<eos>"
 
 
-def test_equal_neighbours_are_one_run_in_per_cent(make_row: Make) -> None:
-    row = make_row() | {
-        "text": "1+1=3",
-        "pieces": list("1+1=3"),
-        "drift": [0, 0, 1 / 3, 1 / 3, None],
-    }
+def test_equal_neighbours_are_one_run_in_per_cent(make_record: Make) -> None:
+    drift = [0, 0, 1 / 3, 1 / 3, None]
+    row = replace(make_record(), text="1+1=3", pieces=list("1+1=3"), drift=drift)
     assert painted(row, by_pattern=False) == [("1+", 0), ("1=", 33), ("3", None)]
 
 
-def test_older_records_are_painted_where_the_pattern_fits_their_file(make_row: Make) -> None:
+def test_older_records_are_painted_where_the_pattern_fits_their_file(make_record: Make) -> None:
     "The pieces are Ann, has, a blank, 1, 2 and the full stop; then comes the end token."
-    row = make_row() | {"text": "Ann has 12.", "drift": [0.0, 0, 0, 0.5, 0, 0, 0]}
+    row = replace(make_record(), text="Ann has 12.", drift=[0.0, 0, 0, 0.5, 0, 0, 0])
     assert painted(row, by_pattern=True) == [("Ann has ", 0), ("1", 50), (f"2.{END}", 0)]
     assert painted(row, by_pattern=False) is None
-    other = row | {"drift": [0.0, 0.0]}
+    other = replace(row, drift=[0.0, 0.0])
     assert painted(other, by_pattern=True) is None
     assert patterned([row] * 9 + [other])
     assert not patterned([row] * 8 + [other])
     assert not patterned([])
 
 
-def test_an_answer_without_round_trips_has_nothing_to_paint(make_row: Make) -> None:
-    row = make_row()
-    del row["drift"]
+def test_an_answer_without_round_trips_has_nothing_to_paint(make_record: Make) -> None:
+    row = replace(make_record(), drift=[])
     assert painted(row, by_pattern=True) is None
 
 
@@ -95,10 +91,10 @@ def test_what_would_not_be_seen_is_written_out(text: str, seen: str) -> None:
     assert shown(text) == seen
 
 
-def test_a_long_text_is_cut_and_says_so(make_row: Make) -> None:
+def test_a_long_text_is_cut_and_says_so(make_record: Make) -> None:
     assert cut("a" * CUT) == "a" * CUT
     assert cut("a" * 1_000_000) == "a" * CUT + " [... 980,000 more characters]"
-    row = make_row() | {"text": "ab" * CUT, "pieces": ["ab"] * CUT, "drift": [0.0] * CUT}
+    row = replace(make_record(), text="ab" * CUT, pieces=["ab"] * CUT, drift=[0.0] * CUT)
     runs = painted(row, by_pattern=False)
     assert runs == [("ab" * (CUT // 2), 0), (" [... 20,000 more characters]", None)]
 
@@ -106,8 +102,9 @@ def test_a_long_text_is_cut_and_says_so(make_row: Make) -> None:
 def test_collected_records_can_be_painted(llada: NativeDenoiser, tmp_path: Path) -> None:
     sampler = SamplerSettings(length=12, steps=12, block=12)
     settings = CollectSettings(task="countdown", problems=2, sampler=sampler, metrics="core")
-    for row in read(collect(llada, settings, tmp_path / "r.jsonl")):
-        assert len(row["pieces"]) == len(row["drift"])
+    for row in read_records(collect(llada, settings, tmp_path / "r.jsonl")):
+        assert isinstance(row, Record)
+        assert len(row.pieces or ()) == len(row.drift)
         runs = painted(row, by_pattern=False)
-        if row["text"].isascii():
+        if row.text.isascii():
             assert runs is not None

@@ -3,12 +3,12 @@
 import csv
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from remask.analysis.pool import pools
+from remask.records.record import Record
 from remask.report.plots import Plot, plots
 
-Make = Callable[..., dict[str, Any]]
+Make = Callable[..., Record]
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -20,12 +20,12 @@ def by_name(made: list[Plot]) -> dict[str, Plot]:
     return {plot.name: plot for plot in made}
 
 
-def test_every_plot_is_an_svg_with_its_csv(make_row: Make, tmp_path: Path) -> None:
+def test_every_plot_is_an_svg_with_its_csv(make_record: Make, tmp_path: Path) -> None:
     """Scores .9 right, .6 wrong, .3 right: of two halves of the coverage the first is right."""
     rows = [
-        make_row("a", score=0.9, confidence=0.2),
-        make_row("b", score=0.6, confidence=0.4, right=False, answer="2"),
-        make_row("c", score=0.3, confidence=0.6),
+        make_record("a", score=0.9, confidence=0.2),
+        make_record("b", score=0.6, confidence=0.4, right=False, answer="2"),
+        make_record("c", score=0.3, confidence=0.6),
     ]
     made = by_name(plots(pools(rows)))
     assert list(made) == ["separation", "coverage", "roc", "reliability"]
@@ -49,6 +49,6 @@ def test_every_plot_is_an_svg_with_its_csv(make_row: Make, tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-def test_nothing_is_drawn_of_answers_that_were_not_scored(make_row: Make) -> None:
-    row = make_row(score=None, by_trip={})
+def test_nothing_is_drawn_of_answers_that_were_not_scored(make_record: Make) -> None:
+    row = make_record(score=None, by_trip={})
     assert plots(pools([row])) == []

@@ -62,9 +62,9 @@ class SpuriousStudy(Study):
         rows = []
         for records in source.labelled:
             for row in examples(records.rows, records.threshold, EXAMPLES):
-                scores = row["scores"]
+                scores = row.scores
                 shown = [f"{scores[x]:.3f}" for x in ("roundtrips", "confidence") if x in scores]
-                rows.append([records.name, row["id"], row["text"], *shown])
+                rows.append([records.name, row.id, row.text, *shown])
         if not rows:
             return []
         heads = ["records", "question", "answer", "round trips", "confidence"]
