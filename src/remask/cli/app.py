@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from remask.cli.flags import UsageError, with_flags
 from remask.errors import RemaskError
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ class LazyCommands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         """Return the command, its flags made from its settings."""
-        from remask.cli.flags import with_flags
-
         function = getattr(import_module(f"remask.cli.{COMMANDS[name][0]}"), name)
         single = typer.Typer(**_PLAIN)
         single.command(name)(with_flags(function))
@@ -140,9 +139,6 @@ def tell(document: Any, sentence: str, as_json: bool) -> None:
         terminal.say(sentence)
 
 
-_USAGE: Any = typer.BadParameter.__mro__[1]  # what every usage mistake descends from
-
-
 def main() -> None:
     """Run the command line; a mistake is one sentence, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
@@ -152,7 +148,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except RemaskError as error:
         _fail(str(error), 1)
-    except _USAGE as error:
+    except UsageError as error:
         command = error.ctx.command_path if error.ctx else "remask"
         _fail(f"{error.format_message().rstrip('.')}; see {command} --help.", 2)
     except OSError as error:
