@@ -259,14 +259,7 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 
-_PAPER = (
-    "token_accuracy",
-    "semantic_similarity",
-    "number_retention",
-    "answer_match",
-    "character_similarity",
-    "confidence",
-)
+_PAPER = tuple(name for name, metric in METRICS.items() if metric.equation.startswith("s_"))
 METRIC_SETS: Mapping[str, tuple[str, ...]] = {
     "paper": _PAPER,
     "core": tuple(name for name in _PAPER if not METRICS[name].needs_encoder),

@@ -68,17 +68,13 @@ GSM8K = BenchmarkSpec(
     wordings={
         "llada": Wording(
             template="Question: {question}\nLet's think step by step\nAnswer:",
-            length=256,
+            reply="{steps}\nThe answer is {final}", length=256, shown=_SHOWN,
             source=LLADA + "gsm8k/gsm8k_gen_1d7fe4.py",
-            reply="{steps}\nThe answer is {final}",
-            shown=_SHOWN,
         ),
         "dream": Wording(
-            template="Q: {question}\nA:",
-            length=256,
+            template="Q: {question}\nA:", reply=" {steps}\nThe answer is {final}.",
+            length=256, turns=False,
             source=DREAM + "gsm8k/gsm8k-cot.yaml",
-            reply=" {steps}\nThe answer is {final}.",
-            turns=False,
         ),
     },
-)
+)  # fmt: skip

@@ -30,21 +30,16 @@ from remask.tasks.pycode import PyCode
 SECONDS = 15.0  # of processor time, for one program and all its tests; the slowest gold takes 6
 
 HUMANEVAL_HUB = Hub(
-    repository="openai/openai_humaneval",
+    repository="openai/openai_humaneval", configs=("openai_humaneval",), licence="MIT",
     revision="7dce6050a7d6d172f3cc5c32aa97f52fa1a2e544",
-    licence="MIT",
-    configs=("openai_humaneval",),
-    splits={"test": "test"},
-    sizes={"test": 164},
-)
+    splits={"test": "test"}, sizes={"test": 164},
+)  # fmt: skip
 MBPP_HUB = Hub(
-    repository="google-research-datasets/mbpp",
+    repository="google-research-datasets/mbpp", configs=("full",), licence="CC BY 4.0",
     revision="4bb6404fdc6cacfda99d4ac4205087b89d32030c",
-    licence="CC BY 4.0",
-    configs=("full",),
     splits={"train": "prompt+train", "validation": "validation", "test": "test"},
     sizes={"train": 384, "validation": 90, "test": 500},
-)
+)  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -246,22 +241,15 @@ MBPP = BenchmarkSpec(
     form=lambda allow_execution: Mbpp(allow_execution=allow_execution),
     wordings={
         "llada": Wording(
-            template=_MBPP + " {tests}  \n",
-            length=256,
-            source=LLADA + "mbpp/mbpp_gen_830460.py",
-            without="the beginning of the reply",
-            reply="[BEGIN]\n '{code}' \n[DONE] \n\n ",
-            shown=_SHOWN,
+            template=_MBPP + " {tests}  \n", reply="[BEGIN]\n '{code}' \n[DONE] \n\n ",
+            length=256, shown=_SHOWN,
+            source=LLADA + "mbpp/mbpp_gen_830460.py", without="the beginning of the reply",
         ),
         "dream": Wording(
-            template=_MBPP + "{tests}",
-            length=1024,
-            source=DREAM + "mbpp/mbpp_instruct.yaml",
-            without="the beginning of the reply",
-            reply="\n[BEGIN]\n{code}\n[DONE]",
-            turns=False,
-            shown=_SHOWN,
+            template=_MBPP + "{tests}", reply="\n[BEGIN]\n{code}\n[DONE]", turns=False,
+            length=1024, shown=_SHOWN,
+            source=DREAM + "mbpp/mbpp_instruct.yaml", without="the beginning of the reply",
         ),
     },
     mixed=True,
-)
+)  # fmt: skip
