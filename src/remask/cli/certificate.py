@@ -12,6 +12,7 @@ from remask.cli.flags import UsageError
 from remask.cli.query import Query
 from remask.cli.settings import JudgeSettings
 from remask.errors import InputError
+from remask.records.manifest import whole_sampler
 from remask.tasks.settings import AnswerKind, TaskSettings
 
 if TYPE_CHECKING:
@@ -90,9 +91,7 @@ class Criterion(NamedTuple):
 
 def _drawn(sampler: Mapping[str, Any] | None, budget: int) -> dict[str, Any]:
     """Return the settings of a sampler that decide about so many samples."""
-    from remask.collect.manifest import sampler_in
-
-    whole = sampler_in({"sampler": sampler})
+    whole = whole_sampler(sampler)
     return whole if budget > 1 else {**whole, "resample_temperature": None}
 
 

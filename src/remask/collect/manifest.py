@@ -225,25 +225,6 @@ def revision_of(name: str) -> str | None:
     return match[1] if match else None
 
 
-# For what does not take a `Manifest` yet.
-def sampler_in(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the sampler, with what an older manifest does not say."""
-    return Manifest(settings=dict(settings)).sampler
-
-
-def drawn_as(settings: Mapping[str, Any]) -> str:
-    """Return how each pool was drawn."""
-    return Manifest(settings=dict(settings)).drawn
-
-
-def drawn_in(text: str) -> str:
-    """Return the same of a manifest as it stands on disk; a damaged one tells nothing."""
-    try:
-        return drawn_as(json.loads(text)["asked"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return ""
-
-
 def _check(earlier: Manifest, now: Manifest, out: Path) -> None:
     """Raise where the records that are there are of another kind."""
     if not all(run.problems and run.chunk for run in earlier.runs):

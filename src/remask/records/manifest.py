@@ -23,8 +23,6 @@ from remask.records.validation import STRICT, explain, validate
 
 VERSION = 2
 REMEDY = "collect the records again"
-# What a manifest written before the sampler had these settings stands for.
-UNSAID_OF_SAMPLER = {"resample_temperature": None, "sub_block": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +89,8 @@ class Manifest:
 
     @property
     def sampler(self) -> dict[str, Any]:
-        """The settings of the sampler, with what an older manifest does not say."""
-        return {**UNSAID_OF_SAMPLER, **(self.settings.get("sampler") or {})}
+        """The settings of the sampler."""
+        return whole_sampler(self.settings.get("sampler"))
 
     @property
     def consistency(self) -> dict[str, Any]:
@@ -128,6 +126,11 @@ class Manifest:
     def write(self, out: Path) -> None:
         """Write it beside a file of records, whole or not at all."""
         jsonl.write_text(manifest_path(out), json.dumps(self.to_json(), indent=2) + "\n")
+
+
+def whole_sampler(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the settings of a sampler, with what an older file does not say."""
+    return {"resample_temperature": None, "sub_block": None, **(settings or {})}
 
 
 def manifest_path(out: Path) -> Path:

@@ -94,3 +94,12 @@ def test_another_one_is_refused_in_a_sentence(change: dict[str, Any], sentence: 
 def test_a_manifest_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"has no manifest a.jsonl.manifest.json beside it"):
         read_manifest(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"asked": []}', '{"asked": {"sampler": 3}}']
+)
+def test_a_damaged_one_says_nothing_about_its_records(tmp_path: Path, text: str) -> None:
+    manifest_path(tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(RecordError, match=r"a.jsonl.manifest.json is damaged: .* collect the rec"):
+        find_manifest(tmp_path / "a.jsonl")

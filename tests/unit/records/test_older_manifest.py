@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from remask.cli.certificate import _drawn
-from remask.collect.manifest import sampler_in
+from remask.records.manifest import Manifest
 from remask.sampling.settings import SamplerSettings
 
 OLDER = {  # the keys of a manifest, or a certificate, of 0.1.0
@@ -15,7 +15,7 @@ NOW = asdict(SamplerSettings(length=64, steps=16, block=16, temperature=1.6))
 
 
 def test_records_that_it_began_are_continued() -> None:
-    assert sampler_in({"sampler": OLDER}) == NOW
+    assert Manifest(settings={"sampler": OLDER}).sampler == NOW
 
 
 def test_certificates_that_it_wrote_hold() -> None:
