@@ -28,8 +28,8 @@ from lib.work import Work, block_by_block, up_to_each, whole, work_of
 
 from remask.denoisers.load import choose_device
 from remask.denoisers.native import NativeDenoiser
-from remask.sampling.reveal import dream_schedule, even_schedule
 from remask.sampling.sampler import sample
+from remask.sampling.schedule import dream_schedule, even_schedule
 from remask.sampling.settings import DREAM_ORDERS, SamplerSettings
 from remask.values import Sample
 

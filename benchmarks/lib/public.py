@@ -19,7 +19,7 @@ from torch import Tensor
 from remask.denoisers.experts import Experts
 from remask.denoisers.llada2 import LLaDA2
 from remask.denoisers.native import NativeDenoiser, Network
-from remask.sampling.reveal import even_schedule
+from remask.sampling.schedule import even_schedule
 from remask.sampling.settings import SamplerSettings
 
 

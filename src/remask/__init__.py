@@ -105,7 +105,9 @@ def __getattr__(name: str) -> Any:
         return version("remask")
     if name not in _HOMES:
         raise AttributeError(f"module 'remask' has no attribute {name!r}")
-    return getattr(import_module(f"remask.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"remask.{_HOMES[name]}"), name)
+    globals()[name] = value  # found at once from now on
+    return value
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ from remask.denoisers import a2d
 from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser, stacked
 from remask.sampling import sampler
-from remask.sampling.reveal import even_schedule, rounded_schedule
+from remask.sampling.schedule import even_schedule, rounded_schedule
 from remask.sampling.settings import SamplerSettings
 from remask.testing import tiny_tokenizer
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.answers import extract_choice, extract_number
-from remask.answers.turn import answer_of
+from remask.answers.markup import answer_of
 from remask.tasks.countdown import Countdown
 from remask.tasks.public.choices import find_letter
 from remask.tasks.public.formula import find_expression

@@ -51,7 +51,7 @@ from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.records.record import Record
 from remask.sampling.batches import spread, whole_rows
-from remask.sampling.budget import HEAD_ELEMENTS
+from remask.sampling.settings import HEAD_ELEMENTS
 from remask.tasks import task as find_task
 from remask.values import Canvas, Sample
 

@@ -1,11 +1,8 @@
 r"""Reading numbers and final answers out of text, by the paper's tiers.
 
-    turn        where an answer ends
-    markup      where an answer is marked: a box, a tag, hashes
-    statement   where one is stated: "the answer is ..."
-    quantity    one number in words, read whole or not at all
-    number, choice   the final number, the final letter
-    literal     all the numbers of a text, for metrics
+    markup      where an answer ends, where it is marked (a box, a tag, hashes), where it is stated
+    number      the numbers of a text, one value read whole or not at all, the final number
+    choice      the final letter
 
 Equal strings mean equivalent answers: "18.0", "$18" and "\frac{36}{2}" are all read as "18", and
 "0.5" as "1/2". A value that cannot be read whole is not read in part. No torch, and no text makes a
@@ -18,9 +15,15 @@ says which tier an answer came from, so a caller can tell.
 """
 
 from remask.answers.choice import extract_choice, find_choice
-from remask.answers.extraction import NOTHING, Extraction
-from remask.answers.literal import MAX_DIGITS, number_spans, numbers
-from remask.answers.number import canonical_number, extract_number, find_number
+from remask.answers.markup import NOTHING, Extraction
+from remask.answers.number import (
+    MAX_DIGITS,
+    canonical_number,
+    extract_number,
+    find_number,
+    number_spans,
+    numbers,
+)
 
 __all__ = [
     "MAX_DIGITS",

@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from remask.answers.extraction import NOTHING, Extraction
-from remask.answers.markup import Mark, marks
-from remask.answers.statement import Statement, statements
-from remask.answers.turn import answer_of
+from remask.answers.markup import NOTHING, Extraction, Mark, Statement, answer_of, marks, statements
 
 _NOUNS = "option|choice"
 _AROUND = re.compile(  # what may stand around a letter and means nothing

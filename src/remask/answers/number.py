@@ -1,26 +1,364 @@
-r"""The final number of a text.
+r"""Numbers: those that stand in a text, the value of a short one, and the final number of a text.
 
-Tier 1: `<answer>42</answer>`, `\boxed{42}`, `#### 42`. Tier 2: "the answer is 42", "Answer: 42".
-Tier 3: the last number. The last match of the best tier decides; empty marks do not count. If its
-value cannot be read whole, there is no answer, and no earlier number takes its place.
+`numbers` finds literals as they stand: where, with which sign, and in one spelling. A literal too
+long for arithmetic in linear time is compared as text.
+
+`value_of` reads one number whole, or nothing: "18", "$1,200.50 per day", "385\,000",
+"2\frac{1}{2} hours", "1.5 \times 10^3", "x = 5", "20% of 50, which is 10". It never reads a part of
+a value: "2:30 pm", "9 hours and 30 minutes", "2x + 3", "4 or 5" and "12,34" are no number. Every
+text is brought to plain signs first (`plain`); then the value must stand at the front of what is
+said, after words that do not change it, and before words that do not go on with it.
+
+`find_number` reads the final number. Tier 1: `<answer>42</answer>`, `\boxed{42}`, `#### 42`. Tier
+2: "the answer is 42", "Answer: 42". Tier 3: the last number. The last match of the best tier
+decides; empty marks do not count. If its value cannot be read whole, there is no answer, and no
+earlier number takes its place.
 """
 
 import re
+import unicodedata
+from collections import Counter
+from fractions import Fraction
 
-from remask.answers.extraction import NOTHING, Extraction
-from remask.answers.literal import is_negative
-from remask.answers.markup import Mark, marks
-from remask.answers.quantity import (
-    VALUE,
-    plain,
-    scaled,
-    speaks_of_a_number,
-    value_of,
+from remask.answers.markup import NOTHING, Extraction, Mark, answer_of, marks, statements
+
+MAX_DIGITS = 256
+
+LITERAL = (
+    r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|(?<![0-9.])\.[0-9]+)"
 )
-from remask.answers.statement import statements
-from remask.answers.turn import answer_of
+_NUMBER = re.compile(LITERAL)
+_WRAPPER = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{")
 
-_DIGIT = re.compile("[0-9]")
+
+def numbers(text: str) -> Counter[str]:
+    """Return the multiset of the numbers in `text`, each in canonical form.
+
+    Currency, percent signs and thousands separators do not count; a fraction is two numbers; a
+    minus is a sign only where it cannot be a subtraction or a hyphen.
+    """
+    text = _plain(text)
+    spelled: Counter[str] = Counter()
+    for match in _NUMBER.finditer(text):
+        sign = "-" if is_negative(text, match.start()) else ""
+        spelled[sign + match.group()] += 1
+    canonical: Counter[str] = Counter()
+    for literal, count in spelled.items():
+        canonical[canonical_literal(literal)] += count
+    return canonical
+
+
+def number_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each number of `text` begins and ends, its sign left out."""
+    return [match.span() for match in _NUMBER.finditer(text)]
+
+
+def is_negative(text: str, start: int) -> bool:
+    """Say whether the number at `start` has a sign before it, and not a subtraction or a hyphen."""
+    before = text[max(0, start - 16) : start].rstrip("$€£")
+    minus = before.rstrip(" ")
+    if not minus.endswith(("-", "−")):
+        return False
+    spaced = len(minus) < len(before)
+    head = minus[:-1]
+    left = head.rstrip()[-1:]
+    if not left:
+        return not spaced  # with a blank after it, the bullet of a list
+    if left in "=+*/×÷(<>^":
+        return True  # "= - 7": nothing to subtract from
+    if spaced:
+        return False
+    if head.endswith(left):
+        return not (left.isalnum() or left in ")]}%_'\"")
+    return not (left.isdigit() or left in ")]}%$")
+
+
+def canonical_literal(literal: str) -> str:
+    """Return a literal without separators, idle zeros and a decimal point."""
+    literal = literal.replace(",", "")
+    if len(literal) > MAX_DIGITS:
+        return literal
+    return str(Fraction(literal))
+
+
+def _plain(text: str) -> str:
+    """Return `text` with LaTeX separators and text wrappers out of the way."""
+    if "\\" not in text and "{,}" not in text:
+        return text
+    text = text.replace("{,}", ",").replace(",\\!", ",").replace("\\$", "$").replace("\\%", "%")
+    return _WRAPPER.sub("{", text)
+
+
+_LONGEST = 400  # characters that are looked at: a value and some words
+_LARGEST = 64  # of an exponent
+
+# LaTeX and Markdown that stand around a value and mean nothing.
+_PLAIN = (
+    (re.compile(r"(?<=[0-9])\*\*(?=[0-9])"), "^"),
+    (re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])|\\!|\*\*|__|`|\\[()\[\]]"), ""),
+    (re.compile(r"\{,\}"), ","),
+    (re.compile(r"(?<![0-9:])([0-9]{1,2}):00(?![0-9:])"), r"\1"),  # two o'clock is 2
+    (re.compile(r"\\[,;: ]|~|[\u00a0\u2000-\u200a\u202f\u205f]"), "\u2009"),
+    (re.compile(r"(?<![A-Za-z])(?:(?:US|CA|AU|NZ|HK|[ACS])(?=\\?\$)|Rs\.? ?(?=[0-9]))"), ""),
+    (re.compile(r"\\?[$€£]"), ""),
+    (re.compile(r"(?<=[0-9])['’](?=[0-9]{3}(?![0-9]))"), ","),  # as the Swiss part thousands
+    (re.compile(r"\\%"), "%"),
+    (re.compile(r"\\[dtc]?frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])|[×·∗]"), "*"),
+    (re.compile(r"\\div(?![A-Za-z])|÷"), "/"),
+    (re.compile(r"\\(?:approx|simeq)(?![A-Za-z])|[≈]"), "="),
+    (
+        re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\\degree(?![A-Za-z])|°"),
+        " degrees",
+    ),
+    (re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|hbox)\s*"), " "),
+    (re.compile(r"\\q?quad(?![A-Za-z])"), " "),
+    (re.compile("[−–](?=[\\s\u2009]?[0-9.\\\\])"), "-"),
+    (re.compile(r"\^\s*\{\s*\{?\s*(st|nd|rd|th)\b\s*\}?\s*\}"), r"\1"),
+    # Words that a value may stand behind unchanged.
+    (re.compile(r"\b(?:total of|value of|equal to)\b", re.IGNORECASE), ""),
+    (re.compile(r"\bnot\s[^.;:!?\n]{1,30}?,?\sbut\s", re.IGNORECASE), " "),
+)
+_VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_RAISED_RUN = re.compile("(?<=[0-9])([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+
+_GROUPED = "[0-9]{1,3}(?:[ \u2009][0-9]{3})+(?![0-9])(?:\\.[0-9]+)?"
+_NUM = rf"(?:{_GROUPED}|{LITERAL})"
+_BLANK = "[ \u2009]*"
+_FRAC = (
+    rf"\\frac{_BLANK}(?:\{{{_BLANK}(?P<minus>-?){_BLANK}(?P<top>{_NUM}){_BLANK}\}}|(?P<top1>[0-9]))"
+    rf"{_BLANK}(?:\{{{_BLANK}(?P<bottom>{_NUM}){_BLANK}\}}|(?P<bottom1>[0-9]))"
+)
+_EXPONENT = r"(?:\{?(?P<power>-?[0-9]{1,3})\}?)"
+VALUE = re.compile(
+    rf"(?P<sign>(?:[-+]{_BLANK})?)(?:"
+    rf"(?:(?P<whole>{_NUM}){_BLANK})?{_FRAC}"
+    rf"|(?P<mixed>[0-9]+)[ \u2009]+(?P<over>[0-9]+)/(?P<under>[0-9]+)(?![0-9])"
+    rf"|(?P<lead>{_NUM}){_BLANK}[*xX]{_BLANK}10{_BLANK}\^{_BLANK}{_EXPONENT}"
+    rf"|(?P<base>{_NUM})\^{_EXPONENT.replace('power', 'raised')}"
+    rf"|(?P<digits>{_NUM})[eE](?P<scaled>[-+]?[0-9]{{1,3}})(?![0-9A-Za-z])"
+    rf"|(?P<num>{_NUM}){_BLANK}/{_BLANK}(?P<den>{LITERAL})"
+    rf"|(?P<single>{_NUM}))"
+)
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_SCALE = re.compile(rf"[\s\u2009{{-]*({'|'.join(_SCALES)})\b", re.IGNORECASE)
+
+# A value goes on after these: a clock, a second point, an operation, a variable, another number.
+_GOES_ON = re.compile(
+    r"\s*(?:[:^_!+*=>\\|]|<(?!/?[A-Za-z])|/)|[.,][0-9]|\s*-+\s*[0-9.\\(]|\s*-\s+[A-Za-z]\b|['′″]"
+)
+_GLUED = re.compile(
+    r"(?:st|nd|rd|th|cm|mm|km|dm|kg|mg|lbs?|oz|ft|yd|mi|mph|kmh?|km/h|m/s|m[lL]|c[lL]|d[lL]|gal|hrs?|mins?"
+    r"|secs?|pm|am|GB|MB|kB|kWh?|kcal|cents?|degrees|deg)(?![A-Za-z0-9])"
+)
+_LETTER = re.compile(r"[\s\u2009{(]*([A-Za-z])(?![A-Za-z.])")
+_UNIT_LETTERS = frozenset("mgshlLWVJNKFCd")
+_UNIT_POWER = re.compile(r"(?<=[A-Za-z}])\s*\^\s*\{?[0-9]\}?")
+_JOINED = re.compile(
+    r"[\s\u2009]*(?:%|percent\b|per cent\b)?[\s\u2009]*(?:in|of|out of|to|or|and|by|over|times|plus"
+    r"|minus|divided by|multiplied by|and a)\s+[^A-Za-z0-9]*(?:[0-9]|half\b)",
+    re.IGNORECASE,
+)
+# From these words on it is told of something else: "7 dozen eggs in 4 weeks".
+_FREE = re.compile(
+    r"\b(?:in|for|per|each|every|from|with|at|on|during|within|after|before|because|since|as|so|when"
+    r"|if|while|where|that|who|whose|but|until|he|she|they|we|it|i|you|there|this|these|those|let|is"
+    r"|are|was|were|will|would|can|not)\b|[(\[]",
+    re.IGNORECASE,
+)
+# Words before a value that change it, or say that it is not one.
+_CHANGES = re.compile(
+    r"\b(?:of|half|twice|thrice|double|triple|third|quarter|times|plus|than|not|never|no|between|by"
+    r"|least|most|or|either|neither|if|unless|step|part|option|question|problem|chapter|figure|to"
+    r"|cannot|can't|isn't|without|under|below|above|over|up|from|square root|sum|and"
+    r"|january|february|march|april|june|july|august|september|october|november|december)\b"
+    r"|[0-9^_!+*/\\<>|:]",
+    re.IGNORECASE,
+)
+_OPERAND = re.compile(r"[A-Za-z0-9)}]\s*$")
+_NEGATIVE = re.compile(r"\b(?:negative|minus)\s*$", re.IGNORECASE)
+_HEAD_END = re.compile(
+    r",\s+(?=[A-Za-z(\\])|\s\(|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?;](?=\s|$)|\n",
+    re.IGNORECASE,
+)
+_COMES_TO = re.compile(
+    r"\b(?:which|that|this|and|it)\s+(?:is|equals|makes|gives|totals|comes to|amounts to|would be)"
+    r"\s",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"[A-Za-z ]{0,40}:\s*(?=\S)")  # "Total cost: $18"
+_UNITS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+    "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS = {word: value for value, word in enumerate(_UNITS)}
+_WORDS |= {word: 10 * value for value, word in enumerate(_TENS, 2)}
+_SPELLED = re.compile(rf"[\s*_]*({'|'.join(_WORDS)})(?:[- ]({'|'.join(_WORDS)}))?\b", re.IGNORECASE)
+_MORE_WORDS = re.compile(
+    r"\b(?:of|and|or|to|hundred|thousand|million|billion|trillion|half|times)\b", re.IGNORECASE
+)
+_DIGIT = re.compile(r"[0-9\u00bc-\u00be\u2150-\u215e]")
+
+
+def plain(text: str) -> str:
+    """Return a text in plain signs: no LaTeX around values, no Markdown, no currency."""
+    if not text.isascii():
+        text = _VULGAR.sub(
+            lambda m: " " + unicodedata.normalize("NFKC", m[0]).replace("⁄", "/"), text
+        )
+        text = _RAISED_RUN.sub(lambda m: "^" + m[1].translate(_RAISED), text)
+    for pattern, sign in _PLAIN:
+        text = pattern.sub(sign, text)
+    return text
+
+
+def speaks_of_a_number(text: str) -> bool:
+    """Say whether there is a number in a text, in digits or as its first word."""
+    return bool(_DIGIT.search(text) or _SPELLED.match(text))
+
+
+def value_of(text: str) -> str | None:
+    """Return the canonical form of the one number that a short text gives, or None."""
+    text = text.strip()
+    if len(text) > _LONGEST:
+        if text.isdecimal() and text.isascii():
+            return canonical_literal(text)
+        text = text[:_LONGEST] if _HEAD_END.search(text, 0, _LONGEST) else ""
+    text = _unlabelled(plain(text).strip(" \t\n\u2009*_\"'"))
+    if not _DIGIT.search(text):
+        return _spelled(text)
+    end = _HEAD_END.search(text)
+    head = text[: end.start() if end else None]
+    value = _first(head.rpartition("=")[2])
+    if value is None and end is not None:
+        parts = _COMES_TO.split(text[end.start() :])
+        value = value_of(parts[-1]) if len(parts) > 1 else None
+    if value is None and end is None and _COMES_TO.search(text):
+        value = value_of(_COMES_TO.split(text)[-1])
+    return value
+
+
+def _unlabelled(text: str) -> str:
+    """Return a text without the label that a colon ends; "Step" and "Option" are none."""
+    label = _LABEL.match(text)
+    if label is None or _CHANGES.search(text[: text.index(":")]):
+        return text
+    return text[label.end() :]
+
+
+def _spelled(text: str) -> str | None:
+    """Return the value of "twelve", "negative five", "three hundred"; None for other words."""
+    sign = re.match(r"[\s*_]*(?:negative|minus)\s+", text, re.IGNORECASE)
+    match = _SPELLED.match(text, sign.end() if sign else 0)
+    if match is None:
+        return None
+    first, second = _WORDS[match[1].lower()], _WORDS.get((match[2] or "zero").lower(), 0)
+    if match[2] and not (first >= 20 and 0 < second < 10):
+        return None
+    if match[1].lower() == "one" and re.match(r"\s+(?:that|which|who|of)\b", text[match.end() :]):
+        return None  # a pronoun
+    scale = _SCALE.match(text, match.end())
+    rest = _FREE.split(text[scale.end() if scale else match.end() :], maxsplit=1)[0]
+    if _SPELLED.match(rest) or _MORE_WORDS.search(rest):
+        return None
+    value = (first + second) * (10 ** _SCALES[scale[1].lower()] if scale else 1)
+    return str(-value if sign else value)
+
+
+def _first(text: str) -> str | None:
+    """Return the value at the front of a phrase; None where it is changed or goes on."""
+    match = VALUE.search(text)
+    if match is None:
+        return None
+    before = text[: match.start()]
+    negative = _NEGATIVE.search(before)
+    before = before[: negative.start()] if negative else before
+    if match["sign"] and _OPERAND.search(before) and match["sign"] != "-":
+        return None  # "L - 8"
+    if _CHANGES.search(before) or (match.start() and text[match.start() - 1].isalnum()):
+        return None
+    scale = _SCALE.match(text, match.end())
+    if not _ends_at(text, scale.end() if scale else match.end()):
+        return None
+    return scaled(text, match, negative=negative is not None)
+
+
+def scaled(text: str, match: re.Match[str], *, negative: bool) -> str | None:
+    """Return the canonical form of a match of `VALUE` in a text, with the "million" after it."""
+    value, scale = _canonical(match, negative=negative), _SCALE.match(text, match.end())
+    if value is None or scale is None:
+        return value
+    return str(Fraction(value) * 10 ** _SCALES[scale[1].lower()])
+
+
+def _ends_at(text: str, end: int) -> bool:
+    """Say whether a value that ends there is whole: what follows is a unit, words or nothing."""
+    rest = _UNIT_POWER.sub("", text[end : end + _LONGEST].partition("\n")[0])
+    if _GOES_ON.match(rest) or _JOINED.match(rest):
+        return False
+    if rest[:1].isalpha() and not _GLUED.match(rest):
+        return False
+    letter = _LETTER.match(rest)
+    if letter and letter[1] not in _UNIT_LETTERS and letter[1] not in "aA":
+        return False
+    unit = _FREE.split(_HEAD_END.split(rest, maxsplit=1)[0], maxsplit=1)[0]
+    return not re.search(r"[0-9=\\^<>+]|[A-Za-z]\s*[*/]\s*[0-9]", unit)
+
+
+def _canonical(match: re.Match[str], *, negative: bool) -> str | None:
+    """Return the canonical form of a match of `VALUE`; None for what has no value."""
+    if match["single"] and match.end() - match.start() > MAX_DIGITS:
+        sign = "-" if (match["sign"].startswith("-")) != negative else ""
+        return sign + match["single"].replace(",", "")
+    if match.end() - match.start() > MAX_DIGITS:
+        return None
+    value = _magnitude(match)
+    if value is None:
+        return None
+    minus = (match["sign"].startswith("-")) != (match["minus"] == "-")
+    return str(-value if minus != negative else value)
+
+
+def _magnitude(match: re.Match[str]) -> Fraction | None:
+    """Return what a match of `VALUE` is worth, signs left out."""
+    if match["single"]:
+        return _fraction(match["single"])
+    if match["top"] or match["top1"]:
+        part = _ratio(match["top"] or match["top1"], match["bottom"] or match["bottom1"])
+        whole = _fraction(match["whole"]) if match["whole"] else Fraction(0)
+        return None if part is None else whole + part
+    if match["mixed"]:
+        part = _ratio(match["over"], match["under"])
+        return None if part is None else _fraction(match["mixed"]) + part
+    if match["num"]:
+        return _ratio(match["num"], match["den"])
+    if match["base"]:
+        return _power(_fraction(match["base"]), int(match["raised"]))
+    lead, power = match["lead"] or match["digits"], int(match["power"] or match["scaled"])
+    scale = _power(Fraction(10), power)
+    return None if scale is None else _fraction(lead) * scale
+
+
+def _fraction(literal: str) -> Fraction:
+    return Fraction(re.sub("[, \u2009]", "", literal))
+
+
+def _ratio(over: str, under: str) -> Fraction | None:
+    bottom = _fraction(under)
+    return _fraction(over) / bottom if bottom else None
+
+
+def _power(base: Fraction, exponent: int) -> Fraction | None:
+    """Return a power; None where it is none, or too large to be worked out."""
+    if abs(exponent) > _LARGEST or base.denominator > 10**9 or abs(base) > 10**9:
+        return None
+    return None if base == 0 and exponent < 0 else base**exponent
+
+
+_ARABIC = re.compile("[0-9]")
 _SURFACE = re.compile(
     r"(?:(?<=[a-z][a-z])|(?<=[\s{0-9]m))[\s}]*\^\s*\{?[23]\}?(?![0-9])"
 )  # the power of "cm^2"
@@ -40,7 +378,7 @@ def canonical_number(text: str) -> str | None:
 
     Currency, a percent sign and a unit are let pass; a number in words alone is not.
     """
-    return value_of(text) if _DIGIT.search(text) else None
+    return value_of(text) if _ARABIC.search(text) else None
 
 
 def extract_number(text: str) -> str | None:

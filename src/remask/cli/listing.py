@@ -17,7 +17,7 @@ from remask.denoisers import catalog, presets
 from remask.denoisers.published import Checkpoint, Published
 from remask.denoisers.resampling import resampling
 from remask.errors import SettingsError
-from remask.sampling.budget import HEAD_ELEMENTS
+from remask.sampling.settings import HEAD_ELEMENTS
 
 ONE_ANSWER = 4 * 1024  # tokens: four round trips of one long answer
 # Numbers that a token occupies in a layer, in widths: attention and a dense MLP; one expert.

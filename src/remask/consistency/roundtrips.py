@@ -44,7 +44,6 @@ from remask.denoisers.base import Denoiser
 from remask.sampling.batches import batches, check_length, spread, whole_canvas
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.loop import Denoised, denoise
-from remask.sampling.reveal import linear_schedule
 from remask.values import Canvas, RoundTrips, Sample, Score
 
 VERSION = 1  # of the score; another one means that the same answer would score otherwise
@@ -197,6 +196,13 @@ def round_trips(
         collect(denoiser, sample, trips[i * size : (i + 1) * size])
         for i, sample in enumerate(samples)
     ]
+
+
+def linear_schedule(num_masked: Tensor, steps: int) -> Tensor:
+    """Return reveals per step, (S, B): after step k of S, n (S - k) // S tokens stay masked."""
+    k = torch.arange(steps + 1, device=num_masked.device)[:, None]
+    left = num_masked * (steps - k) // steps  # (S + 1, B)
+    return left[:-1] - left[1:]
 
 
 def steps_at_once(settings: ConsistencySettings, block_size: int | None) -> int:

@@ -276,7 +276,7 @@ class Family(Wording):
     # A checkpoint's name -> the keys that only it tells; config.json is asked first.
     named: Callable[[str], Mapping[str, Any]] = lambda name: {}
     head: str = "lm_head.weight"  # the tensor that a tied network does without
-    schedule: str = "even"  # how its authors round, see `sampling.reveal`
+    schedule: str = "even"  # how its authors round, see `sampling.schedule`
     # Flags of config.json that it may leave to the tensors: true where one ends like this.
     settled: Mapping[str, str] = field(default_factory=dict)
     # Tensors that the authors' own code leaves aside too: how they end, and why.

@@ -40,7 +40,7 @@ class Preset:
     edit_threshold: float | None = None  # LLaDA2.1: see `sampling.settings.EditSettings`
     post_steps: int = 16
     suppress_eos: bool = False
-    # How the model's authors round, see `sampling.reveal`: known by its family, in no file.
+    # How the model's authors round, see `sampling.schedule`: known by its family, in no file.
     schedule: str = "even"
     # Asked for by name: it then decides on the canvas of tasks too. Equal presets sample alike.
     named: bool = field(default=False, compare=False)

@@ -1,13 +1,13 @@
 """Token editing: a loop that may take back what it wrote (LLaDA2.1, arXiv:2602.08676).
 
-Every pass predicts the whole block. Masked positions are revealed as `reveal` says, those above a
+Every pass predicts the whole block. Masked positions are revealed as in `loop`, those above a
 threshold and at least one; a token that is already there is overwritten where another one is more
 probable than a second threshold. When nothing is masked any more the block is only edited, until a
 pass changes nothing or there were enough of them: the text is then a fixed point of the model.
 
 Departures from the published loop, beside those of `loop`: it takes many rows, each of them at its
 own pace, where the published one takes a single row; and what a threshold is compared with is as
-`reveal.num_due` has it. At temperature 0 the tokens are those of the published loop. Above 0 it
+`loop.num_due` has it. At temperature 0 the tokens are those of the published loop. Above 0 it
 compares probabilities after temperature and filters: that is the order `maskgit_plus`.
 
 Not here: the order of the blocks, and when an answer has ended (see `sampler`).
@@ -24,8 +24,7 @@ from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
-from remask.sampling.loop import Prediction, hidden_behind, predict, scatter
-from remask.sampling.reveal import num_due, pick
+from remask.sampling.loop import Prediction, hidden_behind, num_due, pick, predict, scatter
 from remask.sampling.settings import EditSettings
 from remask.values import Canvas
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from remask.denoisers.base import Denoiser, block_causal
-from remask.sampling.budget import HEAD_ELEMENTS
+from remask.sampling.settings import HEAD_ELEMENTS
 from remask.values import Canvas
 
 

@@ -2,6 +2,13 @@
 
 Each step predicts every masked position and keeps some of the predictions for good: which ones, a
 `Rule` says, how many, a schedule. Writing an answer and rebuilding one are both this loop.
+
+The rules are those the models were published with: LLaDA's, Dream's four orders (arXiv:2508.15487),
+and the confidence threshold of Fast-dLLM (arXiv:2505.22618), which is that of LLaDA2.0
+(arXiv:2512.15745) too. LLaDA2.0 and SDAR ask for more than the threshold, where Fast-dLLM and this
+loop ask for no less; that is seen at a threshold of 1 alone. Above temperature 0 their confidence
+is that of the order `maskgit_plus`. Ties go to the earlier position.
+
 Departures from the published loops of LLaDA and Dream: the mask token is never predicted,
 probabilities are float32, those that are reported are untempered and unfiltered, and noise is keyed
 by row (see `rng`), so at a temperature above 0 tokens are distributed as theirs, and at 0 they are
@@ -20,20 +27,11 @@ from remask import rng
 from remask.denoisers.base import Denoiser, block_causal
 from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
-from remask.sampling.budget import HEAD_ELEMENTS
-from remask.sampling.reveal import (
-    certainty,
-    draws_places,
-    filtered,
-    filters_tokens,
-    looks_closer,
-    num_due,
-    pick,
-)
-from remask.sampling.settings import BLIND_ORDERS, DREAM_ORDERS, Rule
+from remask.sampling.schedule import Schedule
+from remask.sampling.settings import BLIND_ORDERS, DREAM_ORDERS, HEAD_ELEMENTS, Order, Rule
 from remask.values import Canvas
 
-Schedule = Callable[[Tensor, int], Tensor]  # a schedule: (masked (B,), steps) -> reveals (S, B)
+LAST = -1e9  # below every confidence, and finite: places that are not masked come later still
 # Counters of draws that belong to a place or a row, below those of the vocabulary's tokens.
 PLACE, _ORDER = -2, -3
 _CONFIDENT = Rule()  # the most confident first
@@ -265,3 +263,84 @@ def scatter(values: Tensor, places: Tensor, shape: torch.Size, rest: float) -> T
     """Return a tensor of `shape` with `values` at flat `places` and `rest` elsewhere."""
     out = torch.full((shape.numel(),), rest, dtype=values.dtype, device=values.device)
     return out.scatter_(0, places, values).view(shape)
+
+
+def draws_places(rule: Rule) -> bool:
+    """Say whether places are drawn, so that rows need random streams."""
+    return rule.order in BLIND_ORDERS or rule.order_temperature > 0
+
+
+def filters_tokens(rule: Rule) -> bool:
+    """Say whether some tokens may not be drawn."""
+    return rule.top_k is not None or (rule.top_p is not None and rule.top_p < 1)
+
+
+def looks_closer(rule: Rule) -> bool:
+    """Say whether the confidence is another number than the probability of the token."""
+    return rule.order not in BLIND_ORDERS and (rule.order != "low_confidence" or rule.ends_last)
+
+
+def num_due(confidence: Tensor, masked: Tensor, left: Tensor, threshold: float | None) -> Tensor:
+    """Return how many to reveal now, (B,), so that at most `left` (B,) stay masked.
+
+    With a threshold it is also all from there up, and at least one: the schedule has become the
+    slowest that is allowed.
+    """
+    due = masked.sum(1) - left
+    if threshold is None:
+        return due
+    sure = (masked & (confidence >= threshold)).sum(1)
+    return torch.maximum(sure, due).clamp(min=1)
+
+
+def pick(confidence: Tensor, masked: Tensor, num_reveal: Tensor) -> Tensor:
+    """Return the most confident `num_reveal` masked positions of each row, (B, L) bool.
+
+    Ties go to the earlier position, so a row's choice does not depend on its neighbours.
+    """
+    ranked = confidence.masked_fill(~masked, -torch.inf)
+    order = ranked.argsort(dim=1, descending=True, stable=True)  # (B, L)
+    rank = torch.empty_like(order)
+    rank.scatter_(1, order, torch.arange(order.shape[1], device=order.device).expand_as(order))
+    return masked & (rank < num_reveal[:, None])
+
+
+def certainty(order: Order, logits: Tensor, tokens: Tensor, last: Sequence[int] = ()) -> Tensor:
+    """Return the confidence in `tokens` (M,) under `logits` (M, V), (M,); higher goes first.
+
+    Tokens of `last` come last, and the others are compared as if there were no such tokens.
+    """
+    if not last:
+        return _sureness(order, logits.softmax(1), tokens)
+    others, late = logits.clone(), torch.zeros_like(tokens, dtype=torch.bool)
+    for token in last:  # one by one: a list of ids would have to travel to the device
+        others[:, token] = -torch.inf
+        late |= tokens == token
+    return _sureness(order, others.softmax(1), tokens).masked_fill(late, LAST)
+
+
+def _sureness(order: Order, probs: Tensor, tokens: Tensor) -> Tensor:
+    if order == "topk_margin":
+        first, second = probs.topk(2, dim=1).values.unbind(1)
+        return first - second
+    if order == "entropy":
+        return (probs * (probs + 1e-10).log()).sum(1)  # Dream's guard against log 0
+    return probs.gather(1, tokens[:, None])[:, 0]
+
+
+def filtered(logits: Tensor, top_p: float | None, top_k: int | None) -> Tensor:
+    """Return which tokens of each row may be drawn, (M, V) bool: those that pass both filters."""
+    allowed = torch.ones_like(logits, dtype=torch.bool)
+    if top_p is not None and top_p < 1:
+        allowed &= logits >= _least_of_mass(logits, top_p)
+    if top_k is not None:
+        allowed &= logits >= logits.topk(min(top_k, logits.shape[1]), dim=1).values[:, -1:]
+    return allowed
+
+
+def _least_of_mass(logits: Tensor, top_p: float) -> Tensor:
+    """Return the last logit that is kept, (M, 1): that of the token that crosses `top_p`."""
+    ranked = logits.sort(dim=1, descending=True).values
+    likelier = ranked.softmax(1).cumsum(1).roll(1, dims=1)  # mass before each token
+    likelier[:, 0] = 0
+    return ranked.masked_fill(likelier > top_p, torch.inf).amin(1, keepdim=True)

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from remask.denoisers.base import Denoiser
 from remask.sampling.blocks import BlockView
-from remask.sampling.loop import Schedule, denoise, predict
+from remask.sampling.loop import denoise, predict
+from remask.sampling.schedule import Schedule
 from remask.sampling.settings import Rule
 
 

@@ -2,7 +2,7 @@
 
 LLaDA writes blocks left to right; inside a block each step predicts every masked position and
 keeps the most confident predictions for good (arXiv:2502.09992). Dream writes the canvas as one
-block, with orders and a schedule of its own (see `reveal`); Fast-dLLM v2 writes a block in
+block, with orders and a schedule of its own (see `schedule`); Fast-dLLM v2 writes a block in
 sub-blocks (see `nested`). Departure from their published loops, beside those of `loop`: rows whose
 finished blocks hold an end token leave the batch.
 
@@ -23,9 +23,10 @@ from remask.errors import SettingsError
 from remask.sampling.batches import batches, check_length, spread, whole_length
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.editing import Edited, edit
-from remask.sampling.loop import PLACE, Denoised, Schedule, denoise
+from remask.sampling.loop import PLACE, Denoised, denoise
 from remask.sampling.nested import Nested, write_nested
-from remask.sampling.reveal import (
+from remask.sampling.schedule import (
+    Schedule,
     dream_schedule,
     even_schedule,
     origin_schedule,

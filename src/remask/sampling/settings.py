@@ -13,6 +13,7 @@ from remask.settings import Setting, check
 
 Order = Literal["low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy"]
 DREAM_ORDERS = ("origin", "maskgit_plus", "topk_margin", "entropy")
+HEAD_ELEMENTS = 2**29  # logits held at once: 2 GB of float32
 BLIND_ORDERS = ("random", "origin")  # they do not look at what is predicted
 
 _TOKENS = 2**20  # of the longest context of a published model, times some

@@ -9,9 +9,7 @@ where the last mark or statement holds none, no earlier one takes its place.
 import re
 
 from remask.answers import NOTHING, Extraction
-from remask.answers.markup import Mark, marks
-from remask.answers.statement import statements
-from remask.answers.turn import answer_of
+from remask.answers.markup import Mark, answer_of, marks, statements
 
 _PLAIN = (
     (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])|[×·∗]"), "*"),

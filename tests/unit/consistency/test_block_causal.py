@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 
 from remask import rng
-from remask.consistency.roundtrips import independent_masks, round_trips, steps_at_once
+from remask.consistency.roundtrips import (
+    independent_masks,
+    linear_schedule,
+    round_trips,
+    steps_at_once,
+)
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
@@ -16,8 +21,8 @@ from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import InputError, SettingsError
 from remask.sampling.blocks import block_numbers
 from remask.sampling.loop import Denoised, denoise
-from remask.sampling.reveal import even_schedule, linear_schedule
 from remask.sampling.sampler import sample
+from remask.sampling.schedule import even_schedule
 from remask.sampling.settings import SamplerSettings
 from remask.values import Canvas, Sample
 

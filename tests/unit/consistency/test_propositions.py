@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from remask.consistency.metrics import DIVERGENCES, critical_divergence
-from remask.consistency.roundtrips import round_trips
+from remask.consistency.roundtrips import linear_schedule, round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Suppressed
 from remask.sampling.loop import denoise
-from remask.sampling.reveal import linear_schedule
 from remask.values import Canvas, Sample
 
 LETTERS = (3, 4, 5)

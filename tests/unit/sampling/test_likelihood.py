@@ -12,7 +12,7 @@ from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.sampling.likelihood import log_likelihood
 from remask.sampling.loop import denoise
-from remask.sampling.reveal import even_schedule
+from remask.sampling.schedule import even_schedule
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas
 

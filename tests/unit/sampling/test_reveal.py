@@ -5,15 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.sampling.reveal import (
-    certainty,
+from remask.consistency.roundtrips import linear_schedule
+from remask.sampling.loop import certainty, filtered, num_due, pick
+from remask.sampling.schedule import (
     dream_schedule,
     even_schedule,
-    filtered,
-    linear_schedule,
-    num_due,
     origin_schedule,
-    pick,
     rounded_schedule,
     share_schedule,
 )

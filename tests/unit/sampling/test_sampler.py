@@ -10,15 +10,15 @@ import torch
 from scipy.stats import chisquare
 
 from remask import rng
-from remask.consistency.roundtrips import round_trips
+from remask.consistency.roundtrips import linear_schedule, round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Guided, Suppressed
 from remask.errors import DenoiserError, InputError, SettingsError
 from remask.sampling.loop import denoise
-from remask.sampling.reveal import even_schedule, linear_schedule
 from remask.sampling.sampler import sample, sample_rows
+from remask.sampling.schedule import even_schedule
 from remask.sampling.settings import Rule, SamplerSettings
 from remask.values import Canvas, Sample
 

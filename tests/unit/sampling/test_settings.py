@@ -6,7 +6,7 @@ import pytest
 
 from remask.denoisers.base import Preset
 from remask.errors import SettingsError
-from remask.sampling.reveal import draws_places, filters_tokens, looks_closer
+from remask.sampling.loop import draws_places, filters_tokens, looks_closer
 from remask.sampling.settings import Rule, SamplerSettings
 
 # The keys of Dream's generation_config.json, with the defaults of its loop.

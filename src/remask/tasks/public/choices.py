@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from remask.answers import Extraction, find_choice
-from remask.answers.turn import answer_of
+from remask.answers.markup import answer_of
 from remask.tasks.base import METRICS, Grade, Problem, Split, compared
 from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
 from remask.tasks.public.source import BenchmarkRow, Hub

@@ -8,10 +8,8 @@ that are joined are a list. What is cut off is not read, and nothing earlier tak
 import re
 
 from remask.answers import NOTHING, Extraction, find_number
-from remask.answers.markup import Mark, marks
-from remask.answers.quantity import value_of
-from remask.answers.statement import statements
-from remask.answers.turn import answer_of
+from remask.answers.markup import Mark, answer_of, marks, statements
+from remask.answers.number import value_of
 
 _WINDOW = 400  # characters after a cue in which its answer must stand
 _FORMULA = re.compile(

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from remask.answers.turn import answer_of
+from remask.answers.markup import answer_of
 from remask.tasks.base import TIERS
 
 MAX_PROGRAM = 20_000  # characters that are searched for where Python ends
