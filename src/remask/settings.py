@@ -146,7 +146,9 @@ def check(instance: Any) -> None:
         if one.kind in (int, float):
             one.setting.check(name, value, one.kind)
         elif get_origin(one.kind) is Literal and value not in get_args(one.kind):
-            raise SettingsError(f"{name} {value!r:.80} is unknown; use {wanted(one.kind)}.")
+            raise SettingsError(
+                f"{name} {value!r:.80} is unknown; use {_either(get_args(one.kind))}."
+            )
 
 
 def validate(kind: Callable[..., _T], mapping: Mapping[str, Any], where: str = "the file") -> _T:
@@ -156,18 +158,18 @@ def validate(kind: Callable[..., _T], mapping: Mapping[str, Any], where: str = "
     takes 1e-6 for a text, and for several names, with commas, as a flag gives them.
     """
     known = setting_fields(kind)
-    hints = get_type_hints(kind, include_extras=True)
     values = {}
     for name, value in mapping.items():
         if name not in known:
             near = nearest(name, known)
             remedy = f"use {near}" if near else f"there are {', '.join(known)}"
             raise SettingsError(f"{name} is no setting; {remedy}.")
+        one = known[name]
         try:
-            values[name] = fit(hints[name], value)
-        except Misfit as error:
-            default = default_text(known[name])
-            remedy = f"give {error} (the default is {default})" if default else f"give {error}"
+            values[name] = _fit(one, value)
+        except (ValueError, OverflowError):  # pydantic's own is a ValueError
+            remedy, default = f"give {_wanted(one)}", default_text(one)
+            remedy += f" (the default is {default})" if default else ""
             raise SettingsError(f"{name} is {value!r:.80}; {remedy}.") from None
     for name, one in known.items():
         if name not in values and one.required:
@@ -188,48 +190,30 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, list(known), 1, _CLOSE)), None)
 
 
-class Misfit(Exception):
-    """What a field would have taken, in words."""
-
-
-def fit(hint: Any, value: Any) -> Any:
-    """Return the value as the type has it; raise Misfit where it is none."""
-    from pydantic import ValidationError
-
-    try:
-        return _adapter(hint).validate_python(value)
-    except (ValidationError, OverflowError):
-        raise Misfit(wanted(hint)) from None
+def _fit(one: SettingField, value: Any) -> Any:
+    """Return a value as its field has it, or raise ValueError."""
+    if value is None and one.optional:
+        return None
+    fitted = _adapter(one.kind).validate_python(value)
+    if one.kind in (int, float) and one.setting.broken_by(fitted):
+        raise ValueError
+    return fitted
 
 
 @cache
-def _adapter(hint: Any) -> "TypeAdapter[Any]":
-    from pydantic import TypeAdapter
+def _adapter(kind: Any) -> "TypeAdapter[Any]":
+    """Return what makes pydantic take what a type means, and nothing that resembles it."""
+    from pydantic import BeforeValidator, FiniteFloat, StrictStr, TypeAdapter
+    from pydantic.types import Strict
 
-    return TypeAdapter(_strict(hint))
-
-
-def _strict(hint: Any) -> Any:
-    """Return a type that makes pydantic take what this one means, and nothing that resembles it."""
-    from pydantic import BeforeValidator, FiniteFloat, StrictBool, StrictInt, StrictStr
-
-    plain = {
-        bool: StrictBool, int: StrictInt, str: StrictStr,
+    own: dict[Any, Any] = {
         float: Annotated[FiniteFloat, BeforeValidator(_no_bool)],
         Path: Annotated[Path, BeforeValidator(_path)],
-    }  # fmt: skip
-    origin, args = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return Annotated[(_strict(args[0]), *args[1:])]
-    if origin in (Union, UnionType):
-        return Union[tuple(_strict(part) for part in args)]  # noqa: UP007
-    if origin is Mapping:
-        return Mapping[StrictStr, _strict(args[1])]  # type: ignore[misc]
-    if origin is tuple and args[0] is str:
-        return Annotated[tuple[StrictStr, ...], BeforeValidator(_names)]
-    if origin in (list, tuple):
-        return list[_strict(args[0])]  # type: ignore[misc]
-    return plain.get(hint, hint)
+        tuple[str, ...]: Annotated[tuple[StrictStr, ...], BeforeValidator(_names)],
+    }
+    return TypeAdapter(
+        Annotated[kind, Strict()] if kind in (bool, int, str) else own.get(kind, kind)
+    )
 
 
 def _no_bool(value: Any) -> Any:
@@ -253,25 +237,18 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in listed)
 
 
-_WORDS = {
+_WORDS: dict[Any, str] = {
     bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a path",
+    tuple[str, ...]: "names",
 }  # fmt: skip
 
 
-def wanted(hint: Any) -> str:
-    """Return what a type takes, in words."""
-    origin, args = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        bounds = next((str(part) for part in args[1:] if isinstance(part, Setting)), "")
-        return f"{wanted(args[0])} {bounds}".rstrip()
-    if origin is Literal:
-        return " or ".join(filter(None, (", ".join(args[:-1]), args[-1])))
-    if origin in (Union, UnionType):
-        return " or ".join(wanted(part) for part in args if part is not NoneType)
-    if origin is Mapping:
-        return "names with values" if args[1] is Any else f"names, each with {wanted(args[1])}"
-    if origin is tuple and args[0] is str:
-        return "names"
-    if origin in (list, tuple):
-        return f"a list, each {wanted(args[0])}"
-    return _WORDS[hint]
+def _wanted(one: SettingField) -> str:
+    """Return what a field takes, in words."""
+    if get_origin(one.kind) is Literal:
+        return _either(get_args(one.kind))
+    return f"{_WORDS[one.kind]} {one.setting}".rstrip()
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from remask.errors import SettingsError
-from remask.settings import Misfit, Setting, check, fit, nearest, setting_fields, validate
+from remask.settings import Setting, check, nearest, setting_fields, validate
 
 Ratio = Annotated[float, Setting("A share.", least=0, below=1)]
 
@@ -25,6 +24,8 @@ class Example:
     ratio: Ratio | None = None
     names: tuple[str, ...] = ("a", "b")
     design: Literal["plain", "fancy"] = "plain"
+    quick: bool = False
+    title: str = ""
 
     def __post_init__(self) -> None:
         check(self)
@@ -55,7 +56,10 @@ def test_python_callers_get_the_bounds(values: dict[str, Any], sentence: str) ->
     ("values", "sentence"),
     [
         ({"cuont": 1}, "cuont is no setting; use count."),
-        ({"zzz": 1}, "zzz is no setting; there are out, count, ratio, names, design."),
+        (
+            {"zzz": 1},
+            "zzz is no setting; there are out, count, ratio, names, design, quick, title.",
+        ),
         (
             {"count": "4"},
             "count is '4'; give a whole number at least 1 and at most 10,000 (the default is 4).",
@@ -63,6 +67,10 @@ def test_python_callers_get_the_bounds(values: dict[str, Any], sentence: str) ->
         ({"ratio": "half"}, "ratio is 'half'; give a number at least 0 and below 1."),
         ({"names": [""]}, "names is ['']; give names (the default is a, b)."),
         ({"design": 1}, "design is 1; give plain or fancy (the default is plain)."),
+        ({"quick": 1}, "quick is 1; give true or false (the default is False)."),
+        ({"title": 1}, "title is 1; give a text."),
+        ({"ratio": True}, "ratio is True; give a number at least 0 and below 1."),
+        ({"ratio": 10**400}, f"ratio is {10**400!r:.80}; give a number at least 0 and below 1."),
         ({"out": "a\0b"}, "out is 'a\\x00b'; give a path."),
     ],
 )
@@ -87,23 +95,6 @@ def test_a_field_knows_its_type_its_help_and_whether_none_is_a_value() -> None:
     assert (fields["count"].kind, fields["count"].setting.help) == (int, "How many.")
     assert (fields["ratio"].kind, fields["ratio"].optional) == (float, True)
     assert [name for name, field in fields.items() if field.required] == ["out"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "wanted"),
-    [
-        (bool, 1, "true or false"),
-        (str, 1, "a text"),
-        (float, True, "a number"),
-        (float, 10**400, "a number"),
-        (Mapping[str, float | None], {"a": "high"}, "names, each with a number"),
-        (list[float | None], 3, "a list, each a number"),
-    ],
-)
-def test_what_does_not_fit_is_told_in_words(kind: Any, value: Any, wanted: str) -> None:
-    with pytest.raises(Misfit) as caught:
-        fit(kind, value)
-    assert str(caught.value) == wanted
 
 
 def test_a_pydantic_model_may_use_the_same_annotation() -> None:

@@ -60,16 +60,10 @@ class OutcomeReward(NamedReward):
     name: str = "outcome"
 
     def __call__(
-        self,
-        prompts: Sequence[Turn],
-        completions: Sequence[Turn],
-        completion_ids: Sequence[Sequence[int]] | None = None,
-        *,
-        problem: Problems | None = None,
-        **columns: Any,
+        self, prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any
     ) -> Values:
         """Return one reward per completion."""
-        right = _graded(self.name, self.grade, problem, completions)
+        right = _graded(self.name, self.grade, columns.get("problem"), completions)
         return [self.right_reward * r for r in right]
 
 
