@@ -31,8 +31,6 @@ from remask.records.manifest import (
     manifest_path,
     read_manifest,
 )
-from remask.records.manifest import path_of as path_of
-from remask.records.manifest import read as read
 from remask.tasks.base import SPELLING
 from remask.tasks.public.source import split_named
 

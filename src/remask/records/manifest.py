@@ -193,19 +193,3 @@ def _renamed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _damaged(path: Path, what: str) -> RecordError:
     return RecordError(f"{path} is damaged: {what}; {REMEDY}.")
-
-
-# Read as plain objects by what does not take a `Manifest` yet.
-COUNTED = ("from", "problems", "chunk")  # of a run: what it is continued by
-Document = dict[str, Any]
-
-
-def path_of(out: Path) -> Path:
-    """Return the manifest of a file of records."""
-    return manifest_path(out)
-
-
-def read(out: Path) -> Document:
-    """Return the manifest of a file of records as an object, or raise where there is none."""
-    read_manifest(out)
-    return text_file.read_object(manifest_path(out), REMEDY)

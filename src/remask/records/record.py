@@ -28,6 +28,22 @@ class NoKey:
 NO_KEY = NoKey()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """What every line says: which problem it is about, and which sample."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    id: str  # of the problem
+    task: str
+    level: str
+    number: int  # of the sample; 0 is the standard answer
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of its line."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
 @dataclass(frozen=True, slots=True)
 class BaselineCost:
     """What a baseline that asks the model again cost, and why it gave no number."""
@@ -43,15 +59,9 @@ class BaselineCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(_Line):
     """One answer of a model with its grade, its scores and what they cost; fields as in JSON."""
 
-    __pydantic_config__: ClassVar = STRICT
-
-    id: str  # of the problem
-    task: str
-    level: str
-    number: int  # of the sample; 0 is the standard answer
     prompt: str
     gold: str
     text: str
@@ -80,73 +90,38 @@ class Record:
         """What votes compare the answer by: its key, or the answer itself where it has none."""
         return self.answer if isinstance(self.key, NoKey) else self.key
 
-    @property
-    def spent(self) -> int:
-        """The forward passes that the answer cost: to write, to verify and to compare."""
-        compared = sum(cost.forwards for cost in self.baselines.values())
-        return int(self.forwards + (self.verify_forwards or 0) + compared)
-
     def to_json(self) -> dict[str, Any]:
         """Return the object of its line; what was not measured is left out."""
-        left_out = set()
+        row = _Line.to_json(self)
+        absent = [name for name in ("kind", "pieces") if row[name] is None]
         if self.verify_forwards is None:
-            left_out |= {"stderr", "metrics", "by_trip", "drift", "verify_forwards"}
+            absent += ["stderr", "metrics", "by_trip", "drift", "verify_forwards"]
         if self.tier is None:
-            left_out |= {"tier", "method", "reason"}
-        left_out |= {name for name in ("kind", "pieces") if getattr(self, name) is None}
+            absent += ["tier", "method", "reason"]
         if self.key is NO_KEY:
-            left_out.add("key")
-        row = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
-        costs = {name: cost.to_json() for name, cost in row.pop("baselines").items()}
-        return {**row, "baselines": costs} if costs else row
+            absent.append("key")
+        row["baselines"] = {name: cost.to_json() for name, cost in self.baselines.items()}
+        if not self.baselines:
+            absent.append("baselines")
+        return {name: value for name, value in row.items() if name not in absent}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorRecord:
+class ErrorRecord(_Line):
     """A problem that could not be asked: it stands for all of its answers."""
 
-    __pydantic_config__: ClassVar = STRICT
-
-    id: str
-    task: str
-    level: str
-    number: int
     prompt: str
     gold: str
     error: str  # why not
 
-    @property
-    def spent(self) -> int:
-        """No forward passes."""
-        return 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the object of its line."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedFlaw:
+class SkippedFlaw(_Line):
     """A kind of flaw that does not apply to a solution: its line keeps the place in the file."""
 
-    __pydantic_config__: ClassVar = STRICT
-
-    id: str
-    task: str
-    level: str
-    number: int
     kind: str
     text: None = None
     forwards: int = 0
-
-    @property
-    def spent(self) -> int:
-        """No forward passes."""
-        return 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the object of its line."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 Line = Record | ErrorRecord | SkippedFlaw

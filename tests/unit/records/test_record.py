@@ -84,13 +84,6 @@ def test_votes_compare_the_key_or_the_answer(make_record: Make) -> None:
     assert replace(record, key=None).vote_key is None
 
 
-def test_a_record_knows_what_it_cost(make_record: Make) -> None:
-    record = replace(make_record(), baselines={"editor": BaselineCost(3)})
-    assert record.spent == 10 + 8 + 3
-    assert replace(record, verify_forwards=None).spent == 13
-    assert ERROR.spent == SKIPPED.spent == 0
-
-
 def test_a_record_without_a_key_stays_one_on_its_way_to_another_process(make_record: Make) -> None:
     again = pickle.loads(pickle.dumps(make_record()))
     assert again == make_record()
