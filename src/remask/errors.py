@@ -58,8 +58,8 @@ class MissingExtra(RemaskError, ImportError):
     def __init__(self, package: str, extra: str, instead: str = "") -> None:
         remedy = f"pip install 'remask[{extra}]'" + (f", or {instead}" if instead else "")
         super().__init__(f"{package} is not installed; {remedy}.")
-        self.told = (package, extra, instead)
+        self.details = (package, extra, instead)
 
     def __reduce__(self) -> tuple[type["MissingExtra"], tuple[str, str, str]]:
         """Come back whole from another process: the arguments, not the sentence, make the error."""
-        return MissingExtra, self.told
+        return MissingExtra, self.details

@@ -35,7 +35,7 @@ from remask.denoisers.preset import chosen
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.weights import (
     SPARE,
-    Shards,
+    WeightFiles,
     check_folder,
     check_head,
     check_tensors,
@@ -102,7 +102,7 @@ def load(
     folder = find_folder(str(model))
     check_folder(folder)
     config = read_config(folder)
-    family, shards = find_family(config, folder), Shards(folder)
+    family, shards = find_family(config, folder), WeightFiles(folder)
     whole = targets if split == "replicas" else targets[:1]
     networks = [outline(config, folder).to(precision) for _ in whole]
     tokenizer = _tokenizer(folder, config, family)
@@ -142,7 +142,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     config = read_json(folder / "config.json")
     family = find_family(config, folder)
     open_keys = {key: end for key, end in family.settled.items() if config.get(key) is None}
-    names = list(Shards(folder).entries()) if open_keys else []
+    names = list(WeightFiles(folder).headers()) if open_keys else []
     flags = {key: any(name.endswith(end) for name in names) for key, end in open_keys.items()}
     known = {**family.named(checkpoint_name(folder)), **flags}
     return {**config, **{k: v for k, v in known.items() if config.get(k) is None}}
@@ -179,7 +179,7 @@ def _place(
     networks: Sequence[Network],
     targets: Sequence[torch.device],
     family: Family,
-    shards: "Shards",
+    shards: WeightFiles,
     *,
     name: str,
 ) -> None:
@@ -198,7 +198,7 @@ def _place_layers(
     network: Network,
     targets: Sequence[torch.device],
     family: Family,
-    shards: "Shards",
+    shards: WeightFiles,
     *,
     name: str,
 ) -> None:
@@ -215,7 +215,7 @@ def _place_layers(
     network.eval().requires_grad_(False)
 
 
-def _check(network: Network, family: Family, shards: Shards) -> None:
+def _check(network: Network, family: Family, shards: WeightFiles) -> None:
     """Raise unless the files hold what the network takes, and nothing else of consequence."""
     places = stacked(network, family.tensor_map(network))
     spare = {**SPARE, **family.spare}

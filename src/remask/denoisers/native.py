@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.kv_cache import KVCache
-from remask.denoisers.special_ids import Wording
+from remask.denoisers.special_ids import TokenSpelling
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.transformer import Attention, Block, LayerCache, RMSNorm, rotary_tables
 from remask.errors import DenoiserError
@@ -266,7 +266,7 @@ class Network(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family(Wording):
+class Family(TokenSpelling):
     """What `load` must know about an architecture, beside how it is spoken to."""
 
     architecture: str  # architectures[0] of config.json

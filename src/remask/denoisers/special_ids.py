@@ -26,7 +26,7 @@ MASK_TOKEN = "<|mask|>"  # how most authors spell it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wording:
+class TokenSpelling:
     """How a family is spoken to: its chat template, and its special tokens as the authors spell."""
 
     template: str  # of the chat, with one field, {prompt}
@@ -99,9 +99,9 @@ class SpecialIds:
     pad: int
 
 
-def find_special_ids(sources: Sources, wording: Wording) -> SpecialIds:
+def find_special_ids(sources: Sources, spelling: TokenSpelling) -> SpecialIds:
     """Return the special ids of a checkpoint, or raise naming the key that is missing or wrong."""
-    masks = list(_masks(sources, wording))
+    masks = list(_masks(sources, spelling))
     ends, padding = sources.first("eos"), sources.first("pad")
     if not ends and not padding:
         raise CheckpointError(
@@ -109,8 +109,8 @@ def find_special_ids(sources: Sources, wording: Wording) -> SpecialIds:
             "eos_token or a pad_token; write eos_token_id into config.json."
         )
     ends, pad = ends or padding[:1], (padding or ends)[0]
-    turns = [i for i in map(sources.token_id, wording.ends) if i is not None]
-    filler = sources.token_id(wording.filler) if wording.filler else None
+    turns = [i for i in map(sources.token_id, spelling.ends) if i is not None]
+    filler = sources.token_id(spelling.filler) if spelling.filler else None
     if filler is None:
         # An EOS that ends turns comes once: after it such models learned to write padding.
         filler = pad if ends[0] in turns else ends[0]
@@ -121,18 +121,18 @@ def find_special_ids(sources: Sources, wording: Wording) -> SpecialIds:
     return SpecialIds(mask=masks[0][1], ends=every_end, pad=pad)
 
 
-def _masks(sources: Sources, wording: Wording) -> Iterator[tuple[str, int]]:
+def _masks(sources: Sources, spelling: TokenSpelling) -> Iterator[tuple[str, int]]:
     """Yield every id that stands for the mask token, and who says so; the first is believed."""
     named = [(where, ids[0]) for where, ids in sources.named("mask")]
-    spelled = sources.token_id(wording.mask_token)
+    spelled = sources.token_id(spelling.mask_token)
     if spelled is not None:
-        named.append((f"the tokenizer ({wording.mask_token})", spelled))
-    if not named and wording.mask_id is not None:
-        named.append(("its authors", wording.mask_id))
+        named.append((f"the tokenizer ({spelling.mask_token})", spelled))
+    if not named and spelling.mask_id is not None:
+        named.append(("its authors", spelling.mask_id))
     if not named:
         raise CheckpointError(
             f"config.json gives mask_token_id as None and the tokenizer has no "
-            f"{wording.mask_token}; remask needs a model with a mask token, so name its id in "
+            f"{spelling.mask_token}; remask needs a model with a mask token, so name its id in "
             "config.json."
         )
     for where, number in named:

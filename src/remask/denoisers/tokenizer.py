@@ -20,7 +20,7 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
-from remask.denoisers.special_ids import Sources, Wording, find_special_ids
+from remask.denoisers.special_ids import Sources, TokenSpelling, find_special_ids
 from remask.errors import CheckpointError, InputError
 
 LLADA_TEMPLATE = (
@@ -160,7 +160,7 @@ class Tokenizer:
         return texts
 
     @staticmethod
-    def read(folder: Path, config: dict[str, Any], wording: Wording) -> "Tokenizer":
+    def read(folder: Path, config: dict[str, Any], spelling: TokenSpelling) -> "Tokenizer":
         """Return the tokenizer of a checkpoint folder, its special ids as `special_ids` says."""
         declared = _optional(folder / "tokenizer_config.json")
         backend = _backend(folder, declared)
@@ -177,15 +177,15 @@ class Tokenizer:
                 f"the tokenizer of {folder} has ids up to {largest}, config.json gives the model "
                 f"{sources.num_ids}; the two do not belong together."
             )
-        ids = find_special_ids(sources, wording)
+        ids = find_special_ids(sources, spelling)
         return Tokenizer(
             backend=backend,
             mask_id=ids.mask,
             eos_ids=ids.ends,
             pad_id=ids.pad,
-            template=wording.template,
-            primer=wording.primer,
-            trims=wording.trims,
+            template=spelling.template,
+            primer=spelling.primer,
+            trims=spelling.trims,
         )
 
 

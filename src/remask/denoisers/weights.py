@@ -45,7 +45,7 @@ _FOREIGN = {
 }
 
 
-class Entry(NamedTuple):
+class TensorHeader(NamedTuple):
     """What a header says of a tensor."""
 
     shape: tuple[int, ...]
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shards:
+class WeightFiles:
     """The safetensors files of a checkpoint folder: one, or several with an index."""
 
     folder: Path
@@ -65,9 +65,9 @@ class Shards:
             self._check_place(name)
         return [self.folder / name for name in names]
 
-    def entries(self) -> dict[str, Entry]:
+    def headers(self) -> dict[str, TensorHeader]:
         """Return what is said of every tensor; only the headers of the files are read."""
-        entries: dict[str, Entry] = {}
+        headers: dict[str, TensorHeader] = {}
         home: dict[str, str] = {}
         for path in self.files():
             for name, entry in read_header(path).items():
@@ -76,18 +76,18 @@ class Shards:
                         f"tensor {name} is in {home[name]} and in {path.name} of {self.folder}; "
                         "download the checkpoint again."
                     )
-                entries[name], home[name] = entry, path.name
+                headers[name], home[name] = entry, path.name
         for name, file in self._listed().items():
             if home.get(name) != file:
                 raise CheckpointError(
                     f"{self.folder} lacks the tensor {name}; by {INDEX} it is in {file}, "
                     "and it is not, so download both again."
                 )
-        return entries
+        return headers
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every tensor; only the headers of the files are read."""
-        return {name: entry.shape for name, entry in self.entries().items()}
+        return {name: entry.shape for name, entry in self.headers().items()}
 
     def tensors(self, names: frozenset[str] | None = None) -> Iterator[tuple[str, Tensor]]:
         """Yield every tensor once, or those of `names`, one file open at a time."""
@@ -157,7 +157,7 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value) and "\0" not in value
 
 
-def read_header(path: Path) -> dict[str, Entry]:
+def read_header(path: Path) -> dict[str, TensorHeader]:
     """Return what a safetensors header says, or raise where the file is not as long as it says.
 
     The file begins with the length of the header in 8 bytes; the header is JSON that gives each
@@ -171,8 +171,8 @@ def read_header(path: Path) -> dict[str, Entry]:
             start = 8 + int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(start - 8) if start <= size else b"")
         listed = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        entries = {
-            name: Entry(tuple(map(int, entry["shape"])), str(entry["dtype"]))
+        headers = {
+            name: TensorHeader(tuple(map(int, entry["shape"])), str(entry["dtype"]))
             for name, entry in listed.items()
         }
         ends = [int(entry["data_offsets"][1]) for entry in listed.values()]
@@ -189,7 +189,7 @@ def read_header(path: Path) -> dict[str, Entry]:
             f"{path} is corrupt: it has {size:,} bytes, its header asks for {wanted:,}; "
             "download it again."
         )
-    return entries
+    return headers
 
 
 def check_folder(folder: Path) -> None:
@@ -229,7 +229,7 @@ def refuse_quantised(config: Mapping[str, Any]) -> None:
 
 
 def check_tensors(
-    places: Mapping[str, Tensor], shards: Shards, spare: Mapping[str, str] = SPARE
+    places: Mapping[str, Tensor], shards: WeightFiles, spare: Mapping[str, str] = SPARE
 ) -> None:
     """Raise where a checkpoint lacks a tensor, has it in another form, or has one too many.
 
@@ -238,24 +238,24 @@ def check_tensors(
         shards: the checkpoint.
         spare: tensors that may be left aside, by how they end.
     """
-    entries = shards.entries()
-    _refuse_coded(entries, spare)
-    extra = sorted(entries.keys() - places.keys())
+    headers = shards.headers()
+    _refuse_coded(headers, spare)
+    extra = sorted(headers.keys() - places.keys())
     left = [name for name in extra if not name.endswith(tuple(spare))]
-    missing = sorted(places.keys() - entries.keys())
+    missing = sorted(places.keys() - headers.keys())
     if missing:
         raise CheckpointError(_lack(missing, left, shards.folder))
     for hub, place in places.items():
-        if entries[hub].shape != tuple(place.shape):
+        if headers[hub].shape != tuple(place.shape):
             raise CheckpointError(
-                f"tensor {hub} has shape {entries[hub].shape}, config.json asks for "
+                f"tensor {hub} has shape {headers[hub].shape}, config.json asks for "
                 f"{tuple(place.shape)}; the two files do not belong together."
             )
     if left:
         raise CheckpointError(_leftover(left, places, shards.folder))
 
 
-def check_head(shards: Shards, head: str, embedding: str) -> None:
+def check_head(shards: WeightFiles, head: str, embedding: str) -> None:
     """Raise where a head that config.json ties to the embedding is stored with other numbers."""
     names = frozenset((head, embedding))
     stored = dict(shards.tensors(names))
@@ -266,7 +266,7 @@ def check_head(shards: Shards, head: str, embedding: str) -> None:
         )
 
 
-def fill(networks: Sequence[Mapping[str, Tensor]], shards: Shards) -> None:
+def fill(networks: Sequence[Mapping[str, Tensor]], shards: WeightFiles) -> None:
     """Copy every tensor of a checkpoint that has been checked to its place in each network.
 
     Raises where one is not finite. The question is put to the copy, on its device, and answered
@@ -290,15 +290,15 @@ def fill(networks: Sequence[Mapping[str, Tensor]], shards: Shards) -> None:
             )
 
 
-def _refuse_coded(entries: Mapping[str, Entry], spare: Mapping[str, str]) -> None:
+def _refuse_coded(headers: Mapping[str, TensorHeader], spare: Mapping[str, str]) -> None:
     """Raise where tensors are the codes of a quantiser, or its scales."""
-    scales = [name for name in entries if name.endswith(tuple(f".{end}" for end in _SCALES))]
-    coded = [name for name, entry in entries.items() if entry.dtype not in _FLOATS]
+    scales = [name for name in headers if name.endswith(tuple(f".{end}" for end in _SCALES))]
+    coded = [name for name, entry in headers.items() if entry.dtype not in _FLOATS]
     coded = [name for name in coded if not name.endswith(tuple(spare))]
     listed = sorted(coded) or sorted(scales)
     if listed:
         raise CheckpointError(
-            f"tensor {listed[0]}{_more(listed)} is stored as {entries[listed[0]].dtype}: quantised "
+            f"tensor {listed[0]}{_more(listed)} is stored as {headers[listed[0]].dtype}: quantised "
             "weights are not read; name the checkpoint that was not quantised."
         )
 

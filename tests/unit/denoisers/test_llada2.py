@@ -17,7 +17,7 @@ from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Preset
 from remask.denoisers.llada2 import FAMILY, LLaDA2, LLaDA2Config, Router
 from remask.denoisers.native import NativeDenoiser, Network, stacked
-from remask.denoisers.weights import Shards, check_tensors, fill
+from remask.denoisers.weights import WeightFiles, check_tensors, fill
 from remask.sampling.settings import SamplerSettings
 from remask.testing import check_denoiser, tiny_tokenizer
 
@@ -86,8 +86,8 @@ def load(
         network = FAMILY.build(config)
     network = network.to(dtype).to_empty(device="cpu")
     places = stacked(network, FAMILY.tensor_map(network))
-    check_tensors(places, Shards(folder))
-    fill([places], Shards(folder))
+    check_tensors(places, WeightFiles(folder))
+    fill([places], WeightFiles(folder))
     assert isinstance(network, LLaDA2)
     return network.eval().requires_grad_(False)
 

@@ -14,7 +14,7 @@ from remask.denoisers.base import Preset
 from remask.denoisers.experts import SoftmaxRouter
 from remask.denoisers.llada_moe import FAMILY, LLaDAMoE, LLaDAMoEConfig
 from remask.denoisers.native import NativeDenoiser, stacked
-from remask.denoisers.weights import Shards, check_tensors, fill
+from remask.denoisers.weights import WeightFiles, check_tensors, fill
 from remask.errors import CheckpointError
 from remask.testing import check_denoiser, tiny_tokenizer
 
@@ -93,8 +93,8 @@ def load(config: dict[str, Any], tensors: dict[str, Tensor], folder: Path) -> LL
         network = FAMILY.build(config)
     network = network.to(torch.float32).to_empty(device="cpu")
     places = stacked(network, FAMILY.tensor_map(network))
-    check_tensors(places, Shards(folder))
-    fill([places], Shards(folder))
+    check_tensors(places, WeightFiles(folder))
+    fill([places], WeightFiles(folder))
     assert isinstance(network, LLaDAMoE)
     return network.eval().requires_grad_(False)
 

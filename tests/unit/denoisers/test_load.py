@@ -17,7 +17,7 @@ from torch import Tensor
 from remask.denoisers import load as loading
 from remask.denoisers.load import choose_device, choose_dtype, load
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.weights import Entry, Shards, read_header
+from remask.denoisers.weights import TensorHeader, WeightFiles, read_header
 from remask.errors import CheckpointError, SettingsError
 from remask.testing import write_checkpoint
 from remask.values import Canvas
@@ -175,10 +175,10 @@ def test_a_bad_checkpoint_is_refused_before_a_tensor_is_read_or_placed(
 ) -> None:
     """The last of three shards is short, the first lacks a tensor, config.json asks for more."""
 
-    def read(self: Shards) -> None:
+    def read(self: WeightFiles) -> None:
         raise AssertionError("weights were read")
 
-    monkeypatch.setattr(Shards, "tensors", read)
+    monkeypatch.setattr(WeightFiles, "tensors", read)
     monkeypatch.setattr(NativeDenoiser, "__init__", read)
     for number, told in enumerate(("is corrupt", "lacks the tensor", "has shape")):
         folder = write_checkpoint(tmp_path / str(number), shards=3)
@@ -200,7 +200,7 @@ def test_headers_give_the_shapes_of_all_shards(tmp_path: Path) -> None:
         for path in folder.glob("*.safetensors")
         for name, tensor in load_file(path).items()
     }
-    assert Shards(folder).shapes() == stored
+    assert WeightFiles(folder).tensor_shapes() == stored
 
 
 HEADERS = st.one_of(
@@ -222,7 +222,7 @@ def test_any_bytes_are_a_header_or_one_sentence(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.safetensors"
     path.write_bytes(max(0, len(header) + extra).to_bytes(8, "little") + header + body)
-    entries: dict[str, Entry] = {}
+    entries: dict[str, TensorHeader] = {}
     with suppress(CheckpointError):
         entries = read_header(path)
     assert all(isinstance(n, int) for entry in entries.values() for n in entry.shape)

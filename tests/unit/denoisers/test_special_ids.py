@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.denoisers import a2d, dream, illada, llada, llada2, llada_moe
-from remask.denoisers.special_ids import Sources, SpecialIds, Wording, find_special_ids
+from remask.denoisers.special_ids import Sources, SpecialIds, TokenSpelling, find_special_ids
 from remask.errors import CheckpointError
 
 QWEN = {"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645, "<|mask|>": 151666}
@@ -36,7 +36,7 @@ def sources(
 
 DREAM_IDS = {"mask_token_id": 151666, "pad_token_id": 151643, "eos_token_id": 151643}
 # What the authors' files hold, as far as they are known, with the keys that are missing missing.
-PUBLISHED: dict[str, tuple[Wording, Sources, SpecialIds]] = {
+PUBLISHED: dict[str, tuple[TokenSpelling, Sources, SpecialIds]] = {
     "LLaDA: config.json has all, the tokenizer declares no mask token": (
         llada.FAMILY,
         sources(
@@ -112,11 +112,11 @@ PUBLISHED: dict[str, tuple[Wording, Sources, SpecialIds]] = {
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_checkpoints_are_understood_with_the_keys_they_have(name: str) -> None:
-    wording, given_sources, expected = PUBLISHED[name]
-    assert find_special_ids(given_sources, wording) == expected
+    spelling, given_sources, expected = PUBLISHED[name]
+    assert find_special_ids(given_sources, spelling) == expected
 
 
-PLAIN = Wording(template="{prompt}", ends=("<turn>",))
+PLAIN = TokenSpelling(template="{prompt}", ends=("<turn>",))
 VOCAB = {f"<{i}>": i for i in range(10, 20)} | {"<|mask|>": 9, "<turn>": 8}
 # The order of sources, each with an end of its own.
 SPEAKING: list[dict[str, dict[str, Any]]] = [

@@ -25,7 +25,7 @@ from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import load as loading
 from remask.denoisers import split
 from remask.denoisers.base import Denoiser, Preset
-from remask.denoisers.load import FAMILIES, Shards, load
+from remask.denoisers.load import FAMILIES, WeightFiles, load
 from remask.denoisers.native import NativeDenoiser, Network, home, stacked
 from remask.denoisers.wrap import Replicas
 from remask.errors import SettingsError
@@ -93,7 +93,7 @@ def pair(
     with Pretended():
         with torch.device("meta"):
             over = family.build(config)
-        loading._place_layers(over, TWO, family, Shards(tmp_path), name="x")
+        loading._place_layers(over, TWO, family, WeightFiles(tmp_path), name="x")
         yield denoiser_of(whole), denoiser_of(over)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.denoisers.special_ids import Wording
+from remask.denoisers.special_ids import TokenSpelling
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.errors import CheckpointError, InputError
 from remask.testing import tiny_tokenizer
@@ -145,7 +145,7 @@ def test_an_end_token_the_vocabulary_lacks_is_left_out(tmp_path: Path) -> None:
     TOKENIZER.backend.save(str(tmp_path / "tokenizer.json"))
     config = {"mask_token_id": MASK, "eos_token_id": EOS, "vocab_size": 262}
     ends = ("<|eot_id|>", "<|no_such|>")
-    read = Tokenizer.read(tmp_path, config, Wording(template="{prompt}", ends=ends))
+    read = Tokenizer.read(tmp_path, config, TokenSpelling(template="{prompt}", ends=ends))
     assert (read.eos_ids, read.pad_id) == ((EOS, EOT), EOS)
     assert read.render("Hi") == ids("Hi")
 

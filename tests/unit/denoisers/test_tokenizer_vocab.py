@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
-from remask.denoisers.special_ids import Wording
+from remask.denoisers.special_ids import TokenSpelling
 from remask.denoisers.tokenizer import Tokenizer
 from remask.errors import CheckpointError
 
@@ -43,8 +43,8 @@ def write(folder: Path, **files: Any) -> Path:
 
 
 def read(folder: Path, **changes: Any) -> Tokenizer:
-    wording = Wording(template="{prompt}", ends=("<|im_end|>",))
-    return Tokenizer.read(folder, {**CONFIG, **changes}, wording)
+    spelling = TokenSpelling(template="{prompt}", ends=("<|im_end|>",))
+    return Tokenizer.read(folder, {**CONFIG, **changes}, spelling)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.denoisers import a2d, dream, llada, llada2, llada_moe
-from remask.denoisers.special_ids import Wording
+from remask.denoisers.special_ids import TokenSpelling
 from remask.errors import InputError
 from remask.testing import tiny_tokenizer
 
@@ -21,9 +21,9 @@ EXAMPLES = (("One?", "1"), (" Two?\n", " 2 \n"))
 PLAIN = st.text(min_size=1).filter(lambda text: "<|" not in text and text.strip() != "")
 
 
-def rendered(wording: Wording) -> str:
+def rendered(spelling: TokenSpelling) -> str:
     tokenizer = replace(
-        TOKENIZER, template=wording.template, primer=wording.primer, trims=wording.trims
+        TOKENIZER, template=spelling.template, primer=spelling.primer, trims=spelling.trims
     )
     return tokenizer.backend.decode(tokenizer.render("Three?", EXAMPLES), skip_special_tokens=False)
 
@@ -67,8 +67,10 @@ def rendered(wording: Wording) -> str:
         ),
     ],
 )
-def test_the_head_stands_once_and_every_turn_is_closed(wording: Wording, expected: str) -> None:
-    assert rendered(wording) == expected
+def test_the_head_stands_once_and_every_turn_is_closed(
+    spelling: TokenSpelling, expected: str
+) -> None:
+    assert rendered(spelling) == expected
 
 
 @given(asked=PLAIN, reply=PLAIN, prompt=PLAIN)
@@ -86,7 +88,7 @@ def test_what_is_said_in_a_turn_is_text(asked: str, reply: str, prompt: str) -> 
 @pytest.mark.parametrize("template", ["{prompt}", "Q: {prompt}\nA: "])
 def test_a_template_without_turns_refuses_examples(template: str) -> None:
     with pytest.raises(InputError, match="this model's template has no turns"):
-        rendered(Wording(template=template, ends=()))
+        rendered(TokenSpelling(template=template, ends=()))
     assert replace(TOKENIZER, template=template).render("Three?")
 
 

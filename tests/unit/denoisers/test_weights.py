@@ -19,7 +19,7 @@ from remask.denoisers.a2d import FAMILY as A2D
 from remask.denoisers.load import find_family, find_preset, outline, read_config
 from remask.denoisers.preset import chosen, speaks
 from remask.denoisers.tokenizer import read_json
-from remask.denoisers.weights import Shards
+from remask.denoisers.weights import WeightFiles
 from remask.errors import CheckpointError
 from remask.testing import tiny_tokenizer, write_checkpoint
 from remask.values import Canvas
@@ -276,4 +276,4 @@ def test_a_tensor_in_two_shards_is_named(tmp_path: Path) -> None:
     save_file({**load_file(second), name: stored[name]}, second)
     told = f"tensor {name} is in {first.name} and in {second.name}"
     with pytest.raises(CheckpointError, match=told):
-        Shards(folder).entries()
+        WeightFiles(folder).headers()

@@ -67,7 +67,7 @@ for line in sys.stdin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class SymbolicVerdict:
     """What a comparison came to."""
 
     equal: bool | None  # None: not decided
@@ -83,25 +83,25 @@ class Verifier:
     _owner: int = field(default_factory=os.getpid)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def compare(self, gold: str, answer: str) -> Comparison:
+    def compare(self, gold: str, answer: str) -> SymbolicVerdict:
         """Return whether two answers are the same by algebra; never late by more than a start."""
         refused = _refused(gold) or _refused(answer)
         if refused:
-            return Comparison(equal=None, reason=refused)
+            return SymbolicVerdict(equal=None, reason=refused)
         worker = self._take()
         verdict = worker.ask(gold, answer, self.seconds)
         if verdict is None:
             worker.end()
-            return Comparison(equal=None, reason=f"not decided in {self.seconds:g} s")
+            return SymbolicVerdict(equal=None, reason=f"not decided in {self.seconds:g} s")
         with self._lock:
             self._idle.append(worker)
         if verdict == "equal":
-            return Comparison(equal=True, reason="")
+            return SymbolicVerdict(equal=True, reason="")
         if verdict == "different":
-            return Comparison(equal=False, reason="math-verify finds them different")
+            return SymbolicVerdict(equal=False, reason="math-verify finds them different")
         if verdict == "unread":
-            return Comparison(equal=False, reason="math-verify cannot read one of them")
-        return Comparison(equal=None, reason=f"math-verify {verdict}")
+            return SymbolicVerdict(equal=False, reason="math-verify cannot read one of them")
+        return SymbolicVerdict(equal=None, reason=f"math-verify {verdict}")
 
     def worth(self, text: str) -> Fraction | None:
         """Return the value of a formula without variables, to 40 digits; None where it has none."""

@@ -36,14 +36,14 @@ def _standin(
     vocabulary: Vocabulary,
     template: str,
     config: Callable[[Numbered, int], Json],
-    shapes: Callable[[weights.Config], weights.Shapes],
+    tensor_shapes: Callable[[weights.Config], weights.Shapes],
     generation: Callable[[Numbered], Json],
 ) -> Standin:
     return Standin(
         id=f"dllm-hub/{name}",
         vocabulary=vocabulary,
         config=config,
-        shapes=shapes,
+        tensor_shapes=tensor_shapes,
         mask="<|mask|>",
         end="<|endoftext|>",
         tokenizer_config={

@@ -49,7 +49,7 @@ def _standin(
         id=name,
         vocabulary=DIFFUCODER if pad == "<|dlm_pad|>" else DREAM,
         config=partial(_config, name=name, bos=bos),
-        shapes=partial(weights.decoder, qkv_bias=True),
+        tensor_shapes=partial(weights.decoder, qkv_bias=True),
         mask="<|mask|>",
         end="<|endoftext|>",
         tokenizer_config={

@@ -76,7 +76,7 @@ def _llada(name: str, vocabulary: Vocabulary, unknown: str) -> Standin:
         id=f"GSAI-ML/{name}",
         vocabulary=vocabulary,
         config=_llada_config,
-        shapes=weights.llada,
+        tensor_shapes=weights.llada,
         mask="<|mdm_mask|>",
         end="<|endoftext|>",
         tokenizer_config=_LLADA_TOKENIZER,
@@ -143,9 +143,9 @@ def _illada_config(ids: Numbered, width: int) -> Json:
 
 
 def _illada_shapes(config: weights.Config) -> weights.Shapes:
-    shapes = weights.decoder(config)
-    del shapes["lm_head.weight"]  # 291 tensors: the tied head is not among them
-    return shapes
+    tensor_shapes = weights.decoder(config)
+    del tensor_shapes["lm_head.weight"]  # 291 tensors: the tied head is not among them
+    return tensor_shapes
 
 
 def _illada(name: str) -> Standin:
@@ -153,7 +153,7 @@ def _illada(name: str) -> Standin:
         id=f"GSAI-ML/{name}",
         vocabulary=ILLADA,
         config=_illada_config,
-        shapes=_illada_shapes,
+        tensor_shapes=_illada_shapes,
         mask="<[MASK]>",
         end="<[end▁of▁sentence]>",
         tokenizer_config={

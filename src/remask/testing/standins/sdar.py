@@ -35,13 +35,14 @@ def _config(ids: Numbered, width: int, *, sparse: bool) -> Json:
 
 
 def _sdar(name: str, *, sparse: bool = False) -> Standin:
-    shapes = partial(weights.decoder, qk_norm=True)
     extra = ("<|MASK|>",)
     return Standin(
         id=name,
         vocabulary=SDAR,
         config=partial(_config, sparse=sparse),
-        shapes=partial(weights.sparse_decoder, inner="moe_intermediate_size") if sparse else shapes,
+        tensor_shapes=partial(weights.sparse_decoder, inner="moe_intermediate_size")
+        if sparse
+        else partial(weights.decoder, qk_norm=True),
         mask="<|MASK|>",
         end="<|endoftext|>",
         tokenizer_config={
@@ -93,7 +94,7 @@ def _fast(name: str, size: int, unknown: str) -> Standin:
         id=f"Efficient-Large-Model/{name}",
         vocabulary=replace(FAST, size=size),
         config=_fast_config,
-        shapes=partial(weights.decoder, qkv_bias=True),
+        tensor_shapes=partial(weights.decoder, qkv_bias=True),
         mask="|<MASK>|",
         end="<|im_end|>",
         tokenizer_config={
@@ -142,7 +143,7 @@ REASONER = Standin(
         size=151_936,
     ),
     config=_reasoner_config,
-    shapes=partial(weights.decoder, qk_norm=True),
+    tensor_shapes=partial(weights.decoder, qk_norm=True),
     mask="<|mask|>",
     end="<|endoftext|>",
     tokenizer_config=qwen.tokenizer_config("<|endoftext|>", ("<|mask|>",)),

@@ -25,7 +25,7 @@ class Standin:
     id: str
     vocabulary: Vocabulary
     config: Callable[[Numbered, int], Json]  # (ids, width) -> config.json
-    shapes: Callable[[Mapping[str, Any]], Shapes]  # config.json -> tensors
+    tensor_shapes: Callable[[Mapping[str, Any]], Shapes]  # config.json -> tensors
     mask: str  # the tokens themselves, whether or not a file says so
     end: str
     tokenizer_config: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Standin:
         """Return the content of every file, by name."""
         ids = number(self.vocabulary, true_ids=true_ids)
         config = self.config(ids, TRUE_WIDTH if true_ids else WIDTH)
-        tensors = draw(self.shapes(config), seed)
+        tensors = draw(self.tensor_shapes(config), seed)
         if config.get("tie_word_embeddings") and "lm_head.weight" in tensors:
             tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
         content = {"config.json": to_json(config), **files(tensors, self.shards)}

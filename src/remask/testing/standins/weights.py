@@ -19,7 +19,7 @@ def llada(config: Config) -> Shapes:
     """LLaDA: OLMo's names; nine tensors a layer."""
     width, inner, rows = config["d_model"], config["mlp_hidden_size"], config["embedding_size"]
     shared = width * config["n_kv_heads"] // config["n_heads"]
-    shapes: Shapes = {
+    tensor_shapes: Shapes = {
         "model.transformer.wte.weight": (rows, width),
         "model.transformer.ln_f.weight": (width,),
         "model.transformer.ff_out.weight": (rows, width),
@@ -30,31 +30,31 @@ def llada(config: Config) -> Shapes:
         "ff_proj": (inner, width), "up_proj": (inner, width), "ff_out": (width, inner),
     }  # fmt: skip
     for i in range(config["n_layers"]):
-        shapes |= {f"model.transformer.blocks.{i}.{n}.weight": s for n, s in layer.items()}
-    return shapes
+        tensor_shapes |= {f"model.transformer.blocks.{i}.{n}.weight": s for n, s in layer.items()}
+    return tensor_shapes
 
 
 def decoder(config: Config, *, qkv_bias: bool = False, qk_norm: bool = False) -> Shapes:
     """Llama's names, which Qwen, Dream, SDAR and iLLaDA share."""
-    shapes = _ends(config)
+    tensor_shapes = _ends(config)
     for i in range(config["num_hidden_layers"]):
         layer = f"model.layers.{i}."
-        shapes |= _attention(config, layer, qkv_bias=qkv_bias, qk_norm=qk_norm)
-        shapes |= _gated(f"{layer}mlp.", config["hidden_size"], config["intermediate_size"])
-    return shapes
+        tensor_shapes |= _attention(config, layer, qkv_bias=qkv_bias, qk_norm=qk_norm)
+        tensor_shapes |= _gated(f"{layer}mlp.", config["hidden_size"], config["intermediate_size"])
+    return tensor_shapes
 
 
 def sparse_decoder(config: Config, *, inner: str) -> Shapes:
     """Llama's names with experts, as Qwen3-MoE and LLaDA-MoE have them."""
-    shapes = _ends(config)
+    tensor_shapes = _ends(config)
     width = config["hidden_size"]
     for i in range(config["num_hidden_layers"]):
         layer = f"model.layers.{i}."
-        shapes |= _attention(config, layer, qkv_bias=False, qk_norm=True)
-        shapes[f"{layer}mlp.gate.weight"] = (config["num_experts"], width)
+        tensor_shapes |= _attention(config, layer, qkv_bias=False, qk_norm=True)
+        tensor_shapes[f"{layer}mlp.gate.weight"] = (config["num_experts"], width)
         for expert in range(config["num_experts"]):
-            shapes |= _gated(f"{layer}mlp.experts.{expert}.", width, config[inner])
-    return shapes
+            tensor_shapes |= _gated(f"{layer}mlp.experts.{expert}.", width, config[inner])
+    return tensor_shapes
 
 
 def llada2(config: Config) -> Shapes:
@@ -62,14 +62,14 @@ def llada2(config: Config) -> Shapes:
     width, heads = config["hidden_size"], config["num_attention_heads"]
     size = config["head_dim"]
     rows = (heads + 2 * config["num_key_value_heads"]) * size
-    shapes: Shapes = {
+    tensor_shapes: Shapes = {
         "model.word_embeddings.weight": (config["vocab_size"], width),
         "model.norm.weight": (width,),
         "lm_head.weight": (config["vocab_size"], width),
     }
     for i in range(config["num_hidden_layers"]):
         layer = f"model.layers.{i}."
-        shapes |= {
+        tensor_shapes |= {
             f"{layer}input_layernorm.weight": (width,),
             f"{layer}post_attention_layernorm.weight": (width,),
             f"{layer}attention.query_key_value.weight": (rows, width),
@@ -77,22 +77,22 @@ def llada2(config: Config) -> Shapes:
             f"{layer}attention.key_layernorm.weight": (size,),
             f"{layer}attention.dense.weight": (width, heads * size),
         }
-        shapes |= _llada2_mlp(config, layer, dense=i < config["first_k_dense_replace"])
-    return shapes
+        tensor_shapes |= _llada2_mlp(config, layer, dense=i < config["first_k_dense_replace"])
+    return tensor_shapes
 
 
 def _llada2_mlp(config: Config, layer: str, *, dense: bool) -> Shapes:
     width, inner = config["hidden_size"], config["moe_intermediate_size"]
     if dense:
         return _gated(f"{layer}mlp.", width, config["intermediate_size"])
-    shapes: Shapes = {
+    tensor_shapes: Shapes = {
         f"{layer}mlp.gate.weight": (config["num_experts"], width),
         f"{layer}mlp.gate.expert_bias": (config["num_experts"],),
     }
     for expert in range(config["num_experts"]):
-        shapes |= _gated(f"{layer}mlp.experts.{expert}.", width, inner)
+        tensor_shapes |= _gated(f"{layer}mlp.experts.{expert}.", width, inner)
     shared = inner * config["num_shared_experts"]
-    return shapes | _gated(f"{layer}mlp.shared_experts.", width, shared)
+    return tensor_shapes | _gated(f"{layer}mlp.shared_experts.", width, shared)
 
 
 def _ends(config: Config) -> Shapes:
@@ -109,7 +109,7 @@ def _attention(config: Config, layer: str, *, qkv_bias: bool, qk_norm: bool) -> 
     size = config.get("head_dim") or width // heads
     shared = config["num_key_value_heads"] * size
     place = f"{layer}self_attn."
-    shapes: Shapes = {
+    tensor_shapes: Shapes = {
         f"{layer}input_layernorm.weight": (width,),
         f"{layer}post_attention_layernorm.weight": (width,),
         f"{place}q_proj.weight": (heads * size, width),
@@ -119,10 +119,10 @@ def _attention(config: Config, layer: str, *, qkv_bias: bool, qk_norm: bool) -> 
     }
     if qkv_bias:
         for name in ("q_proj", "k_proj", "v_proj"):
-            shapes[f"{place}{name}.bias"] = shapes[f"{place}{name}.weight"][:1]
+            tensor_shapes[f"{place}{name}.bias"] = tensor_shapes[f"{place}{name}.weight"][:1]
     if qk_norm:
-        shapes |= {f"{place}q_norm.weight": (size,), f"{place}k_norm.weight": (size,)}
-    return shapes
+        tensor_shapes |= {f"{place}q_norm.weight": (size,), f"{place}k_norm.weight": (size,)}
+    return tensor_shapes
 
 
 def _gated(place: str, width: int, inner: int) -> Shapes:
@@ -133,10 +133,10 @@ def _gated(place: str, width: int, inner: int) -> Shapes:
     }
 
 
-def draw(shapes: Shapes, seed: int) -> dict[str, Tensor]:
+def draw(tensor_shapes: Shapes, seed: int) -> dict[str, Tensor]:
     """Return random tensors, large enough for every layer to show; norms are near 1."""
     generator = torch.Generator().manual_seed(seed)
-    return {name: _random(name, shape, generator) for name, shape in shapes.items()}
+    return {name: _random(name, shape, generator) for name, shape in tensor_shapes.items()}
 
 
 def _random(name: str, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:

@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.tasks.public.equivalence import compare, exactly
-from remask.tasks.public.symbolic import Comparison, Verifier
+from remask.tasks.public.symbolic import SymbolicVerdict, Verifier
 
 
 class Refusing(Verifier):
     """A verifier that must not be asked."""
 
-    def compare(self, gold: str, answer: str) -> Comparison:
+    def compare(self, gold: str, answer: str) -> SymbolicVerdict:
         raise AssertionError((gold, answer))
 
 
 class Undecided(Verifier):
-    def compare(self, gold: str, answer: str) -> Comparison:
-        return Comparison(equal=None, reason="not decided in 5 s")
+    def compare(self, gold: str, answer: str) -> SymbolicVerdict:
+        return SymbolicVerdict(equal=None, reason="not decided in 5 s")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ class Computing(Verifier):
     def worth(self, text: str) -> Fraction | None:
         return Fraction("1.4142135623730950488016887242096980785697") if "sqrt" in text else None
 
-    def compare(self, gold: str, answer: str) -> Comparison:
+    def compare(self, gold: str, answer: str) -> SymbolicVerdict:
         raise AssertionError((gold, answer))
 
 
