@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,8 @@ from remask.settings import Setting, check
 from remask.tasks import TASKS
 
 MIX = {"wordmath": 0.54, "choice": 0.32, "countdown": 0.09, "pycode": 0.05}
-_UPDATES, _WIDTH = 100_000_000, 2**16
+_updates = partial(Setting, least=1, most=100_000_000)
+_width = partial(Setting, least=1, most=2**16)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,17 +24,17 @@ class TrainSettings:
     init: Annotated[
         Path | None, Setting("Checkpoint folder to start from; its shape must fit.")
     ] = None  # its weights and its tokenizer
-    steps: Annotated[int, Setting("Optimizer updates.", least=1, most=_UPDATES)] = 27_000
+    steps: Annotated[int, _updates("Optimizer updates.")] = 27_000
     batch: Annotated[int, Setting("Problems per update.", least=1, most=100_000)] = 512
     lr: Annotated[float, Setting("Peak learning rate of Muon and AdamW.", above=0)] = 1.2e-3
     warmup: int = 300
     weight_decay: float = 0.05
     ema: float = 0.999
     min_ratio: float = 0.02  # smallest mask ratio t: bounds the weight 1/t
-    width: Annotated[int, Setting("Hidden width.", least=1, most=_WIDTH)] = 320
+    width: Annotated[int, _width("Hidden width.")] = 320
     layers: Annotated[int, Setting("Transformer blocks.", least=1, most=1_000)] = 7
-    heads: Annotated[int, Setting("Attention heads.", least=1, most=_WIDTH)] = 5
-    inner: Annotated[int, Setting("Width inside the MLP.", least=1, most=_WIDTH)] = 768
+    heads: Annotated[int, _width("Attention heads.")] = 5
+    inner: Annotated[int, _width("Width inside the MLP.")] = 768
     mix: Annotated[
         Mapping[str, float],
         Setting("Task shares, as in wordmath=0.4,choice=0.6; all by default."),
@@ -42,15 +44,11 @@ class TrainSettings:
     seed: Annotated[int, Setting("Seed of data, weights and noise.")] = 0
     workers: Annotated[int, Setting("Processes that generate problems.", least=0, most=1_000)] = 0
     device: Annotated[str, Setting("auto, cpu, cuda or cuda:N.")] = "auto"
-    eval_every: Annotated[
-        int, Setting("Updates between held-out accuracies.", least=1, most=_UPDATES)
-    ] = 2_000
+    eval_every: Annotated[int, _updates("Updates between held-out accuracies.")] = 2_000
     eval_problems: Annotated[
         int, Setting("Held-out problems per task, level.", least=1, most=1_000_000)
     ] = 64
-    checkpoint_every: Annotated[
-        int, Setting("Updates between checkpoints.", least=1, most=_UPDATES)
-    ] = 2_000
+    checkpoint_every: Annotated[int, _updates("Updates between checkpoints.")] = 2_000
     max_shard_bytes: int = 5 * 10**9
 
     def __post_init__(self) -> None:
