@@ -16,6 +16,7 @@ from remask.testing import write_checkpoint
 
 PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SUM = '{"q": "What is 2 + 3?", "a": "5"}\n'  # what the example of a benchmark writes
 COMMANDS = [
     line for block in re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
@@ -33,7 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(loader, "EMBEDDED", place / "small")
         patch.setattr(sys, "path", [*sys.path])
         patch.chdir(place)
-        (collect,) = [line for line in COMMANDS if line.startswith("remask collect ")]
+        (place / "sums.jsonl").write_text(SUM)
+        collect = next(line for line in COMMANDS if line.startswith("remask collect "))
         assert run(collect) == 0
         yield place
     for name, _ in BLOCKS:
