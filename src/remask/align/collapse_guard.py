@@ -1,10 +1,10 @@
 """Guards against updates whose loss or gradient is not finite, and against a policy that collapses.
 
 Policy gradients on diffusion models collapse in the wild: completions become one repeated mark,
-rewards fall to 0, log-probabilities to NaN. A step whose loss or gradient is no number is left out
+rewards fall to 0, log-probabilities to NaN. A step whose loss or gradient is not finite is left out
 and counted; many in a row end the run. Averages over a window of rollouts are compared with what
-they were: the reward with the best so far, length and entropy with the first. Whoever is outside
-ends the run with a sentence; the last checkpoint is then the last good one.
+they were: the reward with the best so far, length and entropy with the first. One that is out of
+bounds ends the run with a sentence; the last checkpoint is then the last good one.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 User code is called here and nowhere else. One that raises, returns too few values or a value that
 is no finite number ends the training with a sentence that names it: a NaN that got through would
-spoil the weights without a word.
+spoil the weights silently.
 """
 
 import asyncio

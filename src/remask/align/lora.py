@@ -1,7 +1,7 @@
 """Low-rank adapters: where they go, what they are saved as, how they melt into the weights.
 
 The public code of d1 and SPG names targets that LLaDA does not have (`o_proj`, `down_proj`,
-`gate_proj`), and peft trains the ones it finds without a word. Here targets are found among the
+`gate_proj`), and peft silently trains the ones it finds. Here targets are found among the
 modules of the network at hand, and names that match nothing end the run. Projections that are apart
 on the hub are one matrix here (q, k and v; gate and up) and share an adapter. Routers and stacked
 experts get none: experts are no linear modules, and a router that moves unsettles all of them.

@@ -143,7 +143,7 @@ class AlignSettings:
         int, Setting("Updates between checkpoints.", least=1, most=_UPDATES)
     ] = 100
     show_every: CountOrNone = 10  # rollouts between completions shown
-    # Updates in a row with a loss or gradient that is no number.
+    # Updates in a row whose loss or gradient is not finite.
     max_skipped: Annotated[int, Setting(least=1, most=_UPDATES)] = 10
     collapse_window: CountOrNone = 20  # rollouts that are averaged
     collapse_reward_ratio: Share = 0.25  # of the best average so far

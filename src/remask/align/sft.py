@@ -22,7 +22,7 @@ _RATIO, _PLACE = range(2)  # streams of one key
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SftMasks:
-    """What is masked of each row, and with what chance it was."""
+    """What is masked of each row, and with what probability."""
 
     masked: Tensor  # (B, L) bool
     ratios: Tensor  # (B,) p

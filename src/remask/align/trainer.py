@@ -133,7 +133,7 @@ class AlignTrainer:
         return rollout
 
     def _learn(self, rollout: Rollout) -> None:
-        """Make the updates that one rollout is good for."""
+        """Make the updates of one rollout."""
         s, state = self.settings, self.state
         row = self._summary(rollout)
         lengths = {"tokens": float(sum(x.num_response for x in rollout.samples))}
@@ -171,7 +171,7 @@ class AlignTrainer:
         return {**summary(rows), **means, **slowest}
 
     def _update(self, batch: Batch) -> Row:
-        """Make one optimizer update, or leave it out where it is no number."""
+        """Make one optimizer update, or skip it where loss or gradient is not finite."""
         s, parameters = self.settings, list(self.parameters.values())
         rate = s.learning_rate * rate_at(batch.update, s)
         for group in self.optimizer.param_groups:
@@ -299,5 +299,5 @@ def _passed(before: int, after: int, every: int) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """Return a value that JSON has: what is no number is null."""
+    """Return a value that JSON has: None for what is not finite."""
     return value if not isinstance(value, float) or math.isfinite(value) else None

@@ -98,7 +98,7 @@ def verify(
 ) -> None:
     """Say how far to trust an answer you already have.
 
-    With a certificate it is accepted or not, and the promise is told.
+    With a certificate it is accepted or not, and the promise is shown.
     """
     opt.require_model(model)
     query = read_query(prompt, task, certified_kind(judge.certificate, kind), seed)

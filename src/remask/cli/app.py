@@ -103,7 +103,7 @@ def load_model(model: "ModelSettings") -> "Denoiser":
 
     tell_note(model)
     with terminal.waiting(f"loading {model.model}"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", Unmet)  # it has just been told
+        warnings.simplefilter("ignore", Unmet)  # said above
         return load(
             model.model, device=model.device, dtype=model.dtype, preset=model.preset,
             split=model.split,
@@ -120,7 +120,7 @@ def tell_note(model: "ModelSettings") -> None:
 
 
 def say_aside(sentence: str) -> None:
-    """Say on standard error what is no result."""
+    """Print a remark on standard error."""
     typer.echo(f"remask: {_written_out(sentence)}", err=True)
 
 

@@ -90,7 +90,7 @@ def doctor(
     """Say what is installed, what is missing, what fits in memory."""
     if no_device and model:
         raise UsageError(
-            f"whether {model} fits is asked of a device: leave --no-device out, or see its size "
+            f"whether {model} fits depends on the device: leave --no-device out, or see its size "
             "with remask models"
         )
     from remask.cli import terminal

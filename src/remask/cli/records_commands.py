@@ -194,7 +194,7 @@ def certify(
     """Certify a threshold: few of what it accepts are wrong.
 
     Use records that nothing was fitted to or chosen on before. Where no threshold can be
-    certified the exit code is 1, and the reason is told.
+    certified the exit code is 1, and the reason is given.
     """
     from remask.analysis import fitting
     from remask.decide.threshold import Refusal

@@ -61,7 +61,7 @@ def serve(
 
 
 def _warm(metrics: MetricSet, device: str) -> None:
-    """Load the sentence encoder where it will be needed: a missing one is told at once."""
+    """Load the sentence encoder where one is needed: a missing one ends the command here."""
     if metrics == "paper":
         from remask.consistency.semantic import sentence_encoder
 

@@ -237,7 +237,7 @@ def show_models(models: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _size(gigabytes: float | None) -> str:
-    """Return a size for the eye; small ones in megabytes."""
+    """Return a size as text; small ones in megabytes."""
     if gigabytes is None:
         return ""
     return f"{gigabytes:.1f} GB" if gigabytes >= 1 else f"{1000 * gigabytes:.0f} MB"
