@@ -29,7 +29,7 @@ def rendered(spelling: TokenSpelling) -> str:
 
 
 @pytest.mark.parametrize(
-    ("wording", "expected"),
+    ("spelling", "expected"),
     [
         (
             llada.FAMILY,
