@@ -24,9 +24,7 @@ from torch import Tensor
 
 from remask import rng
 from remask.align.method_settings import MaskSettings
-from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
-from remask.sampling.batches import whole_canvas
 from remask.sampling.blocks import block_numbers
 from remask.values import Canvas, Sample
 
@@ -40,21 +38,6 @@ class Masks:
 
     masked: Tensor  # (M, B, L) bool: what the model is not shown
     counted: Tensor  # (M, B, L) bool: those of them whose probabilities count; response only
-
-
-def completion_rows(denoiser: Denoiser, samples: Sequence[Sample]) -> tuple[Canvas, Tensor]:
-    """Return the batch of finished rows and its responses, (B, L) bool.
-
-    A response ends with its first end token, or with the canvas.
-    """
-    canvas = Canvas.of(
-        [s.prompt for s in samples],
-        [whole_canvas(denoiser, s) for s in samples],
-        denoiser.tokenizer.pad_id,
-        denoiser.device,
-    )
-    ends = torch.tensor([s.num_response for s in samples], device=denoiser.device)
-    return canvas, canvas.canvas & (canvas.offsets < ends[:, None])
 
 
 def mask_keys(samples: Sequence[Sample], *, update: int, seed: int, device: torch.device) -> Tensor:

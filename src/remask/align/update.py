@@ -19,13 +19,14 @@ from torch import Tensor, nn
 from remask.align.bounds import mask_ratios
 from remask.align.diffu_grpo import diffu_grpo_loss
 from remask.align.lora import without_adapters
-from remask.align.masks import Masks, completion_rows, draw_masks, mask_keys
+from remask.align.masks import Masks, draw_masks, mask_keys
 from remask.align.method_settings import MaskSettings
 from remask.align.policy import Policy, drops, learning, log_probs
 from remask.align.settings import AlignSettings
 from remask.align.sft import draw_sft_masks, sft_loss
 from remask.align.spg import needs_preview, spg_loss, spg_weights
 from remask.denoisers.base import Denoiser
+from remask.sampling.batches import finished_rows
 from remask.sampling.blocks import row_block
 from remask.values import Canvas, Sample
 
@@ -90,7 +91,7 @@ class Updater:
         for number, start in enumerate(range(0, len(taken), size)):
             rows = taken[start : start + size]
             samples = [batch.samples[i] for i in rows]
-            canvas, response = completion_rows(self.policy, samples)
+            canvas, response = finished_rows(self.policy, samples)
             keys = mask_keys(
                 samples, update=batch.update if update is None else update,
                 seed=self.settings.seed, device=device,

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError
-from remask.sampling.batches import check_length, whole_canvas, whole_rows
+from remask.sampling.batches import check_length, finished_rows, whole_canvas, whole_rows
 from remask.sampling.loop import predict
 from remask.sampling.settings import Rule
-from remask.values import Canvas, Sample, Score
+from remask.values import Sample, Score
 
 _GREEDY = Rule()
 
@@ -40,24 +40,20 @@ class EditorAgreement:
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
-        canvases = [whole_canvas(self.denoiser, sample) for sample in samples]
-        for sample, canvas in zip(samples, canvases, strict=True):
-            check_length(self.denoiser, len(sample.prompt), len(canvas))
+        lengths = []
+        for sample in samples:
+            num_canvas = len(whole_canvas(self.denoiser, sample))
+            check_length(self.denoiser, len(sample.prompt), num_canvas)
+            lengths.append(len(sample.prompt) + num_canvas)
         out: dict[int, Score] = {}
-        lengths = [len(s.prompt) + len(c) for s, c in zip(samples, canvases, strict=True)]
         for batch in whole_rows(lengths, self.denoiser.device):
-            scores = self._read([samples[i] for i in batch], [canvases[i] for i in batch])
-            out.update(zip(batch, scores, strict=True))
+            out.update(zip(batch, self._read([samples[i] for i in batch]), strict=True))
         return [out[i] for i in range(len(samples))]
 
-    def _read(self, samples: Sequence[Sample], canvases: Sequence[Sequence[int]]) -> list[Score]:
+    def _read(self, samples: Sequence[Sample]) -> list[Score]:
         """Return the scores of one batch, from one forward pass."""
         denoiser = self.denoiser
-        prompts = [sample.prompt for sample in samples]
-        canvas = Canvas.of(prompts, canvases, denoiser.tokenizer.pad_id, denoiser.device)
-        nums = [sample.num_response for sample in samples]
-        offsets = canvas.offsets
-        read = (offsets >= 0) & (offsets < torch.tensor(nums, device=denoiser.device)[:, None])
+        canvas, read = finished_rows(denoiser, samples)
         tokens = canvas.tokens[read]  # (M,)
         predicted = predict(denoiser, denoiser.hidden(canvas)[read], tokens, _GREEDY, None)
         if predicted.logp.isnan().any():

@@ -41,7 +41,7 @@ from remask.consistency.metrics import (
 from remask.consistency.semantic import sentence_encoder
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.denoisers.base import Denoiser
-from remask.sampling.batches import batches, check_length, spread, whole_canvas
+from remask.sampling.batches import batches, check_length, finished_rows, spread, whole_canvas
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.loop import Denoised, denoise
 from remask.values import Canvas, RoundTrips, Sample, Score
@@ -218,14 +218,7 @@ def mask_and_rebuild(
 ) -> list[TripOutput]:
     """Mask and rebuild one batch of rows."""
     samples = [job.sample for job in jobs]
-    canvas = Canvas.of(
-        [s.prompt for s in samples],
-        [whole_canvas(denoiser, s) for s in samples],
-        denoiser.tokenizer.pad_id,
-        denoiser.device,
-    )
-    ends = torch.tensor([s.num_response for s in samples], device=denoiser.device)
-    response = canvas.canvas & (canvas.offsets < ends[:, None])  # (B, L)
+    canvas, response = finished_rows(denoiser, samples)
     masked = _perturb(canvas, response, jobs, settings)
     if settings.tail == "visible":
         masked &= response

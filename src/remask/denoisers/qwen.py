@@ -75,6 +75,23 @@ class QwenConfig:
         return self
 
 
+@dataclass(frozen=True, kw_only=True)
+class QwenMoeConfig(QwenConfig):
+    """The keys of a descendant with experts in every layer."""
+
+    num_experts: int
+    num_experts_per_tok: int
+
+    def checked(self) -> Self:
+        """Return the configuration, or raise where its sizes do not fit one another."""
+        if self.num_experts_per_tok > self.num_experts:
+            raise CheckpointError(
+                f"config.json gives num_experts_per_tok {self.num_experts_per_tok}, "
+                f"more than num_experts {self.num_experts}."
+            )
+        return super().checked()
+
+
 def _refuse_windows(config: Mapping[str, Any], family: str) -> None:
     """Raise where config.json gives layers another sight than that of the whole row."""
     kinds = config.get("layer_types")

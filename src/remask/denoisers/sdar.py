@@ -12,13 +12,13 @@ names, as in SDAR-1.7B-Chat-b32.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 from torch import nn
 
 from remask.denoisers.experts import Experts, SoftmaxRouter, expert_map
 from remask.denoisers.native import Family, TensorMap
-from remask.denoisers.qwen import CHAT, END_OF_TURN, REFUSED, Qwen, QwenConfig, tensor_map
+from remask.denoisers.qwen import CHAT, END_OF_TURN, REFUSED, Qwen, QwenMoeConfig, tensor_map
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "SDARForCausalLM"
@@ -35,22 +35,11 @@ class SDAR(Qwen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SDARMoeConfig(QwenConfig):
+class SDARMoeConfig(QwenMoeConfig):
     """The keys of Qwen3-MoE."""
 
-    num_experts: int
-    num_experts_per_tok: int
     moe_intermediate_size: int
     norm_topk_prob: bool = False
-
-    def checked(self) -> Self:
-        """Return the configuration, or raise where its sizes do not fit one another."""
-        if self.num_experts_per_tok > self.num_experts:
-            raise CheckpointError(
-                f"config.json gives num_experts_per_tok {self.num_experts_per_tok}, "
-                f"more than num_experts {self.num_experts}."
-            )
-        return super().checked()
 
 
 class SDARMoe(SDAR):

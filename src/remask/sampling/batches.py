@@ -18,12 +18,13 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from remask.denoisers.base import Denoiser, starts_apart
 from remask.denoisers.kv_cache import room_for
 from remask.denoisers.wrap import Replicas
 from remask.errors import InputError
-from remask.values import Sample
+from remask.values import Canvas, Sample
 
 _Batch = TypeVar("_Batch")
 _Result = TypeVar("_Result")
@@ -45,6 +46,21 @@ def whole_canvas(denoiser: Denoiser, sample: Sample) -> tuple[int, ...]:
     """Return the canvas of an answer, its tail long enough to fill the last block of the row."""
     length = whole_length(denoiser, len(sample.prompt), len(sample.canvas))
     return (*sample.canvas, *[denoiser.tokenizer.eos_id] * (length - len(sample.canvas)))
+
+
+def finished_rows(denoiser: Denoiser, samples: Sequence[Sample]) -> tuple[Canvas, Tensor]:
+    """Return the batch of finished answers and their responses, (B, L) bool.
+
+    A response ends with its first end token, or with the canvas.
+    """
+    canvas = Canvas.of(
+        [s.prompt for s in samples],
+        [whole_canvas(denoiser, s) for s in samples],
+        denoiser.tokenizer.pad_id,
+        denoiser.device,
+    )
+    ends = torch.tensor([s.num_response for s in samples], device=denoiser.device)
+    return canvas, canvas.canvas & (canvas.offsets < ends[:, None])
 
 
 def check_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> None:

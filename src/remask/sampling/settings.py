@@ -5,7 +5,7 @@ and training all ask it. No torch here, so that flags and checks can use the cla
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Literal, Protocol, cast
+from typing import Annotated, Any, Literal, Protocol
 
 from remask.denoisers.preset import Preset
 from remask.errors import SettingsError
@@ -176,23 +176,7 @@ class SamplerSettings(Rule):
     @staticmethod
     def of(preset: Preset) -> "SamplerSettings":
         """Return the settings a model's preset asks for."""
-        return SamplerSettings(
-            length=preset.length,
-            steps=preset.steps,
-            block=preset.block,
-            sub_block=preset.sub_block,
-            temperature=preset.temperature,
-            resample_temperature=preset.resample_temperature,
-            order=cast(Order, preset.order),  # checked above, like every name from a file
-            order_temperature=preset.order_temperature,
-            ends_last=preset.ends_last,
-            reveal_threshold=preset.reveal_threshold,
-            top_p=preset.top_p,
-            top_k=preset.top_k,
-            edit_threshold=preset.edit_threshold,
-            post_steps=preset.post_steps,
-            suppress_eos=preset.suppress_eos,
-        )
+        return SamplerSettings(**{f.name: getattr(preset, f.name) for f in fields(SamplerSettings)})
 
 
 class SampledModel(Protocol):

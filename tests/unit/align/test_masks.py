@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from remask.align.masks import Masks, completion_rows, draw_masks, mask_keys
+from remask.align.masks import Masks, draw_masks, mask_keys
 from remask.align.method_settings import MaskSettings
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import SettingsError
+from remask.sampling.batches import finished_rows
 from remask.values import Canvas, Sample
 
 CPU = torch.device("cpu")
@@ -175,7 +176,7 @@ def test_keys_differ_by_item_number_update_and_seed(answer: Callable[..., Sample
 def test_a_response_ends_with_its_first_end_token(
     llada: NativeDenoiser, answer: Callable[..., Sample]
 ) -> None:
-    canvas, response = completion_rows(llada, [answer("ab..", prompt="pq"), answer("abcd")])
+    canvas, response = finished_rows(llada, [answer("ab..", prompt="pq"), answer("abcd")])
     assert response.int().tolist() == [[0, 0, 1, 1, 1, 0], [0, 1, 1, 1, 1, 0]]
     assert canvas.tokens.shape == (2, 6)
 

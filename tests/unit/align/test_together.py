@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from remask.align.bounds import elbo
-from remask.align.masks import Masks, completion_rows, draw_masks, mask_keys
+from remask.align.masks import Masks, draw_masks, mask_keys
 from remask.align.method_settings import MaskSettings, SpgSettings
 from remask.align.spg import spg_loss, spg_weights
 from remask.denoisers.native import NativeDenoiser
+from remask.sampling.batches import finished_rows
 from remask.values import Canvas, Sample
 
 SETTINGS = SpgSettings()
@@ -40,7 +41,7 @@ def answers(model: NativeDenoiser) -> list[Sample]:
 
 def rows(model: NativeDenoiser, update: int) -> tuple[Canvas, Tensor, Masks]:
     samples = answers(model)
-    canvas, response = completion_rows(model, samples)
+    canvas, response = finished_rows(model, samples)
     keys = mask_keys(samples, update=update, seed=0, device=canvas.tokens.device)
     settings = MaskSettings(block=4, copies=3)
     return canvas, response, draw_masks(canvas, response, settings, keys)

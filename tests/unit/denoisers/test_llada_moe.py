@@ -12,7 +12,7 @@ from torch import Tensor
 
 from remask.denoisers.base import Preset
 from remask.denoisers.experts import SoftmaxRouter
-from remask.denoisers.llada_moe import FAMILY, LLaDAMoE, LLaDAMoEConfig
+from remask.denoisers.llada_moe import FAMILY, LLaDAMoE
 from remask.denoisers.native import NativeDenoiser, stacked
 from remask.denoisers.weights import WeightFiles, check_tensors, fill
 from remask.errors import CheckpointError
@@ -261,14 +261,14 @@ def test_weights_are_in_the_dtype_of_the_rows() -> None:
 )
 def test_a_setting_the_network_lacks_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(CheckpointError, match=f"sets {name} to "):
-        LLaDAMoEConfig.read({**PUBLISHED, name: value})
+        LLaDAMoE.read({**PUBLISHED, name: value})
 
 
 @pytest.mark.parametrize("name", sorted(CONFIG.keys() - {"num_key_value_heads"}))
 @pytest.mark.parametrize("value", [None, 0, -1, "many", True])
 def test_a_missing_or_senseless_key_is_named(name: str, value: object) -> None:
     with pytest.raises(CheckpointError, match=rf"gives {name} as "):
-        LLaDAMoEConfig.read({**PUBLISHED, name: value})
+        LLaDAMoE.read({**PUBLISHED, name: value})
 
 
 @pytest.mark.parametrize(
@@ -277,17 +277,17 @@ def test_a_missing_or_senseless_key_is_named(name: str, value: object) -> None:
 )
 def test_sizes_that_do_not_fit_one_another_are_refused(name: str, value: int) -> None:
     with pytest.raises(CheckpointError, match=f"{name} {value}"):
-        LLaDAMoEConfig.read({**PUBLISHED, name: value})
+        LLaDAMoE.read({**PUBLISHED, name: value})
 
 
 def test_defaults_are_those_of_the_published_models() -> None:
-    config = LLaDAMoEConfig.read({k: v for k, v in CONFIG.items() if k != "num_key_value_heads"})
+    config = LLaDAMoE.read({k: v for k, v in CONFIG.items() if k != "num_key_value_heads"})
     assert (config.rms_norm_eps, config.moe_router_enable_expert_bias) == (1e-5, False)
     assert config.num_key_value_heads == 4
 
 
 def test_keys_that_the_released_code_reads_and_never_uses_change_nothing() -> None:
-    assert LLaDAMoEConfig.read(PUBLISHED) == LLaDAMoEConfig.read(CONFIG)
+    assert LLaDAMoE.read(PUBLISHED) == LLaDAMoE.read(CONFIG)
 
 
 def test_the_injected_system_line_is_pinned() -> None:

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from remask.align.estimate import RowSize, estimate, forwards_per_update
-from remask.align.masks import completion_rows
 from remask.align.policy import load_policy, log_probs, trained
 from remask.align.rollout import Prompts, draw_groups
 from remask.align.settings import AlignSettings
+from remask.sampling.batches import finished_rows
 from remask.tasks import task as find_task
 from remask.testing import write_checkpoint
 
@@ -107,7 +107,7 @@ def test_activations_are_a_little_more_than_a_graph_holds(
     sampler = s.sampler(policy, prompts.task.canvas_length(prompts.level))
     with torch.no_grad():
         drawn = draw_groups(policy, [prompts.training(0)], 6, sampler, seed=0)
-    canvas, response = completion_rows(policy, drawn)
+    canvas, response = finished_rows(policy, drawn)
     weights = {p.untyped_storage().data_ptr() for p in policy.model.parameters()}
     held: dict[int, int] = {}
 
