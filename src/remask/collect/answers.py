@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from remask import api
 from remask.baselines.confidence import ModelConfidence
@@ -93,21 +93,20 @@ class AnswerWork:
         answers = iter(pools)
         for problem, _, error in wanted.problems:
             if error:
-                yield _error_record(problem, error)
+                yield ErrorRecord(
+                    **identity(problem, 0), prompt=problem.prompt, gold=problem.gold, error=error
+                )
                 continue
             for answer, truth in zip(next(answers), next(graded), strict=True):
                 key = answer.item, answer.number
                 record = make_record(self.task, problem, answer, truth, trips.get(key))
                 grade = truth.grade
-                pieces = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
                 record = replace(
-                    record,
-                    tier=grade.tier,
-                    method=grade.method,
-                    reason=grade.reason,
-                    pieces=pieces if key in trips else None,  # what the drift is of
-                    key=truth.key,
+                    record, tier=grade.tier, method=grade.method, reason=grade.reason, key=truth.key
                 )
+                if key in trips:  # what the drift is of
+                    pieces = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
+                    record = replace(record, pieces=pieces)
                 yield _with_baselines(record, baselines.get(key, {}))
 
     def _round_trips(
@@ -208,6 +207,11 @@ def grade_pools(
     return [[known[p.id, answer.text] for answer in pool] for p, pool in pairs]
 
 
+def identity(problem: Problem, number: int) -> dict[str, Any]:
+    """Return what every line says: which problem it is about, and which sample."""
+    return {"id": problem.id, "task": problem.task, "level": problem.level, "number": number}
+
+
 def make_record(
     task: Task, problem: Problem, answer: Sample, truth: GradedAnswer, score: Score | None
 ) -> Record:
@@ -216,10 +220,7 @@ def make_record(
         ModelConfidence(scope=scope).score([answer])[0].value for scope in ("response", "canvas")
     )
     record = Record(
-        id=problem.id,
-        task=problem.task,
-        level=problem.level,
-        number=answer.number,
+        **identity(problem, answer.number),
         prompt=problem.prompt,
         gold=problem.gold,
         text=answer.text,
@@ -239,19 +240,6 @@ def make_record(
         by_trip={name: [_round(v) for v in values] for name, values in score.by_trip.items()},
         drift=[_round(d) for d in score.drift],
         verify_forwards=score.forwards,
-    )
-
-
-def _error_record(problem: Problem, error: str) -> ErrorRecord:
-    """Return the line that stands for all answers to a problem that cannot be asked."""
-    return ErrorRecord(
-        id=problem.id,
-        task=problem.task,
-        level=problem.level,
-        number=0,
-        prompt=problem.prompt,
-        gold=problem.gold,
-        error=error,
     )
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple, cast
 import torch
 
 from remask.collect import manifest
-from remask.collect.answers import GradedAnswer, make_record, scorer_for
+from remask.collect.answers import GradedAnswer, identity, make_record, scorer_for
 from remask.collect.chunks import cut
 from remask.collect.settings import InjectionSettings
 from remask.denoisers.base import Denoiser
@@ -112,7 +112,8 @@ def injected_records(
     scored = zip(present, scores, read_confidence(denoiser, present), strict=True)
     for case, sample in zip(variants, samples, strict=True):
         if sample is None:
-            yield _skipped(case)
+            number = VARIANTS.index(case.kind)
+            yield SkippedFlaw(**identity(case.problem, number), kind=case.kind)
             continue
         answer, score, confidence = next(scored)
         grade = task.judge(case.problem, answer.text)
@@ -178,13 +179,6 @@ def sample_of_case(denoiser: Denoiser, task: Task, case: Case) -> Sample | None:
         canvas=(*ids, *[tokenizer.eos_id] * (length - len(ids))),
         num_response=len(ids) + 1,
         text=case.text,
-    )
-
-
-def _skipped(case: Case) -> SkippedFlaw:
-    problem, number = case.problem, VARIANTS.index(case.kind)
-    return SkippedFlaw(
-        id=problem.id, task=problem.task, level=problem.level, number=number, kind=case.kind
     )
 
 
