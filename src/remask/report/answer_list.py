@@ -40,7 +40,7 @@ SHORT = 400  # characters that are shown of a gold or extracted answer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ListedAnswer:
     """One answer, and what it is an example of."""
 
     file: int
@@ -55,16 +55,16 @@ class Listing:
     """The answers that a page shows, as JSON, and which they are."""
 
     data: str
-    shown: Sequence[Entry]
+    shown: Sequence[ListedAnswer]
 
 
-def entries(files: Sequence[RecordFile], thresholds: Mapping[str, float]) -> list[Entry]:
+def entries(files: Sequence[RecordFile], thresholds: Mapping[str, float]) -> list[ListedAnswer]:
     """Return every answer of the files; `thresholds` are by task."""
     return [entry for number, file in enumerate(files) for entry in _of(number, file, thresholds)]
 
 
 def list_entries(
-    listed: Sequence[Entry], files: Sequence[RecordFile], *, most: int, limit: int
+    listed: Sequence[ListedAnswer], files: Sequence[RecordFile], *, most: int, limit: int
 ) -> Listing:
     """Return at most `most` of the entries, in at most `limit` bytes."""
     by_pattern = [patterned(file.rows) for file in files]
@@ -101,13 +101,13 @@ def encode(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _of(number: int, file: RecordFile, thresholds: Mapping[str, float]) -> Iterator[Entry]:
+def _of(number: int, file: RecordFile, thresholds: Mapping[str, float]) -> Iterator[ListedAnswer]:
     sure = [value for row in file.rows if (value := _confidence(row)) is not None]
     usual = median(sure) if sure else 1.0
     for row, doubts in zip(file.rows, audit(file.rows), strict=True):
         threshold = thresholds.get(row.task, THRESHOLD)
         kinds = tuple(_kinds(row, threshold, usual, is_doubtful=bool(doubts)))
-        yield Entry(file=number, row=row, threshold=threshold, kinds=kinds, doubts=doubts)
+        yield ListedAnswer(file=number, row=row, threshold=threshold, kinds=kinds, doubts=doubts)
 
 
 def _kinds(row: Record, threshold: float, usual: float, *, is_doubtful: bool) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _confidence(row: Record) -> float | None:
     return row.scores.get("confidence")
 
 
-def _in_turns(listed: Sequence[Entry]) -> Iterator[int]:
+def _in_turns(listed: Sequence[ListedAnswer]) -> Iterator[int]:
     """Yield the places of all entries, one of each group after the other."""
     groups: dict[Any, list[int]] = defaultdict(list)
     for place, entry in enumerate(listed):
@@ -139,7 +139,9 @@ def _in_turns(listed: Sequence[Entry]) -> Iterator[int]:
     return (place for place in turns if place is not None)
 
 
-def _values(entry: Entry, prompt: int, metrics: Sequence[str], *, by_pattern: bool) -> list[Any]:
+def _values(
+    entry: ListedAnswer, prompt: int, metrics: Sequence[str], *, by_pattern: bool
+) -> list[Any]:
     """Return an answer as the values of FIELDS; what repeats itself is a number in a list."""
     row = entry.row
     runs = painted(row, by_pattern=by_pattern)

@@ -43,7 +43,7 @@ from remask.report.answer_list import (
     KINDS,
     SPURIOUS,
     STABLE,
-    Entry,
+    ListedAnswer,
     Listing,
     entries,
     list_entries,
@@ -210,7 +210,7 @@ def _pictures(records: Source, folder: Path) -> Pictures:
 
 
 def _assembled(
-    slots: Mapping[str, str], files: Sequence[RecordFile], listed: Sequence[Entry], most: int
+    slots: Mapping[str, str], files: Sequence[RecordFile], listed: Sequence[ListedAnswer], most: int
 ) -> bytes:
     """Return the page: everything else first, then as many answers as there is room for."""
     code = script.script()
@@ -227,7 +227,7 @@ def _assembled(
 
 
 def _counted(
-    listing: Listing, files: Sequence[RecordFile], listed: Sequence[Entry]
+    listing: Listing, files: Sequence[RecordFile], listed: Sequence[ListedAnswer]
 ) -> dict[str, str]:
     """Return the parts that say how many answers there are, and how many of them are shown."""
     held = f"All {len(listed):,} recorded answers are here."
@@ -275,7 +275,7 @@ def _sections(tables: Sequence[Table], figures: Figures, pictures: Pictures) -> 
     return {"summary": "".join(map(html_table, general)), "studies": "".join(studies)}
 
 
-def _about(files: Sequence[RecordFile], listed: Sequence[Entry]) -> dict[str, str]:
+def _about(files: Sequence[RecordFile], listed: Sequence[ListedAnswer]) -> dict[str, str]:
     """Return what the slots say of all answers, however many of them are listed."""
     right = sum(bool(entry.row.right) for entry in listed)
     where = "one file" if len(files) == 1 else f"{len(files):,} files"
@@ -290,7 +290,7 @@ def _about(files: Sequence[RecordFile], listed: Sequence[Entry]) -> dict[str, st
     }  # fmt: skip
 
 
-def _labels_table(listed: Sequence[Entry]) -> str:
+def _labels_table(listed: Sequence[ListedAnswer]) -> str:
     counts = {reason: sum(reason in entry.doubts for entry in listed) for reason in REASONS}
     rows = "".join(
         f'<tr><th scope="row">{escape(reason)}</th><td>{count:,}</td>'
@@ -308,7 +308,7 @@ def _labels_table(listed: Sequence[Entry]) -> str:
 
 
 def _files_table(
-    files: Sequence[RecordFile], listed: Sequence[Entry], held: Sequence[Entry]
+    files: Sequence[RecordFile], listed: Sequence[ListedAnswer], held: Sequence[ListedAnswer]
 ) -> Table:
     here = Counter(entry.file for entry in held)
     right = Counter(entry.file for entry in listed if entry.row.right)
@@ -335,7 +335,7 @@ def _manifest(file: RecordFile) -> str:
     )
 
 
-def _unseen(listed: Sequence[Entry]) -> str:
+def _unseen(listed: Sequence[ListedAnswer]) -> str:
     """Return how many wrong answers the round trips confirmed, in a sentence."""
     scored = [entry for entry in listed if entry.row.scores.get("roundtrips") is not None]
     wrong = [entry for entry in scored if not entry.row.right]

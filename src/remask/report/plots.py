@@ -6,6 +6,7 @@ for whoever wants to draw them anew.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,28 +56,14 @@ def plots(pooled: Sequence[Pool]) -> list[Plot]:
             rows=list(zip(scores, map(int, right), strict=True)),
             draw=lambda path: render.separation(scores, right, path, of="round-trip"),
         ),
-        Plot(
-            name="coverage",
-            says="Share of right answers against the share of answers given, for each method.",
-            heads=("method", "coverage", "accuracy"),
-            rows=list(_coverage(lines)),
-            draw=lambda path: render.coverage(lines, path),
+        *(
+            Plot(
+                name=name, says=says, heads=("method", *heads), rows=list(numbers(lines)),
+                draw=partial(draw, lines),
+            )
+            for name, says, heads, numbers, draw in _OF_METHODS
         ),
-        Plot(
-            name="roc",
-            says="ROC curves: right answers accepted against wrong ones, for each method.",
-            heads=("method", "wrong_accepted", "right_accepted"),
-            rows=list(_roc(lines)),
-            draw=lambda path: render.roc(lines, path),
-        ),
-        Plot(
-            name="reliability",
-            says="Reliability diagram: share of right answers against the score, for each method.",
-            heads=("method", "mean_score", "right", "answers"),
-            rows=list(_reliability(lines)),
-            draw=lambda path: render.reliability(lines, path),
-        ),
-    ]
+    ]  # fmt: skip
 
 
 def curve_plots(study: str, figures: Figures) -> list[Plot]:
@@ -155,3 +142,14 @@ def _reliability(curves: render.Curves) -> Iterator[tuple[Any, ...]]:
         if ece(scores, right) is not None:
             for said, came, size in zip(*diagram(scores, right), strict=True):
                 yield name, float(said), float(came), int(size)
+
+
+_OF_METHODS = (  # pictures with a line for each method: name, words, columns, numbers, drawing
+    ("coverage", "Share of right answers against the share of answers given, for each method.",
+     ("coverage", "accuracy"), _coverage, render.coverage),
+    ("roc", "ROC curves: right answers accepted against wrong ones, for each method.",
+     ("wrong_accepted", "right_accepted"), _roc, render.roc),
+    ("reliability",
+     "Reliability diagram: share of right answers against the score, for each method.",
+     ("mean_score", "right", "answers"), _reliability, render.reliability),
+)  # fmt: skip

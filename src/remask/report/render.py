@@ -23,12 +23,12 @@ from remask.records import jsonl
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 RIGHT, WRONG = "#0072B2", "#D55E00"
 COLOURS = (RIGHT, WRONG, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":")
 CHANGED, SAME, SHOWN = "#E9905A", "#CFE3F1", "#FFFFFF"  # cells of a drift map
+BOXED: Any = {"frameon": True, "edgecolor": "none", "framealpha": 0.9}  # a legend over lines
 EDGE: Any = {"edgecolor": "#CCCCCC", "linewidth": 0.5}
 STYLE: Any = {
     "font.size": 11,
@@ -58,8 +58,7 @@ def separation(scores: Sequence[float], right: Sequence[bool], path: Path, *, of
     low = float(values.min(initial=0.5))
     num_bins = 12 if len(values) < 200 else 30
     bins = np.linspace(low, float(values.max(initial=1.0)), num_bins + 1)
-    with _figure(path, 7.2, 4.2) as figure:
-        axes = figure.subplots()
+    with _axes(path, 7.2, 4.2) as axes:
         for name, chosen, colour in (("right", labels, RIGHT), ("wrong", ~labels, WRONG)):
             _histogram(axes, values[chosen], bins, colour, f"{name} (n = {chosen.sum()})")
         axes.set_xlabel(f"{of} score (dotted: medians)")
@@ -72,8 +71,7 @@ def separation(scores: Sequence[float], right: Sequence[bool], path: Path, *, of
 def roc(curves: Curves, path: Path) -> Path:
     """Draw the ROC curves of several methods."""
     num_answers = max((len(right) for _, right in curves.values()), default=0)
-    with _figure(path, 6.2, 6.2) as figure:
-        axes = figure.subplots()
+    with _axes(path, 6.2, 6.2) as axes:
         axes.plot([0, 1], [0, 1], color="#AAAAAA", linewidth=1, label="chance, 0.500")
         for number, (name, (scores, right)) in enumerate(curves.items()):
             interval = bootstrap(auroc, scores, right)
@@ -86,14 +84,13 @@ def roc(curves: Curves, path: Path) -> Path:
         axes.set_ylabel("share of right answers accepted")
         axes.set_title(f"ROC on {num_answers} answers; AUROC with 95 % interval")
         axes.set_aspect("equal")
-        axes.legend(loc="lower right", frameon=True, edgecolor="none", framealpha=0.9)
+        axes.legend(loc="lower right", **BOXED)
     return path
 
 
 def reliability(curves: Curves, path: Path) -> Path:
     """Draw how often answers are right against what their scores say; scores lie in 0..1."""
-    with _figure(path, 6.2, 6.2) as figure:
-        axes = figure.subplots()
+    with _axes(path, 6.2, 6.2) as axes:
         axes.plot([0, 1], [0, 1], color="#AAAAAA", linewidth=1, label="as good as its word")
         for number, (name, (scores, right)) in enumerate(curves.items()):
             error = ece(scores, right)
@@ -107,17 +104,14 @@ def reliability(curves: Curves, path: Path) -> Path:
         axes.set_xlabel("mean score of the bin (dots: the more answers, the larger)")
         axes.set_ylabel("share of right answers")
         axes.set_title("What scores say, and what comes true")
-        axes.set_xlim(-0.02, 1.02)
-        axes.set_ylim(-0.02, 1.02)
-        axes.set_aspect("equal")
-        axes.legend(loc="upper left", frameon=True, edgecolor="none", framealpha=0.9)
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        axes.legend(loc="upper left", **BOXED)
     return path
 
 
 def coverage(curves: Curves, path: Path) -> Path:
     """Draw how many answers are right where only the best-scored are given."""
-    with _figure(path, 7.2, 4.2) as figure:
-        axes = figure.subplots()
+    with _axes(path, 7.2, 4.2) as axes:
         for number, (name, (scores, right)) in enumerate(curves.items()):
             if len(right) == 0:
                 continue
@@ -127,14 +121,13 @@ def coverage(curves: Curves, path: Path) -> Path:
         axes.set_ylabel("share of right answers")
         axes.set_title("What answering less gains")
         axes.set_xlim(0, 1.02)
-        axes.legend(loc="lower left", frameon=True, edgecolor="none", framealpha=0.9)
+        axes.legend(loc="lower left", **BOXED)
     return path
 
 
 def settings(points: Sequence[Spread], path: Path, *, name: str, title: str) -> Path:
     """Draw a number with its interval against the values of a setting."""
-    with _figure(path, 6.2, 4.2) as figure:
-        axes = figure.subplots()
+    with _axes(path, 6.2, 4.2) as axes:
         places = range(len(points))
         values = [value for _, value, _, _ in points]
         axes.plot(places, values, color=RIGHT, linewidth=1.5, marker="o")
@@ -150,8 +143,7 @@ def settings(points: Sequence[Spread], path: Path, *, name: str, title: str) -> 
 
 def tradeoff(methods: Mapping[str, tuple[float, float]], path: Path, *, title: str) -> Path:
     """Draw what each method reaches against what it costs."""
-    with _figure(path, 7.2, 4.6) as figure:
-        axes = figure.subplots()
+    with _axes(path, 7.2, 4.6) as axes:
         for number, (name, (spent, right)) in enumerate(methods.items()):
             colour = COLOURS[number % len(COLOURS)]
             axes.scatter([spent], [right], color=colour, s=36)
@@ -167,8 +159,7 @@ def tradeoff(methods: Mapping[str, tuple[float, float]], path: Path, *, title: s
 
 def plane(density: Any, quality: Any, right: Any, path: Path, *, title: str) -> Path:
     """Draw answers by their density and quality, right and wrong ones."""
-    with _figure(path, 6.6, 5.0) as figure:
-        axes = figure.subplots()
+    with _axes(path, 6.6, 5.0) as axes:
         for name, chosen, colour in (("right", right, RIGHT), ("wrong", ~right, WRONG)):
             label = f"{name} (n = {chosen.sum()})"
             axes.scatter(density[chosen], quality[chosen], s=9, alpha=0.5, color=colour,
@@ -177,7 +168,7 @@ def plane(density: Any, quality: Any, right: Any, path: Path, *, title: str) -> 
         axes.set_xlabel("density of the answer among all, in the space of its metrics")
         axes.set_ylabel("mean of its metrics")
         axes.set_title(title)
-        axes.legend(loc="lower right", frameon=True, edgecolor="none", framealpha=0.9)
+        axes.legend(loc="lower right", **BOXED)
     return path
 
 
@@ -197,15 +188,14 @@ def drift(picture: DriftMap, path: Path) -> Path:
     lines = list(_lines(picture.pieces))
     rows = len(picture.rebuilt) + 2.2  # the answer, its trips, and the gap to the next line
     columns = max(66, *(column + width for line in lines for _, column, width in line))
-    with _figure(path, 1.4 + 0.115 * columns, 1.1 + 0.21 * rows * len(lines)) as figure:
-        axes = figure.subplots()
+    with _axes(path, 1.4 + 0.115 * columns, 1.1 + 0.21 * rows * len(lines)) as axes:
         for number, line in enumerate(lines):
             _draw_line(axes, picture, line, number * rows)
         axes.set_xlim(-8, columns + 0.5)
         axes.set_ylim(rows * len(lines) - 0.8, -0.3)
         axes.set_axis_off()
         axes.set_title(picture.title, fontsize=11)
-        _key(figure)
+        _key(axes)
     return path
 
 
@@ -309,10 +299,10 @@ def _shade(lost: float | None) -> str:
     return "#" + "".join(f"{channel:02X}" for channel in mixed)
 
 
-def _key(figure: "Figure") -> None:
+def _key(axes: "Axes") -> None:
     from matplotlib.patches import Patch
 
-    figure.legend(
+    axes.figure.legend(
         handles=[
             Patch(facecolor=SAME, label="masked, came back", **EDGE),
             Patch(facecolor=CHANGED, label="masked, came back changed (as written)", **EDGE),
@@ -326,15 +316,15 @@ def _key(figure: "Figure") -> None:
 
 
 @contextmanager
-def _figure(path: Path, width: float, height: float) -> Iterator["Figure"]:
-    """Yield a figure in the house style; save it as PNG and, beside it, as SVG, or as SVG alone."""
+def _axes(path: Path, width: float, height: float) -> Iterator["Axes"]:
+    """Yield axes in the house style; save them as PNG and, beside it, as SVG, or as SVG alone."""
     import matplotlib
     from matplotlib.figure import Figure
 
     alone = path.suffix == ".svg"
     with matplotlib.rc_context(STYLE | ({"svg.fonttype": "none"} if alone else {})):
         figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
-        yield figure
+        yield figure.subplots()
         path.parent.mkdir(parents=True, exist_ok=True)
         if not alone:
             with jsonl.whole(path) as part:

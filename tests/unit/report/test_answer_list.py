@@ -20,7 +20,7 @@ from remask.report.answer_list import (
     KINDS,
     SPURIOUS,
     STABLE,
-    Entry,
+    ListedAnswer,
     encode,
     entries,
     list_entries,
@@ -38,7 +38,7 @@ def a_file(*rows: Record, name: str = "f") -> RecordFile:
     return RecordFile(path=Path(f"{name}.jsonl"), rows=rows)
 
 
-def listed(found: list[Entry], files: list[RecordFile], **room: int) -> list[Record]:
+def listed(found: list[ListedAnswer], files: list[RecordFile], **room: int) -> list[Record]:
     """Return the answers of the page's data, by field."""
     data = json.loads(list_entries(found, files, **({"most": 100, "limit": 10**6} | room)).data)
     return [dict(zip(data["fields"], values, strict=True)) for values in data["answers"]]

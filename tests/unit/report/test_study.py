@@ -442,23 +442,21 @@ def test_one_table_is_written_four_ways() -> None:
 
 
 def test_a_study_of_ones_own_is_an_object_or_named_by_its_module(whole: Path) -> None:
-    class Counting(Study):
-        name = "counting"
+    def count(source: Source) -> Figures:
+        return Figures(
+            Figure(section="counting", study=s.name, measure="rows", value=len(s.rows), unit="")
+            for s in source.studies
+        )
 
-        def figures(self, source: Source) -> Figures:
-            return Figures(
-                Figure(section="counting", study=s.name, measure="rows", value=len(s.rows), unit="")
-                for s in source.studies
-            )
+    def tables(figures: Figures) -> list[Table]:
+        rows = [[figure.study, figure] for figure in figures.values()]
+        return [Table(name="rows", title="Rows", heads=["study", "rows"], rows=rows)]
 
-        def tables(self, figures: Figures) -> list[Table]:
-            rows = [[figure.study, figure] for figure in figures.values()]
-            return [Table(name="rows", title="Rows", heads=["study", "rows"], rows=rows)]
-
-    told = study(Counting(), [whole])
+    counting = Study(name="counting", figures=count, tables=tables)
+    told = study(counting, [whole])
     assert told.figures["counting/wordmath-hard/rows"].value == 240
     assert [each.name for each in told.tables] == ["rows"]
-    named = study("remask.report.studies.cost:CostStudy", [whole])
+    named = study("remask.report.studies.cost:COST", [whole])
     assert named == study("cost", [whole])
     with pytest.raises(SettingsError, match="study 'none' is unknown; use diagnosis, "):
         study("none", [whole])

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from remask.analysis.load_records import read_source
 from remask.errors import RecordError
 from remask.extension import resolve
-from remask.report.studies.ablation import AblationStudy
+from remask.report.studies.ablation import ABLATION
 from remask.report.studies.base import Study, StudyResult
-from remask.report.studies.correction import CorrectionStudy
-from remask.report.studies.cost import CostStudy
-from remask.report.studies.diagnosis import DiagnosisStudy
-from remask.report.studies.geometry import GeometryStudy
+from remask.report.studies.correction import CORRECTION
+from remask.report.studies.cost import COST
+from remask.report.studies.diagnosis import DIAGNOSIS
+from remask.report.studies.geometry import GEOMETRY
 from remask.report.studies.scaling import NAME as SCALING
 from remask.report.studies.scaling import scaling_study
-from remask.report.studies.spurious import SpuriousStudy
+from remask.report.studies.spurious import SPURIOUS
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
-        DiagnosisStudy(), CorrectionStudy(), AblationStudy(), GeometryStudy(), SpuriousStudy(),
-        CostStudy(),
+        DIAGNOSIS, CORRECTION, ABLATION, GEOMETRY, SPURIOUS,
+        COST,
     )
 }  # fmt: skip
 NAMES = (*STUDIES, SCALING)
@@ -48,7 +48,6 @@ def study(
     if given == SCALING:
         return scaling_study(places)
     chosen = resolve("study", given, STUDIES, ("name", "run"))
-    chosen = chosen() if isinstance(chosen, type) else chosen  # a module may name the class
     if len(places) != 1:
         raise RecordError(
             f"{chosen.name} reads one folder or file, not {len(places)}; scaling several."

@@ -17,44 +17,37 @@ POINTS = {
 JUDGED = {"AUROC": "auroc", "AUPR": "aupr", "above uniform": "above_uniform"}
 
 
-class AblationStudy(Study):
-    """Which settings, and which metrics, matter?"""
+def _tables(figures: Figures) -> list[Table]:
+    """Return the settings of the round trips, then the mixtures of metrics."""
+    studies = figures.distinct("study", section=SECTION)
+    note = "Each costs what the round trips cost: their metrics are read from the same trips."
+    heads = {head: {"measure": measure} for head, measure in JUDGED.items()}
+    long = [
+        filled(
+            f"metrics-{study}", f"{study}: mixtures of metrics",
+            grid(figures, _mixtures(figures, study), heads, first="metrics"),
+            note=note, study=study, is_long=True,
+        )
+        for study in studies
+    ]  # fmt: skip
+    shared = [_metrics(figures, studies), *long, _weights(figures, studies)]
+    return [*setting_tables(figures), *shared]
 
-    name = "ablation"
 
-    def figures(self, source: Source) -> Figures:
-        """Return every mixture of metrics, and the curves of the other settings."""
-        return ablation_figures(source)
+def _plots(source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+    """Return the curves of every numeric setting."""
+    return [(s.name, plot) for s in source.studies for plot in curve_plots(s.name, figures)]
 
-    def tables(self, figures: Figures) -> list[Table]:
-        """Return the settings of the round trips, then the mixtures of metrics."""
-        studies = figures.distinct("study", section=SECTION)
-        note = "Each costs what the round trips cost: their metrics are read from the same trips."
-        heads = {head: {"measure": measure} for head, measure in JUDGED.items()}
-        long = [
-            filled(
-                f"metrics-{study}", f"{study}: mixtures of metrics",
-                grid(figures, _mixtures(figures, study), heads, first="metrics"),
-                note=note, study=study, is_long=True,
-            )
-            for study in studies
-        ]  # fmt: skip
-        shared = [_metrics(figures, studies), *long, _weights(figures, studies)]
-        return [*setting_tables(figures), *shared]
 
-    def plots(self, source: Source, figures: Figures) -> list[tuple[str, Plot]]:
-        """Return the curves of every numeric setting."""
-        return [(s.name, plot) for s in source.studies for plot in curve_plots(s.name, figures)]
-
-    def notes(self, source: Source, figures: Figures) -> list[str]:
-        """Return what weights and curves would need."""
-        if any(figure.measure == "above_default" for figure in figures.values()):
-            return no_validation(source)
-        return [
-            *no_validation(source),
-            "No curves: collect the same problems into further files with one of --mask-ratio, "
-            "--rebuild-steps, --trips 8, --mask-design and --rebuild-temperature changed.",
-        ]
+def _notes(source: Source, figures: Figures) -> list[str]:
+    """Return what weights and curves would need."""
+    if any(figure.measure == "above_default" for figure in figures.values()):
+        return no_validation(source)
+    return [
+        *no_validation(source),
+        "No curves: collect the same problems into further files with one of --mask-ratio, "
+        "--rebuild-steps, --trips 8, --mask-design and --rebuild-temperature changed.",
+    ]
 
 
 def setting_tables(figures: Figures) -> list[Table]:
@@ -101,3 +94,12 @@ def _weights(figures: Figures, studies: list[str]) -> Table:
     rows = {study: {**place, "study": study} for study in studies}
     heads = {metric: {"metric": metric} for metric in figures.distinct("metric", **place)}
     return filled("weights", "Optimized weights", grid(figures, rows, heads))
+
+
+ABLATION = Study(
+    name="ablation",
+    figures=ablation_figures,
+    tables=_tables,
+    plots=_plots,
+    notes=_notes,
+)

@@ -1,9 +1,9 @@
 """What a study is: records -> figures -> tables and plots, and notes on what the records lack.
 
-A study of one's own is an object with these methods, named on the command line as `module:name`.
+A study of one's own is such an object, named on the command line as `module:name`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,43 +13,11 @@ from remask.analysis.load_records import Source
 from remask.report.plots import Plot
 from remask.report.table import Table, document, write_tables
 
+NamedPlot = tuple[str, Plot]  # with the records that it is of
 
-class Study:
-    """One question to records. `figures` and `tables` are its own; plots and notes may be none."""
 
-    name: str
-
-    def figures(self, source: Source) -> Figures:
-        """Return what the records of a place show, or raise and say what they lack."""
-        raise NotImplementedError
-
-    def tables(self, figures: Figures) -> list[Table]:
-        """Return the tables of these figures; one without rows is left out."""
-        raise NotImplementedError
-
-    def lists(self, source: Source) -> list[Table]:
-        """Return tables of the records themselves."""
-        return []
-
-    def plots(self, source: Source, figures: Figures) -> list[tuple[str, Plot]]:
-        """Return the plots, each with the records it is of."""
-        return []
-
-    def notes(self, source: Source, figures: Figures) -> list[str]:
-        """Return what the records lack for all of the tables, and what to know of the rest."""
-        return []
-
-    def run(self, source: Source, extra: Figures | None = None) -> "StudyResult":
-        """Return all of it; `extra` are figures that need the model, measured apart."""
-        figures = self.figures(source) | (extra or Figures()) | source.errors()
-        tables = [table for table in self.tables(figures) if table.rows]
-        return StudyResult(
-            name=self.name,
-            figures=figures,
-            tables=[*tables, *self.lists(source)],
-            plots=self.plots(source, figures),
-            notes=self.notes(source, figures),
-        )
+def _none(*_: object) -> list[Any]:
+    return []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +27,7 @@ class StudyResult:
     name: str
     figures: Figures
     tables: Sequence[Table]
-    plots: Sequence[tuple[str, Plot]]  # each with the records that it is of
+    plots: Sequence[NamedPlot]
     notes: Sequence[str]  # what the records lack, and the command that collects it
 
     def document(self) -> dict[str, Any]:
@@ -74,6 +42,30 @@ class StudyResult:
             path = plot.write(folder, f"{self.name}-{records}-")
             written += [path, path.with_suffix(".csv")]
         return written
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One question to records: what is measured, and how that is shown."""
+
+    name: str
+    figures: Callable[[Source], Figures]  # raises where the records lack what they need
+    tables: Callable[[Figures], list[Table]]  # one without rows is left out
+    lists: Callable[[Source], list[Table]] = _none  # of the records themselves
+    plots: Callable[[Source, Figures], list[NamedPlot]] = _none
+    notes: Callable[[Source, Figures], list[str]] = _none  # what the records lack for all tables
+
+    def run(self, source: Source, extra: Figures | None = None) -> StudyResult:
+        """Return all of it; `extra` are figures that need the model, measured apart."""
+        figures = self.figures(source) | (extra or Figures()) | source.errors()
+        tables = [table for table in self.tables(figures) if table.rows]
+        return StudyResult(
+            name=self.name,
+            figures=figures,
+            tables=[*tables, *self.lists(source)],
+            plots=self.plots(source, figures),
+            notes=self.notes(source, figures),
+        )
 
 
 def pools_drawn(source: Source) -> list[Table]:

@@ -16,48 +16,37 @@ METHODS = (
 MEASURES = {measure: {"measure": measure} for measure in ("accuracy", "n_avg", "eff", "forwards")}
 
 
-class CorrectionStudy(Study):
-    """What does a pool of samples gain over the first one?"""
+def _tables(figures: Figures) -> list[Table]:
+    """Return accuracy, gains and samples drawn, then every study by itself."""
+    studies = figures.distinct("study", section=SECTION)
+    rows = {study: {"section": SECTION, "study": study} for study in studies}
+    accuracy = {m: {"method": m, "measure": "accuracy"} for m in METHODS}
+    gains = {
+        f"above {m}": {"method": f"mgrs_minus_{m}", "measure": "accuracy"}
+        for m in METHODS
+        if m != "mgrs"
+    }
+    drawn = {"all problems": {"method": "mgrs", "measure": "n_avg"}}
+    drawn |= {x: {"method": "mgrs", "part": x, "measure": "n_avg"} for x in DIFFICULTIES}
+    drawn |= {"threshold": {"method": "mgrs", "measure": "threshold"}}
+    count = {"method": "standard", "measure": "accuracy"}
+    tables = [
+        filled("accuracy", "Accuracy", grid(figures, rows, accuracy, count=count)),
+        filled("gains", "Accuracy of mgrs, paired differences", grid(figures, rows, gains)),
+        filled("samples", "Samples that mgrs draws, by difficulty", grid(figures, rows, drawn)),
+    ]
+    return [*tables, *(table for study in studies for table in _of_study(figures, study))]
 
-    name = "correction"
 
-    def figures(self, source: Source) -> Figures:
-        """Return every method, the gains over them, rejection sampling at other thresholds."""
-        return correction_figures(source)
+def _plots(source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+    """Return gain against cost for each study."""
+    studies = figures.distinct("study", section=SECTION)
+    return [(study, correction_plot(study, figures)) for study in studies]
 
-    def tables(self, figures: Figures) -> list[Table]:
-        """Return accuracy, gains and samples drawn, then every study by itself."""
-        studies = figures.distinct("study", section=SECTION)
-        rows = {study: {"section": SECTION, "study": study} for study in studies}
-        accuracy = {m: {"method": m, "measure": "accuracy"} for m in METHODS}
-        gains = {
-            f"above {m}": {"method": f"mgrs_minus_{m}", "measure": "accuracy"}
-            for m in METHODS
-            if m != "mgrs"
-        }
-        drawn = {"all problems": {"method": "mgrs", "measure": "n_avg"}}
-        drawn |= {x: {"method": "mgrs", "part": x, "measure": "n_avg"} for x in DIFFICULTIES}
-        drawn |= {"threshold": {"method": "mgrs", "measure": "threshold"}}
-        count = {"method": "standard", "measure": "accuracy"}
-        tables = [
-            filled("accuracy", "Accuracy", grid(figures, rows, accuracy, count=count)),
-            filled("gains", "Accuracy of mgrs, paired differences", grid(figures, rows, gains)),
-            filled("samples", "Samples that mgrs draws, by difficulty", grid(figures, rows, drawn)),
-        ]
-        return [*tables, *(table for study in studies for table in _of_study(figures, study))]
 
-    def lists(self, source: Source) -> list[Table]:
-        """Return how the pools were drawn."""
-        return pools_drawn(source)
-
-    def plots(self, source: Source, figures: Figures) -> list[tuple[str, Plot]]:
-        """Return gain against cost for each study."""
-        studies = figures.distinct("study", section=SECTION)
-        return [(study, correction_plot(study, figures)) for study in studies]
-
-    def notes(self, source: Source, figures: Figures) -> list[str]:
-        """Return which votes follow the old rule."""
-        return vote_notes(source)
+def _notes(source: Source, figures: Figures) -> list[str]:
+    """Return which votes follow the old rule."""
+    return vote_notes(source)
 
 
 def _of_study(figures: Figures, study: str) -> list[Table]:
@@ -76,3 +65,13 @@ def _of_study(figures: Figures, study: str) -> list[Table]:
                is_long=True),
         filled(f"thresholds-{study}", title, other, study=study, is_long=True),
     ]  # fmt: skip
+
+
+CORRECTION = Study(
+    name="correction",
+    figures=correction_figures,
+    tables=_tables,
+    lists=pools_drawn,
+    plots=_plots,
+    notes=_notes,
+)

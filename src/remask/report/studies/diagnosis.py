@@ -43,51 +43,36 @@ SELECTED = {
 }  # fmt: skip
 
 
-class DiagnosisStudy(Study):
-    """Which score tells right from wrong?"""
+def _tables(figures: Figures) -> list[Table]:
+    """Return the methods beside one another, the gaps, then every study by itself."""
+    studies = figures.distinct("study", section=SECTION)
+    rows = {study: {"section": SECTION, "study": study} for study in studies}
+    every = {"base rate": {"measure": "base_rate"}}
+    every |= {LABELS.get(m, m): {"method": m, "measure": "auroc"} for m in METHODS}
+    gaps = {head: {"method": gap, "measure": "auroc"} for head, gap in GAPS.items()}
+    hard = {f"{x} problems": {"method": GAP, "part": x, "measure": "auroc"} for x in DIFFICULTIES}
+    title = "Round trips above self-consistency, by difficulty"
+    tables = [
+        filled("auroc", "AUROC of every score",
+               grid(figures, rows, every, count={"measure": "base_rate"})),
+        filled("gaps", "AUROC, paired differences", grid(figures, rows, gaps)),
+        filled("difficulty", title, grid(figures, rows, hard), note=_thirds(figures, studies)),
+        _carried(figures),
+    ]  # fmt: skip
+    return [*tables, *(table for study in studies for table in _of_study(figures, study))]
 
-    name = "diagnosis"
 
-    def figures(self, source: Source) -> Figures:
-        """Return every method, the gaps, a carried threshold."""
-        return diagnosis_figures(source)
+def _plots(source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+    """Return separation, coverage, ROC and reliability of each study."""
+    return [(s.name, plot) for s in source.studies for plot in plots(pools(s.rows))]
 
-    def tables(self, figures: Figures) -> list[Table]:
-        """Return the methods beside one another, the gaps, then every study by itself."""
-        studies = figures.distinct("study", section=SECTION)
-        rows = {study: {"section": SECTION, "study": study} for study in studies}
-        every = {"base rate": {"measure": "base_rate"}}
-        every |= {LABELS.get(m, m): {"method": m, "measure": "auroc"} for m in METHODS}
-        gaps = {head: {"method": gap, "measure": "auroc"} for head, gap in GAPS.items()}
-        hard = {
-            f"{x} problems": {"method": GAP, "part": x, "measure": "auroc"} for x in DIFFICULTIES
-        }
-        title = "Round trips above self-consistency, by difficulty"
-        tables = [
-            filled("auroc", "AUROC of every score",
-                   grid(figures, rows, every, count={"measure": "base_rate"})),
-            filled("gaps", "AUROC, paired differences", grid(figures, rows, gaps)),
-            filled("difficulty", title, grid(figures, rows, hard), note=_thirds(figures, studies)),
-            _carried(figures),
-        ]  # fmt: skip
-        return [*tables, *(table for study in studies for table in _of_study(figures, study))]
 
-    def lists(self, source: Source) -> list[Table]:
-        """Return how the pools were drawn."""
-        return pools_drawn(source)
-
-    def plots(self, source: Source, figures: Figures) -> list[tuple[str, Plot]]:
-        """Return separation, coverage, ROC and reliability of each study."""
-        return [(s.name, plot) for s in source.studies for plot in plots(pools(s.rows))]
-
-    def notes(self, source: Source, figures: Figures) -> list[str]:
-        """Return absent scores, old votes, and what further records would add."""
-        notes = [*absence_notes(source), *vote_notes(source), *no_validation(source)]
-        if all(pool_size(pools(study.rows)) < 2 for study in source.studies):
-            notes.append(
-                "No self-consistency: remask collect --samples 10 draws the samples it needs."
-            )
-        return notes
+def _notes(source: Source, figures: Figures) -> list[str]:
+    """Return absent scores, old votes, and what further records would add."""
+    notes = [*absence_notes(source), *vote_notes(source), *no_validation(source)]
+    if all(pool_size(pools(study.rows)) < 2 for study in source.studies):
+        notes.append("No self-consistency: remask collect --samples 10 draws the samples it needs.")
+    return notes
 
 
 def _of_study(figures: Figures, study: str) -> list[Table]:
@@ -135,3 +120,13 @@ def _thirds(figures: Figures, studies: list[str]) -> str:
                  for x, figure in thirds.items() if figure is not None]  # fmt: skip
         listed += [f"{study}: {', '.join(words)}"] if words else []
     return f"By the share of right answers among the other samples. {'; '.join(listed)}."
+
+
+DIAGNOSIS = Study(
+    name="diagnosis",
+    figures=diagnosis_figures,
+    tables=_tables,
+    lists=pools_drawn,
+    plots=_plots,
+    notes=_notes,
+)

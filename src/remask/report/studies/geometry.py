@@ -26,36 +26,36 @@ PARTS = {
 RATES = ("contraction", "bound_", "residual_")
 
 
-class GeometryStudy(Study):
-    """Where do right answers lie in the space of their metrics?"""
+def _tables(figures: Figures) -> list[Table]:
+    """Return density and quality, and the contraction where it was measured."""
+    studies = figures.distinct("study", section=SECTION)
+    rows = {study: {"section": SECTION, "study": study} for study in studies}
+    tables = []
+    for name, (title, measures) in PARTS.items():
+        heads = {head: {"measure": measure} for head, measure in measures.items()}
+        count = {"measure": next(iter(measures.values()))}
+        tables.append(filled(name, title, grid(figures, rows, heads, count=count)))
+    rates: list[list[Cell]] = [
+        [f"{figure.study}/{figure.measure}", figure, figure.unit]
+        for figure in figures.values()
+        if figure.section == SECTION and figure.measure.startswith(RATES)
+    ]
+    listed = (["figure", "value", "what"], rates)
+    return [*tables, filled("contraction", "Contraction and Proposition 4", listed)]
 
-    name = "geometry"
 
-    def figures(self, source: Source) -> Figures:
-        """Return density and quality; the contraction needs the model and comes as extra."""
-        return geometry_figures(source)
+def _plots(source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+    """Return the plane of density and quality of each study."""
+    return [
+        (study.name, plot)
+        for study in source.studies
+        for plot in plane_plot(study.name, [pool[0] for pool in pools(study.rows)])
+    ]
 
-    def tables(self, figures: Figures) -> list[Table]:
-        """Return density and quality, and the contraction where it was measured."""
-        studies = figures.distinct("study", section=SECTION)
-        rows = {study: {"section": SECTION, "study": study} for study in studies}
-        tables = []
-        for name, (title, measures) in PARTS.items():
-            heads = {head: {"measure": measure} for head, measure in measures.items()}
-            count = {"measure": next(iter(measures.values()))}
-            tables.append(filled(name, title, grid(figures, rows, heads, count=count)))
-        rates: list[list[Cell]] = [
-            [f"{figure.study}/{figure.measure}", figure, figure.unit]
-            for figure in figures.values()
-            if figure.section == SECTION and figure.measure.startswith(RATES)
-        ]
-        listed = (["figure", "value", "what"], rates)
-        return [*tables, filled("contraction", "Contraction and Proposition 4", listed)]
 
-    def plots(self, source: Source, figures: Figures) -> list[tuple[str, Plot]]:
-        """Return the plane of density and quality of each study."""
-        return [
-            (study.name, plot)
-            for study in source.studies
-            for plot in plane_plot(study.name, [pool[0] for pool in pools(study.rows)])
-        ]
+GEOMETRY = Study(
+    name="geometry",
+    figures=geometry_figures,
+    tables=_tables,
+    plots=_plots,
+)
