@@ -54,7 +54,8 @@ def files_entered(
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-    called = {Path(code.co_filename) for code in codes if code.co_name != "<module>"}
+    entered = codes.copy()  # threads that still run go on adding
+    called = {Path(code.co_filename) for code in entered if code.co_name != "<module>"}
     return {str(path.relative_to(folder)) for path in called if path.is_relative_to(folder)}
 
 
