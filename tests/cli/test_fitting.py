@@ -21,9 +21,11 @@ def row(number: int, sample: int, score: float, right: bool, *, scored: bool = T
     """Return a record whose metrics are all .9 but answer_match, which is `score`."""
     trips = {name: [score if name == "answer_match" else 0.9] * 2 for name in CORE}
     return {
-        "id": f"wordmath/hard/validation/0/{number}", "task": "wordmath", "number": sample,
-        "answer": "1" if right else "2", "right": right, "scores": {"confidence": score},
-    } | ({"by_trip": trips} if scored else {})  # fmt: skip
+        "id": f"wordmath/hard/validation/0/{number}", "task": "wordmath", "level": "hard",
+        "number": sample, "prompt": "1 or 2?", "gold": "1", "text": "1" if right else "2",
+        "answer": "1" if right else "2", "right": right, "process_ok": right, "forwards": 1,
+        "scores": {"confidence": score},
+    } | ({"by_trip": trips, "verify_forwards": 1} if scored else {})  # fmt: skip
 
 
 def write(path: Path, rows: list[Any], **asked: Any) -> Path:
@@ -177,12 +179,16 @@ def test_a_calibrator_is_fitted_on_other_questions_than_its_weights(
         (("fit", "missing.jsonl"), 1, "cannot use missing.jsonl: No such file"),
         (("fit", "alone.jsonl"), 1, "alone.jsonl has no manifest alone.jsonl.manifest.json"),
         (("fit", "empty.jsonl"), 1, "empty.jsonl holds no records"),
-        (("fit", "other.jsonl"), 1, "has a row without answer, id, number, right, scores"),
+        (
+            ("fit", "other.jsonl"),
+            1,
+            "other.jsonl line 1 has no 'id': give what remask collect wrote",
+        ),
         (("fit", "in.jsonl", "--columns", "luck"), 1, "columns luck must be different ones of"),
         (("fit", "in.jsonl", "--metrics", "paper"), 1, "does not hold semantic_similarity of the"),
         (("fit", "in.jsonl", "--metrics", "best"), 2, "--metrics"),
         (("fit", "one.jsonl"), 1, "all 3 answers are right; weights need both kinds"),
-        (("certify", "in.jsonl", "--risk", "2"), 1, "risk 2.0 is not between 0 and 1"),
+        (("certify", "in.jsonl", "--risk", "2"), 2, "--risk is 2.0; it must be below 1"),
         (("certify", "in.jsonl", "--budget", "0"), 2, "--budget is 0; it must be at least 1"),
         (("certify", "in.jsonl", "--weights", "in.jsonl"), 1, "in.jsonl is damaged"),
         (("calibrate", "plain.jsonl"), 1, "holds no round trips; collect it with --scored 1"),

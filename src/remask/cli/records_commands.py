@@ -13,7 +13,7 @@ from remask.cli.flags import FlagsOf, UsageError
 from remask.cli.query import Query
 from remask.collect.settings import CollectSettings, choose_baselines
 from remask.consistency.settings import ConsistencySettings, MetricSet
-from remask.decide.settings import BUDGET
+from remask.decide.settings import BUDGET, Confidence, Risk
 from remask.errors import InputError
 from remask.records import outputs
 from remask.settings import Setting
@@ -51,8 +51,6 @@ Columns = Annotated[
         "self_evaluation or editor where they were collected."
     ),
 ]
-Risk = Annotated[float, Setting("Largest share of wrong answers among the accepted.")]
-Confidence = Annotated[float, Setting("How sure the promise is.")]
 CertifiedBudget = Annotated[
     int, replace(BUDGET, help="Samples drawn until one is accepted, for rejection sampling.")
 ]

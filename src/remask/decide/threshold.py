@@ -42,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from remask.decide.columns import Flags, Floats, Scores, absent_as_nan, labelled
 from remask.decide.provenance import Fitted, Provenance
+from remask.decide.settings import CONFIDENCE, RISK
 from remask.errors import SettingsError
 
 GRID = tuple(k / 100 for k in range(99, -1, -1))  # the strictest first
@@ -201,9 +202,8 @@ def _num_above(scores: Floats) -> Counts:
 
 def check_promise(risk: float, confidence: float) -> None:
     """Raise unless both are shares that can be promised."""
-    for name, share in (("risk", risk), ("confidence", confidence)):
-        if not 0 < share < 1:
-            raise SettingsError(f"{name} {share} is not between 0 and 1; choose e.g. 0.1 or 0.95.")
+    RISK.check("risk", risk, float)
+    CONFIDENCE.check("confidence", confidence, float)
 
 
 def _shares(starts: Sequence[float], error: float) -> list[float]:
