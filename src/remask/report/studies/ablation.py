@@ -5,8 +5,8 @@ from remask.analysis.curves import SECTION
 from remask.analysis.figure import Figures
 from remask.analysis.folder import DEFAULTS
 from remask.analysis.load_records import Source
-from remask.report.plots import Plot, curve_plots
-from remask.report.studies.base import Study, no_validation
+from remask.report.plots import curve_plots
+from remask.report.studies.base import NamedPlot, Study, no_validation
 from remask.report.table import Cell, Table, filled, grid, numeric
 
 MIXTURES = ("alone", "composite", "without")
@@ -34,7 +34,7 @@ def _tables(figures: Figures) -> list[Table]:
     return [*setting_tables(figures), *shared]
 
 
-def _plots(source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+def _plots(source: Source, figures: Figures) -> list[NamedPlot]:
     """Return the curves of every numeric setting."""
     return [(s.name, plot) for s in source.studies for plot in curve_plots(s.name, figures)]
 

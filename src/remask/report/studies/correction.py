@@ -5,8 +5,8 @@ from remask.analysis.diagnosis import DIFFICULTIES
 from remask.analysis.figure import Figures
 from remask.analysis.load_records import Source
 from remask.analysis.remarks import vote_notes
-from remask.report.plots import Plot, correction_plot
-from remask.report.studies.base import Study, pools_drawn
+from remask.report.plots import correction_plot
+from remask.report.studies.base import NamedPlot, Study, pools_drawn
 from remask.report.table import Table, filled, grid
 
 METHODS = (
@@ -38,7 +38,7 @@ def _tables(figures: Figures) -> list[Table]:
     return [*tables, *(table for study in studies for table in _of_study(figures, study))]
 
 
-def _plots(source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+def _plots(source: Source, figures: Figures) -> list[NamedPlot]:
     """Return gain against cost for each study."""
     studies = figures.distinct("study", section=SECTION)
     return [(study, correction_plot(study, figures)) for study in studies]

@@ -11,8 +11,8 @@ from remask.analysis.figure import Figures
 from remask.analysis.load_records import Source
 from remask.analysis.pool import pool_size, pools
 from remask.analysis.remarks import absence_notes, vote_notes
-from remask.report.plots import Plot, plots
-from remask.report.studies.base import Study, no_validation, pools_drawn
+from remask.report.plots import plots
+from remask.report.studies.base import NamedPlot, Study, no_validation, pools_drawn
 from remask.report.table import Table, filled, grid
 
 LABELS = {
@@ -62,7 +62,7 @@ def _tables(figures: Figures) -> list[Table]:
     return [*tables, *(table for study in studies for table in _of_study(figures, study))]
 
 
-def _plots(source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+def _plots(source: Source, figures: Figures) -> list[NamedPlot]:
     """Return separation, coverage, ROC and reliability of each study."""
     return [(s.name, plot) for s in source.studies for plot in plots(pools(s.rows))]
 

@@ -4,8 +4,8 @@ from remask.analysis.figure import Figures
 from remask.analysis.geometry import SECTION, geometry_figures
 from remask.analysis.load_records import Source
 from remask.analysis.pool import pools
-from remask.report.plots import Plot, plane_plot
-from remask.report.studies.base import Study
+from remask.report.plots import plane_plot
+from remask.report.studies.base import NamedPlot, Study
 from remask.report.table import Cell, Table, filled, grid
 
 PARTS = {
@@ -44,7 +44,7 @@ def _tables(figures: Figures) -> list[Table]:
     return [*tables, filled("contraction", "Contraction and Proposition 4", listed)]
 
 
-def _plots(source: Source, figures: Figures) -> list[tuple[str, Plot]]:
+def _plots(source: Source, figures: Figures) -> list[NamedPlot]:
     """Return the plane of density and quality of each study."""
     return [
         (study.name, plot)
