@@ -1,13 +1,13 @@
 """Denoisers around a denoiser: options that would otherwise be branches in every loop."""
 
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import torch
 from torch import Tensor
 
-from remask.denoisers.base import Denoiser, Preset, block_causal, starts_apart
+from remask.denoisers.base import Denoiser, block_causal, starts_apart
 from remask.denoisers.kv_cache import KVCache
-from remask.denoisers.tokenizer import Tokenizer
 from remask.values import Canvas
 
 
@@ -17,37 +17,14 @@ class Wrapped:
 
     inner: Denoiser
 
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.inner.tokenizer
-
-    @property
-    def preset(self) -> Preset:
-        return self.inner.preset
-
-    @property
-    def device(self) -> torch.device:
-        return self.inner.device
-
-    @property
-    def vocab_size(self) -> int:
-        return self.inner.vocab_size
-
-    @property
-    def max_length(self) -> int:
-        return self.inner.max_length
-
-    @property
-    def forwards_per_call(self) -> int:
-        return self.inner.forwards_per_call
-
-    @property
-    def block_size(self) -> int | None:
-        return self.inner.block_size
+    name = property(attrgetter("inner.name"))
+    tokenizer = property(attrgetter("inner.tokenizer"))
+    preset = property(attrgetter("inner.preset"))
+    device = property(attrgetter("inner.device"))
+    vocab_size = property(attrgetter("inner.vocab_size"))
+    max_length = property(attrgetter("inner.max_length"))
+    forwards_per_call = property(attrgetter("inner.forwards_per_call"))
+    block_size = property(attrgetter("inner.block_size"))
 
     @property
     def answer_apart(self) -> bool:
