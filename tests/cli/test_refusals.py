@@ -168,7 +168,7 @@ def damaged() -> Iterator[Case]:
         name = wrong_name(field, value)
         for words in (FIT, REPORT, STUDY):
             read = words.index("rec.jsonl")
-            sentence = f"{name} is damaged: record 1 has {field}"
+            sentence = f"{name} is damaged: line 1 has {field}"
             yield (*words[:read], name, *words[read + 1 :]), 1, sentence
     for name, sentence in (
         ("unasked.jsonl", "unasked.jsonl.manifest.json is damaged: it has no asked"),
