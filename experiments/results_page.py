@@ -19,9 +19,10 @@ FAMILIES = ("wordmath", "countdown", "choice", "pycode")
 STUDIES = tuple(f"{family}{level}" for family in FAMILIES for level in ("", "-hard"))
 METHODS = ("start", "sft", "outcome", "geometric", "ungated")
 CANVASES = ("short", "medium", "long")
-LLADA = "LLaDA-8B-Instruct"
-PAPER = "paper: GSM8K, MATH, ARC-C, GPQA"
-GSM8K = "paper: GSM8K"
+MODELS = ("LLaDA-8B-Instruct", "Dream-v0-Instruct-7B")
+PAPER = ("paper: GSM8K, MATH, ARC-C, GPQA", "Dream-7B")  # the former of LLaDA-8B
+GSM8K = ("paper: GSM8K", "")
+NONE = ("", "")
 HEAD = """\
 # Results
 
@@ -60,7 +61,7 @@ class Row:
     name: str  # of the figures, with {} for the study
     bound: float | None = None  # an arrow says on which side of it the interval lies
     against: str = ""  # or the figure whose interval, against 0, gives the arrow
-    paper: str = ""
+    paper: tuple[str, str] = NONE
 
 
 def page(figures: Figures, origin: Mapping[str, Mapping[str, str]], notes: Sequence[str]) -> str:
@@ -73,6 +74,7 @@ def page(figures: Figures, origin: Mapping[str, Mapping[str, str]], notes: Seque
         *(textwrap.fill(note, 100, break_on_hyphens=False) + "\n" for note in notes),
         _section("Diagnosis: which score tells right from wrong?", "diagnosis", PAPER,
                  _problems(figures), *_lines(_diagnosis(), figures)),
+        _code() if "diagnosis" in {figure.section for figure in figures.values()} else "",
         _section("Correction: what do further samples gain?", "correction", PAPER,
                  *_lines(_correction(), figures)),
         _section("Ablation: which parts matter? (AUROC)", "ablation", GSM8K,
@@ -80,7 +82,7 @@ def page(figures: Figures, origin: Mapping[str, Mapping[str, str]], notes: Seque
         _section("Geometry: where do right answers lie?", "geometry", GSM8K,
                  *_lines(_geometry(), figures)),
         _spurious(figures),
-        _section("Cost: formulas against counted forwards", "cost", "",
+        _section("Cost: formulas against counted forwards", "cost", NONE,
                  *_lines(_cost(), figures)),
         _rebatched(figures),
         _alignment(figures, origin.get("align", {})),
@@ -98,12 +100,12 @@ def _verdicts(figures: Figures) -> str:
     return f"## The claims\n\n{said}\n{markdown(heads, rows)}"
 
 
-def _section(title: str, study: str, paper: str, *lines: Sequence[str]) -> str:
+def _section(title: str, study: str, paper: tuple[str, str], *lines: Sequence[str]) -> str:
     """Return a study: its command, and its table without columns that are empty throughout."""
     if not any(any(line[1:]) for line in lines):
         return ""
     model = " -m tiny" if study == "geometry" else ""  # of the contraction
-    heads = ["", *STUDIES, paper]
+    heads = ["", *STUDIES, *paper]
     filled = [k for k in range(len(heads)) if k == 0 or any(line[k] for line in lines)]
     rows = [[line[k] for k in filled] for line in lines]
     table = markdown([heads[k] for k in filled], rows)
@@ -117,7 +119,7 @@ def _lines(rows: Iterable[Row], figures: Figures) -> Iterator[list[str]]:
         against = by_study(row.against, figures) if row.against else {}
         cells = [_cell(row, found.get(study), against.get(study)) for study in STUDIES]
         if any(cells):
-            yield [row.label, *cells, row.paper]
+            yield [row.label, *cells, *row.paper]
 
 
 def _problems(figures: Figures) -> list[str]:
@@ -128,7 +130,7 @@ def _problems(figures: Figures) -> list[str]:
     for k, study in enumerate(STUDIES):
         if study in errors:
             cells[k] += f", {quote(errors[study])} error{'s' if errors[study].value > 1 else ''}"
-    return ["problems", *cells, ""]
+    return ["problems", *cells, *NONE]
 
 
 def _cell(row: Row, figure: Figure | None, against: Figure | None) -> str:
@@ -201,7 +203,7 @@ def _alignment(figures: Figures, origin: Mapping[str, str]) -> str:
             " ".join(f"{row[k]:.1f}" for row in method.values())
             for method in published.ALIGNMENT.values()
         ]
-        lines.append([f"{PAPER} at length {length}", "", *printed, ""])
+        lines.append([f"{PAPER[0]} at length {length}", "", *printed, ""])
     table = markdown(["", *METHODS], lines)
     title = "## Alignment: the score as a reward"
     return f"{title}\n\n{ALIGNED.format(**origin)}\n{table}{_gains(figures)}"
@@ -241,14 +243,14 @@ LABELS = {
 
 
 def _diagnosis() -> list[Row]:
-    printed = published.DIAGNOSIS[LLADA]
     rows = [
         Row(label="greedy accuracy; medium and easy together", name="accuracy/{}"),
         Row(label="accuracy of the answers below", name="diagnosis/{}/base_rate"),
     ]
     for method in list(LABELS)[:-1]:
-        paper = " ".join(f"{pair[0]:.3f}" for pair in printed.get(method, {}).values())
-        name = f"diagnosis/{{}}/{method}/auroc"
+        printed = [published.DIAGNOSIS[model].get(method, {}).values() for model in MODELS]
+        llada, dream = (" ".join(f"{pair[0]:.3f}" for pair in pairs) for pairs in printed)
+        name, paper = f"diagnosis/{{}}/{method}/auroc", (llada, dream)
         rows.append(Row(label=f"AUROC: {LABELS[method]}", name=name, paper=paper))
     for ours, theirs in (
         ("roundtrips", "consistency"), ("roundtrips", "agreement_same_cost"),
@@ -269,19 +271,29 @@ def _diagnosis() -> list[Row]:
     ]
 
 
+def _code() -> str:
+    """Return what the paper prints of code, of a model that it does not name."""
+    printed = []
+    for method, pairs in published.CODE.items():
+        values = " ".join(f"{pair[0]:.3f}" for pair in pairs.values())
+        printed.append(f"{LABELS[method].partition(',')[0]} {values}")
+    told = "; ".join(printed)
+    return f"The paper on HumanEval and MBPP (Table 8, model not named): {told}.\n"
+
+
 def _correction() -> list[Row]:
-    printed = published.CORRECTION[LLADA]
+    llada, dream = (published.CORRECTION[model] for model in MODELS)
     rows = [
         Row(label=f"right: {method}", name=f"correction/{{}}/{method}/accuracy",
-            paper=" ".join(f"{x:.1f}" for x in printed[method]))
-        for method in printed
+            paper=(_rates(llada[method]), _rates(dream[method])))
+        for method in llada
     ]  # fmt: skip
     rows += [
         Row(label=f"mgrs above {method}", name=f"correction/{{}}/mgrs_minus_{method}/accuracy",
             bound=0.0)
-        for method in printed if method != "mgrs"
+        for method in llada if method != "mgrs"
     ]  # fmt: skip
-    drawn = " ".join(f"{x:.1f}" for x in published.SAMPLES[LLADA])
+    drawn = (_rates(published.SAMPLES[MODELS[0]]), _rates(published.SAMPLES[MODELS[1]]))
     rows.append(Row(label="samples of mgrs", name="correction/{}/mgrs/n_avg", paper=drawn))
     rows += [
         Row(label=f"samples of mgrs, {x} problems", name=f"correction/{{}}/mgrs/{x}/n_avg")
@@ -293,6 +305,10 @@ def _correction() -> list[Row]:
             for method in ("vote10", "mgrs")
         ]
     return [*rows, Row(label="threshold of mgrs", name="correction/{}/mgrs/threshold")]
+
+
+def _rates(values: Iterable[float]) -> str:
+    return " ".join(f"{value:.1f}" for value in values)
 
 
 def _ablation() -> list[Row]:
@@ -324,8 +340,8 @@ def _ablation() -> list[Row]:
     return rows
 
 
-def _printed(pairs: published.Pairs, key: str) -> str:
-    return f"{pairs[key][0]:.3f}" if key in pairs else ""
+def _printed(pairs: published.Pairs, key: str) -> tuple[str, str]:
+    return (f"{pairs[key][0]:.3f}" if key in pairs else "", "")
 
 
 def _geometry() -> list[Row]:
@@ -335,11 +351,11 @@ def _geometry() -> list[Row]:
     ]
 
 
-def _plane(key: str) -> str:
+def _plane(key: str) -> tuple[str, str]:
     value = published.PLANE.get(key)
     if value is None:
-        return ""
-    return f"{100 * value:.1f} %" if "zone" in key else f"{value:g}"
+        return NONE
+    return (f"{100 * value:.1f} %" if "zone" in key else f"{value:g}", "")
 
 
 PLANE: Sequence[tuple[str, str, float | None]] = (
