@@ -18,11 +18,11 @@ from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source, StudyRecords, required
 from remask.analysis.pool import (
     Pool,
-    counts,
     is_scored,
     pool_size,
     pools,
     verify_forwards,
+    vote_counts,
 )
 from remask.analysis.statistics import Interval, bootstrap, mean, proportion
 from remask.decide.rejection import Attempt, Round, decide
@@ -164,7 +164,7 @@ def standard(pool: Pool) -> Settled:
 
 def majority(pool: Pool) -> Settled:
     """Return the first sample with the most frequent answer."""
-    votes = counts(pool)
+    votes = vote_counts(pool)
     chosen = max(pool, key=lambda row: votes.get(row.vote_key or "", 0))  # None has no vote
     return Settled(right=chosen.right, samples=len(pool), forwards=_generation(pool))
 

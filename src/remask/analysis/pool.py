@@ -86,7 +86,7 @@ def verify_forwards(row: Record, trips: int | None = None) -> float:
     return spent if trips is None or made == 0 else spent * min(trips, made) / made
 
 
-def counts(pool: Pool) -> Counter[str]:
+def vote_counts(pool: Pool) -> Counter[str]:
     """Return how often each answer occurs; one that cannot be read is no vote."""
     return Counter(key for row in pool if (key := row.vote_key) is not None)
 
@@ -98,13 +98,13 @@ def others_right(pool: Pool) -> float:
 
 def vote(pool: Pool) -> float:
     """Return the share of the majority answer."""
-    return max(counts(pool).values(), default=0) / len(pool)
+    return max(vote_counts(pool).values(), default=0) / len(pool)
 
 
 def agreement(pool: Pool) -> float:
     """Return the share of the pool that says what sample 0 says; 0 where that says nothing."""
     own = pool[0].vote_key
-    return 0.0 if own is None else counts(pool)[own] / len(pool)
+    return 0.0 if own is None else vote_counts(pool)[own] / len(pool)
 
 
 def baseline_forwards(row: Record, name: str) -> float:

@@ -63,7 +63,7 @@ def _reason(rows: Iterable[Record], name: str) -> str:
 def _editor(study: StudyRecords) -> Iterator[str]:
     if any("editor" in row.baselines for row in study.rows):
         manifest = find_manifest(study.path)
-        if manifest is None or not (manifest.about or {}).get("edits", False):
+        if manifest is None or not (manifest.notes or {}).get("edits", False):
             yield (
                 f"{study.name}: the model was not trained to edit what it sees, as LLaDA2.1 was; "
                 "editor, the share of tokens that it would write again, may tell of copying."

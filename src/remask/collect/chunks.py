@@ -59,7 +59,7 @@ class ChunkLimits:
     """What the answers of a collection cost, and how much of it a chunk may hold.
 
     Problems go into a chunk whole while they stay within the limits. One that alone would exceed
-    the work is cut between its answers; a single answer is never cut, however long it takes.
+    the budget is cut between its answers; a single answer is never cut, however long it takes.
     """
 
     samples: int  # answers per problem
@@ -69,7 +69,7 @@ class ChunkLimits:
     most: int  # problems of a chunk
     columns: int | None = None  # of a row that a pass computes; None: all of them
     tokens: int | None = None  # of a chunk's problems, padded; None: no limit
-    work: int | None = None  # tokens times forward passes; None: no limit
+    budget: int | None = None  # tokens times forward passes; None: no limit
 
     def chunks(self, start: int, lengths: Sequence[int]) -> list[Chunk]:
         """Return the answers from place `start` in chunks.
@@ -101,7 +101,7 @@ class ChunkLimits:
         return (
             problems > self.most
             or (self.tokens is not None and problems * longest > self.tokens)
-            or (self.work is not None and spent > self.work)
+            or (self.budget is not None and spent > self.budget)
         )
 
     def _between(self, begin: int, end: int, length: int) -> list[Chunk]:
@@ -116,7 +116,7 @@ class ChunkLimits:
         for number in range(begun, self.samples):
             cost = self._cost(length, number)
             spent += cost
-            if number > begin and self.work is not None and spent > self.work:
+            if number > begin and self.budget is not None and spent > self.budget:
                 chunks.append(Chunk(place + begin, place + number))
                 begin, spent = number, cost
         return [*chunks, Chunk(place + begin, place + self.samples)]

@@ -58,9 +58,9 @@ class Worker:
         shell = replace(denoiser, model=empty.to(denoiser.model.embedding.weight.dtype))
         return RemoteModel(shell, denoiser.device, str(folder), fingerprint(denoiser.model))
 
-    def run(self, work: Callable[[Denoiser, Any], list[Row]], given: Any) -> list[Row]:
+    def run(self, function: Callable[[Denoiser, Any], list[Row]], given: Any) -> list[Row]:
         """Return the rows of one chunk."""
-        return work(self._model(), given)
+        return function(self._model(), given)
 
     def _model(self) -> Denoiser:
         if self.denoiser is None:
@@ -89,7 +89,7 @@ class Cluster:
         _join(ray, self.address, self.workers or 2)
         try:
             there = ray.cluster_resources()
-            self._settle(int(there.get("GPU", 0)), int(there.get("CPU", 0)))
+            self._allocate(int(there.get("GPU", 0)), int(there.get("CPU", 0)))
         except BaseException:
             ray.shutdown()
             raise
@@ -99,7 +99,7 @@ class Cluster:
         """Leave; a cluster that was started here ends, and with it every worker."""
         _ray().shutdown()
 
-    def _settle(self, num_gpus: int, num_cpus: int) -> None:
+    def _allocate(self, num_gpus: int, num_cpus: int) -> None:
         on_gpu = self.spec.device == "cuda" or (self.spec.device == "auto" and num_gpus > 0)
         there, what = (num_gpus, "GPU") if on_gpu else (num_cpus, "CPU")
         num = self.workers or (num_gpus if on_gpu else 2)
@@ -167,7 +167,7 @@ class _Schedule:
     ) -> None:
         self.free = deque(actors)
         self.successor, self.load, self.shards = successor, job.load, job.shards
-        self.work = _ray().put(job.work)  # a reference: sent to a node once
+        self.function = _ray().put(job.run)  # a reference: sent to a node once
         self.waiting = deque(chunk for chunk in job.chunks if not job.shards.has(chunk))
         self.running: dict[Any, tuple[Chunk, Any]] = {}
         self.tries: Counter[Chunk] = Counter()
@@ -176,7 +176,7 @@ class _Schedule:
         """Give every free worker a chunk, and take in the next that is finished."""
         while self.free and self.waiting:
             actor, chunk = self.free.popleft(), self.waiting.popleft()
-            answer = actor.run.remote(self.work, self.load(chunk))
+            answer = actor.run.remote(self.function, self.load(chunk))
             self.running[answer] = chunk, actor
         ray = _ray()
         (answer,), _ = ray.wait(list(self.running), num_returns=1)

@@ -124,9 +124,11 @@ class Collection:
             denoiser, kind=self.task.name, canvas=canvas
         )
         sampler = sampler.for_pool(self.settings.samples, "samples")
-        work = AnswerWork(task=self.task, settings=self.settings, sampler=sampler)
+        answering = AnswerWork(task=self.task, settings=self.settings, sampler=sampler)
         engine = engine or Local(denoiser)
-        return CollectionRun(collection=self, work=work, denoiser=denoiser, engine=engine, out=out)
+        return CollectionRun(
+            collection=self, answering=answering, denoiser=denoiser, engine=engine, out=out
+        )
 
 
 def prepare(settings: CollectSettings, out: Path | None = None, force: bool = False) -> Collection:
@@ -166,7 +168,7 @@ class CollectionRun:
     """One call of `collect`: the file as it is, and what is still to be worked."""
 
     collection: Collection
-    work: AnswerWork
+    answering: AnswerWork
     denoiser: Denoiser
     engine: Engine
     out: Path
@@ -186,12 +188,12 @@ class CollectionRun:
         """Return the manifest, new or that of the run to go on with."""
         task, settings = self.collection.task, self.collection.settings
         dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
-        about: dict[str, Any] = {"compared_by": compared_by(task)}
+        notes: dict[str, Any] = {"compared_by": compared_by(task)}
         if "editor" in settings.baselines:
-            about["edits"] = edits(self.denoiser)
-        decided = {"level": self.collection.level, "sampler": asdict(self.work.sampler)}
+            notes["edits"] = edits(self.denoiser)
+        decided = {"level": self.collection.level, "sampler": asdict(self.answering.sampler)}
         full = {**asdict(settings), **decided}
-        begin = partial(manifest.begin, self.denoiser, full, dataset, self.out, about=about)
+        begin = partial(manifest.begin, self.denoiser, full, dataset, self.out, notes=notes)
         try:
             return begin()
         except RecordError:
@@ -219,9 +221,9 @@ class CollectionRun:
         first, number = divmod(done, samples)
         run = manifest.start(
             self.denoiser, document, first, self.out, self.engine.name, from_sample=number,
-            work=work_budget(self.denoiser),
+            budget=work_budget(self.denoiser),
         )  # fmt: skip
-        job = ChunkedWork(self.chunks(run.entry), self.load, self.work, shards)
+        job = ChunkedWork(self.chunks(run.entry), self.load, self.answering, shards)
         for chunk, rows in append_results(self.out, self.engine, job):
             self.lines += map(_line, rows)
             run.note(chunk.stop // samples, rows, finished=chunk.stop == total)
@@ -239,7 +241,7 @@ class CollectionRun:
             self.denoiser, document, problems, self.out, self.engine.name, retried=len(failed)
         )
         whole = [Chunk(number * samples, (number + 1) * samples) for number in failed]
-        results = self.engine.results(ChunkedWork(whole, self.load, self.work, shards))
+        results = self.engine.results(ChunkedWork(whole, self.load, self.answering, shards))
         answers = dict(zip(failed, results, strict=True))
         rows = list(_merged(jsonl.read(self.out), numbers, answers))
         jsonl.replace_rows(self.out, rows)
@@ -257,14 +259,18 @@ class CollectionRun:
 
     def chunks(self, run: RunEntry) -> list[Chunk]:
         """Return the chunks of a run, as its entry in the manifest says."""
-        limits = replace(self._limits, most=run.chunk, tokens=run.tokens, work=run.work)
+        limits = replace(self._limits, most=run.chunk, tokens=run.tokens, budget=run.budget)
         lengths = [self._length(number) for number in range(run.start, run.problems)]
         return limits.chunks(run.start * limits.samples + (run.from_sample or 0), lengths)
 
     @cached_property
     def _limits(self) -> ChunkLimits:
         """What the answers cost, without the limits of a run."""
-        settings, sampler, denoiser = self.collection.settings, self.work.sampler, self.denoiser
+        settings, sampler, denoiser = (
+            self.collection.settings,
+            self.answering.sampler,
+            self.denoiser,
+        )
         trips = settings.consistency
         blocks = sampler.length // sampler.block if denoiser.block_size else 1
         verify = blocks * trips.trips * steps_at_once(trips, denoiser.block_size)
@@ -279,14 +285,14 @@ class CollectionRun:
 
     def _prompt(self, number: int) -> PromptedProblem:
         if number not in self.prompted:
-            problem, length = self.collection.problem(number), self.work.sampler.length
+            problem, length = self.collection.problem(number), self.answering.sampler.length
             self.prompted[number] = prompt_for(self.denoiser, problem, length)
         return self.prompted[number]
 
     def _length(self, number: int) -> int:
         """Return the tokens of a problem and its canvas; 0 for one that cannot be asked."""
         problem = self._prompt(number)
-        return 0 if problem.error else len(problem.prompt) + self.work.sampler.length
+        return 0 if problem.error else len(problem.prompt) + self.answering.sampler.length
 
     def _places(self) -> list[int]:
         """Return the place after each row: an error stands for all answers to its problem."""

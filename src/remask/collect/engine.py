@@ -99,11 +99,11 @@ class Shards:
 
 @dataclass(frozen=True)
 class ChunkedWork(Generic[_Given]):
-    """A piece of work in chunks; the rows of one are `work(model, load(chunk))`."""
+    """A piece of work in chunks; the rows of one are `run(model, load(chunk))`."""
 
     chunks: Sequence[Chunk]
     load: Callable[[Chunk], _Given]  # runs here
-    work: Callable[[Denoiser, _Given], list[Row]]  # maybe elsewhere: with what it is given, pickled
+    run: Callable[[Denoiser, _Given], list[Row]]  # maybe elsewhere: with what it is given, pickled
     shards: Shards  # what an earlier run has left there is not worked again
 
 
@@ -133,7 +133,7 @@ class Local:
         def rows_of(denoiser: Denoiser, chunk: Chunk) -> list[Row]:
             if job.shards.has(chunk):
                 return job.shards.read(chunk)
-            return job.work(denoiser, job.load(chunk))
+            return job.run(denoiser, job.load(chunk))
 
         for _, rows in spread(self.denoiser, job.chunks, rows_of):
             yield rows

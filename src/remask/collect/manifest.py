@@ -86,7 +86,7 @@ def begin(
     dataset: Mapping[str, str] | None,
     out: Path,
     *,
-    about: Mapping[str, Any] | None = None,
+    notes: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Return the manifest of these records, new or continued, or refuse to mix two collections.
 
@@ -94,7 +94,7 @@ def begin(
     """
     now = Manifest(
         settings=json.loads(json.dumps({"model": denoiser.name, **settings}, default=str)),
-        about=None if about is None else dict(about),
+        notes=None if notes is None else dict(notes),
         dataset=None if dataset is None else dict(dataset),
         model=identify(denoiser),
     )
@@ -152,7 +152,7 @@ def start(
     *,
     from_sample: int | None = None,
     retried: int | None = None,
-    work: int | None = None,
+    budget: int | None = None,
 ) -> Run:
     """Return a run that begins at problem `done`, once the manifest says so."""
     entry = RunEntry(
@@ -167,7 +167,7 @@ def start(
         stop=done,
         from_sample=from_sample,
         retried=retried,
-        work=work,
+        budget=budget,
     )
     manifest = replace(manifest, runs=[*manifest.runs, entry])
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +240,7 @@ def _check(earlier: Manifest, now: Manifest, out: Path) -> None:
         )
     _check_dataset(earlier.dataset or {}, now.dataset, out)
     _check_model(earlier.model or ModelIdentity(), now.model or ModelIdentity(), out)
-    _check_about(earlier.about or {}, now.about or {}, out)
+    _check_votes(earlier.notes or {}, now.notes or {}, out)
 
 
 def _check_dataset(earlier: Mapping[str, Any], now: Mapping[str, Any] | None, out: Path) -> None:
@@ -267,9 +267,9 @@ def _check_model(earlier: ModelIdentity, now: ModelIdentity, out: Path) -> None:
             )
 
 
-def _check_about(earlier: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> None:
+def _check_votes(earlier: Mapping[str, Any], now: Mapping[str, Any], out: Path) -> None:
     """Raise where the answers that are there are compared by something else."""
-    before, after = (about.get("compared_by", SPELLING) for about in (earlier, now))
+    before, after = (notes.get("compared_by", SPELLING) for notes in (earlier, now))
     if before != after:
         raise RecordError(
             f"votes on the answers in {out} compare their {before}, and now their {after}; finish "

@@ -58,7 +58,7 @@ class RunEntry:
     finished: str | None = None  # when; None: it was killed
     from_sample: int | None = None  # of that problem, the answer that it began with
     retried: int | None = None  # problems that were asked again
-    work: int | None = None  # most tokens times forward passes of a chunk
+    budget: int | None = None  # "work": most tokens times forward passes of a chunk
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as it stands in the file."""
@@ -70,7 +70,8 @@ class RunEntry:
         return {name: value for name, value in row.items() if name not in unsaid}
 
 
-_IN_FILE = {"settings": "asked", "start": "from", "stop": "to"}  # fields that have another name
+# Fields that have another name in the file.
+_IN_FILE = {"settings": "asked", "notes": "about", "start": "from", "stop": "to", "budget": "work"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ class Manifest:
     __pydantic_config__: ClassVar = STRICT
 
     settings: dict[str, Any]  # and the model
-    about: dict[str, Any] | None = None
+    notes: dict[str, Any] | None = None  # "about"
     dataset: dict[str, Any] | None = None
     model: ModelIdentity | None = None
     runs: list[RunEntry] = field(default_factory=list)
@@ -113,7 +114,7 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as it stands in its file, in the form of this version."""
-        about = {} if self.about is None else {"about": self.about}
+        about = {} if self.notes is None else {"about": self.notes}
         return {
             "version": VERSION,
             "asked": self.settings,

@@ -16,30 +16,30 @@ LENGTHS = st.lists(st.integers(0, 30), min_size=1, max_size=12)
 LIMIT = st.none() | st.integers(1, 2_000)
 LIMITS = st.builds(
     ChunkLimits, samples=st.integers(1, 5), scored=st.integers(0, 5), write=st.integers(1, 9),
-    verify=st.integers(0, 9), most=st.integers(1, 6), tokens=LIMIT, work=LIMIT,
+    verify=st.integers(0, 9), most=st.integers(1, 6), tokens=LIMIT, budget=LIMIT,
 )  # fmt: skip
 USUAL = ChunkLimits(samples=2, scored=1, write=10, verify=6, most=9)
 
 
 def test_whole_problems_fill_a_minute() -> None:
     """Both answers to a problem of 10 tokens: 10 x (10 + 6) + 10 x 10 = 260."""
-    assert replace(USUAL, work=520).chunks(0, [10, 10, 10]) == [(0, 4), (4, 6)]
-    assert replace(USUAL, work=519).chunks(0, [10, 10, 10]) == [(0, 2), (2, 4), (4, 6)]
-    assert replace(USUAL, work=None).chunks(0, [10, 10, 10]) == [(0, 6)]
+    assert replace(USUAL, budget=520).chunks(0, [10, 10, 10]) == [(0, 4), (4, 6)]
+    assert replace(USUAL, budget=519).chunks(0, [10, 10, 10]) == [(0, 2), (2, 4), (4, 6)]
+    assert replace(USUAL, budget=None).chunks(0, [10, 10, 10]) == [(0, 6)]
 
 
 def test_a_problem_that_takes_longer_is_cut_between_its_answers() -> None:
-    assert replace(USUAL, work=259).chunks(0, [10]) == [(0, 1), (1, 2)]
-    assert replace(USUAL, work=1).chunks(2, [10, 5]) == [(2, 3), (3, 4), (4, 5), (5, 6)]
+    assert replace(USUAL, budget=259).chunks(0, [10]) == [(0, 1), (1, 2)]
+    assert replace(USUAL, budget=1).chunks(2, [10, 5]) == [(2, 3), (3, 4), (4, 5), (5, 6)]
 
 
 def test_a_run_goes_on_between_two_answers() -> None:
-    assert replace(USUAL, work=259).chunks(1, [10, 1, 1]) == [(1, 2), (2, 6)]
+    assert replace(USUAL, budget=259).chunks(1, [10, 1, 1]) == [(1, 2), (2, 6)]
 
 
 def test_a_problem_that_is_not_asked_costs_nothing_and_is_never_cut() -> None:
-    assert replace(USUAL, work=260).chunks(0, [0, 0, 10, 0]) == [(0, 8)]
-    assert replace(USUAL, work=1).chunks(0, [0, 0]) == [(0, 4)]
+    assert replace(USUAL, budget=260).chunks(0, [0, 0, 10, 0]) == [(0, 8)]
+    assert replace(USUAL, budget=1).chunks(0, [0, 0]) == [(0, 4)]
 
 
 def test_problems_and_tokens_are_limits_too() -> None:
@@ -50,9 +50,9 @@ def test_problems_and_tokens_are_limits_too() -> None:
 def test_a_model_that_keeps_earlier_blocks_computes_one_block_a_pass() -> None:
     """4 columns of 10: an answer costs 4 x 16 verified and 4 x 10 not, a problem 104."""
     limits = replace(USUAL, columns=4)
-    assert replace(limits, work=208).chunks(0, [10, 10, 10]) == [(0, 4), (4, 6)]
-    assert replace(limits, work=207).chunks(0, [10, 10, 10]) == [(0, 2), (2, 4), (4, 6)]
-    assert replace(limits, work=52).chunks(0, [2]) == [(0, 2)]  # a row shorter than a block
+    assert replace(limits, budget=208).chunks(0, [10, 10, 10]) == [(0, 4), (4, 6)]
+    assert replace(limits, budget=207).chunks(0, [10, 10, 10]) == [(0, 2), (2, 4), (4, 6)]
+    assert replace(limits, budget=52).chunks(0, [2]) == [(0, 2)]  # a row shorter than a block
 
 
 def test_a_token_meets_the_experts_that_are_chosen_for_it() -> None:
@@ -74,7 +74,7 @@ def test_every_answer_stands_in_one_chunk_within_the_work(
             * (limits.write + (limits.verify if place % limits.samples < limits.scored else 0))
             for place in range(chunk.start, chunk.stop)
         )
-        assert limits.work is None or spent <= limits.work or chunk.stop - chunk.start == 1
+        assert limits.budget is None or spent <= limits.budget or chunk.stop - chunk.start == 1
 
 
 @given(LIMITS, LENGTHS)

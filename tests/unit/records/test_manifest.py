@@ -30,11 +30,11 @@ OF_0_1_0: dict[str, Any] = {
 }  # fmt: skip
 NOW = Manifest(
     settings=SETTINGS,
-    about={"compared_by": "spelling"},
+    notes={"compared_by": "spelling"},
     dataset={"sha256": "0" * 64},
     model=ModelIdentity(name="tiny", dtype="float32", weights="0" * 16),
     runs=[
-        RunEntry(problems=9, chunk=4, start=0, stop=4, from_sample=0, work=100),
+        RunEntry(problems=9, chunk=4, start=0, stop=4, from_sample=0, budget=100),
         RunEntry(problems=9, chunk=4, start=9, stop=9, retried=2),
         RunEntry(problems=9, chunk=4, start=4, stop=9),
     ],
@@ -59,7 +59,7 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_one_of_the_first_release_is_read_and_written_anew(tmp_path: Path) -> None:
     manifest_path(tmp_path / "a.jsonl").write_text(json.dumps(OF_0_1_0))
     older = read_manifest(tmp_path / "a.jsonl")
-    assert (older.version, older.about) == (1, None)
+    assert (older.version, older.notes) == (1, None)
     assert older.model == ModelIdentity(name="tiny", dtype="float32")
     assert (older.runs[0].start, older.runs[0].stop, older.runs[0].tokens) == (0, 9, None)
     older.write(tmp_path / "b.jsonl")
