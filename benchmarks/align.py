@@ -25,6 +25,7 @@ from typing import Any
 
 from lib.figures import FIGURES, figure_of, merge
 
+from remask.consistency.settings import ConsistencySettings
 from remask.records.jsonl import write_text
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -124,7 +125,7 @@ def asked(model: str, settings: Any, arguments: argparse.Namespace) -> Iterator[
     level = settings.level or family.levels[0]
     problems = [family.problem(i, split="test", level=level) for i in range(arguments.problems)]
     scorer = Consistency(
-        denoiser=denoiser, extract=family.extract, settings=settings.consistency,
+        denoiser=denoiser, extract=family.extract, settings=settings.part(ConsistencySettings),
         metric_set=settings.metrics, task_metrics=family.metrics,
     )  # fmt: skip
     usual = settings.sampler(denoiser, family.canvas_length(level))

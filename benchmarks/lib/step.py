@@ -73,7 +73,7 @@ class Step:
         """Run every phase once, with as few passes as there may be."""
         blocks = self.sampler.length // self.sampler.block
         self.rollout(replace(self.sampler, steps=blocks))
-        self.score(replace(self.settings.consistency, rebuild_steps=1))
+        self.score(replace(self.settings.part(ConsistencySettings), rebuild_steps=1))
         self.update()
 
     def reset(self) -> None:
@@ -102,7 +102,7 @@ class Step:
     @torch.no_grad()
     def score(self, settings: ConsistencySettings | None = None) -> None:
         """Make the round trips of all of them."""
-        round_trips(self.policy, self.samples, settings or self.settings.consistency)
+        round_trips(self.policy, self.samples, settings or self.settings.part(ConsistencySettings))
 
     def update(self) -> None:
         """Make one optimizer update."""

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from remask.align.lora import find_targets
+from remask.align.method_settings import SpgSettings
 from remask.align.named import SCORED, resolve
 from remask.align.policy import LOGITS
 from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings
 from remask.consistency.roundtrips import steps_at_once
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.experts import Experts
 from remask.denoisers.load import (
     choose_device,
@@ -182,10 +184,10 @@ def forwards_per_update(
     if s.method == "sft":
         return {"rollout": 0.0, "score": 0.0, "preview": 0.0, "update": float(rows)}
     scored = any(entry.partition("=")[0] in SCORED for entry in s.reward)
-    steps = steps_at_once(s.consistency, block_size)
+    steps = steps_at_once(s.part(ConsistencySettings), block_size)
     passes = 1 if block_size is None else -(-canvas.length // block_size)
     if s.method == "spg":
-        preview = float(rows * s.num_copies if s.spg.uses_upper else 0)
+        preview = float(rows * s.num_copies if s.part(SpgSettings).uses_upper else 0)
     else:
         preview = rows * ((s.inner_updates - 1) / s.inner_updates + (s.kl_weight > 0))
     return {

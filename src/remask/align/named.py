@@ -11,9 +11,11 @@ from typing import NamedTuple
 from remask import extension
 from remask.align import formats
 from remask.align.combined import Combined, Reward
+from remask.align.method_settings import Annealed
 from remask.align.reward import ConsistencyReward, OutcomeReward, UngatedReward
 from remask.align.settings import AlignSettings
 from remask.consistency.roundtrips import Consistency
+from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.tasks.base import Task
@@ -87,10 +89,10 @@ def _built(name: str, settings: AlignSettings, task: Task, denoiser: Denoiser) -
     if name == "outcome":
         return OutcomeReward(grade=task.grade, right_reward=settings.right_reward)
     scorer = Consistency(
-        denoiser=denoiser, extract=task.extract, settings=settings.consistency,
+        denoiser=denoiser, extract=task.extract, settings=settings.part(ConsistencySettings),
         metric_set=settings.metrics, task_metrics=task.metrics, seed=settings.seed,
     )  # fmt: skip
-    annealed = vars(settings.annealed)
+    annealed = vars(settings.part(Annealed))
     if name == "ungated":
         return UngatedReward(scorer=scorer, **annealed)
     return ConsistencyReward(scorer=scorer, grade=task.grade, **annealed)

@@ -157,11 +157,12 @@ class AlignSettings:
     def __post_init__(self) -> None:
         """Refuse what each field allows and all together do not."""
         self.masks(self.mask_block or 1)
-        _ = self.consistency, self.annealed
+        self.part(ConsistencySettings)
+        self.part(Annealed)
         if self.method == "spg":
-            self.spg.check_copies(self.num_copies)
+            self.part(SpgSettings).check_copies(self.num_copies)
         if self.method == "diffu_grpo":
-            _ = self.grpo
+            self.part(GrpoSettings)
             if self.num_copies > 1:
                 raise SettingsError(
                     f"copies {self.num_copies} is more than diffu_grpo has; leave copies out."
@@ -200,28 +201,11 @@ class AlignSettings:
             loss_region=self.loss_region,
         )
 
-    @property
-    def spg(self) -> SpgSettings:
-        """The negative branch."""
-        return self._part(SpgSettings)
+    def part(self, kind: Callable[..., _T]) -> _T:
+        """Return the settings of one part (SpgSettings, Annealed, ...) whose fields these have too.
 
-    @property
-    def grpo(self) -> GrpoSettings:
-        """The clip and the penalty."""
-        return self._part(GrpoSettings)
-
-    @property
-    def consistency(self) -> ConsistencySettings:
-        """The round trips."""
-        return self._part(ConsistencySettings)
-
-    @property
-    def annealed(self) -> Annealed:
-        """The weight of the score."""
-        return self._part(Annealed)
-
-    def _part(self, kind: Callable[..., _T]) -> _T:
-        """Return other settings whose fields are among these; others keep their defaults."""
+        Fields that are not among these keep their defaults.
+        """
         names = setting_fields(kind).keys() & setting_fields(AlignSettings).keys()
         return kind(**{name: getattr(self, name) for name in names})
 

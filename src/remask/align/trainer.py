@@ -229,7 +229,7 @@ class AlignTrainer:
             state = {
                 "settings": record(s),
                 "place": asdict(self.state),
-                "alpha": s.annealed.alpha_min + (s.alpha_max - s.alpha_min)
+                "alpha": s.alpha_min + (s.alpha_max - s.alpha_min)
                 * self.state.update / s.updates,
                 "monitor": self.guard.state(),
                 "weights": {name: p.detach() for name, p in self.parameters.items()},

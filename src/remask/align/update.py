@@ -20,7 +20,7 @@ from remask.align.bounds import mask_ratios
 from remask.align.diffu_grpo import diffu_grpo_loss
 from remask.align.lora import without_adapters
 from remask.align.masks import Masks, draw_masks, mask_keys
-from remask.align.method_settings import MaskSettings
+from remask.align.method_settings import GrpoSettings, MaskSettings, SpgSettings
 from remask.align.policy import Policy, drops, learning, log_probs
 from remask.align.settings import AlignSettings
 from remask.align.sft import draw_sft_masks, sft_loss
@@ -69,7 +69,7 @@ class Updater:
         reference: Denoiser | None = None,
     ) -> None:
         self.policy, self.settings, self.masks = policy, settings, masks
-        self.reference = reference
+        self.reference, self.spg = reference, settings.part(SpgSettings)
         methods: dict[str, Callable[[Batch], Sums]] = {
             "spg": self._spg, "diffu_grpo": self._grpo, "sft": self._sft,
         }  # fmt: skip
@@ -106,7 +106,7 @@ class Updater:
         for part in self._micro_batches(batch):
             masks = self._draw(part)
             logp = self._preview(part, masks, batch.update)
-            about = (masks.counted, part.response, part.advantages, self.settings.spg)
+            about = (masks.counted, part.response, part.advantages, self.spg)
             weights = spg_weights(logp, *about, num_tokens=batch.num_tokens)
             for m, weight in enumerate(weights):
                 with learning(self.policy, batch.update, part.number, m, seed=self.settings.seed):
@@ -129,7 +129,7 @@ class Updater:
     def _preview(self, part: _MicroBatch, masks: Masks, update: int) -> Tensor:
         """Return the log-probabilities that weights depend on, (M, b, L); 0 of other rows."""
         logp = torch.zeros(masks.counted.shape, device=part.response.device)
-        rows = needs_preview(part.advantages, self.settings.spg)
+        rows = needs_preview(part.advantages, self.spg)
         if not rows.any():
             return logp
         if drops(self.policy):  # drawn for all rows at once: some alone would draw other ones
@@ -143,7 +143,7 @@ class Updater:
         return logp
 
     def _grpo(self, batch: Batch) -> Sums:
-        sums, grpo = dict.fromkeys(GRPO_SUMS, 0.0), self.settings.grpo
+        sums, grpo = dict.fromkeys(GRPO_SUMS, 0.0), self.settings.part(GrpoSettings)
         for part in self._micro_batches(batch):
             masks = self._draw(part)
             seen = (part.canvas, masks.masked[0], part.response)

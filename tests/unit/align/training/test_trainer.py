@@ -17,6 +17,7 @@ import torch
 import remask
 from remask.align import checkpoint, lora, trainer, update
 from remask.align.collapse_guard import Collapse
+from remask.align.method_settings import SpgSettings
 from remask.align.policy import Policy, learning, load_policy, trained
 from remask.align.rollout import Prompts, draw_groups
 from remask.align.settings import AlignSettings, as_yaml, check_settings
@@ -318,12 +319,12 @@ def test_a_copy_at_a_time_leaves_the_gradient_of_all_at_once(settings: Settings)
     s = settings(copies=3)
     policy, batch = batch_of(s)
     updater = Updater(policy, s, s.masks(4))
-    (part,) = updater._parts(batch)
+    (part,) = updater._micro_batches(batch)
     masks = updater._draw(part)
     logp = torch.stack(
         [update.log_probs(policy, part.canvas, masks.masked[m], masks.counted[m]) for m in range(3)]
     )
-    loss = spg_loss(logp, masks.counted, part.response, part.advantages, s.spg).loss
+    loss = spg_loss(logp, masks.counted, part.response, part.advantages, s.part(SpgSettings)).loss
     loss.backward()
     wanted = {n: p.grad.clone() for n, p in trained(policy).items() if p.grad is not None}
     found = gradients(s)
@@ -346,7 +347,7 @@ def test_what_a_gradient_is_weighed_by_has_the_dropout_of_its_own_pass(settings:
     s = settings(copies=2, tuning="lora")
     policy, batch = batch_of(s)
     updater = Updater(shaken(policy), s, s.masks(4))
-    (part,) = updater._parts(batch)
+    (part,) = updater._micro_batches(batch)
     masks = updater._draw(part)
     passes = [(part.canvas, masks.masked[m], masks.counted[m]) for m in range(2)]
     dry = torch.stack([update.log_probs(policy, *seen) for seen in passes])
