@@ -14,14 +14,14 @@ Two kinds of pairs: answers of one question that differ (`contraction`), and an 
 after one token was replaced by another of its own (`local`). A model that ignores what it sees has
 a rate of exactly 1 - mask_ratio: what is above it is the model's.
 
-Proposition 4 is asked of every answer z: is ||z - z*|| <= ||z - T z|| / (1 - kappa)?
+Proposition 4 is tested on every answer z: is ||z - z*|| <= ||z - T z|| / (1 - kappa)?
 
 - z* is the closest valid solution among the recorded answers that are right in every step and the
   task's own solution. An answer that is valid itself is at distance 0 and meets any bound, so the
-  share is told once more for the others.
+  share is measured once more for the others.
 - kappa is the steepest pair of the question, since the proposition wants a bound on all of them;
   at 1 or above its premise fails, and the answer does not count as one that satisfies it. The
-  share is told again with the median rate of all pairs.
+  share is measured again with the median rate of all pairs.
 
 Departures from the paper: it takes valid solutions for fixed points of T. They are not, and T has
 no others that a model which reads tokens could be shown; `residual_right` says how far they move.

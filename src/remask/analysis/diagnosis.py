@@ -54,7 +54,7 @@ RIVALS = ("confidence", "consistency", "roundtrips", "baselines", "agreement_sam
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """How well one method told right from wrong."""
+    """How well one method separates right from wrong."""
 
     method: str
     auroc: Interval | None  # None where all answers are right, or all wrong
@@ -117,7 +117,7 @@ def diagnose(study: StudyRecords, carried_threshold: float) -> Figures:
 
 
 def diagnosis(rows: Iterable[Record], *, resamples: int = 1000, seed: int = 0) -> list[Diagnosis]:
-    """Return how well each method told right standard answers from wrong ones."""
+    """Return how well each method separates right standard answers from wrong ones."""
     pooled = pools(rows)
     return [judge(method, pooled, resamples=resamples, seed=seed) for method in methods(pooled)]
 

@@ -60,7 +60,7 @@ def scaling_figures(sources: Mapping[str, Source]) -> Figures:
 def scaling(
     model: str, study: str, rows: Iterable[Record], *, resamples: int = 1000, seed: int = 0
 ) -> list[Figure]:
-    """Return how often one model is right, and how well that is told; nothing without records."""
+    """Return how often one model is right, and how well its scores say so; none without records."""
     rows = list(rows)
     accuracy = proportion([pool[0].right for pool in pools(rows)])
     if accuracy is None:
