@@ -97,9 +97,5 @@ def _weights(figures: Figures, studies: list[str]) -> Table:
 
 
 ABLATION = Study(
-    name="ablation",
-    figures=ablation_figures,
-    tables=_tables,
-    plots=_plots,
-    notes=_notes,
+    name="ablation", figures=ablation_figures, tables=_tables, plots=_plots, notes=_notes
 )

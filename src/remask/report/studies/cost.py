@@ -24,8 +24,4 @@ def _tables(figures: Figures) -> list[Table]:
     return tables
 
 
-COST = Study(
-    name="cost",
-    figures=cost_figures,
-    tables=_tables,
-)
+COST = Study(name="cost", figures=cost_figures, tables=_tables)

@@ -53,9 +53,4 @@ def _plots(source: Source, figures: Figures) -> list[NamedPlot]:
     ]
 
 
-GEOMETRY = Study(
-    name="geometry",
-    figures=geometry_figures,
-    tables=_tables,
-    plots=_plots,
-)
+GEOMETRY = Study(name="geometry", figures=geometry_figures, tables=_tables, plots=_plots)

@@ -75,9 +75,5 @@ def _notes(source: Source, figures: Figures) -> list[str]:
 
 
 SPURIOUS = Study(
-    name="spurious",
-    figures=spurious_figures,
-    tables=_tables,
-    lists=_lists,
-    notes=_notes,
+    name="spurious", figures=spurious_figures, tables=_tables, lists=_lists, notes=_notes
 )
