@@ -40,7 +40,7 @@ GSM8K = [
 ]
 SAMPLER = SamplerSettings(length=16, steps=4, block=16, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
-CALLS = 70_000  # of functions: a first chunk needs 46,000, and each further one 8,000 to 15,000
+CALLS = 100_000  # of functions: a first chunk needs 62,000, and each further one 10,000 to 19,000
 LONG = {"question": "Why? " * 400, "answer": "So.\n#### 1"}  # more than the model can hold
 WORK = 1_200  # tokens times passes: every answer is a chunk of its own
 
@@ -55,8 +55,11 @@ from remask.denoisers.load import load
 from remask.baselines import judge
 import remask.collect.collect as collecting
 from remask.collect.collect import collect
+from remask.records.manifest import Manifest
+from remask.records.validation import adapter_of
 collecting.work_budget = lambda denoiser: int(sys.argv[3])
 judge.REPLY = 4
+adapter_of(Manifest)  # what a process builds once, when it first reads a manifest
 model = load(sys.argv[1])
 def die_at(last):
     calls = count(1)
