@@ -95,7 +95,7 @@ class Point(NamedTuple):
 class PairRate:
     """How far two points of one question are apart, and how much closer their images are."""
 
-    question: str
+    item: str
     local: bool  # they differ in one token
     distance: float
     rate: float
@@ -105,7 +105,7 @@ class PairRate:
 class Residual:
     """What Proposition 4 relates for one answer."""
 
-    question: str
+    item: str
     number: int
     valid: bool
     residual: float  # ||z - T z||
@@ -269,10 +269,10 @@ def images(
     lengths = [settings.draws * (len(s.prompt) + len(s.canvas)) for s in samples]
     done: dict[int, Tensor] = {}
 
-    def work(replica: Denoiser, batch: list[int]) -> list[Tensor]:
+    def move_batch(replica: Denoiser, batch: list[int]) -> list[Tensor]:
         return _images(replica, [samples[i] for i in batch], settings)
 
-    for batch, moved in spread(denoiser, whole_rows(lengths, denoiser.device), work):
+    for batch, moved in spread(denoiser, whole_rows(lengths, denoiser.device), move_batch):
         done.update(zip(batch, moved, strict=True))
     return [done[i] for i in range(len(samples))]
 
@@ -365,8 +365,8 @@ class QuestionPoints:
         if not distance:
             return None
         rate = float((self.image[i] - self.image[j]).norm()) / distance
-        question = self.points[i].sample.item
-        return PairRate(question=question, local=local, distance=distance, rate=rate)
+        item = self.points[i].sample.item
+        return PairRate(item=item, local=local, distance=distance, rate=rate)
 
     def _distance(self, i: int, j: int) -> float | None:
         if self.z[i].shape != self.z[j].shape:
@@ -378,7 +378,7 @@ class QuestionPoints:
         reached = (self._distance(i, j) for j in valid)
         residual = float((self.z[i] - self.image[i]).norm())
         return Residual(
-            question=self.points[i].sample.item,
+            item=self.points[i].sample.item,
             number=self.points[i].sample.number,
             valid=self.points[i].valid,
             residual=residual,
@@ -441,4 +441,4 @@ def _movement(residuals: Iterable[Residual]) -> Interval | None:
 def _over(
     statistic: Statistic, sources: Sequence[PairRate | Residual], values: ArrayLike
 ) -> Interval | None:
-    return bootstrap(statistic, values, groups=[x.question for x in sources])
+    return bootstrap(statistic, values, groups=[x.item for x in sources])

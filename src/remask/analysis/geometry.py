@@ -283,7 +283,7 @@ def chi_square(density: ArrayLike, right: ArrayLike) -> ChiSquare | None:
     """Return the test of right and wrong over bins of density that hold equally many answers."""
     from scipy.stats import chi2_contingency
 
-    table = counts(density, right)
+    table = density_table(density, right)
     if table.shape[1] < 2 or not table.any(1).all():
         return None
     test = chi2_contingency(table, correction=False)
@@ -296,7 +296,7 @@ def chi_square(density: ArrayLike, right: ArrayLike) -> ChiSquare | None:
     )
 
 
-def counts(density: ArrayLike, right: ArrayLike) -> NDArray[Any]:
+def density_table(density: ArrayLike, right: ArrayLike) -> NDArray[Any]:
     """Return how many answers are right and wrong in each bin of density that holds any, (2, 5)."""
     values, labels = np.asarray(density, np.float64), np.asarray(right, bool)
     edges = np.quantile(values, np.arange(1, DENSITY_BINS) / DENSITY_BINS)

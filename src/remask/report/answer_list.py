@@ -58,7 +58,9 @@ class Listing:
     shown: Sequence[ListedAnswer]
 
 
-def entries(files: Sequence[RecordFile], thresholds: Mapping[str, float]) -> list[ListedAnswer]:
+def listed_answers(
+    files: Sequence[RecordFile], thresholds: Mapping[str, float]
+) -> list[ListedAnswer]:
     """Return every answer of the files; `thresholds` are by task."""
     return [entry for number, file in enumerate(files) for entry in _of(number, file, thresholds)]
 

@@ -45,8 +45,8 @@ from remask.report.answer_list import (
     STABLE,
     ListedAnswer,
     Listing,
-    entries,
     list_entries,
+    listed_answers,
 )
 from remask.report.html import html_table, html_text, inlined
 from remask.report.plots import Plot, plots
@@ -95,7 +95,7 @@ def write_page(
     figures = report_figures(records, source)
     with tempfile.TemporaryDirectory() as scratch:
         pictures = _pictures(records, plots_of(out) if with_plots else Path(scratch))
-    listed = entries(files, records.thresholds)
+    listed = listed_answers(files, records.thresholds)
     slots = _sections(report_tables(figures, files), figures, pictures)
     slots |= _about(files, listed) | {"title": html_text(title or _name(source))}
     page = _assembled(slots, files, listed, most)

@@ -272,6 +272,6 @@ def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
 
 def test_the_bound_is_refused_to_an_answer_without_a_distance() -> None:
     told = Residual(
-        question="q", number=0, valid=False, residual=1.0, moved=1.0, distance=None, rate=0.5
+        item="q", number=0, valid=False, residual=1.0, moved=1.0, distance=None, rate=0.5
     )
     assert not told.bounded(0.5)

@@ -18,9 +18,9 @@ from remask.analysis.geometry import (
     confidence_correlation,
     coordinates,
     corner,
-    counts,
     density,
     density_ratio,
+    density_table,
     geometry,
     points,
     shuffled,
@@ -196,7 +196,7 @@ def test_a_corner_is_cut_where_independence_would_fill_it_as_asked() -> None:
 
 def test_bins_of_density_hold_equally_many_answers() -> None:
     """Ten answers in five bins of two; those of the two lowest bins are wrong."""
-    table = counts(np.arange(10), [False] * 4 + [True] * 6)
+    table = density_table(np.arange(10), [False] * 4 + [True] * 6)
     assert table.tolist() == [[0, 0, 2, 2, 2], [2, 2, 0, 0, 0]]
 
 
@@ -216,7 +216,7 @@ def test_the_chi_square_is_worked_out_and_has_four_degrees_of_freedom() -> None:
 def test_the_chi_square_is_that_of_scipy() -> None:
     generator = np.random.default_rng(5)
     values, right = generator.random(200), generator.random(200) < 0.7
-    found, expected = chi_square(values, right), chi2_contingency(counts(values, right))
+    found, expected = chi_square(values, right), chi2_contingency(density_table(values, right))
     assert found is not None
     assert (found.statistic, found.p) == pytest.approx((expected.statistic, expected.pvalue))
 
