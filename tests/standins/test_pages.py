@@ -27,7 +27,6 @@ from unittest import mock
 import pytest
 from safetensors.torch import load_file, save_file
 
-from remask.collect import collect as collecting
 from remask.collect.settings import CollectSettings
 from remask.denoisers import load as loader
 from remask.denoisers.catalog import CHECKPOINTS
@@ -258,13 +257,14 @@ def multiply(path: Path) -> None:
 @contextlib.contextmanager
 def short_work() -> Iterator[None]:
     """Cut canvases to a few tokens and collections to two problems of two samples."""
-    whole = CollectSettings
+    whole = CollectSettings.__init__
 
-    def cut(**asked: Any) -> Any:
-        asked |= {name: min(asked.get(name, 1), 2) for name in ("problems", "samples", "scored")}
-        return whole(**asked)
+    def cut(self: CollectSettings, **given: Any) -> None:
+        whole(
+            self, **given | {n: min(given.get(n, 1), 2) for n in ("problems", "samples", "scored")}
+        )
 
-    with standins.in_short(), mock.patch.object(collecting, "CollectSettings", cut):
+    with standins.in_short(), mock.patch.object(CollectSettings, "__init__", cut):
         yield
 
 
