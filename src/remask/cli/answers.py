@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -21,6 +21,7 @@ from remask.cli.engines import backend
 from remask.cli.flags import FlagsOf, UsageError
 from remask.cli.query import Query, read_answer, read_query
 from remask.collect.settings import ScoreSettings
+from remask.consistency.settings import Metrics
 from remask.decide.settings import Budget
 from remask.errors import InputError
 from remask.settings import Seed, Setting
@@ -40,7 +41,7 @@ Columns = Annotated[
 ]
 Batch = Annotated[int, Setting("Rows between two writes to disk.", least=1, most=100_000)]
 FileJudge = Annotated[
-    opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold", "scorer"))
+    opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold", "scorer", "metrics"))
 ]
 
 
@@ -133,6 +134,7 @@ def score(
     kind: opt.Kind = None,
     trips: opt.TripSettings,
     judge: FileJudge,
+    metrics: Metrics = "paper",
     batch: Batch = 32,
     force: opt.Force = False,
     seed: Seed = 0,
@@ -151,10 +153,8 @@ def score(
     from remask.cli import terminal
     from remask.collect import score_file
 
-    read_as, metrics = certified_kind(judge.certificate, kind) or "number", _metrics(judge.metrics)
-    if not isinstance(metrics, str):
-        raise UsageError(f"--metrics {judge.metrics} is for one answer; score takes paper or core")
-    criterion = read_criterion(judge, read_as)
+    read_as = certified_kind(judge.certificate, kind) or "number"
+    criterion = read_criterion(replace(judge, metrics=metrics), read_as)
     with backend(engine, model) as place:
         same = model_identity(model.model, place.precision)
         criterion.check(1, Query("", read_as), consistency=asdict(trips), **same)

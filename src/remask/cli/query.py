@@ -66,7 +66,8 @@ def read_query(prompt: str | None, task: TaskSettings, kind: AnswerKind | None, 
     if (prompt is None) == (task.task == ""):
         raise UsageError("give either a PROMPT or --task, one of the two")
     if prompt is not None:
-        _refuse_idle(level=task.level, data=task.data, shots=task.shots)
+        wording = "" if task.wording == TaskSettings.wording else task.wording
+        _refuse_idle(level=task.level, data=task.data, shots=task.shots, wording=wording)
         return Query(prompt, kind or "number")
     from remask.tasks import task as find
     from remask.tasks.public.benchmark import Benchmark

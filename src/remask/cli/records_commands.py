@@ -228,8 +228,10 @@ def calibrate(
     scores = (0.5, 0.75, 0.9)
     chances = zip(scores, curve.probabilities(scores), strict=True)
     shown = ", ".join(f"{score:g} is right in {chance:.0%}" for score, chance in chances)
+    shape = asdict(curve)
+    document = {name: shape.pop(name) for name in ("method", "n", "provenance")}
     tell(
-        {"out": str(out), **asdict(curve)},
+        {"out": str(out), **document, "shape": shape},
         f"{method} curve of {curve.n} answers: a score of {shown}: {out}",
         as_json,
     )

@@ -83,8 +83,11 @@ class Fitted:
         try:
             return validate(cls._class_of(document), document)
         except ValidationError as error:
+            cause = error.errors(include_url=False)[0].get("ctx", {}).get("error")
+            if isinstance(cause, SettingsError):  # each number is possible, and not all together
+                raise _damaged(path, str(cause).rstrip(".")) from None
             raise _damaged(path, str(explain(error, document))) from None
-        except SettingsError as error:  # each number is possible, and not all of them together
+        except SettingsError as error:  # no class has such a document
             raise _damaged(path, str(error).rstrip(".")) from None
 
     @classmethod

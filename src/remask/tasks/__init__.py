@@ -17,6 +17,7 @@ from remask.tasks.wordmath import WordMath
 
 TASKS: dict[str, Task] = {made.name: made for made in (WordMath(), Countdown(), Choice(), PyCode())}
 KNOWN: dict[str, Task | BenchmarkSpec] = {**TASKS, **public.BENCHMARKS}
+WORDINGS = ("llada", "dream")  # whose prompts ask the public benchmarks
 _MEMBERS = ("name", "levels", "metrics", "problem", "extract", "judge", "grade", "canvas_length")
 
 
@@ -42,6 +43,9 @@ def task(
         raise TaskError(f"task {chosen.name!r} is generated and reads no file; leave {path} out.")
     if shots:
         raise TaskError(f"task {chosen.name!r} is asked without worked examples; leave shots out.")
+    if wording not in WORDINGS:
+        known = ", ".join(WORDINGS)
+        raise TaskError(f"wording {wording!r} is unknown; choose one of {known}, or leave it out.")
     return chosen
 
 

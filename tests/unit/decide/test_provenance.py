@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from remask.decide.provenance import Fitted, Provenance
 from remask.decide.threshold import Certificate
+from remask.decide.weights import Weights
 from remask.errors import RecordError
 
 Made = Callable[..., Provenance]
@@ -137,3 +138,18 @@ def test_fitting_needs_no_torch() -> None:
         "assert not {'torch', 'scipy', 'sklearn'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=600).returncode == 0
+
+
+def test_numbers_that_cannot_stand_together_are_refused_in_one_sentence(
+    made_of: Made, tmp_path: Path
+) -> None:
+    path, about = tmp_path / "weights.json", made_of(*METRICS)
+    shares = dict.fromkeys(METRICS, 0.5)
+    Weights(values=shares, n=9, auroc=0.9, auroc_uniform=0.8, provenance=about).save(path)
+    document = json.loads(path.read_text())
+    changed = dict(zip(METRICS, (-1.0, 2.0), strict=True))
+    path.write_text(json.dumps({**document, "values": changed}))
+    with pytest.raises(RecordError) as error:
+        Weights.read(path)
+    assert str(error.value).endswith("are negative or do not sum to 1; fit it again.")
+    assert "Value error" not in str(error.value)

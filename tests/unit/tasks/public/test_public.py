@@ -185,6 +185,8 @@ def test_an_index_a_split_or_a_name_that_does_not_exist_is_told(files: dict[str,
         TaskError, match="task 'mmlu' is unknown; choose one of wordmath, countdown"
     ):
         task("mmlu")
+    with pytest.raises(TaskError, match="wording 'foo' is unknown; choose one of llada, dream"):
+        task("wordmath", wording="foo")
 
 
 def test_gpqa_options_are_shuffled_by_seed_and_record(files: dict[str, Path]) -> None:
