@@ -1,6 +1,6 @@
 """How long records take to read, as types that are validated, against an earlier reader.
 
-    git worktree add /tmp/older 42b305d
+    git worktree add OLDER 42b305d
     python benchmarks/reading_records.py --older OLDER/src
 
 Both read the same file by turns, in processes of their own; the ratio is that of the fastest times.
