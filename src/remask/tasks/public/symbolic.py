@@ -40,8 +40,8 @@ sys.stdout = sys.stderr
 from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
 forms = [LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig()]
 def read(text):
-    found = parse("\\\\boxed{%s}" % text, forms, "no_fallback", parsing_timeout=None)
-    return found or parse("$%s$" % text, forms, "no_fallback", parsing_timeout=None)
+    parsed = parse("\\\\boxed{%s}" % text, forms, "no_fallback", parsing_timeout=None)
+    return parsed or parse("$%s$" % text, forms, "no_fallback", parsing_timeout=None)
 def compare(gold, answer):
     gold, answer = read(gold), read(answer)
     if not gold or not answer:
