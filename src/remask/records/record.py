@@ -84,6 +84,8 @@ class Record(_Line):
     pieces: list[str] | None = None  # the tokens that the drift is of, as text
     key: str | NoKey | None = NO_KEY  # what votes compare the answer by
     baselines: dict[str, BaselineCost] = field(default_factory=dict)  # those that cost passes
+    # What the probes read and what stood in the sample: "critical.critical_mean", "length"
+    features: dict[str, Number] = field(default_factory=dict)
 
     @property
     def vote_key(self) -> str | None:
@@ -101,8 +103,7 @@ class Record(_Line):
         if self.key is NO_KEY:
             absent.append("key")
         row["baselines"] = {name: cost.to_json() for name, cost in self.baselines.items()}
-        if not self.baselines:
-            absent.append("baselines")
+        absent += [name for name in ("baselines", "features") if not row[name]]
         return {name: value for name, value in row.items() if name not in absent}
 
 

@@ -45,6 +45,7 @@ def every(make_record: Make) -> list[Line]:
         replace(graded, key=None),
         replace(graded, key="1/2"),
         replace(plain, baselines={"editor": BaselineCost(1), "vote": BaselineCost(2, "no number")}),
+        replace(plain, features={"critical.critical_mean": -0.25, "length": 3.0, "tre": None}),
         replace(make_record(), kind="digit", pieces=["1"]),
         ERROR,
         SKIPPED,
@@ -61,7 +62,7 @@ def test_lines_are_read_as_they_were_written(every: list[Line], tmp_path: Path) 
 
 
 def test_what_was_not_measured_is_not_written(every: list[Line]) -> None:
-    plain, graded, unread, keyed, compared, flawed, *_ = every
+    plain, graded, unread, keyed, compared, probed, flawed, *_ = every
     assert "drift" not in plain.to_json()
     assert "key" not in graded.to_json()
     assert unread.to_json()["key"] is None
@@ -70,11 +71,18 @@ def test_what_was_not_measured_is_not_written(every: list[Line]) -> None:
         "editor": {"forwards": 1},
         "vote": {"forwards": 2, "reason": "no number"},
     }
+    assert "baselines" not in probed.to_json()
+    assert "features" not in compared.to_json()
+    assert probed.to_json()["features"] == {
+        "critical.critical_mean": -0.25,
+        "length": 3.0,
+        "tre": None,
+    }
     assert list(flawed.to_json())[-2:] == ["kind", "pieces"]
 
 
 def test_the_answers_of_a_model_are_neither_errors_nor_flaws(every: list[Line]) -> None:
-    assert answers_in(every) == every[:5]
+    assert answers_in(every) == every[:6]
 
 
 def test_votes_compare_the_key_or_the_answer(make_record: Make) -> None:
@@ -105,6 +113,9 @@ def test_a_record_without_a_key_stays_one_on_its_way_to_another_process(make_rec
         ({"by_trip": {"a": 1}}, "line 3 has by_trip.a 1, not a list"),
         ({"drift": [0, "a"]}, "line 3 has drift.1 'a', not a number"),
         ({"drift": float("nan")}, r"line 3 is not valid JSON \(NaN is no number there\)"),
+        ({"features": [1]}, r"line 3 has features \[1\], not names with values"),
+        ({"features": {"length": "3"}}, "line 3 has features.length '3', not a number"),
+        ({"features": {"length": [3]}}, r"line 3 has features.length \[3\], not a number"),
         ({"baselines": {"editor": {}}}, "line 3 has no 'baselines.editor.forwards'"),
         ({"task": ...}, r"line 3 has no 'task': give what remask collect wrote\."),
         ({"error": 3, "text": ...}, "line 3 has error 3, not a text"),
