@@ -52,13 +52,15 @@ class Reader(NamedTuple):
     extract: Callable[[str], str | None]
     metrics: tuple[str, ...]
     canvas: int | None = None  # tokens that any solution of a task needs; None: the kind is no task
+    critical: str = "number"  # what decides in it: a key of `answers.critical.CRITICAL`
 
 
 READERS = {
     "number": Reader("number", extract_number, TASKS["wordmath"].metrics),
-    "choice": Reader("choice", extract_choice, TASKS["choice"].metrics),
-    "code": Reader("code", TASKS["pycode"].extract, TASKS["pycode"].metrics),
-    "text": Reader("text", lambda text: None, _TEXT),  # no final result: the words alone count
+    "choice": Reader("choice", extract_choice, TASKS["choice"].metrics, critical="choice"),
+    "code": Reader("code", TASKS["pycode"].extract, TASKS["pycode"].metrics, critical="code"),
+    # no final result: the words alone count
+    "text": Reader("text", lambda text: None, _TEXT, critical="text"),
 }
 
 
@@ -72,7 +74,8 @@ def reader(kind: Kind) -> Reader:
             raise SettingsError(f"kind {kind!r} is unknown; use one of {', '.join(known)}.")
     task = find_task(kind)
     canvas = max(task.canvas_length(level) for level in task.levels)
-    return Reader(task.name, task.extract, task.metrics, canvas)
+    critical = getattr(task, "critical", "number")  # a task of one's own need not say
+    return Reader(task.name, task.extract, task.metrics, canvas, critical)
 
 
 SCORERS: Mapping[str, ScorerMaker] = {

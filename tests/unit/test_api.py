@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask import api
+from remask.answers.critical import CRITICAL
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.editor import EditorAgreement
 from remask.consistency.settings import ConsistencySettings
@@ -16,7 +17,7 @@ from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.settings import SamplerSettings
-from remask.tasks import TASKS
+from remask.tasks import KNOWN, TASKS
 from remask.values import Sample, Score
 
 PROMPTS = ["Add 2 and 3.", "How many legs has a duck?", "x"]
@@ -160,6 +161,12 @@ def test_every_task_and_kind_has_a_reader() -> None:
     assert api.reader("number").extract("so it is 12. Answer: 12") == "12"
     assert api.reader("text").extract("Answer: 12") is None
     assert "answer_match" not in api.reader("text").metrics
+    decide = {name: api.reader(name).critical for name in (*api.READERS, "pycode", "arc", "math")}
+    assert decide == {
+        "number": "number", "choice": "choice", "code": "code", "text": "text",
+        "pycode": "code", "arc": "choice", "math": "formula",
+    }  # fmt: skip
+    assert {api.reader(name).critical for name in KNOWN} <= set(CRITICAL)
     with pytest.raises(SettingsError, match="kind 'poem' is unknown; use one of number, choice"):
         api.reader("poem")
 

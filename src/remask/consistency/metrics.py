@@ -19,7 +19,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from remask.answers import number_spans, numbers
+from remask.answers import numbers
+from remask.answers.critical import critical_positions
 from remask.consistency.code_metrics import ast_similarity, token_substitution
 from remask.errors import DenoiserError, SettingsError
 from remask.extension import resolve
@@ -109,34 +110,6 @@ def critical_divergence(logp: Tensor, critical: Tensor, f: str = "kl") -> float 
     if not critical.any():
         return None
     return -DIVERGENCES[f](logp[critical].double()).mean().item()
-
-
-def critical_positions(pieces: Sequence[str], answer: str | None) -> list[bool]:
-    """Say for each decoded token whether it belongs to a number or to the final answer.
-
-    The answer is its last occurrence that stands by itself. Where its canonical form is not in
-    the text (an expression, a fraction), its numbers are marked all the same.
-    """
-    text = "".join(pieces)
-    painted = bytearray(len(text))
-    for start, end in [*number_spans(text), *_last_occurrence(text, answer)]:
-        painted[start:end] = b"\x01" * (end - start)
-    marked, place = [], 0
-    for piece in pieces:
-        marked.append(1 in painted[place : place + len(piece)])
-        place += len(piece)
-    return marked
-
-
-def _last_occurrence(text: str, answer: str | None) -> list[tuple[int, int]]:
-    """Return the span of the last occurrence of `answer` that is not part of a longer word."""
-    start = text.rfind(answer) if answer else -1
-    while answer and start >= 0:
-        end = start + len(answer)
-        if not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum():
-            return [(start, end)]
-        start = text.rfind(answer, 0, end - 1)
-    return []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -203,6 +203,7 @@ class Generated(ABC):
     name: str
     levels: tuple[str, ...] = ("easy", "medium", "hard")
     metrics: tuple[str, ...] = METRICS
+    critical: str = "number"  # what decides in an answer: a key of `answers.critical.CRITICAL`
     canvases: tuple[int, ...]  # of each level: tokens that hold any solution
 
     def problem(

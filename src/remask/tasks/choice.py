@@ -301,6 +301,7 @@ class Choice(Generated):
     """Deduction with four options: rankings, and things that change hands."""
 
     name = "choice"
+    critical = "choice"
     canvases = tuple(size.canvas for size in SIZES.values())
 
     def make(self, identity: str, level: str, split: Split) -> Problem:

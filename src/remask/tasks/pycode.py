@@ -48,6 +48,7 @@ class PyCode(Generated):
     """Write a small Python function from its description."""
 
     name = "pycode"
+    critical = "code"
     canvases = (64, 64, 96)
     metrics: tuple[str, ...] = (
         "token_accuracy",

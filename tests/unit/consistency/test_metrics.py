@@ -20,7 +20,6 @@ from remask.consistency.metrics import (
     check_weights,
     composite,
     critical_divergence,
-    critical_positions,
     cross_entropy,
     metric_names,
     number_retention,
@@ -239,25 +238,6 @@ def test_critical_divergence_is_absent_without_critical_tokens_and_refuses_unkno
     assert critical_divergence(logp, torch.tensor([False, False])) is None
     with pytest.raises(SettingsError, match="'js' is unknown; choose one of kl"):
         critical_divergence(logp, torch.tensor([True, True]), "js")
-
-
-def test_tokens_of_numbers_are_critical() -> None:
-    pieces = ["She", " pays", " $", "1", ",", "2", "34", ".", " Then", " 5", "", "."]
-    expected = ["1", ",", "2", "34", " 5"]
-    marked = critical_positions(pieces, None)
-    assert [p for p, critical in zip(pieces, marked, strict=True) if critical] == expected
-
-
-def test_tokens_of_the_last_lone_occurrence_of_the_answer_are_critical() -> None:
-    pieces = ["B", "ob", " says", " B", ",", " so", " B", " it", " is", " CAB", "."]
-    assert critical_positions(pieces, "B") == [i == 6 for i in range(11)]
-    assert critical_positions(["BB", "B"], "B") == [False, False]
-    assert critical_positions(["B"], "B") == [True]
-
-
-@given(st.lists(st.text(max_size=5)), st.none() | st.text(max_size=3))
-def test_there_is_one_critical_flag_per_piece(pieces: list[str], answer: str | None) -> None:
-    assert len(critical_positions(pieces, answer)) == len(pieces)
 
 
 def trips() -> RoundTrips:

@@ -81,6 +81,7 @@ class Benchmark:
         self.wording = wording
         self.levels = form.levels
         self.metrics = form.metrics
+        self.critical: str = getattr(form, "critical", "number")
         self._numbers: dict[tuple[Split, str], list[int]] = {}
 
     def __len__(self) -> int:

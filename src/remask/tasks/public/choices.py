@@ -81,6 +81,7 @@ class _Lettered:
 
     levels: tuple[str, ...] = (ALL,)
     metrics: tuple[str, ...] = METRICS
+    critical: str = "choice"
 
     def split_of(self, row: BenchmarkRow) -> Split | None:
         """Return None: the file says which split it is."""

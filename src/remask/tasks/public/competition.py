@@ -45,6 +45,7 @@ class Competition:
 
     levels: tuple[str, ...] = (ALL, "1", "2", "3", "4", "5")
     metrics: tuple[str, ...] = METRICS
+    critical: str = "formula"
 
     def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the problem, and its gold answer in LaTeX."""

@@ -30,6 +30,7 @@ class Gsm8k:
 
     levels: tuple[str, ...] = (ALL,)
     metrics: tuple[str, ...] = METRICS
+    critical: str = "number"
 
     def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the question, and the number after `####`."""

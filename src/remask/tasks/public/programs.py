@@ -50,6 +50,7 @@ class _Tested:
     allow_execution: bool = False
     levels: tuple[str, ...] = (ALL,)
     metrics: tuple[str, ...] = PyCode.metrics
+    critical: str = "code"
 
     def extract(self, text: str) -> str | None:
         """Return the program with its variables renamed, else as it is.
