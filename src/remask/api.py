@@ -20,6 +20,7 @@ from remask.answers import extract_choice, extract_number
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.editor import EditorAgreement
 from remask.baselines.judge import SelfEvaluation, reply_settings
+from remask.consistency import roundtrips
 from remask.consistency.metrics import Metric
 from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings, MetricSet
@@ -32,7 +33,7 @@ from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import KNOWN, TASKS
 from remask.tasks import task as find_task
 from remask.tasks.base import Task
-from remask.values import Decision, Sample, Score, Scorer
+from remask.values import ROUNDTRIPS, Decision, Sample, Score, Scorer
 
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
 # Makes a scorer of a model and the prompts, as text, by the item of their samples.
@@ -87,6 +88,15 @@ SCORERS: Mapping[str, ScorerMaker] = {
     ),
     "editor": lambda model, questions: EditorAgreement(denoiser=model),
 }
+
+
+# Raised when a scorer would score otherwise; 1 for those that are not named.
+_VERSIONS = {ROUNDTRIPS: roundtrips.VERSION}
+
+
+def scorer_version(name: str) -> int:
+    """Return the version of the scores that a scorer gives now."""
+    return _VERSIONS.get(name, 1)
 
 
 def item_of(prompt: str) -> str:

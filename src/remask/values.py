@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+ROUNDTRIPS = "roundtrips"  # the paper's scorer, which is meant where none is named
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Canvas:

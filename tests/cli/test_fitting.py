@@ -28,14 +28,15 @@ def row(number: int, sample: int, score: float, right: bool, *, scored: bool = T
     } | ({"by_trip": trips, "verify_forwards": 1} if scored else {})  # fmt: skip
 
 
-def write(path: Path, rows: list[Any], **asked: Any) -> Path:
+def write(path: Path, rows: list[Any], scorers: dict[str, int] | None = None, **asked: Any) -> Path:
     path.write_text("".join(json.dumps(each) + "\n" for each in rows))
     about = {
         "task": "wordmath", "model": "tiny", "level": "hard", "split": "validation", "seed": 0,
         "metrics": "core", "sampler": {"steps": 4},
     }  # fmt: skip
     runs = [{"versions": {"remask": "0.1.0"}, "started": "2026-11-15T00:00:00Z"}]
-    Path(f"{path}.manifest.json").write_text(json.dumps({"asked": about | asked, "runs": runs}))
+    manifest = {"asked": about | asked, "scorers": scorers, "runs": runs}
+    Path(f"{path}.manifest.json").write_text(json.dumps(manifest))
     return path
 
 
@@ -69,8 +70,25 @@ def test_baselines_are_combined_by_name(run: Run, tmp_path: Path) -> None:
     rows = [row(k, n, 0.9 if k % 2 else 0.3, bool(k % 2)) for k in range(20) for n in range(2)]
     source, out = write(tmp_path / "fit.jsonl", rows), tmp_path / "weights.json"
     assert run("fit", source, "-o", out, "--columns", "confidence, vote,agreement").code == 0
-    found = Weights.load(out, "columns", ("confidence", "vote", "agreement"))
+    columns = ("confidence", "vote", "agreement")
+    found = Weights.load(out, "columns", columns, scorer="confidence+vote+agreement")
     assert found.values == {"confidence": 1, "vote": 0, "agreement": 0}
+
+
+def test_what_is_fitted_to_one_column_belongs_to_the_scorer_of_that_name(
+    run: Run, tmp_path: Path
+) -> None:
+    """Right answers have a confidence of .96: .9 is the strictest start that accepts them."""
+    source = write(tmp_path / "in.jsonl", answers(50, 20), scorers={"confidence": 3})
+    weights, out = tmp_path / "weights.json", tmp_path / "certificate.json"
+    assert run("fit", source, "-o", weights, "--columns", "confidence").code == 0
+    write(source, answers(50, 20), seed=1)
+    assert run("certify", source, "-o", out, "--weights", weights).code == 0
+    about = Weights.read(weights).provenance
+    assert (about.scorer, about.scorer_version) == ("confidence", 3)
+    found = Certificate.read(out)
+    assert (found.provenance.scorer, found.provenance.scorer_version) == ("confidence", 1)
+    assert found.threshold == 0.9
 
 
 def test_44_answers_without_error_certify_10_per_cent_and_43_do_not(

@@ -6,6 +6,9 @@ a budget is to be certified. Columns are the metrics of the round trips, or base
 
     confidence, confidence_canvas, self_evaluation, editor      of the answer, as recorded
     vote, agreement                    of its pool
+
+What was fitted to one of them belongs to the scorer of that name, and to the round trips otherwise;
+several together are no scorer, so what was fitted to them is refused by every one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +29,7 @@ from remask.records.manifest import Manifest, RunEntry, read_manifest
 from remask.records.record import answers_in, read_records
 from remask.tasks import public
 from remask.tasks import task as find_task
+from remask.values import ROUNDTRIPS
 
 FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
 COLUMNS = "columns"  # the metric set of a combination of baselines
@@ -89,7 +93,10 @@ class Evidence:
         last = manifest.runs[-1] if manifest.runs else RunEntry()
         model = manifest.model
         about = ("level", "sampler", "consistency", "samples", "wording", "shots")
+        scorer = "+".join(metrics) if metric_set == COLUMNS else ROUNDTRIPS
         return Provenance(
+            scorer=scorer,
+            scorer_version=manifest.scorer_version(scorer),
             metric_set=metric_set,
             metrics=tuple(metrics),
             task=settings["task"],
@@ -204,7 +211,8 @@ def _weighted(
         return COLUMNS, about.metrics, fitted
     known: MetricSet | None = "core" if about.metric_set == "core" else None
     chosen, metrics = evidence.metrics(known)
-    return chosen, metrics, Weights.load(weights, chosen, metrics)
+    version = evidence.manifest.scorer_version(ROUNDTRIPS)
+    return chosen, metrics, Weights.load(weights, chosen, metrics, version=version)
 
 
 def _scores(columns: Columns, weights: Weights | None) -> list[float | None]:

@@ -25,6 +25,7 @@ from remask.consistency.settings import Metrics
 from remask.decide.settings import Budget
 from remask.errors import InputError
 from remask.settings import Seed, Setting
+from remask.values import ROUNDTRIPS
 
 if TYPE_CHECKING:
     from remask import api
@@ -193,7 +194,7 @@ def _other_scorer(judge: opt.JudgeSettings) -> "api.AnyScorer | None":
     from remask import api
     from remask.extension import resolve
 
-    if judge.scorer == opt.ROUNDTRIPS:
+    if judge.scorer == ROUNDTRIPS:
         return None
     for name in ("weights", "certificate"):
         if getattr(judge, name) is not None:
@@ -210,7 +211,7 @@ def _settings_document(
 ) -> dict[str, Any]:
     """Return what JSON says of how an answer was scored; round trips have settings."""
     settings: dict[str, Any] = {"kind": query.kind, "scorer": judge.scorer}
-    if judge.scorer == opt.ROUNDTRIPS:
+    if judge.scorer == ROUNDTRIPS:
         settings = {**asdict(trips), "metrics": judge.metrics, "kind": query.kind}
     about = {"model": model.model, "preset": model.preset or None, "seed": seed}
     return {**about, "settings": settings}

@@ -16,11 +16,11 @@ from remask.consistency.settings import ConsistencySettings
 from remask.sampling.settings import SamplerSettings
 from remask.settings import Setting
 from remask.tasks.settings import AnswerKind, TaskSettings
+from remask.values import ROUNDTRIPS
 
 Split = Literal["replicas", "layers"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 EngineName = Literal["local", "ray"]
-ROUNDTRIPS = "roundtrips"
 MetricNames = Annotated[
     str,
     Setting(

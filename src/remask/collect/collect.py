@@ -15,6 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from remask import api
 from remask.collect import manifest
 from remask.collect.answers import (
     AnswerWork,
@@ -37,6 +38,7 @@ from remask.sampling.settings import sampler_settings
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Task, check_level, compared_by
 from remask.tasks.public.benchmark import Benchmark
+from remask.values import ROUNDTRIPS
 
 Progress = Callable[[int, int], None]  # answers that are there, forward passes of this run
 
@@ -193,7 +195,10 @@ class CollectionRun:
             notes["edits"] = edits(self.denoiser)
         decided = {"level": self.collection.level, "sampler": asdict(self.answering.sampler)}
         full = {**asdict(settings), **decided}
-        begin = partial(manifest.begin, self.denoiser, full, dataset, self.out, notes=notes)
+        scorers = {name: api.scorer_version(name) for name in (ROUNDTRIPS, *settings.baselines)}
+        begin = partial(
+            manifest.begin, self.denoiser, full, dataset, self.out, notes=notes, scorers=scorers
+        )
         try:
             return begin()
         except RecordError:

@@ -19,6 +19,7 @@ from typing import NamedTuple, cast
 
 import torch
 
+from remask import api
 from remask.collect import manifest
 from remask.collect.answers import GradedAnswer, identity, make_record, scorer_for
 from remask.collect.chunks import cut
@@ -32,7 +33,7 @@ from remask.sampling.likelihood import log_likelihood
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Split, Task, check_level
 from remask.tasks.flaws import KINDS, inject
-from remask.values import Canvas, Sample
+from remask.values import ROUNDTRIPS, Canvas, Sample
 
 ORIGINAL = "original"
 VARIANTS = (ORIGINAL, *KINDS)
@@ -83,7 +84,8 @@ def collect_injected(
     """Append the records of `pairs`, all of one task, continuing where an earlier run stopped."""
     collected = {**asdict(settings), "flaws": list(KINDS), "problems": len(pairs)}
     with jsonl.alone(out):
-        document = manifest.begin(denoiser, collected, None, out)
+        scorers = {ROUNDTRIPS: api.scorer_version(ROUNDTRIPS)}
+        document = manifest.begin(denoiser, collected, None, out, scorers=scorers)
         done = manifest.resume_at(document, jsonl.recover(out, len(VARIANTS)))
         progress(done)
         if done >= len(pairs):

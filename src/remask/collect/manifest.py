@@ -87,6 +87,7 @@ def begin(
     out: Path,
     *,
     notes: Mapping[str, Any] | None = None,
+    scorers: Mapping[str, int] | None = None,
 ) -> Manifest:
     """Return the manifest of these records, new or continued, or refuse to mix two collections.
 
@@ -97,6 +98,7 @@ def begin(
         notes=None if notes is None else dict(notes),
         dataset=None if dataset is None else dict(dataset),
         model=identify(denoiser),
+        scorers=dict(scorers or {}),
     )
     if not out.exists() or not out.stat().st_size:
         return now
@@ -241,6 +243,7 @@ def _check(earlier: Manifest, now: Manifest, out: Path) -> None:
     _check_dataset(earlier.dataset or {}, now.dataset, out)
     _check_model(earlier.model or ModelIdentity(), now.model or ModelIdentity(), out)
     _check_votes(earlier.notes or {}, now.notes or {}, out)
+    _check_scorers(earlier, now, out)
 
 
 def _check_dataset(earlier: Mapping[str, Any], now: Mapping[str, Any] | None, out: Path) -> None:
@@ -276,6 +279,18 @@ def _check_votes(earlier: Mapping[str, Any], now: Mapping[str, Any], out: Path) 
             "it with the version of remask that began it, choose another file, or replace it with "
             "--force."
         )
+
+
+def _check_scorers(earlier: Manifest, now: Manifest, out: Path) -> None:
+    """Raise where the scores that are there are of another version of their scorer."""
+    for name, version in now.scorers.items():
+        before = earlier.scorer_version(name)
+        if before != version:
+            raise RecordError(
+                f"{out} holds scores of version {before} of {name}, and this remask gives those of "
+                f"version {version}; finish it with the version of remask that began it, choose "
+                "another file, or replace it with --force."
+            )
 
 
 def _now() -> str:

@@ -44,7 +44,7 @@ from remask.denoisers.base import Denoiser
 from remask.sampling.batches import batches, check_length, finished_rows, spread, whole_canvas
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.loop import Denoised, denoise
-from remask.values import Canvas, RoundTrips, Sample, Score
+from remask.values import ROUNDTRIPS, Canvas, RoundTrips, Sample, Score
 
 VERSION = 1  # of the score; another one means that the same answer would score otherwise
 _FALLBACK, _RATIO = -1, -2  # counters no canvas offset uses
@@ -62,7 +62,7 @@ class Consistency:
     extra_metrics: Sequence[str | Metric] = ()  # measured and reported, outside the composite
     weights: Mapping[str, float] | None = None  # None: uniform
     seed: int = 0
-    name: str = "roundtrips"
+    name: str = ROUNDTRIPS
 
     def __post_init__(self) -> None:
         """Refuse unknown metrics and weights that do not belong to them."""

@@ -1,8 +1,8 @@
 """Where fitted numbers come from, and the JSON files that say so.
 
-Weights, certificates and calibrators belong to one way of scoring. Their files name its metric set,
-and reading one for another set is an error. What they were fitted on is given by the caller: no
-clock and no repository is consulted here.
+Weights, certificates and calibrators belong to one way of scoring. Their files name the scorer, its
+version and its metric set, and reading one for another is an error. What they were fitted on is
+given by the caller: no clock and no repository is consulted here.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl, text_file
 from remask.records.validation import STRICT, explain, validate
+from remask.values import ROUNDTRIPS
 
 CLOSED = STRICT | {"extra": "forbid"}  # of files that hold nothing but their fields
 _REMEDY = "fit it again"
@@ -25,6 +26,8 @@ class Provenance:
 
     __pydantic_config__: ClassVar = CLOSED
 
+    scorer: str = ROUNDTRIPS  # its name; files of 0.1.0 and 0.2.0 do not say, and mean these
+    scorer_version: int = 1  # see `Score.version`
     metric_set: str  # "paper", "core", or a name for other columns
     metrics: tuple[str, ...]
     task: str
@@ -36,13 +39,35 @@ class Provenance:
     weights: Mapping[str, float] | None = None  # of the metrics in the score; None: uniform
     settings: Mapping[str, Any] = field(default_factory=dict)  # how answers were drawn and scored
 
-    def check(self, metric_set: str, metrics: Sequence[str], where: Path) -> None:
-        """Raise unless the score is made of this metric set."""
+    def check(
+        self,
+        metric_set: str,
+        metrics: Sequence[str],
+        where: Path,
+        *,
+        scorer: str = ROUNDTRIPS,
+        version: int = 1,
+    ) -> None:
+        """Raise unless the score is this scorer's, and made of this metric set."""
+        self.check_scorer(scorer, version, where)
         if (self.metric_set, set(self.metrics)) != (metric_set, set(metrics)):
             raise RecordError(
                 f"{where} was fitted to metric set {self.metric_set!r} "
                 f"({', '.join(self.metrics)}), not to {metric_set!r} ({', '.join(metrics)}); "
                 f"fit it again, or score with its metrics."
+            )
+
+    def check_scorer(self, scorer: str, version: int, where: Path) -> None:
+        """Raise unless the score is one of this scorer, in this version."""
+        if self.scorer != scorer:
+            raise RecordError(
+                f"{where} was fitted to scores of {self.scorer!r}, not of {scorer!r}; fit it "
+                f"again, or score with {self.scorer!r}."
+            )
+        if self.scorer_version != version:
+            raise RecordError(
+                f"{where} was fitted to version {self.scorer_version} of the scorer {scorer!r}, "
+                f"not to version {version}; fit it again."
             )
 
 
@@ -63,15 +88,23 @@ class Fitted:
         jsonl.write_text(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
 
     @classmethod
-    def load(cls, path: Path, metric_set: str, metrics: Sequence[str]) -> Self:
-        """Return what a file holds; anything fitted to another metric set is refused."""
+    def load(
+        cls,
+        path: Path,
+        metric_set: str,
+        metrics: Sequence[str],
+        *,
+        scorer: str = ROUNDTRIPS,
+        version: int = 1,
+    ) -> Self:
+        """Return what a file holds; anything fitted to another scorer or metric set is refused."""
         fitted = cls.read(path)
-        fitted.provenance.check(metric_set, metrics, path)
+        fitted.provenance.check(metric_set, metrics, path, scorer=scorer, version=version)
         return fitted
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return what a file holds, of any metric set."""
+        """Return what a file holds, of any scorer and metric set."""
         from pydantic import ValidationError
 
         document = text_file.read_object(path, _REMEDY)

@@ -3,6 +3,7 @@
     version    of the manifest and its records; 1, of 0.1.0 and 0.2.0, does not say so
     asked      the settings, by name, and the model: `Manifest.settings`
     about      what votes compare answers by; with the baseline `editor`, whether the model edits
+    scorers    the version of each that scored the answers; 1 where unsaid
     dataset    origin, sha256 and wording of a public benchmark's rows; null for a generated task
     model      name, revision where the hub gave one, dtype, a digest of some weights
     runs       one entry per call that had something to do
@@ -82,6 +83,7 @@ class Manifest:
 
     settings: dict[str, Any]  # and the model
     notes: dict[str, Any] | None = None  # "about"
+    scorers: dict[str, int] = field(default_factory=dict)  # name -> version
     dataset: dict[str, Any] | None = None
     model: ModelIdentity | None = None
     runs: list[RunEntry] = field(default_factory=list)
@@ -97,6 +99,10 @@ class Manifest:
     def consistency(self) -> dict[str, Any]:
         """The settings of the round trips."""
         return self.settings.get("consistency") or {}
+
+    def scorer_version(self, name: str) -> int:
+        """Return the version of the scorer that gave the scores of this name."""
+        return self.scorers.get(name, 1)
 
     @property
     def drawn(self) -> str:
@@ -119,6 +125,7 @@ class Manifest:
             "version": VERSION,
             "asked": self.settings,
             **about,
+            **({"scorers": self.scorers} if self.scorers else {}),
             "dataset": self.dataset,
             "model": None if self.model is None else asdict(self.model),
             "runs": [run.to_json() for run in self.runs],

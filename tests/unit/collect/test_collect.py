@@ -384,6 +384,23 @@ def test_the_dtype_and_the_revision_may_not_change_on_the_way(
         collect(model, settings, out)
 
 
+def test_scores_of_two_versions_of_a_scorer_are_not_mixed(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    """A manifest of before there were versions speaks of the first."""
+    out = collect(model, replace(settings, problems=1), tmp_path / "out.jsonl")
+    found = read_manifest(out)
+    names = ("roundtrips", "confidence", "agreement", "vote")
+    assert found.pop("scorers") == dict.fromkeys(names, 1)
+    manifest_path(out).write_text(json.dumps(found))
+    collect(model, replace(settings, problems=2), out)
+    manifest_path(out).write_text(json.dumps({**found, "scorers": {"roundtrips": 2}}))
+    with pytest.raises(
+        RecordError, match="holds scores of version 2 of roundtrips, and this remas"
+    ):
+        collect(model, settings, out)
+
+
 def test_other_weights_under_the_same_name_are_another_model(
     model: Denoiser, settings: CollectSettings, tmp_path: Path
 ) -> None:

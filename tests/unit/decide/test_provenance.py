@@ -52,6 +52,36 @@ def test_another_metric_set_is_refused_in_one_sentence(
     )
 
 
+def test_a_file_belongs_to_one_scorer_and_its_version(made_of: Made, tmp_path: Path) -> None:
+    path = tmp_path / "some.json"
+    made = Count(provenance=made_of("probe", scorer="probe", scorer_version=2))
+    made.save(path)
+    assert Count.load(path, "core", ["probe"], scorer="probe", version=2) == made
+    with pytest.raises(RecordError) as caught:
+        Count.load(path, "core", ["probe"])
+    assert str(caught.value) == (
+        f"{path} was fitted to scores of 'probe', not of 'roundtrips'; fit it again, or score with "
+        "'probe'."
+    )
+    with pytest.raises(RecordError) as caught:
+        Count.load(path, "core", ["probe"], scorer="probe", version=3)
+    assert str(caught.value) == (
+        f"{path} was fitted to version 2 of the scorer 'probe', not to version 3; fit it again."
+    )
+
+
+def test_a_file_that_names_no_scorer_is_of_the_first_round_trips(path: Path) -> None:
+    """Those of 0.1.0 and 0.2.0."""
+    document = json.loads(path.read_text())
+    assert document["provenance"].pop("scorer") == "roundtrips"
+    assert document["provenance"].pop("scorer_version") == 1
+    path.write_text(json.dumps(document))
+    assert Count.load(path, "core", METRICS).provenance.scorer == "roundtrips"
+    for other in ({"scorer": "editor"}, {"version": 2}):
+        with pytest.raises(RecordError, match="fit it again"):
+            Count.load(path, "core", METRICS, **other)
+
+
 def test_another_kind_of_file_is_refused(path: Path) -> None:
     with pytest.raises(RecordError, match="holds a weights, not a certificate"):
         Certificate.load(path, "core", METRICS)
@@ -86,6 +116,8 @@ def test_a_damaged_file_is_an_error_that_names_it(
         ({"surplus": 1}, "it has provenance.surplus, which is no field of it"),
         ({"metrics": 3}, "provenance.metrics is 3, not a list"),
         ({"seed": "0"}, "provenance.seed is '0', not a whole number"),
+        ({"scorer": 1}, "provenance.scorer is 1, not a text"),
+        ({"scorer_version": "1"}, "provenance.scorer_version is '1', not a whole number"),
         ({"weights": {"a": "b"}}, "provenance.weights.a is 'b', not a number"),
         ({"settings": []}, "provenance.settings is [], not names with values"),
     ],

@@ -1,6 +1,7 @@
 """Manifests of every version that was written, and sentences about those that never were."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,14 @@ def test_one_of_the_first_release_is_read_and_written_anew(tmp_path: Path) -> No
     assert (again.version, again.runs) == (VERSION, older.runs)
 
 
+def test_scorers_have_versions_and_the_first_where_none_is_said(tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    assert NOW.scorer_version("roundtrips") == 1
+    replace(NOW, scorers={"roundtrips": 2}).write(out)
+    again = read_manifest(out)
+    assert (again.scorer_version("roundtrips"), again.scorer_version("editor")) == (2, 1)
+
+
 def test_one_of_before_there_were_runs_is_read() -> None:
     older = parse_manifest({"asked": SETTINGS, "started": "then", "torch": "2"}, Path("a"))
     assert (older.runs, older.model, older.started) == ([], None, "then")
@@ -82,6 +91,7 @@ def test_one_of_before_there_were_runs_is_read() -> None:
         ({"runs": [3]}, "runs.0 is 3, not names with values"),
         ({"runs": [{"from": "a"}]}, "runs.0.from is 'a', not a whole number"),
         ({"model": 3}, "model is 3, not names with values"),
+        ({"scorers": {"editor": "a"}}, "scorers.editor is 'a', not a whole number"),
         ({"version": VERSION + 1}, f"m.json has version {VERSION + 1}, and this remask reads 1 to"),
         ({"version": "a"}, "m.json has version 'a', and this remask reads 1 to 2; install a newer"),
     ],
