@@ -18,8 +18,11 @@ from typing import Any, NamedTuple
 
 from remask.answers import extract_choice, extract_number
 from remask.baselines.confidence import ModelConfidence
+from remask.baselines.dise import DiSE
 from remask.baselines.editor import EditorAgreement
 from remask.baselines.judge import SelfEvaluation, reply_settings
+from remask.baselines.length import Length
+from remask.baselines.likelihood import Perplexity
 from remask.consistency import roundtrips
 from remask.consistency.metrics import Metric
 from remask.consistency.roundtrips import Consistency
@@ -87,6 +90,9 @@ SCORERS: Mapping[str, ScorerMaker] = {
         settings=reply_settings(model, sampler_settings(model)),
     ),
     "editor": lambda model, questions: EditorAgreement(denoiser=model),
+    "dise": lambda model, questions: DiSE(denoiser=model),
+    "perplexity": lambda model, questions: Perplexity(denoiser=model),
+    "length": lambda model, questions: Length(),
 }
 
 

@@ -204,6 +204,10 @@ def test_scorers_have_names_and_may_be_made_of_the_model(model: NativeDenoiser) 
     edited = EditorAgreement(denoiser=model).score([answer])[0]
     assert api.score(model, "x", answer, scorer="editor") == edited
     assert api.score(model, "x", answer, scorer="self_evaluation").forwards > 0
+    passes = {"dise": 1, "perplexity": 16, "length": 0}
+    scores = {name: api.score(model, "x", answer, scorer=name) for name in passes}
+    assert {name: score.scorer for name, score in scores.items()} == {n: n for n in passes}
+    assert {name: score.forwards for name, score in scores.items()} == passes
     seen: list[object] = []
 
     def make(*given: object) -> ByLength:

@@ -107,6 +107,15 @@ def of_trips(trips: int) -> Method:
     )
 
 
+def agreement_of(size: int) -> Method:
+    """Return self-consistency as it would be with the first `size` samples of each pool."""
+    return Method(
+        name=f"agreement{size}",
+        score=lambda pool: agreement(pool[:size]) if len(pool) >= size else None,
+        forwards=lambda pool: _drawn(pool[:size]),
+    )
+
+
 def _all_metrics(pooled: Sequence[Pool]) -> list[str]:
     """Return the composite's metrics first, then the others, in the order of the records."""
     inside = dict.fromkeys(m for pool in pooled for m in composite_metrics(pool[0]))

@@ -7,12 +7,16 @@ other model the number can be computed, but such a model was never trained at vi
 may simply copy what it sees, or say nothing of use.
 
 A block-causal model judges every block by the answer up to that block's end, as its sampler did:
-no block sees a later one, so one pass over the finished row judges all of them at once. This is not
-in the paper; the signal is our own, and no part of its score.
+no block sees a later one, so one pass over the finished row judges all of them at once.
+
+This is not in the paper, and no part of its score. Reading a finished answer with everything
+visible was published as DiSE (arXiv:2603.02760), which takes the probability of the tokens where
+the editor counts those that come back: see `dise`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,33 +44,49 @@ class EditorAgreement:
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
-        lengths = []
-        for sample in samples:
-            num_canvas = len(whole_canvas(self.denoiser, sample))
-            check_length(self.denoiser, len(sample.prompt), num_canvas)
-            lengths.append(len(sample.prompt) + num_canvas)
-        out: dict[int, Score] = {}
-        for batch in whole_rows(lengths, self.denoiser.device):
-            out.update(zip(batch, self._read([samples[i] for i in batch]), strict=True))
-        return [out[i] for i in range(len(samples))]
+        return list(map(self._score, read_visible(self.denoiser, samples)))
 
-    def _read(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return the scores of one batch, from one forward pass."""
-        denoiser = self.denoiser
-        canvas, read = finished_rows(denoiser, samples)
-        tokens = canvas.tokens[read]  # (M,)
-        predicted = predict(denoiser, denoiser.hidden(canvas)[read], tokens, _GREEDY, None)
-        if predicted.logp.isnan().any():
-            raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
-        agreements = _means((predicted.tokens == tokens).double(), read)
-        return list(map(self._score, agreements, _means(predicted.truth.double().exp(), read)))
-
-    def _score(self, agreement: float, probability: float) -> Score:
-        by_metric = {"editor_agreement": agreement, "editor_probability": probability}
+    def _score(self, reading: "VisibleReading") -> Score:
+        by_metric = {
+            "editor_agreement": reading.agreement, "editor_probability": reading.probability,
+        }  # fmt: skip
         return Score(
-            value=agreement, by_metric=by_metric, forwards=self.denoiser.forwards_per_call,
-            scorer=self.name,
+            value=reading.agreement, by_metric=by_metric, scorer=self.name,
+            forwards=self.denoiser.forwards_per_call,
         )  # fmt: skip
+
+
+class VisibleReading(NamedTuple):
+    """What a model says of a finished answer that it sees whole: means over the response."""
+
+    agreement: float  # share of tokens that it would write again
+    probability: float
+    logp: float
+
+
+def read_visible(denoiser: Denoiser, samples: Sequence[Sample]) -> list[VisibleReading]:
+    """Return one reading per sample, each from one forward pass."""
+    lengths = []
+    for sample in samples:
+        num_canvas = len(whole_canvas(denoiser, sample))
+        check_length(denoiser, len(sample.prompt), num_canvas)
+        lengths.append(len(sample.prompt) + num_canvas)
+    out: dict[int, VisibleReading] = {}
+    for batch in whole_rows(lengths, denoiser.device):
+        out.update(zip(batch, _read(denoiser, [samples[i] for i in batch]), strict=True))
+    return [out[i] for i in range(len(samples))]
+
+
+def _read(denoiser: Denoiser, samples: Sequence[Sample]) -> list[VisibleReading]:
+    """Return the readings of one batch."""
+    canvas, read = finished_rows(denoiser, samples)
+    tokens = canvas.tokens[read]  # (M,)
+    predicted = predict(denoiser, denoiser.hidden(canvas)[read], tokens, _GREEDY, None)
+    if predicted.logp.isnan().any():
+        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
+    logp = predicted.truth.double()  # (M,)
+    agreements = _means((predicted.tokens == tokens).double(), read)
+    return list(map(VisibleReading, agreements, _means(logp.exp(), read), _means(logp, read)))
 
 
 def _means(values: Tensor, read: Tensor) -> list[float]:

@@ -75,7 +75,10 @@ class JudgeSettings:
 
     scorer: Annotated[
         str,
-        Setting("roundtrips, confidence, self_evaluation, editor, or a module:name of yours."),
+        Setting(
+            "roundtrips, confidence, self_evaluation, editor, dise, perplexity, length, or a "
+            "module:name of yours."
+        ),
     ] = ROUNDTRIPS
     metrics: MetricNames = "paper"
     threshold: Annotated[

@@ -21,7 +21,13 @@ from hypothesis import strategies as st
 from remask.analysis.correction import Correction, best_of, correction, majority, mgrs
 from remask.analysis.diagnosis import against_consistency, diagnosis, judge
 from remask.analysis.folder_figures import process
-from remask.analysis.methods import ROUNDTRIPS, better_consistency, columns, of_trips
+from remask.analysis.methods import (
+    ROUNDTRIPS,
+    agreement_of,
+    better_consistency,
+    columns,
+    of_trips,
+)
 from remask.analysis.pool import agreement, pools, score_of, vote, weakest
 from remask.analysis.statistics import Interval
 from remask.decide import rejection
@@ -53,6 +59,30 @@ def corrected(rows: list[Record], **asked: Any) -> dict[str, Correction]:
 
 def without_trips(row: Record) -> Record:
     return replace(row, verify_forwards=None, by_trip={})
+
+
+def test_agreement_of_a_prefix_costs_the_prefix(rows: list[Record]) -> None:
+    """Of two samples a agrees, b and c do not; of three a has 2 of 3, b and c themselves alone.
+
+    Four there are of none.
+    """
+    two, three, four = (agreement_of(size) for size in (2, 3, 4))
+    assert [method.name for method in (two, three)] == ["agreement2", "agreement3"]
+    pooled = pools(rows)
+    assert [two.score(pool) for pool in pooled] == [1, 0.5, 0.5]
+    assert [three.score(pool) for pool in pooled] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
+    assert [three.score(pool) for pool in pooled] == [agreement(pool) for pool in pooled]
+    assert [four.score(pool) for pool in pooled] == [None] * 3
+    assert [two.forwards(pooled[0]), three.forwards(pooled[0])] == [20, 30]
+
+
+def test_agreement_of_a_prefix_compares_keys(make_record: Make) -> None:
+    """Two spellings of one value agree, whatever their texts."""
+    rows = [
+        replace(make_record("a", k, answer=answer, right=True, score=0.5, confidence=0.5), key="6")
+        for k, answer in enumerate(("2*3", "1+5"))
+    ]
+    assert agreement_of(2).score(rows) == 1
 
 
 def test_rows_in_any_order_make_the_same_pools(rows: list[Record]) -> None:

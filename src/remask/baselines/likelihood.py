@@ -1,0 +1,95 @@
+"""Perplexity of a finished answer, by masking random parts of it.
+
+LLaDA's estimate of log p(answer | prompt) (arXiv:2502.09992): draw a number l of the answer's n
+tokens uniformly, mask l of them, and weigh the sum of their log-probabilities by n / l. Divided by
+n, a draw is the mean of log p over what it masked, and the mean over draws is minus the logarithm
+of the perplexity. Its authors use 128 draws; here there are 16, as many forward passes.
+
+The response is masked, its end token included. The tail behind it stays visible. A block-causal
+model reads every noisy block behind clean ones (`sampling.likelihood`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from remask import rng
+from remask.denoisers.base import Denoiser
+from remask.errors import DenoiserError
+from remask.sampling.batches import check_length, finished_rows, spread, whole_canvas, whole_rows
+from remask.sampling.likelihood import log_likelihood
+from remask.values import Canvas, Sample, Score
+
+DRAWS = 16
+_NUMBER = -1  # a counter no place of a canvas uses
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Perplexity:
+    """Mean log-probability of the response's tokens under random masks: -log of perplexity."""
+
+    denoiser: Denoiser
+    draws: int = DRAWS
+    seed: int = 0
+    name: str = "perplexity"
+
+    def score(self, samples: Sequence[Sample]) -> list[Score]:
+        """Return one score per sample."""
+        means = masked_log_likelihood(self.denoiser, samples, draws=self.draws, seed=self.seed)
+        forwards = self.draws * self.denoiser.forwards_per_call
+        return [Score(value=mean, forwards=forwards, scorer=self.name) for mean in means]
+
+
+class MaskDraw(NamedTuple):
+    """One row of the flattened batch: an answer, and which of its masks."""
+
+    sample: Sample
+    number: int
+    seed: int
+
+
+def masked_log_likelihood(
+    denoiser: Denoiser, samples: Sequence[Sample], *, draws: int = DRAWS, seed: int = 0
+) -> list[float]:
+    """Return the mean log-probability of each response's tokens over random masks."""
+    lengths = []
+    for sample in samples:
+        num_canvas = len(whole_canvas(denoiser, sample))
+        check_length(denoiser, len(sample.prompt), num_canvas)
+        # A block-causal model reads the noisy row beside the clean one.
+        rows = 1 if denoiser.block_size is None else 2
+        lengths += [rows * (len(sample.prompt) + num_canvas)] * draws
+    jobs = [MaskDraw(sample, number, seed) for sample in samples for number in range(draws)]
+    means = [0.0] * len(jobs)
+
+    def read(replica: Denoiser, batch: list[int]) -> list[float]:
+        return _read(replica, [jobs[i] for i in batch])
+
+    for batch, values in spread(denoiser, whole_rows(lengths, denoiser.device), read):
+        for i, value in zip(batch, values, strict=True):
+            means[i] = value
+    return [fmean(means[start : start + draws]) for start in range(0, len(jobs), draws)]
+
+
+def _read(denoiser: Denoiser, jobs: Sequence[MaskDraw]) -> list[float]:
+    """Return the mean log-probability of what each row masks, from one forward pass."""
+    canvas, response = finished_rows(denoiser, [job.sample for job in jobs])
+    keys = [rng.key(seed, s.item, f"perplexity/{s.number}", number) for s, number, seed in jobs]
+    masked = random_masks(canvas, response, torch.tensor(keys, device=denoiser.device))
+    logp = log_likelihood(denoiser, canvas, masked).double()  # (B, L)
+    if logp.isnan().any():
+        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
+    means: list[float] = (logp.sum(1) / masked.sum(1)).tolist()
+    return means
+
+
+def random_masks(canvas: Canvas, response: Tensor, keys: Tensor) -> Tensor:
+    """Return masks of 1 to n of each response's n places, all numbers equally likely, (B, L)."""
+    sizes = (rng.uniform(keys, _NUMBER) * response.sum(1)).long() + 1  # (B,)
+    draws = rng.uniform(keys[:, None], canvas.offsets).masked_fill(~response, torch.inf)  # (B, L)
+    ranks = draws.argsort(1).argsort(1)
+    return response & (ranks < sizes[:, None])
