@@ -1,0 +1,268 @@
+"""The fitted verifier: features of an answer -> the probability that it is right.
+
+    fit_combination(columns, base, right, provenance).probability(columns)
+
+    logit P(right) = a + b z(m) + sum of w_j z(x_j)
+
+m is the label-free value, the plain mean of the base columns, each in 0..1; the x_j are the
+features; z subtracts the mean of the answers fitted on and divides by their standard deviation. A
+ridge draws the w to 0, and so the fit towards the order that m gives without labels; how strongly
+is chosen by cross-validation, up to no w at all (`ridge`). An absent value counts as the mean, a
+feature that never varies as nothing.
+
+Ridged logistic regression is nearly calibrated by itself: Platt's curve, fitted to the
+cross-validated logits, was of no further use in simulation (`benchmarks/fitting.py`), so there is
+none.
+
+With fewer than 5 answers of either kind nothing can be learnt. The probability is then m itself,
+and `reason` says so. Numbers to report need other answers than these.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from remask.decide.auroc import auroc
+from remask.decide.columns import Column, Flags, Floats, absent_as_nan, labelled
+from remask.decide.provenance import CLOSED, Fitted, Provenance
+from remask.decide.ridge import choose_ridge, fit_ridge, sigmoid
+from remask.errors import InputError, SettingsError
+
+FEWEST = 5  # answers of either kind: one for each fold
+DIGITS = 6  # of a coefficient: more would differ between machines
+Base = Mapping[str, Column] | Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One summand of the logit: weight x (value - centre) / spread."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    centre: float  # mean of the answers fitted on
+    spread: float  # their standard deviation; 0 where they are all equal
+    weight: float
+
+    def __post_init__(self) -> None:
+        """Refuse a spread that is none."""
+        if not self.spread >= 0 or (self.spread == 0 and self.weight != 0):
+            raise SettingsError(f"spread {self.spread} with weight {self.weight} cannot be.")
+
+    def standardise(self, values: Floats) -> Floats:
+        """Return what the weight is multiplied with; 0 where a value is absent."""
+        if self.spread == 0:
+            return np.zeros(len(values))
+        return np.nan_to_num((values - self.centre) / self.spread)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regression:
+    """Coefficients over named columns; or the label-free mean, where there are too few labels."""
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    base: tuple[str, ...]  # columns whose mean is the label-free value
+    intercept: float
+    mean: Term  # of the label-free value; its weight is never negative
+    terms: Mapping[str, Term]  # by feature
+    ridge: float | None  # on the weights of the features; None: they are all 0
+    reason: str = ""  # why the probability is the label-free value; "" where it is fitted
+
+    def __post_init__(self) -> None:
+        """Refuse what turns the label-free value around."""
+        if not self.base or not self.mean.weight >= 0:
+            raise SettingsError(f"base {self.base} with weight {self.mean.weight} cannot be.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that a probability needs."""
+        return tuple(dict.fromkeys((*self.base, *self.terms)))
+
+    def probability(self, columns: Mapping[str, Column]) -> list[float]:
+        """Return the chance that each answer is right."""
+        table = read_columns(columns, self.names)
+        mean = base_mean(table, self.base)
+        if self.reason:
+            return [self.mean.centre if math.isnan(value) else value for value in mean.tolist()]
+        logits = self.intercept + self.mean.weight * self.mean.standardise(mean)
+        for name, term in self.terms.items():
+            logits = logits + term.weight * term.standardise(table[name])
+        return [float(chance) for chance in sigmoid(logits)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combination(Fitted):
+    """A fitted verifier, how well it did on answers it had not seen, and on what that was."""
+
+    KIND = "verifier"
+
+    regression: Regression
+    n: int  # answers it was fitted on
+    num_right: int  # of them
+    auroc: float | None  # cross-validated; None where all answers are of one kind
+    auroc_label_free: float | None  # of the label-free value on the same answers
+
+    def __post_init__(self) -> None:
+        """Refuse columns that are not those of the provenance."""
+        check_names(self.regression.names, self.provenance)
+
+    @property
+    def reason(self) -> str:
+        """Why the probability is the label-free value; "" where it is fitted."""
+        return self.regression.reason
+
+    def probability(self, columns: Mapping[str, Column]) -> list[float]:
+        """Return the chance that each answer is right; columns that it does not know are ignored.
+
+        Args:
+            columns: a value per answer for each feature and each base column; None where absent.
+        """
+        return self.regression.probability(columns)
+
+
+class RegressionFit(NamedTuple):
+    """A regression and what cross-validation said about it."""
+
+    regression: Regression
+    mean: Floats  # (n,) the label-free value
+    probability: Floats  # (n,) by fits that have not seen the answer
+
+
+def fit_combination(
+    columns: Mapping[str, Column],
+    base: Base,
+    right: ArrayLike,
+    provenance: Provenance,
+    *,
+    seed: int = 0,
+) -> Combination:
+    """Return the verifier that these answers give.
+
+    Args:
+        columns: a value per answer for each feature; None where it has nothing to say.
+        base: the columns, in 0..1, whose plain mean is the label-free value: names of `columns`, or
+            columns that are no features themselves.
+        right: the labels.
+        provenance: of the answers; its metrics are the features and the base columns.
+        seed: of the folds of the cross-validation.
+    """
+    fit = fit_regression(columns, base, right, seed)
+    labels = np.asarray(right, bool)
+    return Combination(
+        regression=fit.regression,
+        n=len(labels),
+        num_right=int(labels.sum()),
+        auroc=auroc(fit.probability, labels),
+        auroc_label_free=auroc(fit.mean, labels),
+        provenance=provenance,
+    )
+
+
+def fit_regression(
+    columns: Mapping[str, Column], base: Base, right: ArrayLike, seed: int
+) -> RegressionFit:
+    """Return the regression of the labels on these columns."""
+    under = _base_columns(columns, base)
+    table = read_columns({**columns, **under}, (*under, *columns))
+    mean, labels = labelled(base_mean(table, tuple(under)), right)
+    if np.isnan(mean).all():
+        raise InputError(f"none of {len(mean)} answers has a value of {', '.join(under)}.")
+    level, terms = _scale(mean), {name: _scale(table[name]) for name in columns}
+    mean = np.where(np.isnan(mean), level.centre, mean)
+    reason = _too_few(labels)
+    fit = partial(Regression, base=tuple(under), reason=reason)
+    if reason:
+        return RegressionFit(fit(intercept=0.0, mean=level, terms=terms, ridge=None), mean, mean)
+    scaled = level.standardise(mean)
+    features = np.array([term.standardise(table[name]) for name, term in terms.items()])
+    features = features.reshape(len(terms), len(labels)).T  # (n, J); J may be 0
+    ridge, logits = choose_ridge(scaled, features, labels, seed)
+    intercept, slope, *weights = fit_ridge(scaled, features, labels, ridge).round(DIGITS).tolist()
+    regression = fit(
+        intercept=intercept,
+        mean=replace(level, weight=slope),
+        terms={
+            name: replace(term, weight=weight)
+            for (name, term), weight in zip(terms.items(), weights, strict=True)
+        },
+        ridge=None if math.isinf(ridge) else ridge,
+    )
+    return RegressionFit(regression, mean, sigmoid(logits))
+
+
+def read_columns(columns: Mapping[str, Column], names: Sequence[str]) -> dict[str, Floats]:
+    """Return columns of these names as arrays, absent values as NaN."""
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise InputError(f"there is no column {', '.join(missing)}; compute it as in the fit.")
+    for name in names:
+        broken = [x for x in columns[name] if x is not None and not math.isfinite(x)]
+        if broken:
+            raise InputError(f"column {name} has {broken[0]}; give a number, or None for absent.")
+    table = {name: absent_as_nan(columns[name]) for name in names}
+    lengths = {name: len(values) for name, values in table.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"columns have different lengths ({lengths}); give a value per answer.")
+    return table
+
+
+def base_mean(table: Mapping[str, Floats], base: Sequence[str]) -> Floats:
+    """Return the label-free value, (n,): the mean of what is present; NaN where nothing is."""
+    for name in base:
+        outside = table[name][(table[name] < 0) | (table[name] > 1)]
+        if len(outside):
+            raise InputError(f"base column {name} has {outside[0]:g}; its values are in 0..1.")
+    values = np.stack([table[name] for name in base], 1)  # (n, M)
+    number = (~np.isnan(values)).sum(1)
+    mean = np.full(len(values), np.nan)
+    mean[number > 0] = np.nansum(values, 1)[number > 0] / number[number > 0]
+    return mean
+
+
+def check_names(names: Sequence[str], provenance: Provenance) -> None:
+    """Raise unless these columns are the metrics of a provenance."""
+    if set(names) != set(provenance.metrics):
+        raise SettingsError(
+            f"columns {', '.join(names)} are not the provenance's metrics "
+            f"{', '.join(provenance.metrics)}."
+        )
+
+
+def _base_columns(columns: Mapping[str, Column], base: Base) -> dict[str, Column]:
+    """Return the base columns by name; one that is a feature too must be the same."""
+    if not base:
+        raise InputError("there is no base column; name those whose mean is the label-free value.")
+    if not isinstance(base, Mapping):
+        read_columns(columns, base)
+        return {name: columns[name] for name in base}
+    for name in base.keys() & columns.keys():
+        if list(base[name]) != list(columns[name]):
+            raise InputError(f"column {name} differs as a feature and as a base; rename one.")
+    return dict(base)
+
+
+def _too_few(labels: Flags) -> str:
+    """Return why nothing can be learnt from so few labels; "" where it can."""
+    num_right = int(labels.sum())
+    num_wrong = len(labels) - num_right
+    if min(num_right, num_wrong) >= FEWEST:
+        return ""
+    return (
+        f"{num_right} right and {num_wrong} wrong answers are too few, {FEWEST} of each are "
+        "needed; the label-free mean is used"
+    )
+
+
+def _scale(values: Floats) -> Term:
+    """Return the centre and the spread of what is present, rounded, as a term without weight."""
+    present = values[~np.isnan(values)]
+    if not len(present) or np.ptp(present) <= 1e-9 * np.abs(present).max():  # rounding, no signal
+        return Term(centre=float(present[0]) if len(present) else 0.0, spread=0.0, weight=0.0)
+    spread = float(f"{present.std():.{DIGITS}g}")
+    places = DIGITS - math.floor(math.log10(spread))  # of the centre: a millionth of the spread
+    return Term(centre=round(float(present.mean()), places), spread=spread, weight=0.0)
