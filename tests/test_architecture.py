@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "sampling": {"denoisers", "values", "rng", "settings", "errors"},
 }
 ALLOWED["consistency"] = ALLOWED["sampling"] | {"sampling", "answers", "extension"}
+ALLOWED["probes"] = ALLOWED["consistency"] | {"consistency"}
 ALLOWED["baselines"] = ALLOWED["consistency"]
 ALLOWED["decide"] = {"sampling", "values", "records", "settings", "errors"}
 ALLOWED["tasks"] = {"answers", "records", "extension", "settings", "errors"}

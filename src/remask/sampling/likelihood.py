@@ -1,4 +1,4 @@
-"""How probable a finished text is: log-probabilities of masked tokens in one forward pass.
+"""How probable a finished text is: log-probabilities of its tokens in one forward pass.
 
 A block-causal model, shown a row with masks in several blocks, would read the later ones behind a
 noisy context, which it never does when it writes. It is shown the noisy row and the clean one
@@ -23,29 +23,32 @@ from remask.values import Canvas
 def log_likelihood(
     denoiser: Denoiser,
     canvas: Canvas,
-    masked: Tensor,
+    masked: Tensor | None,
     wanted: Tensor | None = None,
     *,
     elements: int = HEAD_ELEMENTS,
 ) -> Tensor:
     """Return log p of the masked tokens of a finished canvas given the others, (B, L) float32.
 
-    It is 0 elsewhere. The mask token has no chance, as in the denoising loop.
+    It is 0 elsewhere. The mask token has no chance, as in the denoising loop. A token that is
+    wanted and not masked is one that the model sees.
 
     Args:
         denoiser: predicts.
         canvas: rows without mask tokens.
-        masked: (B, L) bool, positions that the model is not shown; no padding.
-        wanted: (B, L) bool, those of them whose probabilities are returned; None: all.
+        masked: (B, L) bool, positions that the model is not shown; no padding. None: it is shown
+            all of them, by an ordinary pass.
+        wanted: (B, L) bool, positions whose probabilities are returned; None: all that are masked,
+            or the canvas where nothing is.
         elements: logits held at once.
     """
-    wanted = masked if wanted is None else wanted
-    tokenizer = denoiser.tokenizer
-    noisy = replace(canvas, tokens=canvas.tokens.masked_fill(masked, tokenizer.mask_id))
-    if denoiser.block_size is None:
-        hidden = denoiser.hidden(noisy)
+    if masked is None:
+        wanted = canvas.canvas if wanted is None else wanted
+        hidden = denoiser.hidden(canvas)
     else:
-        hidden = block_causal(denoiser).hidden_noisy_given_clean(noisy, canvas.tokens)
+        wanted = masked if wanted is None else wanted
+        tokens = canvas.tokens.masked_fill(masked, denoiser.tokenizer.mask_id)
+        hidden = hidden_of_noisy(denoiser, replace(canvas, tokens=tokens), canvas.tokens)
     rows, truth = hidden[wanted], canvas.tokens[wanted]  # (M, H), (M,)
     size = max(1, elements // denoiser.vocab_size)
     part = partial(_log_probs, denoiser)
@@ -57,6 +60,16 @@ def log_likelihood(
     ]
     out = torch.zeros(wanted.shape, device=wanted.device)
     return out.masked_scatter(wanted, torch.cat(parts)) if parts else out
+
+
+def hidden_of_noisy(denoiser: Denoiser, noisy: Canvas, clean: Tensor) -> Tensor:
+    """Return what the head needs of rows with masks, (B, L, H); each block behind clean ones.
+
+    `clean` (B, L) has the tokens under the masks. A model without blocks is not shown them.
+    """
+    if denoiser.block_size is None:
+        return denoiser.hidden(noisy)
+    return block_causal(denoiser).hidden_noisy_given_clean(noisy, clean)
 
 
 def _log_probs(denoiser: Denoiser, rows: Tensor, truth: Tensor) -> Tensor:

@@ -1,0 +1,197 @@
+"""Probes of finished answers: some tokens are masked once, and log p of them is read.
+
+    readings = read(model, samples, [Probe.named("critical"), Probe.named("halves8")], critical=...)
+    readings[0]["critical"].value("critical_mean")
+
+Nothing is rebuilt: a pass is one forward pass, and the head runs only where a token is read (with
+`forced` it runs wherever one is still masked, because the places are ranked). What is read of a
+token is the mean over the passes that masked it. Means and minima, not sums, are what answers are
+compared by: a sum measures their length.
+
+Answers, probes and passes are flattened into one batch of rows; the outcome of a row does not
+depend on the rows beside it (see `patterns`). Replicas of a model share the batches.
+
+A block-causal model reads each block behind clean earlier ones, as it would have written it, in one
+pass over the noisy row and the clean one together. That pass is twice as long as the row and counts
+as two. `visible` needs no clean copy, and `suffix` reads all blocks at once.
+
+`visible` is DiSE (arXiv:2603.02760), a model's probability of an answer that it sees whole.
+
+Forward passes: `Reading.forwards` are those that were made for this reading. Where an answer has
+one critical token its halves are what `critical` masks: asked for together, they are read once, and
+it is `critical` that is charged.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from remask.denoisers.base import Denoiser
+from remask.errors import DenoiserError, SettingsError
+from remask.probes.forced import forced_path
+from remask.probes.patterns import ProbeBatch, ProbePass, masks, passes_of, reads
+from remask.probes.settings import Probe
+from remask.sampling.batches import check_length, spread, whole_canvas, whole_rows
+from remask.sampling.likelihood import log_likelihood
+from remask.values import Sample
+
+Which = Literal["critical_mean", "critical_min", "response_mean", "response_min"]
+Critical = Callable[[Sample], Sequence[bool]]  # of each response token
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What one probe read of one answer."""
+
+    logp: tuple[float | None, ...]  # per response token, natural; None: no pass read it
+    critical: tuple[bool, ...]  # per response token
+    forwards: int
+
+    def value(self, which: Which) -> float:
+        """Return the mean or the minimum of log p over critical tokens or over the response.
+
+        Where no critical token was read, because there is none or none was masked, those that were
+        read stand in for them.
+        """
+        if which not in get_args(Which):
+            raise SettingsError(f"reading {which!r} is unknown; use {', '.join(get_args(Which))}.")
+        every = [logp for logp in self.logp if logp is not None]
+        pairs = zip(self.logp, self.critical, strict=True)
+        critical = [logp for logp, is_critical in pairs if is_critical and logp is not None]
+        values = critical if critical and which.startswith("critical") else every
+        return fmean(values) if which.endswith("mean") else min(values)
+
+
+class PassOutput(NamedTuple):
+    """One row of the flat batch, brought back to the CPU."""
+
+    logp: Tensor  # (num_response,) 0 where not read
+    read: Tensor  # (num_response,) bool
+    forwards: int
+
+
+def read(
+    denoiser: Denoiser,
+    samples: Sequence[Sample],
+    probes: Sequence[Probe],
+    *,
+    critical: Critical,
+    seed: int = 0,
+) -> list[dict[str, Reading]]:
+    """Return what each probe reads of each answer, by the names of the probes.
+
+    Args:
+        denoiser: that wrote the answers, or another.
+        samples: finished answers.
+        probes: what is masked.
+        critical: says of each response token whether it decides the answer.
+        seed: of the masks that are drawn.
+    """
+    marks = [_marks(denoiser, sample, critical) for sample in samples]
+    rows: list[ProbePass] = []
+    owners: list[tuple[int, str]] = []  # the answer and the probe of each row
+    for i, (sample, marked) in enumerate(zip(samples, marks, strict=True)):
+        targets = marked if any(marked) else (True,) * len(marked)
+        for probe in _distinct(probes, targets):
+            added = passes_of(denoiser, sample, probe, targets, seed)
+            rows += added
+            owners += [(i, probe.name)] * len(added)
+
+    def go(replica: Denoiser, batch: list[int]) -> list[PassOutput]:
+        return make_passes(replica, [rows[k] for k in batch])
+
+    outputs: dict[tuple[int, str], dict[int, PassOutput]] = {}
+    for batch, made in spread(denoiser, _batches(denoiser, rows), go):
+        for k, output in zip(batch, made, strict=True):
+            outputs.setdefault(owners[k], {})[k] = output
+    return [_by_probe(i, probes, outputs, marked) for i, marked in enumerate(marks)]
+
+
+def _marks(denoiser: Denoiser, sample: Sample, critical: Critical) -> tuple[bool, ...]:
+    """Return which tokens of an answer that the model can hold are critical, (num_response,)."""
+    check_length(denoiser, len(sample.prompt), len(whole_canvas(denoiser, sample)))
+    marked = tuple(map(bool, critical(sample)))
+    if len(marked) != sample.num_response:
+        raise SettingsError(
+            f"critical says of {len(marked)} tokens whether they are, and the response has "
+            f"{sample.num_response}; return one for each."
+        )
+    return marked
+
+
+def _distinct(probes: Sequence[Probe], targets: Sequence[bool]) -> list[Probe]:
+    """Return the probes whose passes no other one makes."""
+    whole = sum(targets) == 1 and any(probe.pattern == "critical" for probe in probes)
+    return [p for p in dict.fromkeys(probes) if not (whole and p.pattern == "halves")]
+
+
+def _by_probe(
+    number: int,
+    probes: Sequence[Probe],
+    outputs: dict[tuple[int, str], dict[int, PassOutput]],
+    critical: tuple[bool, ...],
+) -> dict[str, Reading]:
+    """Return the readings of one answer, passes in their order."""
+    readings = {}
+    for probe in probes:
+        own = outputs.get((number, probe.name))
+        rows = outputs[number, "critical"] if own is None else own
+        reading = _reading([rows[k] for k in sorted(rows)], critical)
+        readings[probe.name] = replace(reading, forwards=0) if own is None else reading
+    return readings
+
+
+def _reading(outputs: Sequence[PassOutput], critical: tuple[bool, ...]) -> Reading:
+    times = torch.stack([output.read for output in outputs]).sum(0).tolist()  # (num_response,)
+    total = torch.stack([output.logp for output in outputs]).double().sum(0).tolist()
+    return Reading(
+        logp=tuple(x / n if n else None for x, n in zip(total, times, strict=True)),
+        critical=critical,
+        forwards=sum(output.forwards for output in outputs),
+    )
+
+
+def _batches(denoiser: Denoiser, rows: Sequence[ProbePass]) -> Iterator[list[int]]:
+    """Yield indices of rows that go through the model together; those of a path are in step."""
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for k, row in enumerate(rows):
+        steps = row.probe.passes if row.probe.pattern == "forced" else 0
+        is_plain = row.probe.pattern == "visible" or denoiser.block_size is None
+        groups.setdefault((steps, is_plain), []).append(k)
+    for (_, is_plain), group in groups.items():
+        samples = [rows[k].sample for k in group]
+        lengths = [len(s.prompt) + len(whole_canvas(denoiser, s)) for s in samples]
+        columns = [length if is_plain else 2 * length for length in lengths]
+        for batch in whole_rows(columns, denoiser.device):
+            yield [group[k] for k in batch]
+
+
+@torch.no_grad()
+def make_passes(denoiser: Denoiser, rows: Sequence[ProbePass]) -> list[PassOutput]:
+    """Make the passes of one batch: of `forced` alone, or of other patterns."""
+    batch = ProbeBatch.of(denoiser, rows)
+    pattern, canvas = rows[0].probe.pattern, batch.canvas
+    cost = denoiser.forwards_per_call
+    if denoiser.block_size is not None and pattern != "visible":
+        cost *= 2  # the row, and its clean copy
+    if pattern == "forced":
+        path = forced_path(denoiser, canvas, rows[0].probe.passes)
+        logp, is_read, spent = path.logp, batch.response, (path.steps * cost).tolist()
+    else:
+        masked = masks(batch)
+        is_read, spent = reads(batch, masked, denoiser.block_size), [cost] * len(rows)
+        is_shown = pattern == "visible" and denoiser.block_size is not None
+        logp = log_likelihood(denoiser, canvas, None if is_shown else masked, is_read)
+    if logp.isnan().any():
+        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
+    logp, is_read = logp.cpu(), is_read.cpu()
+    outputs = []
+    for i, row in enumerate(rows):
+        start = len(row.sample.prompt)
+        here = slice(start, start + row.sample.num_response)
+        outputs.append(PassOutput(logp[i, here], is_read[i, here], spent[i]))
+    return outputs

@@ -1,0 +1,221 @@
+"""What probes read: by hand, pattern by pattern, and at what price."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import Tensor
+
+from remask.denoisers.base import Denoiser
+from remask.denoisers.native import NativeDenoiser
+from remask.denoisers.wrap import Counted, Guided, Wrapped
+from remask.errors import DenoiserError, InputError, SettingsError
+from remask.probes.patterns import ProbeBatch, masks, passes_of
+from remask.probes.readings import Critical, Reading, read
+from remask.probes.settings import Probe
+from remask.values import Sample
+
+Answer = Callable[..., Sample]
+Knowing = Callable[[Sample, Callable[[int, int], float]], Denoiser]
+
+
+@pytest.fixture
+def probed(digits: Critical) -> Callable[..., dict[str, Reading]]:
+    """Read one answer, its digits critical."""
+
+    def one(model: Denoiser, sample: Sample, *names: str) -> dict[str, Reading]:
+        return read(model, [sample], [Probe.named(name) for name in names], critical=digits)[0]
+
+    return one
+
+
+Probed = Callable[..., dict[str, Reading]]
+
+
+def chances(reading: Reading) -> list[float | None]:
+    return [None if logp is None else math.exp(logp) for logp in reading.logp]
+
+
+def reading(logp: Sequence[float | None], critical: str = "") -> Reading:
+    marks = tuple(letter == "x" for letter in critical.ljust(len(logp)))
+    return Reading(logp=tuple(logp), critical=marks, forwards=1)
+
+
+def test_a_reading_is_a_mean_or_a_minimum_of_what_was_read() -> None:
+    """Critical are -1 and -3, and one that was never read; the response has -0.5 beside them."""
+    one = reading([-1.0, None, -0.5, -3.0], "xx-x")
+    assert one.value("critical_mean") == -2.0
+    assert one.value("critical_min") == -3.0
+    assert one.value("response_mean") == -1.5
+    assert one.value("response_min") == -3.0
+
+
+def test_where_no_critical_token_was_read_the_response_stands_in() -> None:
+    for one in (reading([-1.0, -2.0, None]), reading([-1.0, -2.0, None], "--x")):
+        assert one.value("critical_mean") == -1.5
+        assert one.value("critical_min") == -2.0
+
+
+def test_another_reading_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"critical_sum.* is unknown; use critical_mean"):
+        reading([-1.0]).value("critical_sum")  # type: ignore[arg-type]
+
+
+def test_critical_tokens_are_masked_together_and_halves_apart(
+    knowing: Knowing, answer: Answer, probed: Probed
+) -> None:
+    """Digits have .8 and .4 where one of them is masked, half of it where both are."""
+    sample = answer("a12.")
+    model = knowing(sample, lambda i, n: (0.5, 0.8, 0.4, 0.5)[i] / n)
+    readings = probed(model, sample, "critical", "halves4")
+    together, apart = readings["critical"], readings["halves4"]
+    assert together.critical == apart.critical == (False, True, True, False)
+    assert chances(together) == [None, pytest.approx(0.4), pytest.approx(0.2), None]
+    assert chances(apart) == [None, pytest.approx(0.8), pytest.approx(0.4), None]
+    assert together.value("critical_mean") == pytest.approx(math.log(0.08) / 2)
+    assert together.value("critical_mean") == together.value("response_mean")
+    assert (together.forwards, apart.forwards) == (1, 4)
+
+
+def test_a_single_critical_token_is_read_once(
+    knowing: Knowing, answer: Answer, probed: Probed
+) -> None:
+    sample = answer("ab7.")
+    model = Counted(knowing(sample, lambda i, n: 0.9 / n))
+    alone = probed(model, sample, "halves8")["halves8"]
+    assert (alone.forwards, model.forwards) == (1, 1)
+    both = probed(model, sample, "halves8", "critical")
+    assert model.forwards == 2
+    assert both["halves8"].logp == both["critical"].logp == alone.logp
+    assert chances(alone) == [None, None, pytest.approx(0.9), None]
+    assert (both["critical"].forwards, both["halves8"].forwards) == (1, 0)
+
+
+def test_an_answer_without_critical_tokens_is_read_whole(
+    knowing: Knowing, answer: Answer, probed: Probed
+) -> None:
+    """`ab.`: three tokens masked, the tail in sight. Token i has (i + 1) / 4 over the masks.
+
+    All at once: 1/12, 2/12, 3/12. In halves of two and one: over 2 where it stands with another.
+    """
+    sample = answer("ab...")
+    model = knowing(sample, lambda i, n: (i + 1) / 4 / n)
+    readings = probed(model, sample, "critical", "halves2")
+    assert readings["critical"].critical == (False, False, False)
+    assert chances(readings["critical"]) == pytest.approx([1 / 12, 2 / 12, 3 / 12])
+    value = readings["critical"].value("critical_mean")
+    assert value == pytest.approx(math.log(6 / 12**3) / 3)
+    assert value == readings["critical"].value("response_mean")
+    shares = [(i + 1) / 4 / c for i, c in enumerate(chances(readings["halves2"])) if c is not None]
+    assert sorted(shares) == pytest.approx([1, 2, 2])
+
+
+def test_visible_tokens_are_read_as_they_stand(
+    knowing: Knowing, answer: Answer, probed: Probed
+) -> None:
+    sample = answer("a1...")
+    model = Counted(knowing(sample, lambda i, n: (0.9, 0.6, 0.3, 0.2, 0.2)[i] / (1 + n)))
+    seen = probed(model, sample, "visible")["visible"]
+    assert chances(seen) == pytest.approx([0.9, 0.6, 0.3])
+    assert seen.value("critical_mean") == pytest.approx(math.log(0.6))
+    assert (seen.forwards, model.forwards) == (1, 1)
+
+
+def test_a_suffix_is_read_a_block_at_a_time(
+    knowing: Knowing, answer: Answer, probed: Probed
+) -> None:
+    """39 letters and the end on a canvas of 64: 64 masks over the first 32, 32 over the last 8."""
+    sample = answer("a" * 39 + "." * 25)
+    model = knowing(sample, lambda i, n: 1 / (1 + n))
+    cut = probed(model, sample, "suffix")["suffix"]
+    assert chances(cut) == pytest.approx([1 / 65] * 32 + [1 / 33] * 8)
+    assert cut.forwards == 2
+
+
+@pytest.mark.parametrize("name", ["random30x5", "stratified60x5"])
+def test_drawn_masks_are_averaged_over_the_passes_that_masked_a_token(
+    knowing: Knowing, answer: Answer, probed: Probed, name: str
+) -> None:
+    """A token's log p is -n under n masks, so that the mean tells in which passes it was read."""
+    sample = answer("abc1d.....")
+    model = knowing(sample, lambda i, n: math.exp(-n))
+    probe = Probe.named(name)
+    rows = passes_of(model, sample, probe, (False,) * 6, 0)
+    masked = masks(ProbeBatch.of(model, rows))[:, 1:]  # (5, 10)
+    counts = masked.sum(1, keepdim=True)  # (5, 1)
+    means = -(masked * counts).sum(0) / masked.sum(0)  # (10,) 0 / 0: no pass masked it
+    drawn = probed(model, sample, name)[name]
+    logp = [math.nan if x is None else x for x in drawn.logp]
+    assert logp == pytest.approx(means[:6].tolist(), abs=1e-4, nan_ok=True)
+    assert drawn.forwards == 5
+
+
+def test_the_forced_path_is_read_where_it_reveals(
+    knowing: Knowing, answer: Answer, probed: Probed
+) -> None:
+    """`a1..` in two steps: places 0 and 2 are surest, and read under four masks, 1 and 3 under two.
+
+    Chances are .9, .5, .8, .5 less .01 a mask; the tail of one token is not read.
+    """
+    sample = answer("a1..")
+    base = (0.9, 0.5, 0.8, 0.5)
+    model = Counted(knowing(sample, lambda i, n: base[i] - n / 100))
+    path = probed(model, sample, "forced2")["forced2"]
+    assert chances(path) == pytest.approx([0.86, 0.48, 0.76])
+    assert (path.forwards, model.forwards) == (2, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadRows(Wrapped):
+    """Keeps how many rows the head was asked for."""
+
+    asked: list[int] = field(default_factory=list)
+
+    def head(self, rows: Tensor) -> Tensor:
+        self.asked.append(len(rows))
+        return self.inner.head(rows)
+
+
+def test_the_head_runs_where_a_token_is_read(
+    llada: NativeDenoiser, answer: Answer, probed: Probed
+) -> None:
+    """Two digits; seven tokens seen; a canvas of 12 masked, 7 of it read; 12 and 6 ranked."""
+    sample = answer("ab12cd......")
+    for name, rows in (
+        ("critical", [2]), ("visible", [7]), ("suffix", [7]), ("forced2", [12, 6]),
+    ):  # fmt: skip
+        model = HeadRows(llada)
+        probed(model, sample, name)
+        assert model.asked == rows
+
+
+def test_guidance_doubles_the_price(llada: NativeDenoiser, answer: Answer, probed: Probed) -> None:
+    names = ("critical", "halves2", "random50x3", "stratified50x4", "forced5", "visible", "suffix")
+    model = Counted(Guided(llada, scale=0.5))
+    readings = probed(model, answer("ab12cd......"), *names)
+    prices = [readings[name].forwards for name in names]
+    assert prices == [2, 4, 6, 8, 10, 2, 2]
+    assert sum(prices) == model.forwards
+
+
+@pytest.mark.parametrize("name", ["critical", "random50x1", "forced2", "visible", "suffix"])
+def test_nan_logits_are_an_error_and_not_a_reading(
+    scripted: Callable[..., Denoiser], answer: Answer, probed: Probed, name: str
+) -> None:
+    model = scripted(lambda canvas: torch.full((*canvas.tokens.shape, 259), torch.nan))
+    with pytest.raises(DenoiserError, match="gave NaN logits"):
+        probed(model, answer("a1.."), name)
+
+
+def test_a_row_beyond_the_context_is_refused(
+    block_causal: NativeDenoiser, answer: Answer, probed: Probed
+) -> None:
+    with pytest.raises(InputError, match="more than the 64"):
+        probed(block_causal, answer("a" * 64), "critical")
+
+
+def test_marks_must_fit_the_response(llada: NativeDenoiser, answer: Answer) -> None:
+    with pytest.raises(SettingsError, match=r"2 tokens.*response has 3"):
+        read(llada, [answer("ab..")], [Probe.named("critical")], critical=lambda s: [True] * 2)

@@ -1,0 +1,70 @@
+"""A probe and its name say the same."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remask.errors import SettingsError
+from remask.probes.settings import DRAWN, REPEATED, Probe
+
+NAMES = {
+    "critical": Probe(pattern="critical"),
+    "halves8": Probe(pattern="halves", passes=8),
+    "random15x4": Probe(pattern="random", passes=4, ratio=0.15),
+    "stratified80x8": Probe(pattern="stratified", passes=8),
+    "forced8": Probe(pattern="forced", passes=8),
+    "visible": Probe(pattern="visible"),
+    "suffix": Probe(pattern="suffix"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_says_all_of_a_probe(name: str) -> None:
+    assert NAMES[name].name == name
+    assert Probe.named(name) == NAMES[name]
+
+
+@given(
+    pattern=st.sampled_from([*REPEATED, "critical", "visible", "suffix"]),
+    passes=st.integers(1, 5_000),
+    percent=st.integers(1, 100),
+)
+def test_every_probe_is_read_back_from_its_name(pattern: str, passes: int, percent: int) -> None:
+    probe = Probe(
+        pattern=pattern,  # type: ignore[arg-type]
+        passes=2 * passes if pattern in REPEATED else 1,
+        ratio=percent / 100 if pattern in DRAWN else 0.8,
+    )
+    assert Probe.named(probe.name) == probe
+
+
+@given(st.text(max_size=20) | st.from_regex(r"[a-z]{6,9}[0-9]*x?[0-9]*", fullmatch=True))
+def test_a_name_is_read_or_refused(name: str) -> None:
+    with suppress(SettingsError):
+        assert Probe.named(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("critic", "unknown"), ("critical ", "unknown"), ("forced", "unknown"),
+        ("forced08", "unknown"), ("random4", "unknown"), ("random015x4", "unknown"),
+        ("forced80x8", "unknown|no share"), ("critical2", "no such number"), ("halves7", "pairs"),
+        ("random15x0", "at least 1"), ("random0x4", "above 0"), ("stratified101x4", "at most 1"),
+        ("forced99999", "at most 10,000"),
+    ],
+)  # fmt: skip
+def test_what_is_no_probe_is_refused(name: str, reason: str) -> None:
+    with pytest.raises(SettingsError, match=reason):
+        Probe.named(name)
+
+
+def test_what_a_name_could_not_say_is_refused() -> None:
+    with pytest.raises(SettingsError, match="hundredths"):
+        Probe(pattern="random", ratio=0.155)
+    with pytest.raises(SettingsError, match="no share"):
+        Probe(pattern="critical", ratio=0.5)
+    with pytest.raises(SettingsError, match="no such number"):
+        Probe(pattern="visible", passes=2)
