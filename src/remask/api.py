@@ -218,6 +218,20 @@ def find_scorer(given: AnyScorer, model: Denoiser, prompts: Sequence[str]) -> Sc
     return made
 
 
+def threshold_for(model: Denoiser, kind: str, scorer: str) -> float:
+    """Return the threshold of a scorer for a kind of answers, or raise where the preset has none.
+
+    One scorer's threshold says nothing about the scores of another.
+    """
+    limit = model.preset.for_task(kind).threshold_for(scorer)
+    if limit is None:
+        raise SettingsError(
+            f"{model.name} has no threshold for scores of {scorer!r}; give one with --threshold "
+            "(threshold= in Python), or find one on labelled answers with remask fit and certify."
+        )
+    return limit
+
+
 def score(
     model: Denoiser,
     prompt: str,
@@ -249,7 +263,7 @@ def score_many(
     """Return how far to trust each (prompt, answer); by round trips unless a scorer is given."""
     samples = [a if isinstance(a, Sample) else sample_from_text(model, p, a) for p, a in pairs]
     judge = find_scorer(scorer or consistency(model), model, [prompt for prompt, _ in pairs])
-    return judge.score(samples)
+    return [score.signed(judge.name) for score in judge.score(samples)]
 
 
 def solve(
@@ -304,7 +318,7 @@ def solve_many(
         kind: of the answers: how they are read, and which departures of the preset apply.
         sampler: how answers are written; by default as preset and task have it.
         examples: turns before each prompt.
-        threshold: a score above it is accepted; by default the preset's.
+        threshold: a score above it is accepted; by default the preset's for the scorer.
         budget: most answers to draw of a prompt.
         seed: of every draw.
         watch: is shown every attempt as it comes.
@@ -312,7 +326,6 @@ def solve_many(
     how = reader(kind)
     usual = sampler or sampler_settings(model, kind=how.name, canvas=how.canvas)
     writer = usual.for_pool(budget)
-    limit = model.preset.for_task(how.name).threshold if threshold is None else threshold
     ids = {item_of(prompt): model.tokenizer.render(prompt, examples) for prompt in prompts}
 
     def draw(items: Sequence[str], number: int) -> list[Sample]:
@@ -320,6 +333,7 @@ def solve_many(
         return sample_ids(model, rows, writer, items=items, number=number, seed=seed)
 
     judge = find_scorer(scorer or consistency(model, kind=kind, seed=seed), model, prompts)
+    limit = threshold_for(model, how.name, judge.name) if threshold is None else threshold
     decisions = reject(draw, judge, list(ids), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decisions}
     return [by_item[item_of(prompt)] for prompt in prompts]

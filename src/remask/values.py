@@ -10,7 +10,7 @@ are made: studies replay decisions from records without it.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -114,6 +114,10 @@ class Score:
     def rank(self) -> float:
         """What scores are compared by: without a value, less than any value."""
         return -math.inf if self.value is None else self.value
+
+    def signed(self, scorer: str) -> "Score":
+        """Return the score with the name of its scorer, where it does not say it itself."""
+        return self if self.scorer else replace(self, scorer=scorer)
 
     def exceeds(self, threshold: float) -> bool:
         """Say whether the answer is accepted: strictly above the threshold, as in Algorithm 1."""

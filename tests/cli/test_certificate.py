@@ -241,3 +241,48 @@ def test_weights_beside_a_certificate_may_be_its_own(
     fitted = ("--certificate", files.certificate, "--weights", files.weights)
     found = json.loads(run("verify", PROMPT, ANSWER, *fast, *fitted, "--json").out)
     assert (found["weights"], found["threshold"]) == (ALONE, 0.25)
+
+
+@pytest.fixture
+def confident(files: Files, tmp_path: Path) -> Path:
+    """A certificate of the same answers above a confidence of -1."""
+    path = tmp_path / "confident.json"
+    about = read_evidence(tmp_path / "records.jsonl").provenance("columns", ("confidence",))
+    made = Certificate.read(files.certificate)
+    replace(made, threshold=-1.0, provenance=replace(about, weights={"confidence": 1.0})).save(path)
+    return path
+
+
+def test_a_certificate_belongs_to_one_scorer(
+    run: Run, fails: Fails, files: Files, confident: Path, model: str
+) -> None:
+    """Another sampler than was certified voids it under its own scorer too."""
+    words = (
+        "solve", "--model", model, "--task", "wordmath", "--level", "easy", "--length", "16",
+        "--budget", "1",
+    )  # fmt: skip
+    drawn = (*words, "--steps", "2")
+    mine = ("--scorer", "confidence", "--certificate", confident)
+    found = json.loads(run(*drawn, *mine, "--json").out)
+    assert (found["scorer"], found["threshold"], found["accepted"]) == ("confidence", -1.0, True)
+    assert found["promise"].startswith("Among answers accepted above -1 at most 10 % are wrong")
+    assert "another sampler (its file tells the sampler)" in fails(1, *words, *mine, "--steps", "4")
+    assert fails(1, *drawn, "--certificate", confident).endswith(
+        "was fitted to scores of 'confidence', not of 'roundtrips'; fit it again, or score with "
+        "'confidence'."
+    )
+    assert fails(1, *drawn, "--scorer", "confidence", "--certificate", files.certificate).endswith(
+        "was fitted to scores of 'roundtrips', not of 'confidence'; fit it again, or score with "
+        "'roundtrips'."
+    )
+
+
+def test_a_certificate_of_another_version_of_its_scorer_is_refused(
+    fails: Fails, files: Files
+) -> None:
+    made = Certificate.read(files.certificate)
+    replace(made, provenance=replace(made.provenance, scorer_version=2)).save(files.certificate)
+    words = (*files.words, "--budget", "1", "--certificate", files.certificate)
+    assert fails(1, "solve", *words).endswith(
+        "was fitted to version 2 of the scorer 'roundtrips', not to version 1; fit it again."
+    )

@@ -1,8 +1,10 @@
 """`remask solve`: the same decisions as the API's, told as they come."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,6 +87,28 @@ def test_the_first_answer_above_the_threshold_is_accepted(run: Run, fast: Fast) 
     shown = run("solve", PROMPT, *fast, "--temperature", "1", "--threshold", "-1")
     assert "above -1, accepted" in shown.out
     assert "attempt 2" not in shown.out
+
+
+def test_another_scorer_needs_a_threshold_of_its_own(
+    run: Run, fails: Callable[..., str], fast: Fast, model: str, tmp_path: Path
+) -> None:
+    """0.75 is for round trips; a model's file may have one for each scorer."""
+    words = ("solve", PROMPT, "--scorer", "editor", "--temperature", "1", "--budget", "2")
+    assert fails(1, *words, "--model", model) == (
+        f"{model} has no threshold for scores of 'editor'; give one with --threshold (threshold= "
+        "in Python), or find one on labelled answers with remask fit and certify."
+    )
+    found = json.loads(run(*words, "--model", model, "--threshold", "-1", "--json").out)
+    assert (found["scorer"], found["action"], found["threshold"]) == ("editor", "accept", -1)
+    folder = tmp_path / "known"
+    shutil.copytree(model, folder)
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"threshold": {"editor": 1.5}}))
+    found = json.loads(run(*words, "--model", folder, "--json").out)
+    assert (found["action"], found["threshold"], len(found["attempts"])) == ("fallback", 1.5, 2)
+    words = ("solve", PROMPT, *fast, "--model", folder, "--budget", "1", "--json")
+    found = json.loads(run(*words).out)
+    assert (found["scorer"], found["threshold"]) == ("roundtrips", 0.75)
 
 
 def test_a_task_draws_the_problem_of_that_number_and_grades_the_answer(

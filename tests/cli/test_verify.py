@@ -65,9 +65,13 @@ def test_another_scorer_is_named_in_place_of_round_trips(run: Run, model: str) -
     assert found["score"] == pytest.approx(score.value, abs=1e-6)
     assert found["settings"] == {"kind": "number", "scorer": "editor"}
     assert (found["drift"], found["forwards"]) == ([], 1)
+    assert (found["scorer"], found["threshold"], found["trusted"]) == ("editor", None, None)
     shown = run("verify", PROMPT, ANSWER, "--model", model, "--scorer", "editor").out
     assert "editor_agreement" in shown
     assert LEGEND not in shown, "nothing was masked"
+    assert f"score {score.value:.3f} by editor, which has no threshold here" in shown
+    words = ("--model", model, "--scorer", "editor", "--threshold", "-1")
+    assert verified(run, PROMPT, ANSWER, *words)["trusted"] is True
 
 
 @pytest.mark.parametrize(
@@ -78,7 +82,14 @@ def test_another_scorer_is_named_in_place_of_round_trips(run: Run, model: str) -
         (("--metrics", "nosuch:x"), 1, "metric 'nosuch:x' cannot be imported"),
         (("--scorer", "editr"), 1, "scorer 'editr' is unknown; use editor."),
         (("--scorer", "nosuch:x"), 1, "scorer 'nosuch:x' cannot be imported"),
-        (("--scorer", "editor", "--weights", "w.json"), 2, "--weights belongs to round trips"),
+        (("--scorer", "editor", "--weights", "w.json"), 2, "--weights belongs to round trips, not"),
+        (
+            ("--scorer", "confidence", "--trips", "8"),
+            2,
+            "--trips belongs to round trips, not to --scorer confidence",
+        ),
+        (("--scorer", "editor", "--mask-ratio", "0.5"), 2, "--mask-ratio belongs to round trips"),
+        (("--scorer", "editor", "--metrics", "core"), 2, "--metrics belongs to round trips"),
     ],
 )
 def test_a_scorer_or_metric_that_is_none_is_refused_before_a_model_is_loaded(

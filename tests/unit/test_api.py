@@ -131,6 +131,24 @@ def test_the_threshold_of_the_preset_is_the_default(model: NativeDenoiser) -> No
     assert (decision.action, len(decision.attempts)) == ("accept", 1)
 
 
+def test_the_threshold_of_the_preset_is_that_of_the_scorer(model: NativeDenoiser) -> None:
+    preset = replace(
+        model.preset, temperature=0.5, tasks={"choice": {"threshold": {"editor": 2.0}}}
+    )
+    known = replace(model, preset=replace(preset, threshold={"roundtrips": 2.0, "editor": -1.0}))
+    decision = api.solve(known, "x", scorer="editor", budget=2)
+    assert (decision.action, len(decision.attempts)) == ("accept", 1)
+    decision = api.solve(known, "x", scorer="editor", budget=2, kind="choice")
+    assert (decision.action, len(decision.attempts)) == ("fallback", 2)
+    with pytest.raises(SettingsError) as error:
+        api.solve_many(model, ["x"], scorer="editor")
+    assert str(error.value) == (
+        f"{model.name} has no threshold for scores of 'editor'; give one with --threshold "
+        "(threshold= in Python), or find one on labelled answers with remask fit and certify."
+    )
+    assert api.solve(model, "x", scorer="editor", threshold=-1.0).action == "accept"
+
+
 def test_a_greedy_preset_is_solved_with_default_arguments(model: NativeDenoiser) -> None:
     """Nothing scores above 2: all of the budget is spent, and only sample 0 is the greedy one."""
     decision = api.solve(model, "x", settings=SHORT, metrics="core", threshold=2.0)
@@ -190,6 +208,7 @@ class ByLength:
 def test_a_scorer_of_ones_own_scores_and_decides(model: NativeDenoiser) -> None:
     pairs: list[tuple[str, str | Sample]] = [("x", "ab"), ("x", "abcd")]
     assert [s.value for s in api.score_many(model, pairs, scorer=ByLength())] == [2, 4]
+    assert [s.scorer for s in api.score_many(model, pairs, scorer=ByLength())] == ["length"] * 2
     assert api.score(model, "x", "abc", scorer=ByLength()).value == 3
     decision = api.solve(model, "x", scorer=ByLength(), sampler=WRITER, threshold=-1)
     assert (decision.action, decision.score.value) == ("accept", len(decision.sample.text))

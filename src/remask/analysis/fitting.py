@@ -21,7 +21,7 @@ from remask.consistency.metrics import metric_names
 from remask.consistency.settings import MetricSet
 from remask.decide.calibration import Isotonic, Method, Platt, fit_calibrator
 from remask.decide.columns import metric_columns
-from remask.decide.provenance import Provenance
+from remask.decide.provenance import COLUMNS, Provenance
 from remask.decide.threshold import Certificate, Refusal, certify
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
@@ -32,7 +32,6 @@ from remask.tasks import task as find_task
 from remask.values import ROUNDTRIPS
 
 FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
-COLUMNS = "columns"  # the metric set of a combination of baselines
 BASELINES = (*RECORDED, *BY_POOL)
 Columns = dict[str, list[float | None]]
 

@@ -21,7 +21,7 @@ from remask.cli.engines import backend
 from remask.cli.flags import FlagsOf, UsageError
 from remask.cli.query import Query, read_answer, read_query
 from remask.collect.settings import ScoreSettings
-from remask.consistency.settings import Metrics
+from remask.consistency.settings import ConsistencySettings, Metrics
 from remask.decide.settings import Budget
 from remask.errors import InputError
 from remask.settings import Seed, Setting
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from remask import api
     from remask.collect.score_file import ScoreSummary
     from remask.denoisers.base import Denoiser
-    from remask.values import Decision, Sample, Score
+    from remask.values import Decision, Sample, Score, Scorer
 
 Answer = Annotated[str | None, typer.Argument(help="The answer, as text; - reads it from stdin.")]
 AnswerText = Annotated[str | None, typer.Option("--answer", help="The answer, as text.")]
@@ -64,13 +64,16 @@ def solve(
     query = read_query(prompt, task, certified_kind(judge.certificate, kind), seed)
     from remask import api
 
-    scorer, metrics = _other_scorer(judge), _metrics(judge.metrics)
+    given, metrics = _other_scorer(judge, trips), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
-    threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold))
+    scorer = None if given is None else api.find_scorer(given, denoiser, [query.prompt])
+    threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold), scorer)
+    if threshold is None:
+        threshold = api.threshold_for(denoiser, query.kind, _name(scorer))
     drawn = query.sampler(denoiser, sampler).for_pool(budget)
-    same = query_identity(model.model, denoiser, task)
-    criterion.check(budget, query, sampler=asdict(drawn), consistency=asdict(trips), **same)
+    same = query_identity(model.model, denoiser, task) | _scored(judge, trips)
+    criterion.check(budget, query, sampler=asdict(drawn), **same)
     _show_query(query, as_json)
     decision = api.solve(
         denoiser, query.prompt, kind=query.kind, sampler=drawn, settings=trips,
@@ -107,12 +110,13 @@ def verify(
     text = read_answer(answer, answer_text, answer_file)
     from remask import api
 
-    scorer, metrics = _other_scorer(judge), _metrics(judge.metrics)
+    given, metrics = _other_scorer(judge, trips), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
-    same = query_identity(model.model, denoiser, task)
-    criterion.check(1, query, consistency=asdict(trips), **same)
-    threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold))
+    scorer = None if given is None else api.find_scorer(given, denoiser, [query.prompt])
+    same = query_identity(model.model, denoiser, task) | _scored(judge, trips)
+    criterion.check(1, query, **same)
+    threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold), scorer)
     sample = api.sample_from_text(
         denoiser, query.prompt, text, length=criterion.length, examples=query.examples
     )
@@ -189,17 +193,29 @@ def _metrics(text: str) -> "api.Metrics":
     return [find_metric(name) for name in names]
 
 
-def _other_scorer(judge: opt.JudgeSettings) -> "api.AnyScorer | None":
-    """Return the scorer where it is not the round trips, which weights and certificates are of."""
+def _other_scorer(judge: opt.JudgeSettings, trips: opt.TripSettings) -> "api.AnyScorer | None":
+    """Return the scorer where it is not the round trips, which some flags are of."""
     from remask import api
     from remask.extension import resolve
 
     if judge.scorer == ROUNDTRIPS:
         return None
-    for name in ("weights", "certificate"):
-        if getattr(judge, name) is not None:
-            raise UsageError(f"--{name} belongs to round trips: leave --scorer out")
+    usual = {**asdict(opt.JudgeSettings()), **asdict(ConsistencySettings())}
+    given = {**asdict(judge), **asdict(trips)}
+    for name in ("weights", "metrics", *asdict(trips)):
+        if given[name] != usual[name]:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(f"{flag} belongs to round trips, not to --scorer {judge.scorer}")
     return resolve("scorer", judge.scorer, api.SCORERS)
+
+
+def _name(scorer: "Scorer | None") -> str:
+    return ROUNDTRIPS if scorer is None else scorer.name
+
+
+def _scored(judge: opt.JudgeSettings, trips: opt.TripSettings) -> dict[str, Any]:
+    """Return the settings that the scores depend on, as `Criterion.check` compares them."""
+    return {"consistency": asdict(trips)} if judge.scorer == ROUNDTRIPS else {}
 
 
 def _settings_document(
@@ -307,9 +323,12 @@ def _watcher(threshold: float, kind: str, *, silent: bool) -> "Callable[[Sample,
     return watch
 
 
-def _threshold(denoiser: "Denoiser", query: Query, given: float | None) -> float:
+def _threshold(
+    denoiser: "Denoiser", query: Query, given: float | None, scorer: "Scorer | None"
+) -> float | None:
+    """Return the threshold that was given, or the preset's; None where it has none."""
     if given is None:
-        return denoiser.preset.for_task(query.kind).threshold
+        return denoiser.preset.for_task(query.kind).threshold_for(_name(scorer))
     if not math.isfinite(given):
         raise UsageError(f"--threshold {given} is not a finite number")
     return given

@@ -14,6 +14,7 @@ from remask.cli.settings import JudgeSettings
 from remask.errors import InputError
 from remask.records.manifest import whole_sampler
 from remask.tasks.settings import AnswerKind, TaskSettings
+from remask.values import ROUNDTRIPS
 
 if TYPE_CHECKING:
     from remask.decide.threshold import Certificate
@@ -124,7 +125,7 @@ def certified_kind(certificate: Path | None, kind: AnswerKind | None) -> AnswerK
 def read_criterion(judge: JudgeSettings, kind: str) -> Criterion:
     """Return what the files hold for answers of this kind.
 
-    Weights beside a certificate must be its own.
+    Weights beside a certificate must be its own, and the certificate of the scorer that is chosen.
     """
     if judge.certificate is not None and judge.threshold is not None:
         raise UsageError("--certificate has a threshold of its own: leave --threshold out")
@@ -132,16 +133,23 @@ def read_criterion(judge: JudgeSettings, kind: str) -> Criterion:
         return Criterion()
     from remask import api
     from remask.consistency.metrics import metric_names
+    from remask.decide.provenance import COLUMNS
     from remask.decide.threshold import Certificate
     from remask.decide.weights import Weights
 
-    metrics = judge.metrics
-    names = metric_names(metrics, api.reader(kind).metrics)
-    path = judge.weights
-    weights = None if path is None else Weights.load(path, metrics, names).values
+    scorer, version = judge.scorer, api.scorer_version(judge.scorer)
+    metrics, names = judge.metrics, metric_names(judge.metrics, api.reader(kind).metrics)
+    path, weights = judge.weights, None
+    if path is not None:
+        weights = Weights.load(path, metrics, names, scorer=scorer, version=version).values
     if judge.certificate is None:
         return Criterion(weights)
-    certificate = Certificate.load(judge.certificate, metrics, names)
+    if scorer != ROUNDTRIPS:  # it is one column of the records, and has no weights
+        one = Certificate.load(
+            judge.certificate, COLUMNS, (scorer,), scorer=scorer, version=version
+        )
+        return Criterion(None, judge.certificate, one)
+    certificate = Certificate.load(judge.certificate, metrics, names, version=version)
     if weights is not None and dict(weights) != certificate.provenance.weights:
         raise InputError(
             f"{judge.certificate} was certified with other weights than those in {path}, so its "

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
+from remask import api
 from remask.analysis.correction import Correction, correction
 from remask.analysis.diagnosis import Diagnosis, diagnosis
 from remask.analysis.methods import columns, methods
@@ -50,7 +51,7 @@ from remask.report.terminal import show_correction, show_diagnosis
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem
-from remask.values import Canvas, RoundTrips, Sample, Score
+from remask.values import ROUNDTRIPS, Canvas, RoundTrips, Sample, Score
 
 MODEL = "tiny"
 TASK = "wordmath"
@@ -155,7 +156,7 @@ def make_plan(model: Denoiser, problems: int, samples: int, seed: int) -> Plan:
     for level in levels:
         usual = sampler_settings(model, kind=TASK, canvas=task.canvas_length(level))
         samplers[level] = replace(usual, steps=max(1, usual.length // TOKENS_PER_STEP))
-    threshold = model.preset.for_task(TASK).threshold
+    threshold = api.threshold_for(model, TASK, ROUNDTRIPS)
     return Plan(levels=levels, samplers=samplers, samples=samples, threshold=threshold, seed=seed)
 
 

@@ -11,15 +11,16 @@ from remask.values import Decision, Score
 Extract = Callable[[str], str | None]
 
 
-def scored(text: str, score: Score, limit: float, extract: Extract) -> dict[str, Any]:
-    """Return an answer with its score."""
+def scored(text: str, score: Score, limit: float | None, extract: Extract) -> dict[str, Any]:
+    """Return an answer with its score; without a threshold nobody can say whether to trust it."""
     return {
         "answer": text,
         "extracted": extract(text),
+        "scorer": score.scorer,
         "score": score.value,
         "stderr": score.stderr,
         "metrics": dict(score.by_metric),
-        "trusted": score.exceeds(limit),
+        "trusted": None if limit is None else score.exceeds(limit),
         **({"error": score.reason} if score.value is None else {}),
     }
 

@@ -82,7 +82,8 @@ class JudgeSettings:
     ] = ROUNDTRIPS
     metrics: MetricNames = "paper"
     threshold: Annotated[
-        float | None, Setting("A score above it is trusted; the preset by default.")
+        float | None,
+        Setting("A score above it is trusted; the preset's by default."),
     ] = None
     weights: Annotated[Path | None, Setting("Weights that fit wrote; uniform ones by default.")] = (
         None

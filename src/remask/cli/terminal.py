@@ -172,7 +172,7 @@ def show_decision(decision: "Decision", answer: str | None, graded: Mapping[str,
 
 def show_verdict(
     score: "Score",
-    threshold: float,
+    threshold: float | None,
     tokens: Iterable[Span],
     answer: str | None,
     graded: Mapping[str, Any],
@@ -186,12 +186,20 @@ def show_verdict(
     show(console, "")
     _show_result(console, answer, graded)
     show_metrics(console, score.by_metric)
+    show(console, _verdict(score, threshold))
+    show(console, f"cost: {score.forwards:,} forwards")
+
+
+def _verdict(score: "Score", threshold: float | None) -> Text:
+    """Return what a score says of an answer, as a line; without a threshold the score alone."""
+    line = f"score {score_text(score)}"
+    if threshold is None:
+        return Text(f"{line} by {score.scorer}, which has no threshold here", style="bold")
     accepted = score.exceeds(threshold)
     verdict = "above" if accepted else "not above"
     what = "trust it" if accepted else "doubt it"
-    line = f"score {score_text(score)}: {verdict} the threshold {threshold:g}, {what}"
-    show(console, Text(line, style="bold green" if accepted else "bold yellow"))
-    show(console, f"cost: {score.forwards:,} forwards")
+    line += f": {verdict} the threshold {threshold:g}, {what}"
+    return Text(line, style="bold green" if accepted else "bold yellow")
 
 
 def _show_result(console: Console, answer: str | None, graded: Mapping[str, Any]) -> None:

@@ -117,7 +117,8 @@ def majority_vote(
 
 def _attempts(draw: Draw, scorer: Scorer, items: Sequence[str], number: int) -> list[Attempt]:
     samples = draw(items, number)
-    return list(zip(samples, scorer.score(samples), strict=True))
+    scores = (score.signed(scorer.name) for score in scorer.score(samples))
+    return list(zip(samples, scores, strict=True))
 
 
 def _decide(item: str, attempts: Sequence[Attempt], threshold: float) -> Decision:

@@ -6,6 +6,7 @@ from typing import Any
 
 from remask.denoisers import resampling
 from remask.errors import SettingsError
+from remask.values import ROUNDTRIPS
 
 _ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's file calls them
 # Keys that only diffusion has, and those of the score. Those of `_SHARED` are also how an
@@ -29,7 +30,9 @@ class Preset:
     temperature: float = 0.0
     # Of samples 1 and up where the temperature is 0, which would only copy sample 0.
     resample_temperature: float = resampling.USUAL.temperature
-    threshold: float = 0.75  # of the score; that of the sampler is reveal_threshold
+    # Of the score, by scorer; a number is that of the round trips, the default the paper's. That of
+    # the sampler is reveal_threshold.
+    threshold: float | Mapping[str, float] = 0.75
     # Which tokens may be drawn and which places are revealed: see `sampling.settings.Rule`.
     order: str = "low_confidence"
     order_temperature: float = 0.0
@@ -55,7 +58,26 @@ class Preset:
                 f"tasks.{task} in generation_config.json is {changes!r}; "
                 f"it may set {', '.join(sorted(adjustable))}."
             )
-        return replace(self, **changes)
+        return self._changed(changes)
+
+    def threshold_for(self, scorer: str) -> float | None:
+        """Return the score above which to trust an answer; None where none is known for it."""
+        return _by_scorer(self.threshold).get(scorer)
+
+    def _changed(self, changes: Mapping[str, Any]) -> "Preset":
+        """Return the preset with changes; a threshold leaves those of other scorers alone."""
+        if "threshold" not in changes:
+            return replace(self, **changes)
+        given = _by_scorer(changes["threshold"])
+        if not all(map(_is_number, given.values())):
+            raise SettingsError(
+                f"threshold in generation_config.json is {changes['threshold']!r}; give a number, "
+                "or an object with one for each scorer."
+            )
+        limits: Any = {**_by_scorer(self.threshold), **given}
+        if limits.keys() == {ROUNDTRIPS}:
+            limits = limits[ROUNDTRIPS]
+        return replace(self, **{**changes, "threshold": limits})
 
     def in_blocks(self, size: int) -> "Preset":
         """Return the preset of a model with blocks of its own: whole ones, each with its steps."""
@@ -79,7 +101,7 @@ class Preset:
         given = {k: v for k, v in given.items() if k in Preset.__dataclass_fields__.keys() - unset}
         if "steps" in given and "length" not in given:
             given = {"block": given["steps"], **given, "length": given["steps"]}
-        preset = replace(usual or Preset(), **given)
+        preset = (usual or Preset())._changed(given)
         if not isinstance(preset.tasks, Mapping):
             raise SettingsError(
                 f"tasks in generation_config.json is {preset.tasks!r}; give an object by task."
@@ -91,7 +113,7 @@ class Preset:
     def _check(self) -> "Preset":
         self._require(_is_count, "a whole number above 0", "steps", "length", "block", "top_k")
         self._require(_is_count, "a whole number above 0", "sub_block")
-        self._require(_is_number, "a number", "temperature", "threshold", "order_temperature")
+        self._require(_is_number, "a number", "temperature", "order_temperature")
         self._require(_is_positive, "a number above 0", "resample_temperature")
         self._require(_is_number, "a number", "top_p", "reveal_threshold", "edit_threshold")
         self._require(lambda v: v == 0 or _is_count(v), "a whole number from 0 up", "post_steps")
@@ -125,6 +147,11 @@ def _is_count(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _by_scorer(threshold: Any) -> Mapping[str, Any]:
+    """Return a threshold of the score as an object by scorer."""
+    return threshold if isinstance(threshold, Mapping) else {ROUNDTRIPS: threshold}
 
 
 def _is_positive(value: Any) -> bool:

@@ -27,7 +27,7 @@ from remask.serve.schema import (
 from remask.serve.service import Service
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
-from remask.values import Sample
+from remask.values import ROUNDTRIPS, Sample
 
 Examples = tuple[tuple[str, str], ...]  # a user's turn and the model's, before the prompt
 _CHARACTERS = 16  # that a token may have on average
@@ -103,7 +103,7 @@ def _inputs(
 ) -> Inputs:
     threshold = remask.threshold
     if threshold is None:
-        threshold = service.denoiser.preset.for_task(kind).threshold
+        threshold = api.threshold_for(service.denoiser, kind, ROUNDTRIPS)
     return Inputs(
         prompt=prompt,
         examples=examples,

@@ -21,6 +21,29 @@ def test_departures_of_a_task_apply_to_that_task_alone() -> None:
     assert preset.for_task("wordmath") == preset
 
 
+def test_a_number_is_the_threshold_of_the_round_trips_and_of_no_other_scorer() -> None:
+    assert Preset().threshold_for("roundtrips") == 0.75, "the paper's"
+    preset = Preset.read({"threshold": 0.9, "tasks": {"choice": {"threshold": 0.6}}})
+    assert preset.threshold_for("roundtrips") == 0.9
+    assert preset.for_task("choice").threshold_for("roundtrips") == 0.6
+    assert preset.threshold_for("editor") is None
+    assert preset.for_task("choice").threshold_for("editor") is None
+
+
+def test_a_scorer_s_threshold_leaves_those_of_the_others_alone() -> None:
+    """Of the file, of the default, and of a task beside the file."""
+    config = {"threshold": {"editor": 0.4}, "tasks": {"choice": {"threshold": {"probe": 0.2}}}}
+    preset = Preset.read({**config, "steps": 8})
+    assert preset.threshold == {"roundtrips": 0.75, "editor": 0.4}
+    names = ("roundtrips", "editor", "probe")
+    choice = preset.for_task("choice")
+    assert [choice.threshold_for(name) for name in names] == [0.75, 0.4, 0.2]
+    assert [preset.threshold_for(name) for name in names] == [0.75, 0.4, None]
+    number = Preset.read({**config, "tasks": {"choice": {"threshold": 0.5}}}).for_task("choice")
+    assert [number.threshold_for(name) for name in names] == [0.5, 0.4, None]
+    assert Preset.read({"threshold": {"roundtrips": 0.5}}) == Preset(threshold=0.5)
+
+
 @pytest.mark.parametrize("name", ["length", "steps", "block"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "32", None, True])
 def test_a_count_that_is_no_count_is_named(name: str, value: object) -> None:
@@ -30,7 +53,17 @@ def test_a_count_that_is_no_count_is_named(name: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("temperature", "hot"), ("temperature", None), ("threshold", None), ("tasks", [1])],
+    [
+        ("temperature", "hot"),
+        ("temperature", None),
+        ("threshold", None),
+        ("threshold", "high"),
+        ("threshold", [0.5]),
+        ("threshold", {"roundtrips": None}),
+        ("threshold", True),
+        ("threshold", {"roundtrips": {"editor": 0.5}}),
+        ("tasks", [1]),
+    ],
 )
 def test_what_is_neither_a_number_nor_departures_by_task_is_named(name: str, value: object) -> None:
     told = re.escape(f"{name} in generation_config.json is {value!r}; give ")

@@ -233,6 +233,10 @@ def test_thresholds_of_the_score_stay_those_of_the_files() -> None:
     published = Preset(length=256, steps=256, block=8)
     found = merged(own, published)
     assert found.threshold == 0.9
+    by_scorer = {"roundtrips": 0.9, "editor": 0.4}
+    assert merged(replace(own, threshold=by_scorer), published).for_task("choice").threshold == {
+        "roundtrips": 0.6, "editor": 0.4,
+    }  # fmt: skip
     assert found.for_task("choice") == Preset(
         length=256, steps=256, block=8, threshold=0.6, tasks={"choice": {"threshold": 0.6}}
     )
