@@ -117,9 +117,13 @@ def sample(
     settings: SamplerSettings | None = None,
     number: int = 0,
     seed: int = 0,
+    trace: bool = False,
 ) -> Sample:
-    """Return the model's answer to one prompt; another `number` is another sample."""
-    return sample_many(model, [prompt], settings=settings, number=number, seed=seed)[0]
+    """Return the model's answer to one prompt; another `number` is another sample.
+
+    With `trace` it also says how it came about: see `values.Trace`.
+    """
+    return sample_many(model, [prompt], settings=settings, number=number, seed=seed, trace=trace)[0]
 
 
 def sample_many(
@@ -130,6 +134,7 @@ def sample_many(
     items: Sequence[str] | None = None,
     number: int = 0,
     seed: int = 0,
+    trace: bool = False,
 ) -> list[Sample]:
     """Return the model's answer to each prompt; `items` name them, their texts do by default."""
     return sample_ids(
@@ -139,6 +144,7 @@ def sample_many(
         items=items or [item_of(prompt) for prompt in prompts],
         number=number,
         seed=seed,
+        trace=trace,
     )
 
 

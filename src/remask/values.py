@@ -4,8 +4,8 @@
 
 `Canvas` is a batch of rows and lives on the model's device; the others belong to one answer and
 live on the CPU, because texts, metrics and records do. Letters: B rows, L length, C canvas length
-(the part after the prompt), N trips, V vocabulary, H hidden width. torch is imported where tensors
-are made: studies replay decisions from records without it.
+(the part after the prompt), N trips, S steps, V vocabulary, H hidden width. torch is imported where
+tensors are made: studies replay decisions from records without it.
 """
 
 import math
@@ -64,6 +64,20 @@ class Canvas:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Trace:
+    """What an answer looked like while it was written, over the S steps that it took part in.
+
+    Entropies are in nats, of what the model predicts before temperature and filters.
+    """
+
+    entropy: tuple[float, ...]  # (C,) of the prediction that revealed each token; 0: none did
+    # (S, C) what each step would have written, had it been the last of its block: its prediction
+    # where the block was masked, the tokens elsewhere; -1 where nothing was predicted yet.
+    tentative: tuple[tuple[int, ...], ...]
+    mean_entropy: tuple[float, ...]  # (S,) over the places of the block that were masked
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sample:
     """One answer: generated here (with its probabilities), or brought from outside (without)."""
 
@@ -76,6 +90,7 @@ class Sample:
     probs: tuple[float, ...] | None = None  # (C,) of each token when it was unmasked, untempered
     steps: tuple[int, ...] | None = None  # (C,) the step that unmasked it; -1: filled after the end
     forwards: int = 0  # forward passes this answer cost
+    trace: Trace | None = field(default=None, compare=False, repr=False)  # None: not wanted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

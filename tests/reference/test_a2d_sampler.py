@@ -47,7 +47,7 @@ def write(case: dict[str, Any], model: NativeDenoiser) -> tuple[list[int], list[
     """Return what we write: tokens, the pass of each, and the number of passes."""
     keys = rng.keys(0, ["item"], "sample", 0, model.device)
     how = SamplerSettings(**case["settings"])
-    ((tokens, _, steps, forwards),) = sampler._write(model, [case["prompt"]], how, keys)
+    ((tokens, _, steps, forwards, _),) = sampler._write(model, [case["prompt"]], how, keys)
     numbers = {step: number for number, step in enumerate(sorted(set(steps)))}
     return tokens, [numbers[step] for step in steps], forwards
 

@@ -81,7 +81,7 @@ def written(name: str, cases: list[Case]) -> list[Case]:
 
 def compared(case: Case, row: tuple[Any, ...], how: SamplerSettings) -> Case:
     """Return a row of ours with its passes counted through every block, as the record has them."""
-    tokens, _, steps, forwards = row
+    tokens, _, steps, forwards, _ = row
     start, num, size = first_place(case), len(case["tokens"]), how.block
     per_block = how.steps // (how.length // size)
     places = [start + i for i in range(num)]
@@ -165,7 +165,7 @@ def test_drafts_that_advance_block_by_block_write_the_same(case: Case) -> None:
         (draft,) = drafts.advance(model, [draft])
     num = len(case["tokens"])
     assert list(draft.canvas[:num]) == case["tokens"]
-    (tokens, _, steps, forwards), *_ = sampler._write(
+    (tokens, _, steps, forwards, _), *_ = sampler._write(
         model, [case["prompt"]], how, rng.keys(0, ["item"], "sample", 0, model.device)
     )
     assert (list(draft.canvas[:num]), list(draft.steps[:num])) == (tokens[:num], steps[:num])

@@ -70,7 +70,7 @@ def written(cases: list[Case]) -> list[Case]:
     keys = rng.keys(0, ["item"] * len(cases), "sample", 0, model.device)
     prompts = [case["prompt"] for case in cases]
     found = []
-    for case, (tokens, _, steps, forwards) in zip(
+    for case, (tokens, _, steps, forwards, _) in zip(
         cases, sampler._write(model, prompts, how, keys), strict=True
     ):
         start, num = len(case["prompt"]), len(case["tokens"])

@@ -74,7 +74,9 @@ def write(name: str, case: Case) -> tuple[list[int], list[int], int]:
     """
     model = denoiser(name, case)
     keys = rng.keys(0, ["item"], "sample", 0, model.device)
-    ((tokens, _, steps, forwards),) = sampler._write(model, [case["prompt"]], settings(case), keys)
+    ((tokens, _, steps, forwards, _),) = sampler._write(
+        model, [case["prompt"]], settings(case), keys
+    )
     return tokens, steps, forwards
 
 

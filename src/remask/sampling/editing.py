@@ -26,6 +26,7 @@ from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.loop import Prediction, hidden_behind, num_due, pick, predict, scatter
 from remask.sampling.settings import EditSettings
+from remask.sampling.trace import BlockTrace
 from remask.values import Canvas
 
 
@@ -47,6 +48,7 @@ def edit(
     temperature: float = 0.0,
     keys: Tensor | None = None,
     cache: KVCache | None = None,
+    trace: BlockTrace | None = None,
 ) -> Edited:
     """Write the block `within` and edit it until it stays as it is.
 
@@ -60,6 +62,7 @@ def edit(
         temperature: Gumbel noise on the logits; 0 is greedy.
         keys: (B,) random streams, needed by a temperature > 0; a key of its own for every block.
         cache: of the columns before those of `canvas`, where the model is block-causal.
+        trace: is shown every pass; one that finds nothing masked looks at the whole block.
     """
     if keys is None and temperature > 0:
         raise SettingsError("temperature needs keys: one stream per row.")
@@ -76,8 +79,14 @@ def edit(
         if keys is not None and temperature > 0:
             noise = (temperature, _streams(keys, step, within).flatten()[places])
         there = block.tokens.flatten()[places]
-        predicted = predict(denoiser, rows, there, settings, noise)
-        block.write(step, predicted, places, due, settings)
+        predicted = predict(denoiser, rows, there, settings, noise, entropy=trace is not None)
+        masked = block.masked
+        written = block.write(step, predicted, places, due, settings)
+        if trace is not None:
+            drawn = scatter(predicted.tokens, places, due.shape, 0)
+            entropy = scatter(predicted.entropy, places, due.shape, 0.0)
+            looked = torch.where(masked.any(1, keepdim=True), masked, due)
+            trace.note(torch.where(masked, drawn, block.tokens), entropy, looked, written)
     if block.broken:
         raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
     return Edited(block.tokens, block.probs, block.steps, block.passes * denoiser.forwards_per_call)
@@ -111,8 +120,11 @@ class _Block:
 
     def write(
         self, step: int, predicted: Prediction, places: Tensor, due: Tensor, settings: EditSettings
-    ) -> None:
-        """Take over from the prediction at flat `places`, those that are `due`, what it is for."""
+    ) -> Tensor:
+        """Take over from the prediction at flat `places`, those that are `due`, what it is for.
+
+        Returned is what was written, (B, L) bool.
+        """
         shape, masked = due.shape, self.masked
         drawn = scatter(predicted.tokens, places, shape, 0)
         sure = scatter(predicted.sure, places, shape, -1.0)
@@ -129,3 +141,4 @@ class _Block:
         self.broken |= predicted.logp.isnan().any()
         self.busy = self.busy & (masked.any(1) | edited.any(1))
         self.masked = masked & ~revealed
+        return written

@@ -29,6 +29,7 @@ from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.schedule import Schedule
 from remask.sampling.settings import BLIND_ORDERS, DREAM_ORDERS, HEAD_ELEMENTS, Order, Rule
+from remask.sampling.trace import BlockTrace
 from remask.values import Canvas
 
 LAST = -1e9  # below every confidence, and finite: places that are not masked come later still
@@ -57,6 +58,7 @@ class Prediction(NamedTuple):
     top: Tensor  # (M,) the highest log-probability
     truth: Tensor  # (M,) log-probability of the tokens asked about
     sure: Tensor  # (M,) the confidence that ranks them
+    entropy: Tensor  # (M,) in nats, before temperature and filters; (0,) where it is not wanted
 
 
 def denoise(
@@ -73,6 +75,7 @@ def denoise(
     watch: Tensor | None = None,
     truth: Tensor | None = None,
     steady: bool = False,
+    trace: BlockTrace | None = None,
 ) -> Denoised:
     """Reveal every masked token of `canvas` (or of its positions `within`) in `steps` steps.
 
@@ -89,20 +92,17 @@ def denoise(
         watch: (B, L) bool, positions whose highest probability is averaged; the canvas by default.
         truth: (B, L) tokens whose log-probability at the first step is wanted.
         steady: a step reveals its count, although a threshold may have brought it ahead of it.
+        trace: is shown every step.
     """
     keys = _keys(keys, drawn=temperature > 0 or draws_places(rule))
     tokens, offsets = canvas.tokens, canvas.offsets
-    masked = tokens == denoiser.tokenizer.mask_id
-    masked = masked if within is None else masked & within
-    trace = _Trace(tokens, canvas.canvas if watch is None else watch)
-    truth = tokens if truth is None else truth
+    masked = _masked(tokens, within, denoiser.tokenizer.mask_id)
+    notes = _Notes(tokens, canvas.canvas if watch is None else watch, trace)
+    truth = (tokens if truth is None else truth).flatten()
     hidden = hidden_behind(denoiser, cache)
-    reveals = schedule(masked.sum(1), steps)  # (S, B)
-    left = masked.sum(1) - reveals.cumsum(0)  # (S, B) that may stay masked after each step
-    totals = None if rule.reveal_threshold is not None else _totals(masked, reveals)
+    pace = _Pace(masked, schedule(masked.sum(1), steps), rule, steady)
     for step in range(steps):
-        # What a threshold leaves is known only now: the price of stopping early is a host read.
-        num_places = int(masked.sum()) if totals is None else totals[step]
+        num_places = pace.num_masked(step, masked)
         if num_places == 0:
             break
         # A stable sort lists the masked places first; unlike nonzero() it needs no host read.
@@ -111,19 +111,24 @@ def denoise(
         streams = None if keys is None else rng.fold_in(rng.fold_in(keys, step)[:, None], offsets)
         noise = _noise(temperature, streams, places)
         rows = hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
-        predicted = predict(denoiser, rows, truth.flatten()[places], rule, noise)
+        predicted = predict(denoiser, rows, truth[places], rule, noise, entropy=trace is not None)
         rank = _ranked(scatter(predicted.sure, places, masked.shape, -1.0), rule, streams)
-        stay = masked.sum(1) - reveals[step] if steady else left[step]
-        revealed = pick(rank, masked, num_due(rank, masked, stay, rule.reveal_threshold))
-        trace.note(step, predicted, places, masked, revealed)
-        tokens = torch.where(revealed, scatter(predicted.tokens, places, masked.shape, 0), tokens)
+        revealed = pick(rank, masked, pace.due(step, rank, masked))
+        drawn = tokens.flatten().scatter(0, places, predicted.tokens).view(tokens.shape)
+        notes.note(step, predicted, drawn, places, masked, revealed)
+        tokens = torch.where(revealed, drawn, tokens)
         masked = masked & ~revealed
-    return trace.finish(tokens, denoiser)
+    return notes.finish(tokens, denoiser)
 
 
 def hidden_behind(denoiser: Denoiser, cache: KVCache | None) -> Callable[[Canvas], Tensor]:
     """Return `hidden` of the columns behind a cache, or of whole rows where there is none."""
     return denoiser.hidden if cache is None else partial(block_causal(denoiser).hidden, cache=cache)
+
+
+def _masked(tokens: Tensor, within: Tensor | None, mask_id: int) -> Tensor:
+    masked = tokens == mask_id
+    return masked if within is None else masked & within
 
 
 def _keys(keys: Tensor | None, *, drawn: bool) -> Tensor | None:
@@ -155,18 +160,38 @@ def _ranked(sure: Tensor, rule: Rule, streams: Tensor | None) -> Tensor:
     return sure
 
 
-def _totals(masked: Tensor, reveals: Tensor) -> list[int]:
-    """Return the batch's masked tokens before each step: the one host read of the loop."""
-    before = masked.sum() - reveals.sum(1).cumsum(0) + reveals.sum(1)
-    return [int(total) for total in before.tolist()]
+class _Pace:
+    """How many places of each row a step reveals: `reveals` (S, B), and what a rule adds."""
+
+    def __init__(self, masked: Tensor, reveals: Tensor, rule: Rule, steady: bool) -> None:
+        self.reveals, self.rule, self.steady = reveals, rule, steady
+        self.left = masked.sum(1) - reveals.cumsum(0)  # (S, B) that may stay masked
+        self.totals = None if rule.reveal_threshold is not None else self._totals(masked)
+
+    def _totals(self, masked: Tensor) -> list[int]:
+        """Return the batch's masked tokens before each step: the one host read of the loop."""
+        each = self.reveals.sum(1)
+        return [int(total) for total in (masked.sum() - each.cumsum(0) + each).tolist()]
+
+    def num_masked(self, step: int, masked: Tensor) -> int:
+        """Return the batch's masked tokens before this step.
+
+        What a threshold leaves is known only now: the price of stopping early is a host read.
+        """
+        return int(masked.sum()) if self.totals is None else self.totals[step]
+
+    def due(self, step: int, rank: Tensor, masked: Tensor) -> Tensor:
+        """Return how many of the masked places this step reveals, (B,)."""
+        left = masked.sum(1) - self.reveals[step] if self.steady else self.left[step]
+        return num_due(rank, masked, left, self.rule.reveal_threshold)
 
 
-class _Trace:
+class _Notes:
     """What is written down on the way, all of it on the device."""
 
-    def __init__(self, tokens: Tensor, watch: Tensor) -> None:
+    def __init__(self, tokens: Tensor, watch: Tensor, trace: BlockTrace | None) -> None:
         device = tokens.device
-        self.watch = watch
+        self.watch, self.trace = watch, trace
         self.probs = torch.ones(tokens.shape, device=device)
         self.steps = torch.full_like(tokens, -1)
         self.logp = torch.zeros(tokens.shape, device=device)
@@ -177,11 +202,12 @@ class _Trace:
         self,
         step: int,
         predicted: Prediction,
+        drawn: Tensor,
         places: Tensor,
         masked: Tensor,
         revealed: Tensor,
     ) -> None:
-        """Take down one step; `masked` as it was before it."""
+        """Take down one step: `masked` as it was before, `drawn` as if all of it was revealed."""
         looking = masked & self.watch
         num_looking = looking.sum(1)
         top = scatter(predicted.top.exp(), places, masked.shape, 0.0)
@@ -194,6 +220,9 @@ class _Trace:
         prob = scatter(predicted.logp.exp(), places, masked.shape, 1.0)
         self.probs = torch.where(revealed, prob, self.probs)
         self.steps = torch.where(revealed, step, self.steps)
+        if self.trace is not None:
+            entropy = scatter(predicted.entropy, places, masked.shape, 0.0)
+            self.trace.note(drawn, entropy, masked, revealed)
 
     def finish(self, tokens: Tensor, denoiser: Denoiser) -> Denoised:
         """Return the outcome, or raise where a logit was NaN."""
@@ -211,7 +240,13 @@ class _Trace:
 
 
 def predict(
-    denoiser: Denoiser, rows: Tensor, truth: Tensor, rule: Rule, noise: tuple[float, Tensor] | None
+    denoiser: Denoiser,
+    rows: Tensor,
+    truth: Tensor,
+    rule: Rule,
+    noise: tuple[float, Tensor] | None,
+    *,
+    entropy: bool = False,
 ) -> Prediction:
     """Return the prediction at gathered rows (M, H), projecting a bounded number at a time."""
     # Noise is float64 and needs several tensors of that size at once, a closer look some more.
@@ -233,8 +268,16 @@ def predict(
         total = logits.sub_(best[:, None]).exp_().sum(1).log_().add_(best)  # (m,)
         logp = chosen - total
         sure = logp.exp() if sure is None else sure
-        parts.append(Prediction(tokens, logp, best - total, known - total, sure))
+        spread = _entropy(logits) if entropy else best[:0]
+        parts.append(Prediction(tokens, logp, best - total, known - total, sure, spread))
     return Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
+
+
+def _entropy(odds: Tensor) -> Tensor:
+    """Return the entropy, (m,), of rows of `odds` (m, V), which are written over."""
+    mass = odds.sum(1)
+    torch.special.entr(odds, out=odds)
+    return odds.sum(1) / mass + mass.log()
 
 
 def _choose(

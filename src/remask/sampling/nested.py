@@ -20,6 +20,7 @@ from remask.sampling.blocks import BlockView
 from remask.sampling.loop import denoise, predict
 from remask.sampling.schedule import Schedule
 from remask.sampling.settings import Rule
+from remask.sampling.trace import BlockTrace
 
 
 class Nested(NamedTuple):
@@ -41,6 +42,7 @@ def write_nested(
     steps: int,
     temperature: float,
     keys: Tensor,
+    trace: BlockTrace | None = None,
 ) -> Nested:
     """Write a block.
 
@@ -53,16 +55,17 @@ def write_nested(
         steps: forward passes over the block, shared evenly by its sub-blocks.
         temperature: Gumbel noise on the logits; 0 is greedy.
         keys: (b,) random streams.
+        trace: is shown every step.
     """
     block, size = sizes
-    done = _led(denoiser, view)
+    done = _led(denoiser, view, trace)
     inside = _places(view, block) // size  # (b, w) which sub-block
     each = steps // (block // size)
     for number in range(block // size):
         latest = denoise(
             denoiser, replace(view.canvas, tokens=done.tokens), schedule, each,
             within=view.within & (inside == number), cache=view.cache, rule=rule,
-            temperature=temperature, keys=keys,
+            temperature=temperature, keys=keys, trace=trace,
         )  # fmt: skip
         new = latest.steps >= 0
         done = Nested(
@@ -81,7 +84,7 @@ def _places(view: BlockView, block: int) -> Tensor:
     return torch.arange(view.within.shape[1], device=view.within.device).expand_as(view.within)
 
 
-def _led(denoiser: Denoiser, view: BlockView) -> Nested:
+def _led(denoiser: Denoiser, view: BlockView, trace: BlockTrace | None) -> Nested:
     """Return the block with its first token, where the block before predicts it."""
     tokens = view.canvas.tokens
     blank = Nested(
@@ -94,7 +97,11 @@ def _led(denoiser: Denoiser, view: BlockView) -> Nested:
         return blank
     masked = view.within[:, 0] & (tokens[:, 0] == denoiser.tokenizer.mask_id)
     known = masked & (view.cache.lengths > 0)  # (b,)
-    first_token = predict(denoiser, view.cache.last, tokens[:, 0], Rule(), None)
+    first_token = predict(
+        denoiser, view.cache.last, tokens[:, 0], Rule(), None, entropy=trace is not None
+    )
+    if trace is not None:
+        trace.lead(first_token.entropy, known)
     changes = (
         (tokens, first_token.tokens),
         (blank.probs, first_token.logp.exp()),

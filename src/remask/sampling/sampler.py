@@ -11,6 +11,7 @@ its cache (see `blocks`).
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -34,9 +35,11 @@ from remask.sampling.schedule import (
     share_schedule,
 )
 from remask.sampling.settings import DREAM_ORDERS, SamplerSettings
-from remask.values import Canvas, Sample
+from remask.sampling.trace import BlockTrace, traces
+from remask.values import Canvas, Sample, Trace
 
-_Written = tuple[list[int], list[float], list[int], int]  # tokens, probs, steps, forwards
+# tokens, probs, steps, forwards, trace
+_Written = tuple[list[int], list[float], list[int], int, Trace | None]
 
 
 def sample(
@@ -47,10 +50,16 @@ def sample(
     items: Sequence[str],
     number: int = 0,
     seed: int = 0,
+    trace: bool = False,
 ) -> list[Sample]:
-    """Return one answer per prompt (token ids); `number` says which sample of each item's pool."""
+    """Return one answer per prompt (token ids); `number` says which sample of each item's pool.
+
+    With `trace` the samples say how they came about: the answers are the same.
+    """
     numbers = [number] * len(prompts)
-    return sample_rows(denoiser, prompts, settings, items=items, numbers=numbers, seed=seed)
+    return sample_rows(
+        denoiser, prompts, settings, items=items, numbers=numbers, seed=seed, trace=trace
+    )
 
 
 def sample_rows(
@@ -61,6 +70,7 @@ def sample_rows(
     items: Sequence[str],
     numbers: Sequence[int],
     seed: int = 0,
+    trace: bool = False,
 ) -> list[Sample]:
     """Return one answer per row, each with its own number; those drawn alike share batches."""
     for prompt in prompts:
@@ -69,7 +79,7 @@ def sample_rows(
     out: dict[int, Sample] = {}
     for how in dict.fromkeys(map(settings.for_sample, numbers)):
         rows = [i for i, number in enumerate(numbers) if settings.for_sample(number) == how]
-        for i, written in _drawn(denoiser, prompts, how, rows, items, numbers, seed):
+        for i, written in _drawn(denoiser, prompts, how, rows, items, numbers, seed, trace):
             out[i] = finish(denoiser, items[i], numbers[i], prompts[i], *written)
     return [out[i] for i in range(len(prompts))]
 
@@ -82,13 +92,14 @@ def _drawn(
     items: Sequence[str],
     numbers: Sequence[int],
     seed: int,
+    trace: bool,
 ) -> Iterator[tuple[int, _Written]]:
     """Yield some of the rows with what was written, as their batches end."""
 
     def write(replica: Denoiser, batch: list[int]) -> list[_Written]:
         names, which = [items[i] for i in batch], [numbers[i] for i in batch]
         keys = rng.keys(seed, names, "sample", which, replica.device)
-        return _write(replica, [prompts[i] for i in batch], settings, keys)
+        return _write(replica, [prompts[i] for i in batch], settings, keys, trace)
 
     lengths = [len(prompts[i]) + settings.length for i in rows]
     places = [[rows[k] for k in batch] for batch in batches(lengths, denoiser)]
@@ -97,7 +108,11 @@ def _drawn(
 
 
 def _write(
-    denoiser: Denoiser, prompts: Sequence[Sequence[int]], settings: SamplerSettings, keys: Tensor
+    denoiser: Denoiser,
+    prompts: Sequence[Sequence[int]],
+    settings: SamplerSettings,
+    keys: Tensor,
+    trace: bool = False,
 ) -> list[_Written]:
     """Write one batch block by block; rows that have ended leave it."""
     s, tokenizer = settings, denoiser.tokenizer
@@ -112,9 +127,12 @@ def _write(
         per_block = s.block + s.post_steps
     ends = torch.tensor(tokenizer.eos_ids, device=denoiser.device)
     blocks = BlockIterator(denoiser, canvas, block_numbers(canvas, s.block, row_block(denoiser)))
+    seen: list[BlockTrace] = []
     for view in blocks:
         streams = rng.fold_in(keys[view.rows], view.number)
-        done = write_block(denoiser, view, s, streams, per_block)
+        if trace:
+            seen.append(BlockTrace(view, s.block, tokenizer.mask_id))
+        done = write_block(denoiser, view, s, streams, per_block, seen[-1] if trace else None)
         view.put(blocks.tokens, done.tokens)
         view.put(probs, done.probs)
         view.put(when, done.steps + view.number * per_block)
@@ -122,34 +140,42 @@ def _write(
         blocks.leave((torch.isin(done.tokens, ends) & view.within).any(1))
     tokens = blocks.tokens.masked_fill(blocks.tokens == tokenizer.mask_id, tokenizer.eos_id)
     columns = [(len(p), len(p) + s.length) for p in prompts]
+    steps = traces(seen, columns) if trace else [None] * len(prompts)
     listed = zip(
         tokens.tolist(), probs.tolist(), when.tolist(), blocks.forwards.tolist(), strict=True
     )
     return [
-        (t[a:b], p[a:b], w[a:b], f) for (a, b), (t, p, w, f) in zip(columns, listed, strict=True)
+        (t[a:b], p[a:b], w[a:b], f, step)
+        for (a, b), (t, p, w, f), step in zip(columns, listed, steps, strict=True)
     ]
 
 
 def write_block(
-    denoiser: Denoiser, view: BlockView, settings: SamplerSettings, keys: Tensor, steps: int
+    denoiser: Denoiser,
+    view: BlockView,
+    settings: SamplerSettings,
+    keys: Tensor,
+    steps: int,
+    trace: BlockTrace | None = None,
 ) -> Denoised | Edited | Nested:
-    """Write one block."""
+    """Write one block; `trace` is shown how."""
     s, editing = settings, settings.editing
     if editing is not None:
         return edit(
             denoiser, view.canvas, editing,
             within=view.within, cache=view.cache, temperature=s.temperature, keys=keys,
+            trace=trace,
         )  # fmt: skip
     if s.sub_block is not None or (view.cache is not None and view.cache.last is not None):
         return write_nested(
             denoiser, view, s, sizes=(s.block, s.sub_block or s.block),
             schedule=_schedule(denoiser, s, keys), steps=steps, temperature=s.temperature,
-            keys=keys,
+            keys=keys, trace=trace,
         )  # fmt: skip
     return denoise(
         denoiser, view.canvas, _schedule(denoiser, s, keys), steps,
         within=view.within, cache=view.cache, rule=s, temperature=s.temperature, keys=keys,
-        steady=_shares(denoiser, s),
+        steady=_shares(denoiser, s), trace=trace,
     )  # fmt: skip
 
 
@@ -182,6 +208,7 @@ def finish(
     probs: list[float],
     steps: list[int],
     forwards: int,
+    trace: Trace | None = None,
 ) -> Sample:
     """Return the sample, with what follows its end token replaced by EOS."""
     tokenizer = denoiser.tokenizer
@@ -189,6 +216,9 @@ def finish(
     canvas = (*tokens[:used], *[tokenizer.eos_id] * (len(tokens) - used))
     # A token that was thrown away has neither a probability nor a step.
     unchanged = [token == final for token, final in zip(tokens, canvas, strict=True)]
+    if trace is not None:
+        real = zip(trace.entropy, unchanged, strict=True)
+        trace = replace(trace, entropy=tuple(value if k else 0.0 for value, k in real))
     return Sample(
         item=item,
         number=number,
@@ -199,6 +229,7 @@ def finish(
         probs=tuple(p if k else 1.0 for p, k in zip(probs, unchanged, strict=True)),
         steps=tuple(w if k else -1 for w, k in zip(steps, unchanged, strict=True)),
         forwards=forwards,
+        trace=trace,
     )
 
 
