@@ -13,10 +13,12 @@ results are the same. There the scorer is handed over, made once:
 """
 
 import hashlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from remask.answers import extract_choice, extract_number
+from remask.answers.critical import critical_positions
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.dise import DiSE
 from remask.baselines.editor import EditorAgreement
@@ -31,6 +33,9 @@ from remask.decide.rejection import Watch, reject
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.extension import resolve
+from remask.probes import scorer as probe
+from remask.probes.readings import Critical
+from remask.probes.scorer import ProbeScorer
 from remask.sampling.sampler import sample as sample_ids
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import KNOWN, TASKS
@@ -39,8 +44,9 @@ from remask.tasks.base import Task
 from remask.values import ROUNDTRIPS, Decision, Sample, Score, Scorer
 
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
-# Makes a scorer of a model and the prompts, as text, by the item of their samples.
-ScorerMaker = Callable[[Denoiser, Mapping[str, str]], Scorer]
+# Makes a scorer of a model and the prompts, as text, by the item of their samples; and of the kind
+# of the answers, where it has a parameter `kind`.
+ScorerMaker = Callable[..., Scorer]
 AnyScorer = str | Scorer | ScorerMaker  # confidence, ..., `module:name`, an object, its maker
 Kind = str | Task  # number, choice, code, text, the name of a task, `module:name`, or a task
 # A set, which takes those that make sense for the kind, or a list of them.
@@ -82,7 +88,36 @@ def reader(kind: Kind) -> Reader:
     return Reader(task.name, task.extract, task.metrics, canvas, critical)
 
 
+def critical_tokens(
+    model: Denoiser, questions: Mapping[str, str], *, kind: Kind = "number"
+) -> Critical:
+    """Return what says of each response token of a sample whether it decides the answer.
+
+    `questions` are the prompts, as text, by the item of their samples, where they are known.
+    """
+    how, tokenizer = reader(kind), model.tokenizer
+
+    def mark(sample: Sample) -> list[bool]:
+        ids = sample.canvas[: sample.num_response]
+        # The name of an end token is no part of the text, and would break a program's.
+        special, texts = tokenizer.special_ids, tokenizer.texts(ids)
+        pieces = ["" if i in special else text for i, text in zip(ids, texts, strict=True)]
+        question = questions.get(sample.item, "")
+        answer = how.extract(sample.text)
+        return critical_positions(pieces, answer, prompt=question, kind=how.critical)
+
+    return mark
+
+
+def probe_scorer(
+    model: Denoiser, questions: Mapping[str, str], *, kind: Kind = "number"
+) -> ProbeScorer:
+    """Return the scorer of one pass, which masks the critical tokens of answers of a kind."""
+    return ProbeScorer(denoiser=model, critical=critical_tokens(model, questions, kind=kind))
+
+
 SCORERS: Mapping[str, ScorerMaker] = {
+    "probe": probe_scorer,
     "confidence": lambda model, questions: ModelConfidence(),
     "self_evaluation": lambda model, questions: SelfEvaluation(
         denoiser=model,
@@ -97,7 +132,7 @@ SCORERS: Mapping[str, ScorerMaker] = {
 
 
 # Raised when a scorer would score otherwise; 1 for those that are not named.
-_VERSIONS = {ROUNDTRIPS: roundtrips.VERSION}
+_VERSIONS = {ROUNDTRIPS: roundtrips.VERSION, "probe": probe.VERSION}
 
 
 def scorer_version(name: str) -> int:
@@ -210,18 +245,30 @@ def consistency(
     )
 
 
-def find_scorer(given: AnyScorer, model: Denoiser, prompts: Sequence[str]) -> Scorer:
+def find_scorer(
+    given: AnyScorer, model: Denoiser, prompts: Sequence[str], *, kind: Kind = "number"
+) -> Scorer:
     """Return a scorer of answers to these prompts, made of the model where it has to be made."""
     if isinstance(given, Consistency):
         return given
     scorer: Any = resolve("scorer", given, SCORERS)
     if isinstance(scorer, type) or not hasattr(scorer, "score"):
+        questions = {item_of(prompt): prompt for prompt in prompts}
         try:
-            scorer = scorer(model, {item_of(prompt): prompt for prompt in prompts})
+            further = {"kind": kind} if _takes_kind(scorer) else {}
+            scorer = scorer(model, questions, **further)
         except TypeError as error:
             raise SettingsError(f"scorer {given} cannot be made of the model: {error}.") from None
     made: Scorer = resolve("scorer", scorer, {}, ("name", "score"))
     return made
+
+
+def _takes_kind(maker: Callable[..., Any]) -> bool:
+    """Say whether a maker of scorers has a parameter `kind`."""
+    try:
+        return "kind" in inspect.signature(maker).parameters
+    except ValueError:  # a built-in one without a signature
+        return False
 
 
 def threshold_for(model: Denoiser, kind: str, scorer: str) -> float:
@@ -257,7 +304,7 @@ def score(
     scorer = scorer or consistency(
         model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
     )
-    return score_many(model, [(prompt, answer)], scorer=scorer)[0]
+    return score_many(model, [(prompt, answer)], scorer=scorer, kind=kind)[0]
 
 
 def score_many(
@@ -265,10 +312,15 @@ def score_many(
     pairs: Sequence[tuple[str, str | Sample]],
     *,
     scorer: AnyScorer | None = None,
+    kind: Kind = "number",
 ) -> list[Score]:
-    """Return how far to trust each (prompt, answer); by round trips unless a scorer is given."""
+    """Return how far to trust each (prompt, answer); by round trips unless a scorer is given.
+
+    `kind` is that of the answers, for a scorer that has to be made.
+    """
     samples = [a if isinstance(a, Sample) else sample_from_text(model, p, a) for p, a in pairs]
-    judge = find_scorer(scorer or consistency(model), model, [prompt for prompt, _ in pairs])
+    prompts = [prompt for prompt, _ in pairs]
+    judge = find_scorer(scorer or consistency(model, kind=kind), model, prompts, kind=kind)
     return [score.signed(judge.name) for score in judge.score(samples)]
 
 
@@ -338,7 +390,8 @@ def solve_many(
         rows = [ids[item] for item in items]
         return sample_ids(model, rows, writer, items=items, number=number, seed=seed)
 
-    judge = find_scorer(scorer or consistency(model, kind=kind, seed=seed), model, prompts)
+    usual_scorer = consistency(model, kind=kind, seed=seed)
+    judge = find_scorer(scorer or usual_scorer, model, prompts, kind=kind)
     limit = threshold_for(model, how.name, judge.name) if threshold is None else threshold
     decisions = reject(draw, judge, list(ids), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decisions}

@@ -117,6 +117,7 @@ class Score:
     by_metric: Mapping[str, float] = field(default_factory=dict)  # mean over trips
     by_trip: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     drift: tuple[float | None, ...] = ()  # per response token; None where no trip masked it
+    logp: tuple[float | None, ...] = ()  # per response token; None where no probe read it
     stderr: float | None = None  # of `value`, over trips; None for a single trip
     forwards: int = 0  # beyond those that generated the answer
     reason: str = ""

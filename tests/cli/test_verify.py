@@ -74,6 +74,20 @@ def test_another_scorer_is_named_in_place_of_round_trips(run: Run, model: str) -
     assert verified(run, PROMPT, ANSWER, *words)["trusted"] is True
 
 
+def test_the_probe_tells_what_it_read(run: Run, model: str) -> None:
+    found = verified(run, PROMPT, ANSWER, "--model", model, "--scorer", "probe")
+    score = api.score(load(model), PROMPT, ANSWER, scorer="probe")
+    assert found["score"] == pytest.approx(score.value, abs=1e-6)
+    assert found["forwards"] == 1
+    assert [logp is None for logp in found["logp"]] == [logp is None for logp in score.logp]
+    assert len(found["logp"]) == len(found["tokens"])
+    shown = run("verify", PROMPT, ANSWER, "--model", model, "--scorer", "probe").out
+    assert "critical" in shown
+    words = ("--scorer", "probe", "--threshold", "0.5", "--budget", "1")
+    solved = run("solve", PROMPT, "--model", model, *words)
+    assert "cost" in solved.out
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [

@@ -237,6 +237,32 @@ def test_scorers_have_names_and_may_be_made_of_the_model(model: NativeDenoiser) 
     assert seen == [model, {api.item_of("x"): "x"}]
 
 
+@pytest.mark.parametrize("kind", ["number", "text", "wordmath"])
+def test_a_scorer_is_made_for_the_kind_of_the_answers_where_it_asks(
+    model: NativeDenoiser, kind: str
+) -> None:
+    seen: list[object] = []
+
+    def make(model: object, questions: object, kind: object) -> ByLength:
+        seen.append(kind)
+        return ByLength()
+
+    assert api.score(model, "x", "abc", scorer=make, kind=kind).value == 3
+    api.score_many(model, [("x", "abc")], scorer=make, kind=kind)
+    api.solve(model, "x", scorer=make, kind=kind, sampler=WRITER, threshold=-1)
+    assert seen == [kind] * 3
+
+
+def test_the_probe_masks_what_decides_an_answer_of_its_kind(model: NativeDenoiser) -> None:
+    """The 5 of a number, every token of a text; the end token's name is no part of either."""
+    score = {k: api.score(model, "x", "so 5.", scorer="probe", kind=k) for k in ("number", "text")}
+    assert [logp is not None for logp in score["number"].logp] == [c == "5" for c in "so 5.|"]
+    assert None not in score["text"].logp
+    assert len(score["text"].logp) == 6
+    assert {s.scorer for s in score.values()} == {"probe"}
+    assert score["number"] != score["text"]
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

@@ -293,6 +293,7 @@ def _show_verdict(
         result = json_output.scored(sample.text, score, threshold, extract)
         pieces = denoiser.tokenizer.pieces(tokens)
         result |= {"forwards": score.forwards, "tokens": pieces, "drift": score.drift}
+        result |= {"logp": score.logp} if score.logp else {}
         print_json({"prompt": query.prompt, **document, **result, **graded})
     else:
         spans = terminal.spans(denoiser.tokenizer, tokens, score.drift)

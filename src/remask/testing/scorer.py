@@ -33,7 +33,8 @@ def check_scorer(scorer: Scorer, samples: Sequence[Sample]) -> None:
 def _check_score(scorer: Scorer, score: Score, what: str) -> None:
     if score.value is None:
         require(bool(score.reason), scorer, f"{what} is None without a reason")
-    numbers = [score.value, score.stderr, *score.by_metric.values(), *score.drift]
+    numbers = [score.value, score.stderr, *score.by_metric.values()]
+    numbers += [*score.drift, *score.logp]
     numbers += [value for trips in score.by_trip.values() for value in trips]
     finite = all(math.isfinite(number) for number in numbers if number is not None)
     require(finite, scorer, f"{what} holds NaN or infinity: {score}")
