@@ -1,0 +1,59 @@
+"""D-CoCoA: how unlikely an answer is, times how far its drafts were from it (arXiv:2605.14570).
+
+Vazhentsev et al. carry CoCoA (arXiv:2502.04964), an uncertainty of the answer times its mean
+dissimilarity to other answers, over to diffusion: the likelihood is that of masked diffusion, and
+the other answers are the states on the way to this one. Known here from abstracts and summaries.
+Assumed: the uncertainty is minus the mean log-probability under random masks (`likelihood`);
+all steps count alike; and the dissimilarity of a step is the share of the response's tokens,
+of those predicted so far, that came out otherwise. The authors compare meanings; comparing tokens
+needs no further model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from remask.baselines.entropy import NO_TRACE
+from remask.baselines.likelihood import DRAWS, masked_log_likelihood
+from remask.denoisers.base import Denoiser
+from remask.values import Sample, Score, Trace
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DCoCoA:
+    """Mean log-probability under random masks, times the trajectory's dissimilarity."""
+
+    denoiser: Denoiser
+    draws: int = DRAWS
+    seed: int = 0
+    name: str = "dcocoa"
+
+    def score(self, samples: Sequence[Sample]) -> list[Score]:
+        """Return one score per sample; None, for no pass, for an answer without a trace."""
+        # A lone end token may have been written without a step (see `sampling.nested`).
+        traced = [(i, s, s.trace) for i, s in enumerate(samples) if s.trace and s.trace.tentative]
+        means = masked_log_likelihood(
+            self.denoiser, [sample for _, sample, _ in traced], draws=self.draws, seed=self.seed
+        )
+        scores = [Score(value=None, reason=NO_TRACE, scorer=self.name)] * len(samples)
+        for (i, sample, trace), mean in zip(traced, means, strict=True):
+            scores[i] = self._score(mean, dissimilarity(sample, trace))
+        return scores
+
+    def _score(self, mean: float, dissimilar: float) -> Score:
+        return Score(
+            value=mean * dissimilar,
+            by_metric={"masked_likelihood": mean, "dissimilarity": dissimilar},
+            forwards=self.draws * self.denoiser.forwards_per_call,
+            scorer=self.name,
+        )
+
+
+def dissimilarity(sample: Sample, trace: Trace) -> float:
+    """Return the mean over steps of the share of predicted response tokens that changed."""
+    response = sample.canvas[: sample.num_response]
+    shares = []
+    for tokens in trace.tentative:
+        pairs = zip(tokens[: sample.num_response], response, strict=True)
+        shares.append(fmean(token != final for token, final in pairs if token >= 0))
+    return fmean(shares)
