@@ -3,6 +3,10 @@ r"""Reading numbers and final answers out of text, by the paper's tiers.
     markup      where an answer ends, where it is marked (a box, a tag, hashes), where it is stated
     number      the numbers of a text, one value read whole or not at all, the final number
     choice      the final letter
+    option      the options that a prompt lists, and where a text speaks of them
+    program     where a program stands in a text, and its names, operators, constants and tests
+    mathematics the formulas of a text, and their symbols
+    critical    what decides in an answer, by its kind
 
 Equal strings mean equivalent answers: "18.0", "$18" and "\frac{36}{2}" are all read as "18", and
 "0.5" as "1/2". A value that cannot be read whole is not read in part. No torch, and no text makes a

@@ -41,12 +41,18 @@ _END = re.compile(
 
 def answer_of(text: str) -> str:
     """Return a text up to the token that ends it; tokens before its first word are left out."""
+    start, end = answer_span(text)
+    return text[start:end] + "\n" * (end < len(text))  # the end of a line: nothing was cut off
+
+
+def answer_span(text: str) -> tuple[int, int]:
+    """Return where a text begins, tokens before its first word left out, and where it ends."""
     start = 0
     for end in _END.finditer(text):
         if text[start : end.start()].strip():
-            return text[start : end.start()] + "\n"  # the end of a line: nothing was cut off
+            return start, end.start()
         start = end.end()
-    return text[start:]
+    return start, len(text)
 
 
 _BOX = re.compile(

@@ -9,13 +9,11 @@ import ast
 import io
 import re
 import tokenize
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 
-MAX_SOURCE = 100_000  # characters; a longer program does not parse and is compared up to here
+from remask.answers.program import MAX_SOURCE, fenced_span, parsed
 
-_FENCE = re.compile(r"```[^\n]*\n?")
 _WORD = re.compile(r"\w+|[^\w\s]")
 _LAYOUT = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 _IGNORED = {tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER}
@@ -42,7 +40,8 @@ def token_substitution(a: str, b: str) -> float:
 
     The share is the token-level edit distance over the length of the longer program. Comments and
     blank lines do not count, indentation does. Unless both programs tokenize, both are cut into
-    words and marks instead, so that the cut itself makes no difference.
+    words and marks instead, so that the cut itself makes no difference. A program is compared up
+    to MAX_SOURCE characters.
     """
     a, b = source_of(a)[:MAX_SOURCE], source_of(b)[:MAX_SOURCE]
     tokens_a, tokens_b = _python_tokens(a), _python_tokens(b)
@@ -55,19 +54,14 @@ def token_substitution(a: str, b: str) -> float:
 
 def source_of(text: str) -> str:
     """Return the program in `text`: what the first Markdown fence holds, or all where none is."""
-    opening = _FENCE.search(text)
-    return text if opening is None else _FENCE.split(text[opening.end() :], maxsplit=1)[0]
+    start, end = fenced_span(text)
+    return text[start:end]
 
 
 def _edges(source: str) -> Counter[tuple[str, str, str]] | None:
     """Return the edges of the syntax tree; None where `source` does not parse."""
-    if len(source) > MAX_SOURCE:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # generated code has odd escapes and comparisons
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(source)
+    if tree is None:
         return None
     return Counter(edge for parent in ast.walk(tree) for edge in _edges_below(parent))
 

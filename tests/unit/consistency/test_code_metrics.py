@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from remask.consistency import code_metrics
+from remask.answers import program
 from remask.consistency.code_metrics import ast_similarity, source_of, token_substitution
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -120,10 +120,10 @@ def test_of_hostile_programs_no_more_is_compared_than_the_limit(
         sizes.extend((len(a), len(b)))
         return float(normalized(a, b))
 
-    monkeypatch.setattr(code_metrics, "ast", SimpleNamespace(**{**vars(ast), "parse": parse}))
+    monkeypatch.setattr(program, "ast", SimpleNamespace(**{**vars(ast), "parse": parse}))
     counted = SimpleNamespace(normalized_similarity=similarity)
     monkeypatch.setattr("rapidfuzz.distance.Levenshtein", counted)
     assert ast_similarity(source, source) == 1.0
     assert token_substitution(source, source) == 1.0
     assert ast_similarity(source, "def f(): pass") < 1
-    assert max(sizes) <= code_metrics.MAX_SOURCE + 1  # the tokenizer adds the end of a line
+    assert max(sizes) <= program.MAX_SOURCE + 1  # the tokenizer adds the end of a line

@@ -1,0 +1,174 @@
+"""A Python program in a text: where it stands, and where its names, operators and constants do.
+
+A program may be cut off, stand in a Markdown fence, or be no Python at all, so it is cut into
+tokens by one expression that knows nothing of grammar: `tokenize` refuses broken programs, and cuts
+f-strings differently from one version of Python to the next. Nothing is executed here.
+"""
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from keyword import iskeyword
+
+from remask.answers.markup import answer_span
+
+MAX_SOURCE = 100_000  # characters; a longer program is not parsed
+Span = tuple[int, int]
+
+_FENCE = re.compile(r"```[^\n]*\n?")
+_FIRST_LINE = re.compile(r"^(?:async def|def|class|import|from|@)\b", re.MULTILINE)
+_DONE = "[DONE]"  # ends the programs of MBPP's worked examples
+_TOKEN = re.compile(
+    r"""(?P<comment>\#[^\n]*)
+    |(?P<string>(?i:[rbfu]{1,2})?(?:
+        \"{3}(?:[^\\]|\\.?)*?(?:\"{3}|\Z)|'{3}(?:[^\\]|\\.?)*?(?:'{3}|\Z)
+        |\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?))
+    |(?P<number>\.?[0-9](?:[eE][-+](?=[0-9])|[\w.])*)
+    |(?P<name>[^\W\d]\w*)
+    |(?P<arrow>->|:=)
+    |(?P<operator>\*\*=?|//=?|>>=?|<<=?|[-+*/%&|^@<>=!]=|[-+*/%&|^@~<>])""",
+    re.VERBOSE | re.DOTALL,
+)
+_VALUES = {"True", "False", "None"}
+_WORD_OPERATORS = {"and", "or", "not", "in", "is"}
+_DOC = re.compile(r"[rRuU]?(?:\"{3}|'{3})")
+_NAME = r"[^\W\d]\w*"
+_BINDING = re.compile(  # stretches in which a name is bound
+    rf"""\b(?:def|class)\s+{_NAME}(?:\s*\((?:[^):]|:(?!\s*\n)){{0,400}}(?:\)\s*->[^:\n]{{0,80}})?)?
+    |\bfor\b[^:\n]{{0,80}}?\bin\b
+    |\blambda\b[^:\n]{{0,80}}:
+    |\bas\s+{_NAME}
+    |^[ \t]*(?:import|from)\b[^\n]*
+    |^[ \t]*{_NAME}(?:[ \t]*,[ \t]*{_NAME})*[ \t]*(?:=(?!=)|:(?!=)[^=\n]{{0,80}}=(?!=))""",
+    re.VERBOSE | re.MULTILINE,
+)
+_CLAUSE = re.compile(r"\b(?:if|elif|while|assert)\b([^\n:]*)|\breturn\b([^\n]*)")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")  # as Python counts lines
+
+
+def fenced_span(text: str) -> Span:
+    """Return what the first Markdown fence holds; all of the text where none is."""
+    opening = _FENCE.search(text)
+    if opening is None:
+        return 0, len(text)
+    closing = _FENCE.search(text, opening.end())
+    return opening.end(), closing.start() if closing else len(text)
+
+
+def program_span(text: str) -> Span:
+    """Return where the program of an answer stands: in a fence, or from its first line of code."""
+    first, last = answer_span(text)
+    start, end = fenced_span(text[first:last])
+    if end - start < last - first:
+        return first + start, first + end
+    done = text.find(_DONE, first, last)
+    last = last if done < 0 else done
+    line = _FIRST_LINE.search(text, first, last)
+    return line.start() if line else first, last
+
+
+def parsed(source: str) -> ast.Module | None:
+    """Return the syntax tree; None where `source` does not parse."""
+    if len(source) > MAX_SOURCE:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # generated code has odd escapes and comparisons
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def name_spans(source: str) -> list[Span]:
+    """Return where names are used; where they are bound, any name would do.
+
+    Bound are functions, classes, parameters, what a loop runs through, what is imported, and what
+    a line assigns to.
+    """
+    bound = {place for stretch in _BINDING.finditer(source) for place in range(*stretch.span())}
+    return [
+        token.span()
+        for token in _TOKEN.finditer(source)
+        if token.lastgroup == "name" and not iskeyword(token.group()) and token.start() not in bound
+    ]
+
+
+def operator_spans(source: str) -> list[Span]:
+    """Return where operators stand, those that are words too; what binds a name is none."""
+    return [
+        token.span()
+        for token in _unbound(source)
+        if token.lastgroup == "operator" or token.group() in _WORD_OPERATORS
+    ]
+
+
+def constant_spans(source: str) -> list[Span]:
+    """Return where numbers, strings, True, False and None stand; no docstrings."""
+    return [
+        token.span()
+        for token in _TOKEN.finditer(source)
+        if token.lastgroup == "number"
+        or token.group() in _VALUES
+        or (token.lastgroup == "string" and not _is_doc(source, token))
+    ]
+
+
+def condition_spans(source: str) -> list[Span]:
+    """Return where a program decides: its tests, its comparisons and what it returns.
+
+    Where it does not parse, that is what stands after `if`, `while`, `assert` and `return`.
+    """
+    tree = parsed(source)
+    if tree is None:
+        clauses = (match.span(match.lastindex or 0) for match in _CLAUSE.finditer(source))
+        return [(start, end) for start, end in clauses if source[start:end].strip()]
+    lines = [match.span() for match in _LINE.finditer(source)]
+    return [_span(node, source, lines) for node in _deciding(tree)]
+
+
+def _unbound(source: str) -> Iterator[re.Match[str]]:
+    """Yield the tokens that stand where no name is bound."""
+    binding = bytearray(len(source))
+    for stretch in _BINDING.finditer(source):
+        start, end = stretch.span()
+        binding[start:end] = b"\x01" * (end - start)
+    yield from (token for token in _TOKEN.finditer(source) if not binding[token.start()])
+
+
+def _is_doc(source: str, token: re.Match[str]) -> bool:
+    """Say whether a string is a docstring: three quotes at the beginning of a line."""
+    start = token.start()
+    is_first = not source[source.rfind("\n", 0, start) + 1 : start].strip()
+    return is_first and _DOC.match(token.group()) is not None
+
+
+def _deciding(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the expressions that decide what a program does."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+                yield test
+            case ast.Assert(test=test):
+                yield test
+            case ast.comprehension(ifs=tests):
+                yield from tests
+            case ast.Compare():
+                yield node
+            case ast.Return(value=ast.expr() as value):
+                yield value
+            case _:
+                pass
+
+
+def _span(node: ast.expr, source: str, lines: Sequence[Span]) -> Span:
+    """Return where an expression stands; syntax trees count lines from 1 and bytes of a line."""
+    last_line, last_byte = node.end_lineno or node.lineno, node.end_col_offset or 0
+    start = _place(source, lines[node.lineno - 1], node.col_offset)
+    return start, _place(source, lines[last_line - 1], last_byte)
+
+
+def _place(source: str, line: Span, byte: int) -> int:
+    """Return the place of a byte of a line in the source."""
+    text = source[slice(*line)]
+    return line[0] + (byte if text.isascii() else len(text.encode()[:byte].decode(errors="ignore")))
