@@ -70,6 +70,36 @@ def test_scores_are_those_of_the_api(run: Run, fast: Fast, model: str, source: P
         assert row["remask_drift"] == pytest.approx(score.drift, abs=2e-6)
 
 
+def test_another_scorer_scores_a_file(run: Run, model: str, source: Path) -> None:
+    out = source.with_name("out.jsonl")
+    words = ("score", source, "-o", out, "--model", model, "--scorer", "editor", "--json")
+    summary = json.loads(run(*words).out)
+    assert (summary["scorer"], summary["rows"], summary["failed"]) == ("editor", 7, 0)
+    assert summary["forwards"] == 7
+    pairs = [(row["prompt"], row["answer"]) for row in rows(7)]
+    scores = api.score_many(load(model), pairs, scorer="editor")
+    for row, score in zip(read(out), scores, strict=True):
+        assert row["remask_score"] == pytest.approx(score.value, abs=2e-6)
+        assert row["remask_scorer"] == "editor"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--scorer", "editr"), 1, "scorer 'editr' is unknown; use editor."),
+        (("--scorer", "editor", "--trips", "2"), 2, "--trips belongs to round trips, not to --sc"),
+        (("--scorer", "editor", "--metrics", "core"), 2, "--metrics belongs to round trips, not"),
+        (("--scorer", "editor", "--weights", "w.json"), 2, "--weights belongs to round trips, n"),
+    ],
+)
+def test_what_does_not_belong_to_the_scorer_of_a_file_is_refused(
+    fails: Callable[..., str], source: Path, words: Fast, code: int, sentence: str
+) -> None:
+    out = source.with_name("out.jsonl")
+    assert fails(code, "score", source, "-o", out, "--model", "nosuch", *words).startswith(sentence)
+    assert not out.exists()
+
+
 def test_scores_do_not_depend_on_batches_or_order(run: Run, fast: Fast, tmp_path: Path) -> None:
     forwards = write(tmp_path / "a.jsonl", rows(7))
     backwards = write(tmp_path / "b.jsonl", rows(7)[::-1])
@@ -145,7 +175,8 @@ def test_other_columns_may_hold_prompt_and_answer(run: Run, fast: Fast, tmp_path
 def test_json_sums_the_run_up(run: Run, fast: Fast, source: Path) -> None:
     out = source.with_name("out.jsonl")
     assert json.loads(run("score", source, "-o", out, *fast, "--json").out) == {
-        "out": str(out), "rows": 7, "failed": 0, "forwards": 28, "resumed": 0, "first_error": "",
+        "out": str(out), "scorer": "roundtrips", "rows": 7, "failed": 0, "forwards": 28,
+        "resumed": 0, "first_error": "",
     }  # fmt: skip
 
 

@@ -42,7 +42,7 @@ Columns = Annotated[
 ]
 Batch = Annotated[int, Setting("Rows between two writes to disk.", least=1, most=100_000)]
 FileJudge = Annotated[
-    opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold", "scorer", "metrics"))
+    opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold", "metrics"))
 ]
 
 
@@ -151,22 +151,26 @@ def score(
     The same command again continues an interrupted run. Every column is kept; added are
     remask_score, remask_stderr, remask_metrics, remask_drift, remask_forwards and remask_error. A
     row that cannot be scored says why in remask_error and the run goes on; the exit code is 1 only
-    where every row failed. A broken file is refused before anything is scored. With a certificate
-    a column remask_accepted says which answers its promise is about.
+    where every row failed. A broken file is refused before anything is scored. Another scorer than
+    round trips is named in a column remask_scorer. With a certificate a column remask_accepted says
+    which answers its promise is about.
     """
     opt.require_model(model)
     from remask.cli import terminal
     from remask.collect import score_file
 
     read_as = certified_kind(judge.certificate, kind) or "number"
-    criterion = read_criterion(replace(judge, metrics=metrics), read_as)
+    judge = replace(judge, metrics=metrics)
+    _other_scorer(judge, trips)
+    criterion = read_criterion(judge, read_as)
     with backend(engine, model) as place:
-        same = model_identity(model.model, place.precision)
-        criterion.check(1, Query("", read_as), consistency=asdict(trips), **same)
+        same = model_identity(model.model, place.precision) | _scored(judge, trips)
+        criterion.check(1, Query("", read_as), **same)
         settings = ScoreSettings(
             model=model.model, dtype=place.precision, preset=model.preset, kind=read_as,
-            metrics=metrics, weights=criterion.weights, threshold=criterion.threshold(None),
-            length=criterion.length, seed=seed, consistency=trips, **columns,
+            scorer=judge.scorer, metrics=metrics, weights=criterion.weights,
+            threshold=criterion.threshold(None), length=criterion.length, seed=seed,
+            consistency=trips, **columns,
         )  # fmt: skip
         inputs = (judge.weights, judge.certificate)
         job = score_file.prepare(source, out, settings, inputs=inputs, force=force)
@@ -175,7 +179,7 @@ def score(
             done = score_file.score_file(
                 denoiser, job, batch=batch, progress=bar.advance_to, engine=place.engine
             )
-    _show_summary(done, out, criterion, as_json)
+    _show_summary(done, out, judge.scorer, criterion, as_json)
     if done.rows and done.failed == done.rows:
         raise InputError(f"every row failed, the first because {done.first_error}")
 
@@ -233,14 +237,17 @@ def _settings_document(
     return {**about, "settings": settings}
 
 
-def _show_summary(done: "ScoreSummary", out: Path, criterion: Criterion, as_json: bool) -> None:
+def _show_summary(
+    done: "ScoreSummary", out: Path, scorer: str, criterion: Criterion, as_json: bool
+) -> None:
     """Print what a scored file amounts to, and the promise where there is a certificate."""
     from remask.cli import terminal
 
     promise = criterion.sentence()
     if as_json:
         counts = {name: value for name, value in asdict(done).items() if value is not None}
-        print_json({"out": str(out), **counts, **({"promise": promise} if promise else {})})
+        about = {"out": str(out), "scorer": scorer}
+        print_json({**about, **counts, **({"promise": promise} if promise else {})})
     else:
         before = f" ({done.resumed} by an earlier run)" if done.resumed else ""
         accepted = "" if done.accepted is None else f" {done.accepted} accepted,"

@@ -3,7 +3,8 @@
 Results are appended to OUT.part, one line per chunk, each on the disk before the next is begun; the
 same command continues after the last whole line. OUT itself appears in one move when every row has
 its result. A row's draws are keyed by its `id`, or by its prompt where there is none, so a score
-depends neither on batches nor on interruptions.
+depends neither on batches nor on interruptions. Another scorer than the round trips is named in a
+column of its own, and finds the question about an answer by the prompt.
 """
 
 import hashlib
@@ -14,17 +15,21 @@ from functools import partial
 from pathlib import Path
 
 from remask import api
+from remask.collect.answers import baseline_forwards
 from remask.collect.chunks import Chunk, cut_by_tokens, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
 from remask.collect.settings import ScoreSettings
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, InputError, RecordError
+from remask.extension import resolve
 from remask.records import jsonl, outputs
 from remask.records.jsonl import Row
-from remask.records.parquet import ACCEPTED, ADDED, RowTable, read_table
+from remask.records.parquet import ACCEPTED, ADDED, SCORER, RowTable, read_table
 from remask.sampling.batches import check_length, token_budget
-from remask.values import Sample, Score, Scorer
+from remask.sampling.settings import sampler_settings
+from remask.values import ROUNDTRIPS, Sample, Score, Scorer
 
+_UNSAID = {"scorer": ROUNDTRIPS, "scorer_version": 1}  # by a run that an older version began
 _FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
 
 
@@ -74,6 +79,8 @@ def prepare(
         force: replace `out`, and what a run with other settings has left of it.
     """
     api.reader(settings.kind)
+    if settings.scorer != ROUNDTRIPS:
+        resolve("scorer", settings.scorer, api.SCORERS)
     for path in (out, _part(out)):
         outputs.refuse_inputs(path, (source, *inputs))
     outputs.claim(out, force=force)
@@ -82,7 +89,9 @@ def prepare(
     table.check(out)
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    begun_with = json.loads(json.dumps({"input": digest, **asdict(settings)}))
+    version = api.scorer_version(settings.scorer)
+    document = {"input": digest, **asdict(settings), "scorer_version": version}
+    begun_with = json.loads(json.dumps(document))
     out.parent.mkdir(parents=True, exist_ok=True)
     results = _begin(_part(out), begun_with, force=force)
     return ScoreJob(table=table, out=out, settings=settings, begun_with=begun_with, results=results)
@@ -136,7 +145,7 @@ def _part(out: Path) -> Path:
 
 
 def _check_columns(table: RowTable, source: Path, settings: ScoreSettings) -> None:
-    taken = [name for name in (*ADDED, ACCEPTED) if name in table.columns]
+    taken = [name for name in (*ADDED, SCORER, ACCEPTED) if name in table.columns]
     if taken:
         raise InputError(f"{source} has a column {taken[0]} already; rename or drop it.")
     for name in (settings.prompt_column, settings.answer_column):
@@ -158,8 +167,7 @@ def _begin(part: Path, begun_with: Row, *, force: bool) -> list[Row]:
     jsonl.recover(part)
     lines = list(jsonl.read(part)) if part.exists() else []
     earlier = lines[0].get("asked") if lines else None
-    if not isinstance(earlier, dict):
-        earlier = {}
+    earlier = {**_UNSAID, **earlier} if isinstance(earlier, dict) else {}
     other = [name for name in begun_with if earlier.get(name) != begun_with[name]]
     if len(lines) < 2 or (other and force):  # nothing was scored, or it is given up
         part.unlink(missing_ok=True)
@@ -185,21 +193,32 @@ def _chunks(
     most, work = token_budget(denoiser.device), work_budget(denoiser)
     if work is not None:
         passes = settings.consistency.trips * settings.consistency.rebuild_steps
+        if settings.scorer != ROUNDTRIPS:
+            passes = baseline_forwards([settings.scorer], denoiser, sampler_settings(denoiser)) or 1
         most = min(most, work // passes)
     return cut_by_tokens(start, lengths, most, batch)
 
 
 def _work(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> list[Row]:
     """Return one result per row; a row that cannot be scored says why."""
-    s = settings
-    scorer = api.consistency(
-        denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, weights=s.weights,
-        seed=s.seed,
-    )  # fmt: skip
+    scorer = _scorer(settings, denoiser, rows)
     samples = [_sample_of(denoiser, row, settings) for row in rows]
     scores = iter(_scores(scorer, [s for s in samples if isinstance(s, Sample)]))
-    results = (_result(next(scores) if isinstance(s, Sample) else s) for s in samples)
+    results = [_result(next(scores) if isinstance(s, Sample) else s) for s in samples]
+    if settings.scorer != ROUNDTRIPS:
+        results = [{**row, SCORER: scorer.name} for row in results]
     return [_decided(row, settings.threshold) for row in results]
+
+
+def _scorer(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> Scorer:
+    s = settings
+    if s.scorer == ROUNDTRIPS:
+        return api.consistency(
+            denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, weights=s.weights,
+            seed=s.seed,
+        )  # fmt: skip
+    prompts = [row.get(s.prompt_column) for row in rows]
+    return api.find_scorer(s.scorer, denoiser, [p for p in prompts if isinstance(p, str)])
 
 
 def _sample_of(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | str:
@@ -208,7 +227,8 @@ def _sample_of(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample 
     for name, value in ((settings.prompt_column, prompt), (settings.answer_column, answer)):
         if not isinstance(value, str):
             return f"{name} is {'missing' if value is None else type(value).__name__}, not text."
-    item = None if row.get("id") is None else str(row["id"])
+    named = row.get("id") is not None and settings.scorer == ROUNDTRIPS
+    item = str(row["id"]) if named else None
     try:
         sample = api.sample_from_text(
             denoiser, str(prompt), str(answer), item=item, length=settings.length
@@ -225,7 +245,7 @@ def _scores(scorer: Scorer, samples: Sequence[Sample]) -> list[Score | str]:
         return []
     try:
         return [*scorer.score(samples)]
-    except DenoiserError as error:
+    except (DenoiserError, InputError) as error:
         if len(samples) == 1:
             return [str(error)]
         return [score for sample in samples for score in _scores(scorer, [sample])]

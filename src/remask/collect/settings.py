@@ -19,6 +19,7 @@ from remask.sampling.settings import SamplerSettings
 from remask.settings import Seed, Setting, check
 from remask.tasks.base import Split
 from remask.tasks.settings import TaskSettings
+from remask.values import ROUNDTRIPS
 
 FREE_BASELINES = ("confidence", "agreement", "vote")
 COSTLY_BASELINES = ("self_evaluation", "editor")
@@ -100,6 +101,7 @@ class ScoreSettings:
     model: str
     dtype: str = "float32"
     preset: str = ""  # decides how long the canvas of an answer is
+    scorer: str = ROUNDTRIPS  # what follows on metrics, weights and round trips is theirs alone
     kind: Annotated[str, Setting("How to read the final result of an answer.")] = "number"
     metrics: Metrics = "paper"
     weights: Mapping[str, float] | None = None  # of the metrics; None: uniform

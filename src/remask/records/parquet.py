@@ -26,6 +26,7 @@ ADDED = (
     "remask_score", "remask_stderr", "remask_metrics", "remask_drift", "remask_forwards",
     "remask_error",
 )  # fmt: skip
+SCORER = "remask_scorer"  # added as well where it is not the round trips
 ACCEPTED = "remask_accepted"  # added as well where a certificate decides
 
 
@@ -198,8 +199,9 @@ def _joined(arrow: Any, added: Sequence[Row]) -> Any:
     number = pa.float64()
     types = (number, number, metrics, pa.list_(number), pa.int64(), pa.string())
     for name, kind in zip(ADDED, types, strict=True):
-        arrow = arrow.append_column(name, pa.array([row[name] for row in added], kind))
-    if any(ACCEPTED in row for row in added):
-        decided = pa.array([row[ACCEPTED] for row in added], pa.bool_())
-        arrow = arrow.append_column(ACCEPTED, decided)
+        values = [None if kind == pa.null() else row[name] for row in added]  # no empty struct
+        arrow = arrow.append_column(name, pa.array(values, kind))
+    for name, kind in ((SCORER, pa.string()), (ACCEPTED, pa.bool_())):
+        if any(name in row for row in added):
+            arrow = arrow.append_column(name, pa.array([row[name] for row in added], kind))
     return arrow

@@ -17,6 +17,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl
+from remask.records.parquet import read_table
 from remask.sampling.settings import SamplerSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
 from remask.values import Score
@@ -92,6 +93,39 @@ def test_results_come_in_order_however_many_are_worked_at_once(
         assert a["remask_score"] == pytest.approx(b["remask_score"], abs=2e-6)
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_another_scorer_is_named_beside_its_scores(
+    llada: NativeDenoiser, tmp_path: Path, suffix: str
+) -> None:
+    """Equal ids of different questions are no matter: each is asked about by its prompt."""
+    rows = [{"id": 1, "prompt": f"q{i}", "answer": f"{i}"} for i in range(3)]
+    source = write(tmp_path / "in.jsonl", [*rows, {"prompt": "q", "answer": ""}])
+    pairs = [(row["prompt"], row["answer"]) for row in rows]
+    for name in ("editor", "self_evaluation"):
+        out, settings = tmp_path / f"{name}.{suffix}", replace(SETTINGS, scorer=name)
+        score_file.score_file(llada, score_file.prepare(source, out, settings))
+        results = read_table(out).rows
+        assert [row["remask_scorer"] for row in results] == [name] * 4
+        scores = api.score_many(llada, pairs, scorer=name)
+        values = [None if s.value is None else round(s.value, 6) for s in scores]
+        assert [row["remask_score"] for row in results] == [*values, None]
+        assert [row["remask_forwards"] for row in results[:3]] == [s.forwards for s in scores]
+        assert "empty" in results[3]["remask_error"]
+
+
+def test_a_run_that_an_older_version_began_is_one_of_round_trips(
+    llada: NativeDenoiser, source: Path
+) -> None:
+    out = source.with_name("out.jsonl")
+    job = score_file.prepare(source, out, SETTINGS)
+    older = {k: v for k, v in job.begun_with.items() if not k.startswith("scorer")}
+    done = score_file._work(SETTINGS, llada, [{"prompt": "q0", "answer": "0"}])
+    write(job.part, [{"asked": older}, {"rows": done}])
+    assert score_file.prepare(source, out, SETTINGS).results == done
+    with pytest.raises(RecordError, match="was begun with another scorer;"):
+        score_file.prepare(source, out, replace(SETTINGS, scorer="editor"))
+
+
 def test_only_the_answers_that_break_the_model_fail(tmp_path: Path) -> None:
     """Logits are NaN where the row holds a z; its neighbours in the batch are scored."""
     tokenizer = tiny_tokenizer()
@@ -145,6 +179,7 @@ def test_an_interrupted_job_continues_after_its_last_whole_batch(
         ({"metrics": "paper"}, "metrics"),
         ({"consistency": ConsistencySettings(trips=2, rebuild_steps=3)}, "consistency"),
         ({"prompt_column": "answer"}, "prompt_column"),
+        ({"scorer": "editor"}, "scorer"),
         ({"seed": 1}, "seed"),
         ({"seed": 1, "model": "another"}, "model and seed"),
     ],
