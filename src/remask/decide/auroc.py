@@ -24,6 +24,20 @@ def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
     return float(above / (num_right * num_wrong))
 
 
+def expected_auroc(scores: ArrayLike, chances: ArrayLike) -> float:
+    """Return the AUROC that scores have, ties counted half, where answers are right by chance.
+
+    That is the mean over all pairs of two answers, weighted by the chance that one of them is right
+    and the other wrong. At least two answers must have a chance above 0, or below 1.
+    """
+    q = np.asarray(chances, np.float64)
+    _, level = np.unique(np.asarray(scores, np.float64), return_inverse=True)
+    right, wrong = np.bincount(level, q), np.bincount(level, 1 - q)  # per value, ascending
+    own = (q * (1 - q)).sum()  # an answer is no pair with itself
+    above = right @ (wrong.cumsum() - wrong / 2) - own / 2
+    return float(above / (q.sum() * (1 - q).sum() - own))
+
+
 def ranks(values: ArrayLike) -> Floats:
     """Return the rank of each value, from 1; equal ones share their mean rank."""
     _, level, sizes = np.unique(np.asarray(values), return_inverse=True, return_counts=True)

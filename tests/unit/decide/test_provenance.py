@@ -167,6 +167,7 @@ def test_fitting_needs_no_torch() -> None:
     """And loads scipy and scikit-learn only when something is fitted."""
     code = (
         "import sys, remask.decide.weights, remask.decide.threshold, remask.decide.calibration;"
+        "import remask.decide.stages;"
         "assert not {'torch', 'scipy', 'sklearn'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=600).returncode == 0
