@@ -4,6 +4,7 @@
     python benchmarks/verify.py --model FOLDER                  another checkpoint
     python benchmarks/verify.py --shape llada8b --device cuda   LLaDA-8B's shape, random weights;
                                                                 also dream7b, lladamoe, llada21mini
+    python benchmarks/verify.py --probe ...                     probes too, beside the round trips
 
 With a model, answers are verified one at a time, texts and metrics included. With a shape, the
 model part alone is measured (speed does not depend on the weights, and texts would need a
@@ -23,6 +24,8 @@ from statistics import median
 import torch
 from lib import checkpoint
 from lib.meter import Timed, matmul_tflops, timed
+from lib.probing import NOTES as PROBE_NOTES
+from lib.probing import SETS, probe_work, read_set
 from lib.public import public_experts, rebuild
 from lib.report import Report, Row, progress
 from lib.shapes import SHAPES, Shape, build, compile_blocks, random_answers, windows
@@ -67,6 +70,7 @@ class Bench:
     shape: Shape
     denoiser: NativeDenoiser
     repetitions: int
+    probes: bool = False  # are measured too
 
     @property
     def length(self) -> int:
@@ -121,6 +125,25 @@ def measure_ours(bench: Bench, answers: int, *, compiled: bool) -> Row:
     return row | costs(work, answers, call) | {"warm_up_s": warm_up.seconds[0]}
 
 
+def measure_probes(bench: Bench, answers: int, name: str, *, compiled: bool) -> Row:
+    """Return the cost of a set of probes of `answers` answers at once."""
+    progress(f"{name}, {answers} answers at once, {'compiled' if compiled else 'eager'}")
+    samples, denoiser = random_answers(bench.shape, answers), bench.denoiser
+    warm_up = timed(partial(probe_work, denoiser, samples, SETS[name]), 1, denoiser.device)
+    call = timed(
+        partial(read_set, denoiser, samples, SETS[name]), bench.repetitions, denoiser.device
+    )
+    row = {"loop": name, "compiled": compiled, "answers": answers}
+    return row | costs(warm_up.result, answers, call) | {"warm_up_s": warm_up.seconds[0]}
+
+
+def measure_library(bench: Bench, answers: int, *, compiled: bool) -> Iterator[Row]:
+    """Yield what the library does at one size of batch: round trips, then probes if asked for."""
+    yield measure_ours(bench, answers, compiled=compiled)
+    for name in SETS if bench.probes else ():
+        yield measure_probes(bench, answers, name, compiled=compiled)
+
+
 def measure_public(bench: Bench, jobs: Sequence[Tensor], *, compiled: bool) -> Row:
     """Return the cost of the public loop on masked answers, one after the other."""
     progress(f"the public loop, {'compiled' if compiled else 'eager'}")
@@ -167,12 +190,12 @@ def shape_rows(bench: Bench, batches: Sequence[int], eager: bool) -> Iterator[Ro
     most = EAGER_ANSWERS if denoiser.block_size is None else EAGER_BLOCKS
     for answers in batches:
         if eager or answers <= most:
-            yield measure_ours(bench, answers, compiled=False)
+            yield from measure_library(bench, answers, compiled=False)
     if eager:
         return
     compile_blocks(denoiser)
     for answers in batches:
-        yield measure_ours(bench, answers, compiled=True)
+        yield from measure_library(bench, answers, compiled=True)
     # Blocks are compiled for each shape: this one is there already. Experts would be traced anew.
     if 1 in batches and not any(isinstance(m, Experts) for m in denoiser.model.modules()):
         yield measure_public(replace(bench, repetitions=1), jobs, compiled=True)
@@ -182,9 +205,14 @@ def measure_shape(arguments: argparse.Namespace, words: Sequence[str]) -> Report
     """Return the report on a shape."""
     shape, device = SHAPES[arguments.shape], choose_device(arguments.device)
     peak = matmul_tflops(shape.matmul, device)
-    about = {"settings": asdict(SETTINGS), "notes": NOTES}
+    about: Row = {"settings": asdict(SETTINGS), "notes": NOTES}
+    if arguments.probe:
+        about |= {"probes": SETS, "notes": (*NOTES, *PROBE_NOTES)}
     report = Report.of_shape("verify", arguments, words, shape.described(), peak, about)
-    bench = Bench(shape=shape, denoiser=build(shape, device), repetitions=arguments.repetitions)
+    bench = Bench(
+        shape=shape, denoiser=build(shape, device), repetitions=arguments.repetitions,
+        probes=arguments.probe,
+    )  # fmt: skip
     base: float | None = None
     for row in shape_rows(bench, arguments.answers, arguments.eager):
         base = base or row["seconds_per_answer"]
@@ -197,7 +225,8 @@ def measure_shape(arguments: argparse.Namespace, words: Sequence[str]) -> Report
 def measure_model(arguments: argparse.Namespace, words: Sequence[str]) -> Report:
     """Return the report on a checkpoint: whole verifications, one answer at a time."""
     denoiser = load(arguments.model, device=arguments.device)
-    levels = checkpoint.by_level(denoiser, arguments.samples, SETTINGS)
+    sets = SETS if arguments.probe else {}
+    levels = checkpoint.by_level(denoiser, arguments.samples, SETTINGS, sets)
     about = {
         "settings": asdict(SETTINGS),
         "name": f"verify-{Path(arguments.model).name}-{denoiser.device.type}",
@@ -205,6 +234,7 @@ def measure_model(arguments: argparse.Namespace, words: Sequence[str]) -> Report
         "model": str(arguments.model),
         "each": levels,
         "notes": checkpoint.NOTES,
+        **({"probes": SETS} if sets else {}),
     }
     report = Report("verify.py", words, arguments.out, about)
     forwards = SETTINGS.trips * SETTINGS.rebuild_steps * denoiser.forwards_per_call
@@ -225,6 +255,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "--answers", type=int, nargs="+", default=[1, 8], help="answers at once, with a shape"
     )
     parser.add_argument("--repetitions", type=int, default=2, help="timed calls, with a shape")
+    parser.add_argument("--probe", action="store_true", help="measure probes too: 1 and 25 passes")
     parser.add_argument("--eager", action="store_true", help="do not compile the blocks of a shape")
     parser.add_argument("--out", type=Path, help="JSON file, else benchmarks/results/NAME.json")
     return parser.parse_args(arguments)

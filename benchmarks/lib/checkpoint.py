@@ -3,7 +3,7 @@
 Needs the packages of the library, unlike the work on a shape.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import median
@@ -15,6 +15,8 @@ from lib.report import Row
 from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
+from remask.probes.readings import read
+from remask.probes.settings import Probe
 from remask.values import Sample
 
 PROMPTS = {"easy": 96, "medium": 96, "hard": 160}  # the longest that are taken, in tokens
@@ -24,9 +26,12 @@ NOTES = (
     "metric set paper; one answer beforehand as warm-up, encoder included. Medians over answers; "
     "the first row is over the two trained levels together, so many answers of each.",
     "forwards_per_second is over the rebuild part.",
+    "probe_s, verifier_s, where they were asked for: a set of probes of the same answer, critical "
+    "tokens found in its text.",
     "peak_resident_gb: ru_maxrss of the process, model, encoder and libraries together.",
 )
 Each = list[dict[str, float]]  # one per answer
+Sets = Mapping[str, Sequence[str]]  # of probes, by name
 
 
 def solved_answers(denoiser: Denoiser, number: int, level: str) -> list[Sample]:
@@ -53,16 +58,19 @@ def solved_answers(denoiser: Denoiser, number: int, level: str) -> list[Sample]:
 
 
 def verify_each(
-    denoiser: Denoiser, samples: Sequence[Sample], settings: ConsistencySettings
+    denoiser: Denoiser, samples: Sequence[Sample], settings: ConsistencySettings, sets: Sets
 ) -> Iterator[dict[str, float]]:
     """Yield the seconds that each answer took, part by part.
 
     The encoder's share is what the metric set `paper` takes beyond `core`, which lacks only it.
     """
     # Here and not above: rapidfuzz and the encoder come with it, and a shape needs neither.
+    from remask.api import critical_tokens
     from remask.consistency.roundtrips import Consistency
     from remask.tasks.wordmath import WordMath
 
+    critical = critical_tokens(denoiser, {}, kind="wordmath")
+    probes = {name: [Probe.named(one) for one in names] for name, names in sets.items()}
     paper = Consistency(denoiser=denoiser, extract=WordMath().extract, settings=settings)
     core = replace(paper, metric_set="core")
     paper.score(samples[:1])  # loads the encoder, fills the caches of every library
@@ -70,18 +78,27 @@ def verify_each(
         rebuilt = timed(partial(round_trips, denoiser, [sample], settings), 1, denoiser.device)
         measured = timed(partial(paper.measure, rebuilt.result), 1, denoiser.device)
         text = timed(partial(core.measure, rebuilt.result), 1, denoiser.device)
+        probed = {
+            f"{name}_s": timed(
+                partial(read, denoiser, [sample], several, critical=critical), 1, denoiser.device
+            ).seconds[0]
+            for name, several in probes.items()
+        }
         yield {
             "seconds_per_answer": rebuilt.seconds[0] + measured.seconds[0],
             "rebuild_s": rebuilt.seconds[0],
             "text_metrics_s": text.seconds[0],
             "encoder_s": max(0.0, measured.seconds[0] - text.seconds[0]),
+            **probed,
         }
 
 
-def by_level(denoiser: Denoiser, number: int, settings: ConsistencySettings) -> dict[str, Each]:
-    """Return the seconds of so many answers of each level."""
+def by_level(
+    denoiser: Denoiser, number: int, settings: ConsistencySettings, sets: Sets
+) -> dict[str, Each]:
+    """Return the seconds of so many answers of each level, and of sets of probes beside them."""
     return {
-        level: list(verify_each(denoiser, solved_answers(denoiser, number, level), settings))
+        level: list(verify_each(denoiser, solved_answers(denoiser, number, level), settings, sets))
         for level in PROMPTS
     }
 

@@ -110,3 +110,24 @@ def test_a_block_causal_model_is_verified_block_by_block_and_the_public_loop_sca
     for row, positions in ((public, 4608), *((row, 1632) for row in ours)):
         assert row["forwards_per_second"] * row["seconds_per_answer"] == pytest.approx(192)
         assert row["tokens_per_second"] * row["seconds_per_answer"] == pytest.approx(positions)
+
+
+def test_probes_are_measured_beside_the_round_trips(run_script: Any) -> None:
+    """One pass over 28 positions, and 1 + 8 + 8 + 8 = 25 of them."""
+    words = ["--shape", "toy", "--eager", "--probe", "--repetitions", "1", "--answers", "1"]
+    report = run_script("verify.py", words)
+    rows = {row["loop"]: row for row in report["results"]}
+    assert list(rows) == ["public", "ours", "probe", "verifier"]
+    assert report["probes"]["probe"] == ["critical"]
+    for name, passes in (("probe", 1), ("verifier", 25)):
+        seconds = rows[name]["seconds_per_answer"]
+        assert rows[name]["forwards_per_second"] * seconds == pytest.approx(passes)
+        assert rows[name]["tokens_per_second"] * seconds == pytest.approx(28 * passes)
+
+
+def test_a_clean_copy_counts_in_the_work_of_probes() -> None:
+    """12 + 16 tokens fill blocks of 8 up to 32; each of 1 + 2 + 8 passes has them twice."""
+    denoiser = verify.build(SHAPES["toyblocks"], torch.device("cpu"))
+    samples = verify.random_answers(SHAPES["toyblocks"], 1)
+    work = verify.probe_work(denoiser, samples, ["critical", "halves2", "forced8"])
+    assert (work.forwards, work.positions) == (2 + 4 + 16, (1 + 2 + 8) * 64)

@@ -1,0 +1,77 @@
+"""Probes on a shape: what they are made of, and the work that they have to do.
+
+Equal prompts are computed anew for every mask: a model that sees both ways keeps no cache, and the
+pass of a block-causal one over noisy and clean rows together uses none.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lib.work import Work, flops_of
+from torch import Tensor
+
+from remask.denoisers.kv_cache import KVCache
+from remask.denoisers.native import NativeDenoiser
+from remask.denoisers.wrap import Wrapped
+from remask.probes.readings import Reading, read
+from remask.probes.settings import Probe
+from remask.values import Canvas, Sample
+
+# What is measured beside round trips: one pass, and the 25 of the trial.
+SETS: Mapping[str, tuple[str, ...]] = {
+    "probe": ("critical",),
+    "verifier": ("critical", "halves8", "stratified80x8", "forced8"),
+}
+CRITICAL_EVERY = 8  # tokens, one of which counts as critical: random ones have no text
+NOTES = (
+    "probe: all critical tokens masked at once, one forward. verifier: "
+    f"{', '.join(SETS['verifier'])}, 25 forwards. One token of {CRITICAL_EVERY} counts as "
+    "critical. A pass of a block-causal model over noisy and clean rows is charged with the "
+    "positions of both, and counts as two forwards.",
+    "Equal prompts are computed anew for every mask.",
+)
+
+
+def every_eighth(sample: Sample) -> list[bool]:
+    """Say which tokens of a random answer count as critical."""
+    return [i % CRITICAL_EVERY == 0 for i in range(sample.num_response)]
+
+
+def read_set(
+    denoiser: Wrapped | NativeDenoiser, samples: Sequence[Sample], names: Sequence[str]
+) -> list[dict[str, Reading]]:
+    """Return what probes of these names read of random answers."""
+    return read(denoiser, samples, [Probe.named(name) for name in names], critical=every_eighth)
+
+
+@dataclass(frozen=True, eq=False)
+class Tallied(Wrapped):
+    """Counts what goes through a network."""
+
+    calls: list[tuple[int, int]] = field(default_factory=list)  # positions, and what each sees
+    head_rows: list[int] = field(default_factory=list)
+
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
+        """Count, then pass on."""
+        self.calls.append((canvas.tokens.numel(), canvas.tokens.shape[1]))
+        return super().hidden(canvas, cache)
+
+    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
+        """Count both rows, then pass on."""
+        self.calls.append((2 * canvas.tokens.numel(), canvas.tokens.shape[1]))
+        return super().hidden_noisy_given_clean(canvas, clean)
+
+    def head(self, rows: Tensor) -> Tensor:
+        """Count, then pass on."""
+        self.head_rows.append(len(rows))
+        return super().head(rows)
+
+
+def probe_work(denoiser: NativeDenoiser, samples: Sequence[Sample], names: Sequence[str]) -> Work:
+    """Return the work of a set of probes, by doing it."""
+    tallied = Tallied(denoiser)
+    readings = read_set(tallied, samples, names)
+    forwards = sum(reading.forwards for by_name in readings for reading in by_name.values())
+    flops = sum(flops_of(denoiser.model, seen, num, 0) for num, seen in tallied.calls)
+    flops += flops_of(denoiser.model, 0, 0, sum(tallied.head_rows))
+    return Work(forwards, sum(num for num, _ in tallied.calls), flops)
