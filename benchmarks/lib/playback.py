@@ -51,7 +51,8 @@ def verification(
     return {
         "id": "ver-0", "object": "remask.verification", "model": "tiny", "item": "prompt/0",
         "text": "".join(pieces), "extracted": "17", "score": score, "stderr": 0.021,
-        "threshold": THRESHOLD, "accepted": score > THRESHOLD, "reason": "", "metrics": metrics,
+        "scorer": "roundtrips", "threshold": THRESHOLD, "accepted": score > THRESHOLD,
+        "reason": "", "metrics": metrics,
         "tokens": [
             {"text": text, "drift": lost, "special": False,
              "confidence": round(rng.uniform(0.4, 1) ** 0.3, 3) if sure else None}
@@ -124,7 +125,8 @@ def example(task: str, level: str, seed: int) -> Document:
 MODEL: Document = {
     "id": "tiny", "object": "model", "created": 0, "owned_by": "remask",
     "remask": {
-        "max_length": 512, "metrics": "core", "kinds": ["number", "text", *TASKS], "tasks": TASKS,
+        "max_length": 512, "scorer": "roundtrips", "metrics": "core",
+        "kinds": ["number", "text", *TASKS], "tasks": TASKS,
         "preset": {"length": 80, "steps": 80, "block": 16, "temperature": 1, "threshold": 0.75},
         "defaults": {"trips": 4, "rebuild_steps": 16, "mask_ratio": 0.9, "budget": 10},
         "limits": {"trips": 64, "rebuild_steps": 256, "budget": 32},

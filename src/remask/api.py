@@ -246,14 +246,21 @@ def consistency(
 
 
 def find_scorer(
-    given: AnyScorer, model: Denoiser, prompts: Sequence[str], *, kind: Kind = "number"
+    given: AnyScorer,
+    model: Denoiser,
+    prompts: Sequence[str] | Mapping[str, str],
+    *,
+    kind: Kind = "number",
 ) -> Scorer:
-    """Return a scorer of answers to these prompts, made of the model where it has to be made."""
+    """Return a scorer of answers to these prompts, made of the model where it has to be made.
+
+    Prompts whose items are not those of their texts come by item.
+    """
     if isinstance(given, Consistency):
         return given
     scorer: Any = resolve("scorer", given, SCORERS)
     if isinstance(scorer, type) or not hasattr(scorer, "score"):
-        questions = {item_of(prompt): prompt for prompt in prompts}
+        questions = prompts if isinstance(prompts, Mapping) else {item_of(p): p for p in prompts}
         try:
             further = {"kind": kind} if _takes_kind(scorer) else {}
             scorer = scorer(model, questions, **further)

@@ -8,8 +8,8 @@ import subprocess
 from typing import Any
 
 import pytest
-from lib.playback import Playback, pieces, verification
-from person import FAULTS, TEXT, check_own, click, copied, put, solve, text, texts
+from lib.playback import MODEL, Playback, pieces, verification
+from person import FAULTS, TEXT, check_own, click, copied, put, solve, text, texts, visit
 
 pytestmark = pytest.mark.browser
 
@@ -274,6 +274,37 @@ def test_the_grade_of_an_example_is_told(page: Any, stage: Playback) -> None:
     stage.answers[0]["graded"] = grades | {"right": False}
     click(page, "#go")
     page.wait("document.querySelector('.facts').textContent.includes('wrong, it is 29')")
+
+
+def test_an_answer_of_another_scorer_is_shown_without_round_trips(
+    page: Any, stage: Playback
+) -> None:
+    """And without a verdict, where nobody knows a threshold."""
+    check_own(page)
+    assert "roundtrips" in texts(page, ".facts dd")
+    answer = stage.answers[0]
+    answer |= {"scorer": "editor", "trips": [], "stderr": None, "threshold": None, "accepted": None}
+    answer["metrics"] = {"editor_agreement": {"value": 0.5, "weight": 0.0, "by_trip": []}}
+    click(page, "#go")
+    page.wait("document.querySelector('.facts').textContent.includes('editor')")
+    assert text(page, ".told") == "No threshold is known: give one"
+    assert "none" in texts(page, ".facts dd")
+    assert page.run("document.getElementById('trips-part').hidden")
+    assert text(page, "#race-says") == f"Candidate 1 scored {answer['score']:.3f}."
+    assert page.run("document.querySelectorAll('#answer .bar b, #answer .strip b').length") == 0
+    answer |= {"threshold": 0.1, "accepted": True}
+    click(page, "#go")
+    page.wait("document.querySelector('.told').textContent === 'Trust it'")
+
+
+def test_settings_of_round_trips_are_closed_where_another_scorer_serves(
+    browser: Any, stage: Playback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MODEL["remask"], "scorer", "editor")
+    visit(browser, stage)
+    solve(browser)
+    assert stage.bodies[-1]["remask"] == {"trace": True, "budget": 10}
+    assert browser.run("document.querySelector('input[name=trips]').disabled")
 
 
 def test_copies_reproduce_what_is_shown(page: Any, stage: Playback) -> None:

@@ -196,6 +196,9 @@ def misuse() -> Iterator[Case]:
     yield ("serve", "-m", "{model}", "--key-file", "binary"), 1, "binary is not valid UTF-8"
     yield ("serve", "-m", "{model}", "--key-file", "missing"), 1, "missing: No such file"
     yield ("serve", "-m", "{model}", "--max-queue", "0"), 2, "--max-queue"
+    yield ("serve", "-m", "{model}", "--scorer", "editr"), 1, "scorer 'editr' is unknown; use edit"
+    words = ("serve", "-m", "{model}", "--scorer", "editor", "--metrics", "core")
+    yield words, 2, "--metrics belongs to round trips, not to --scorer editor"
     yield (*VERIFY[:2], "--answer-file", "utf16", *VERIFY[3:]), 1, "utf16 is UTF-16, not UTF-8"
     yield ("score", "utf16.jsonl", *SCORE[2:]), 1, "utf16.jsonl is UTF-16, not UTF-8"
 

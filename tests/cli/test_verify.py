@@ -88,6 +88,21 @@ def test_the_probe_tells_what_it_read(run: Run, model: str) -> None:
     assert "cost" in solved.out
 
 
+def test_a_scorer_reads_answers_as_their_kind_is_read(run: Run, model: str, tmp_path: Path) -> None:
+    """One pass masks the numbers of the answer, or all of a text, which has no final result."""
+    rows, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows.write_text(json.dumps({"prompt": PROMPT, "answer": ANSWER}) + "\n")
+    values = {}
+    for kind in ("number", "text"):
+        words = ("--model", model, "--scorer", "probe", "--kind", kind)
+        score = api.score(load(model), PROMPT, ANSWER, scorer="probe", kind=kind)
+        values[kind] = score.value
+        assert verified(run, PROMPT, ANSWER, *words)["score"] == pytest.approx(score.value)
+        assert run("score", rows, "-o", out, *words, "--force").code == 0
+        assert json.loads(out.read_text())["remask_score"] == pytest.approx(score.value, abs=2e-6)
+    assert values["number"] != values["text"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [

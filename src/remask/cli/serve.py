@@ -8,12 +8,13 @@ import typer
 
 from remask.cli import settings as opt
 from remask.cli.app import load_model, tell
-from remask.cli.flags import FlagsOf
+from remask.cli.flags import FlagsOf, UsageError
 from remask.consistency.settings import MetricSet
 from remask.serve.settings import ServeSettings
 from remask.settings import Setting
+from remask.values import ROUNDTRIPS
 
-_FLAGS = ("host", "max_queue", "max_tokens", "seconds", "metrics", "log_prompts")
+_FLAGS = ("scorer", "host", "max_queue", "max_tokens", "seconds", "metrics", "log_prompts")
 ServeFlags = Annotated[dict[str, Any], FlagsOf(kind=ServeSettings, only=_FLAGS)]
 Port = Annotated[int, Setting("Port to listen at; 0 takes a free one.", least=0, most=65_535)]
 KeyFile = Annotated[
@@ -49,6 +50,7 @@ def serve(
         allowed_hosts=tuple(allow_host or ()),
         key=read_key(key_file, os.environ.get(KEY_VARIABLE)), **flags,
     )  # fmt: skip
+    _check_scorer(settings)
 
     def say(url: str) -> None:
         name = model.model
@@ -56,8 +58,21 @@ def serve(
 
     with bound(settings.host, port) as made:
         denoiser = load_model(model)
-        _warm(settings.metrics, denoiser.device.type)
+        if settings.scorer == ROUNDTRIPS:
+            _warm(settings.metrics, denoiser.device.type)
         run(build_service(denoiser, settings), made, say, show)
+
+
+def _check_scorer(settings: ServeSettings) -> None:
+    """Refuse, before a model is loaded, a scorer that is none, and metrics that are not its own."""
+    if settings.scorer == ROUNDTRIPS:
+        return
+    from remask import api
+    from remask.extension import resolve
+
+    if settings.metrics != ServeSettings.metrics:
+        raise UsageError(f"--metrics belongs to round trips, not to --scorer {settings.scorer}")
+    resolve("scorer", settings.scorer, api.SCORERS)
 
 
 def _warm(metrics: MetricSet, device: str) -> None:

@@ -217,8 +217,8 @@ def _scorer(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) ->
             denoiser, kind=s.kind, settings=s.consistency, metrics=s.metrics, weights=s.weights,
             seed=s.seed,
         )  # fmt: skip
-    prompts = [row.get(s.prompt_column) for row in rows]
-    return api.find_scorer(s.scorer, denoiser, [p for p in prompts if isinstance(p, str)])
+    prompts = [p for row in rows if isinstance(p := row.get(s.prompt_column), str)]
+    return api.find_scorer(s.scorer, denoiser, prompts, kind=s.kind)
 
 
 def _sample_of(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | str:

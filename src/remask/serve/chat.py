@@ -156,7 +156,7 @@ class ChatResponder(Responder):
         if self.body.remask is None:
             return programs.draw(service.denoiser, drafts, emit)
         scorer = scorer_of(service, self.inputs)
-        return programs.draw_and_verify(drafts, scorer, self.inputs.kind, emit)
+        return programs.draw_and_verify(service.denoiser, drafts, scorer, self.inputs.kind, emit)
 
     def completion(self, result: Any) -> ChatCompletion:
         """Return the response as one document."""

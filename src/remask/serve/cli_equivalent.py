@@ -14,6 +14,7 @@ from remask.serve.inputs import Inputs, preset_sampler
 from remask.serve.schema import SolveSettings
 from remask.serve.service import Service
 from remask.serve.settings import ServeSettings
+from remask.values import ROUNDTRIPS
 
 _USUAL, _USUAL_TRIPS = ServeSettings(model=""), ConsistencySettings()
 
@@ -42,7 +43,8 @@ def _command(service: Service, inputs: Inputs, name: str, own: dict[str, Any]) -
     texts = [inputs.prompt, *(str(value) for value in own.values())]
     if inputs.examples or inputs.remask.item is not None or any("\0" in text for text in texts):
         return None
-    flags = {**_model_flags(service), **_prompt_flags(inputs), **own, **_trip_flags(inputs)}
+    flags = {**_model_flags(service), **_prompt_flags(inputs), **own}
+    flags |= _score_flags(service.settings.scorer, inputs)
     words = ["remask", name, *(f"--{k.replace('_', '-')}={v}" for k, v in flags.items())]
     if inputs.problem is None:
         words += ["--", inputs.prompt]
@@ -67,11 +69,13 @@ def _prompt_flags(inputs: Inputs) -> dict[str, Any]:
     return flags
 
 
-def _trip_flags(inputs: Inputs) -> dict[str, Any]:
-    names = [field.name for field in fields(_USUAL_TRIPS)]
-    flags = _changed(inputs.settings, _USUAL_TRIPS, names)
-    if inputs.metrics != "paper":
-        flags["metrics"] = inputs.metrics
+def _score_flags(scorer: str, inputs: Inputs) -> dict[str, Any]:
+    flags: dict[str, Any] = {"scorer": scorer}
+    if scorer == ROUNDTRIPS:
+        names = [field.name for field in fields(_USUAL_TRIPS)]
+        flags = _changed(inputs.settings, _USUAL_TRIPS, names)
+        if inputs.metrics != "paper":
+            flags["metrics"] = inputs.metrics
     if inputs.remask.threshold is not None:
         flags["threshold"] = inputs.threshold
     return flags

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Label = Literal["right", "flawed", "wrong"]
 PAGE = Path(__file__).parent / "page"
-_PRESET = ("length", "steps", "block", "temperature", "resample_temperature", "threshold")
+_PRESET = ("length", "steps", "block", "temperature", "resample_temperature")
 _DEFAULTS = ("trips", "rebuild_steps", "mask_ratio", "mask_design", "rebuild_temperature", "budget")
 
 
@@ -151,10 +151,12 @@ def _model(service: Service) -> ServedModel:
     }  # fmt: skip
     details = {
         "max_length": service.denoiser.max_length,
+        "scorer": settings.scorer,
         "metrics": settings.metrics,
         "kinds": list(get_args(AnswerKind)),
         "tasks": {name: list(task.levels) for name, task in TASKS.items()},
-        "preset": {name: getattr(preset, name) for name in _PRESET},
+        "preset": {name: getattr(preset, name) for name in _PRESET}
+        | {"threshold": preset.threshold_for(settings.scorer)},
         "defaults": {name: getattr(usual, name) for name in _DEFAULTS},
         "limits": limits,
     }

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 from remask import api
-from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.sampling.batches import check_length, whole_canvas
 from remask.sampling.drafts import Draft, begin
@@ -27,7 +26,7 @@ from remask.serve.schema import (
 from remask.serve.service import Service
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
-from remask.values import ROUNDTRIPS, Sample
+from remask.values import ROUNDTRIPS, Sample, Scorer
 
 Examples = tuple[tuple[str, str], ...]  # a user's turn and the model's, before the prompt
 _CHARACTERS = 16  # that a token may have on average
@@ -45,7 +44,8 @@ class Inputs:
     seed: int
     remask: TripSettings  # as the client wrote it
     metrics: MetricSet
-    threshold: float
+    scorer: str  # its name
+    threshold: float | None  # None: nobody knows one of this scorer
     sampler: SamplerSettings | None = None  # where answers are drawn
     budget: int = 1
 
@@ -101,9 +101,9 @@ def read_chat(service: Service, body: ChatRequest) -> Inputs:
 def _inputs(
     service: Service, kind: str, seed: int, remask: TripSettings, prompt: str, examples: Examples
 ) -> Inputs:
-    threshold = remask.threshold
+    scorer, threshold = _scorer_name(service, remask), remask.threshold
     if threshold is None:
-        threshold = api.threshold_for(service.denoiser, kind, ROUNDTRIPS)
+        threshold = service.denoiser.preset.for_task(kind).threshold_for(scorer)
     return Inputs(
         prompt=prompt,
         examples=examples,
@@ -111,8 +111,32 @@ def _inputs(
         seed=seed,
         remask=remask,
         metrics=remask.metrics or service.settings.metrics,
+        scorer=scorer,
         threshold=threshold,
     )
+
+
+def _scorer_name(service: Service, remask: TripSettings) -> str:
+    """Return what the scorer of this server is called, or raise where it has no such settings."""
+    name = service.settings.scorer
+    if name == ROUNDTRIPS:
+        return name
+    for field in sorted(remask.model_fields_set & {*_TRIP_FIELDS, "metrics"}):
+        raise InvalidValue(
+            f"{field} belongs to round trips, and this server scores with {name}; leave it out.",
+            f"remask.{field}",
+        )
+    return api.find_scorer(name, service.denoiser, {}).name if ":" in name else name
+
+
+def decided_above(inputs: Inputs) -> float:
+    """Return the threshold that decides, or raise where there is none."""
+    if inputs.threshold is None:
+        raise InvalidValue(
+            f"this model has no threshold for scores of {inputs.scorer!r}; give remask.threshold.",
+            "remask.threshold",
+        )
+    return inputs.threshold
 
 
 def _problem(body: PromptRequest) -> Problem | None:
@@ -149,8 +173,11 @@ def split_turns(messages: Sequence[Message]) -> tuple[str, Examples]:
     return texts[-1], tuple(zip(texts[:-1:2], texts[1:-1:2], strict=True))
 
 
-def scorer_of(service: Service, inputs: Inputs) -> Consistency:
+def scorer_of(service: Service, inputs: Inputs) -> Scorer:
     """Return the scorer, ready: the model's thread loads no encoder."""
+    name, questions = service.settings.scorer, {inputs.item: inputs.prompt}
+    if name != ROUNDTRIPS:
+        return api.find_scorer(name, service.denoiser, questions, kind=inputs.kind)
     scorer = api.consistency(
         service.denoiser,
         kind=inputs.kind,

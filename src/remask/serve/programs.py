@@ -1,7 +1,7 @@
 """Requests as programs: generators that yield the rows they need and are sent the results.
 
     draw      one block of each answer that is not finished, until all are
-    verify    all round trips at once, then the metrics
+    verify    all round trips at once, then the metrics; or what another scorer says
     solve     both, until Algorithm 1 has its answer
 
 A row says which others it may share a batch with (`group`) and how much of one it takes
@@ -19,7 +19,7 @@ from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import rejection
 from remask.denoisers.base import Denoiser
 from remask.sampling.drafts import Draft, advance, finished
-from remask.values import Decision, RoundTrips, Sample, Score
+from remask.values import Decision, RoundTrips, Sample, Score, Scorer
 
 Emit = Callable[[str, Any], None]  # the name of an event, and its value
 _Result = TypeVar("_Result")
@@ -44,7 +44,7 @@ class Verified:
     """An answer, its round trips and its score."""
 
     sample: Sample
-    trips: RoundTrips
+    trips: RoundTrips | None  # None: another scorer made none
     score: Score
 
 
@@ -72,6 +72,16 @@ def measure_row(scorer: Consistency, kind: str, trips: RoundTrips) -> BatchRow:
     return BatchRow("measure", group, 0, trips, lambda _, batch: scorer.measure(batch))
 
 
+def score_row(scorer: Scorer, sample: Sample) -> BatchRow:
+    """Return the row of an answer that something else than round trips scores.
+
+    Its batch has answers of the same request alone: a scorer may know its question only.
+    """
+    columns = len(sample.prompt) + len(sample.canvas)
+    group = "score", id(scorer)
+    return BatchRow("score", group, columns, sample, lambda _, batch: scorer.score(batch))
+
+
 def draw(denoiser: Denoiser, drafts: Sequence[Draft], emit: Emit) -> Program[list[Sample]]:
     """Return the samples that drafts become; every finished block is an event, with its draft."""
     drafts = list(drafts)
@@ -83,8 +93,14 @@ def draw(denoiser: Denoiser, drafts: Sequence[Draft], emit: Emit) -> Program[lis
     return [finished(denoiser, draft) for draft in drafts]
 
 
-def verify(samples: Sequence[Sample], scorer: Consistency, kind: str) -> Program[list[Verified]]:
+def verify(samples: Sequence[Sample], scorer: Scorer, kind: str) -> Program[list[Verified]]:
     """Return the samples with their scores."""
+    if not isinstance(scorer, Consistency):
+        scores = yield [score_row(scorer, sample) for sample in samples]
+        return [
+            Verified(sample=sample, trips=None, score=score.signed(scorer.name))
+            for sample, score in zip(samples, scores, strict=True)
+        ]
     settings, seed = scorer.settings, scorer.seed
     size = settings.trips
     done = yield [
@@ -102,15 +118,22 @@ def verify(samples: Sequence[Sample], scorer: Consistency, kind: str) -> Program
 
 
 def draw_and_verify(
-    drafts: Sequence[Draft], scorer: Consistency, kind: str, emit: Emit
+    denoiser: Denoiser, drafts: Sequence[Draft], scorer: Scorer, kind: str, emit: Emit
 ) -> Program[list[Verified]]:
     """Return the samples that drafts become, with their scores."""
-    samples = yield from draw(scorer.denoiser, drafts, emit)
+    samples = yield from draw(denoiser, drafts, emit)
     return (yield from verify(samples, scorer, kind))
 
 
 def solve(
-    first: Draft, scorer: Consistency, kind: str, *, threshold: float, budget: int, emit: Emit
+    denoiser: Denoiser,
+    first: Draft,
+    scorer: Scorer,
+    kind: str,
+    *,
+    threshold: float,
+    budget: int,
+    emit: Emit,
 ) -> Program[tuple[Decision, list[Verified]]]:
     """Return the decision of Algorithm 1 and its attempts; each is an event, and verified another.
 
@@ -121,7 +144,7 @@ def solve(
     needed = next(algorithm)
     while True:
         draft = replace(first, number=needed.number)
-        (sample,) = yield from draw(scorer.denoiser, [draft], emit)
+        (sample,) = yield from draw(denoiser, [draft], emit)
         emit("attempt", sample)
         (verified,) = yield from verify([sample], scorer, kind)
         emit("verification", verified)

@@ -20,7 +20,7 @@ from remask.serve.programs import Verified
 from remask.serve.request import ClientRequest
 from remask.serve.service import Service
 from remask.tasks import TASKS, steps_ok
-from remask.values import Decision, RoundTrips, Sample, Score
+from remask.values import ROUNDTRIPS, Decision, RoundTrips, Sample, Score
 
 FinishReason = Literal["stop", "length"]
 _RUNS_CODE = {"pycode"}  # whose grader would run what a client sends
@@ -84,8 +84,9 @@ class AnswerReport(Response):
     item: str
     text: str
     extracted: str | None
+    scorer: str
     score: float | None
-    threshold: float
+    threshold: float | None
     reason: str
     cost: RequestCost
     settings: dict[str, Any]
@@ -98,7 +99,7 @@ class Verification(AnswerReport):
 
     object: Literal["remask.verification"]
     stderr: float | None
-    accepted: bool
+    accepted: bool | None
     metrics: dict[str, MetricValue]
     tokens: list[VerifiedToken]
     trips: list[TripTrace]
@@ -169,7 +170,12 @@ def new_id(prefix: str) -> str:
 
 
 def metric_values(score: Score) -> dict[str, MetricValue]:
-    """Return the metrics with the weights that they had in the score."""
+    """Return the metrics with the weights that they had in the score, where it is made of them."""
+    if not score.weights:
+        return {
+            name: MetricValue(value=value, weight=0.0, by_trip=[])
+            for name, value in score.by_metric.items()
+        }
     total = sum(score.weights[name] for name in score.by_metric)
     return {
         name: MetricValue(
@@ -191,17 +197,17 @@ class Responder:
 
     def verification(self, verified: Verified, command: str | None = None) -> Verification:
         """Return the document of /v1/verify; an attempt of a solution has no command."""
-        sample, score = verified.sample, verified.score
+        sample, score, limit = verified.sample, verified.score, self.inputs.threshold
         return Verification(
             **self._report(sample, score, score.forwards),
             id=new_id("ver"),
             object="remask.verification",
             reason=score.reason,
             stderr=score.stderr,
-            accepted=score.exceeds(self.inputs.threshold),
+            accepted=None if limit is None else score.exceeds(limit),
             metrics=metric_values(score),
             tokens=self._verified_tokens(sample, score),
-            trips=self._traces(verified.trips) if self.inputs.remask.trace else [],
+            trips=self._traces(verified.trips),
             settings=self._settings(),
             command=command,
         )
@@ -212,6 +218,7 @@ class Responder:
             "item": sample.item,
             "text": sample.text,
             "extracted": self.inputs.extract(sample.text),
+            "scorer": self.inputs.scorer,
             "score": score.value,
             "threshold": self.inputs.threshold,
             "cost": RequestCost(forwards=forwards, seconds=self.client.seconds),
@@ -288,17 +295,20 @@ class Responder:
 
     def _verified_tokens(self, sample: Sample, score: Score) -> list[VerifiedToken]:
         tokenizer, ids = self.service.denoiser.tokenizer, sample.canvas[: sample.num_response]
-        probs = (sample.probs or (None,) * len(ids))[: len(ids)]
+        absent = (None,) * len(ids)
+        probs = (sample.probs or absent)[: len(ids)]
         return [
             VerifiedToken(
                 text=text, drift=drift, confidence=prob, special=i in tokenizer.special_ids
             )
             for text, drift, prob, i in zip(
-                tokenizer.texts(ids), score.drift, probs, ids, strict=True
+                tokenizer.texts(ids), score.drift or absent, probs, ids, strict=True
             )
         ]
 
-    def _traces(self, trips: RoundTrips) -> list[TripTrace]:
+    def _traces(self, trips: RoundTrips | None) -> list[TripTrace]:
+        if trips is None or not self.inputs.remask.trace:
+            return []
         size, tokenizer = trips.sample.num_response, self.service.denoiser.tokenizer
         assert trips.steps is not None, "round trips made here have steps"
         traces = []
@@ -317,8 +327,10 @@ class Responder:
 
     def _settings(self) -> dict[str, Any]:
         inputs = self.inputs
-        named = {"metrics": inputs.metrics, "kind": inputs.kind, "seed": inputs.seed}
-        return asdict(inputs.settings) | named
+        named = {"kind": inputs.kind, "seed": inputs.seed}
+        if self.service.settings.scorer != ROUNDTRIPS:
+            return named
+        return asdict(inputs.settings) | {"metrics": inputs.metrics} | named
 
     def _grade(self, text: str) -> AnswerGrade | None:
         """Return what is known of an answer's truth; no code is run to find out."""

@@ -15,7 +15,14 @@ from starlette.responses import StreamingResponse
 from remask.serve import programs
 from remask.serve.cli_equivalent import verify_command
 from remask.serve.errors import api_error, unsupported
-from remask.serve.inputs import Inputs, draft_of, read_inputs, sample_of, scorer_of
+from remask.serve.inputs import (
+    Inputs,
+    decided_above,
+    draft_of,
+    read_inputs,
+    sample_of,
+    scorer_of,
+)
 from remask.serve.programs import Program, Verified
 from remask.serve.request import ClientLeft, ClientRequest
 from remask.serve.responses import Responder, Response, Solution, Verification
@@ -81,10 +88,11 @@ def solve_program(responder: Responder) -> Program[Any]:
     """Return the program that draws answers until one is accepted, or raise where none can be."""
     service, inputs = responder.service, responder.inputs
     return programs.solve(
+        service.denoiser,
         draft_of(service, inputs),
         scorer_of(service, inputs),
         inputs.kind,
-        threshold=inputs.threshold,
+        threshold=decided_above(inputs),
         budget=inputs.budget,
         emit=responder.client.emit,
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 from remask.consistency.settings import Metrics
 from remask.errors import SettingsError
 from remask.settings import Setting, check
+from remask.values import ROUNDTRIPS
 
 # The most that one request may ask for: less than the library allows, so that it ends in time.
 MAX_TRIPS, MAX_REBUILD_STEPS, MAX_BUDGET, MAX_TEMPERATURE = 64, 256, 32, 2.0
@@ -21,6 +22,9 @@ class ServeSettings:
     model: str  # as it was named to `load`: in responses and in commands
     preset: str = ""
     dtype: str = "auto"
+    scorer: Annotated[str, Setting("What scores answers; remask verify --help names them.")] = (
+        ROUNDTRIPS
+    )
     metrics: Metrics = "paper"
     host: Annotated[
         str, Setting("Address to listen at; elsewhere than loopback a key is needed.")

@@ -63,6 +63,16 @@ def test_verify_asks_for_all_trips_and_then_for_the_metrics(
         assert result.sample is sample
 
 
+def test_another_scorer_is_handed_the_answers_themselves(llada: NativeDenoiser) -> None:
+    other = api.find_scorer("editor", llada, [PROMPT])
+    samples = [api.sample_from_text(llada, PROMPT, text) for text in ("3", "It is 4.")]
+    verified, kinds = drive(llada, verify(samples, other, "number"))
+    assert kinds == [["score"] * 2]
+    assert [v.score.scorer for v in verified] == ["editor"] * 2
+    assert [v.score for v in verified] == [other.score([sample])[0] for sample in samples]
+    assert [v.trips for v in verified] == [None] * 2
+
+
 @pytest.mark.parametrize("threshold", [-1.0, 2.0])
 def test_solve_stops_where_rejection_sampling_does(
     llada: NativeDenoiser, scorer: Consistency, threshold: float
@@ -70,7 +80,7 @@ def test_solve_stops_where_rejection_sampling_does(
     """Every score is above -1, so that the first answer is taken, and none above 2."""
     events: list[str] = []
     program = solve(
-        draft_of(llada), scorer, "number", threshold=threshold, budget=3,
+        llada, draft_of(llada), scorer, "number", threshold=threshold, budget=3,
         emit=lambda name, value: events.append(name),
     )  # fmt: skip
     (decision, attempts), _ = drive(llada, program)

@@ -75,6 +75,11 @@ def test_weights_are_those_of_the_metrics_that_have_a_value() -> None:
     assert values["c"].model_dump() == {"value": None, "weight": 0.0, "by_trip": [None]}
 
 
+def test_a_score_that_is_not_made_of_its_metrics_has_no_weights() -> None:
+    (part,) = metric_values(Score(value=0.5, by_metric={"a": 0.25})).values()
+    assert part.model_dump() == {"value": 0.25, "weight": 0.0, "by_trip": []}
+
+
 @pytest.mark.parametrize(
     ("error", "status"),
     [

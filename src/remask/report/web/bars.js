@@ -35,9 +35,11 @@ function strip(metrics, total, threshold) {
     part.style.width = `${100 * clamp((metric.weight / total) * metric.value)}%`;
     parts.append(part);
   });
-  const at = make("b");
-  at.style.left = `${100 * clamp(threshold)}%`;
-  parts.append(at);
+  if (threshold !== null) {
+    const at = make("b");
+    at.style.left = `${100 * clamp(threshold)}%`;
+    parts.append(at);
+  }
   return parts;
 }
 

@@ -21,6 +21,8 @@ function tripsOf(found) {
 
 function verdict(found) {
   if (found.score === null) return `No score: ${shown(found.reason)}`;
+  if (found.accepted === null) return "No threshold is known: give one";
+  if (found.scorer !== "roundtrips") return found.accepted ? "Trust it" : "Doubt it";
   return found.accepted ? "It comes back: trust it" : "It drifts: doubt it";
 }
 
@@ -79,10 +81,10 @@ export class Answer {
     const score = make("p", { name: "score" }, make("strong", { text: number(found.score) }),
       found.stderr === null ? "" : ` \u00b1 ${number(found.stderr)}`);
     const told = make("p", { text: verdict(found), name: "told" });
-    const side = found.accepted ? "above" : "below";
+    const side = found.accepted === false ? "below" : "above";
     const facts = [
       ["result", found.extracted === null ? "none could be read" : shown(found.extracted)],
-      ["graded", graded(found)], ["threshold", String(found.threshold)],
+      ["graded", graded(found)], ["scorer", shown(found.scorer)], ["threshold", String(found.threshold ?? "none")],
       ["cost", `${whole(found.cost.forwards)} forward passes, ${found.cost.seconds.toFixed(1)} s`],
     ].filter(([, value]) => value !== null);
     const list = make("dl", { name: "facts" }, ...facts.map(([term, value]) =>

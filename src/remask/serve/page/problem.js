@@ -4,6 +4,7 @@ import { button, byId, make, option } from "./dom.js";
 import { shown } from "./tokens.js";
 
 const COUNT = 4; // examples of a task at a time
+const TRIPS = ["trips", "rebuild_steps", "mask_ratio"]; // settings that no other scorer has
 
 function short(prompt) {
   const line = shown(prompt).replace(/\s+/g, " ");
@@ -36,7 +37,8 @@ export class Problem {
   // Fills in what the served model knows: its tasks, its defaults, its limits. The threshold stays
   // blank: which one the preset has depends on the kind of the question.
   async serve(model) {
-    const { tasks, defaults, limits, kinds } = model.remask;
+    const { tasks, defaults, limits, kinds, scorer } = model.remask;
+    for (const name of TRIPS) this.form.elements[name].disabled = scorer !== "roundtrips";
     this.tasks = tasks;
     this.task.replaceChildren(...Object.keys(tasks).map((name) => option(name, name)));
     byId("kind").replaceChildren(...kinds.map((name) => option(name, name)));
@@ -102,8 +104,9 @@ export class Problem {
   body() {
     const { elements } = this.form;
     const settings = { trace: true };
-    for (const name of ["trips", "rebuild_steps", "mask_ratio", "threshold", "budget"]) {
-      if (elements[name].value !== "" && !(name === "budget" && this.mode() === "verify")) {
+    for (const name of [...TRIPS, "threshold", "budget"]) {
+      const { value, disabled } = elements[name];
+      if (value !== "" && !disabled && !(name === "budget" && this.mode() === "verify")) {
         settings[name] = Number(elements[name].value);
       }
     }

@@ -62,17 +62,19 @@ export class Race {
     parts.text.textContent = shown(text) || "(empty)";
     parts.badge.textContent = "verifying";
     parts.result.textContent = extracted === null ? "no result" : `result ${shown(extracted)}`;
-    this.says.textContent = `Candidate ${count + 1} is written; its round trips begin.`;
+    this.says.textContent = `Candidate ${count + 1} is written; now it is scored.`;
   }
 
   verification({ number: count, score, stderr, threshold, accepted }) {
     const parts = this.#lane(count);
     const told = score === null ? "no score" : number(score) + (stderr === null ? "" : ` \u00b1 ${number(stderr)}`);
     parts.track.replaceChildren(bar(score, threshold), make("span", { text: told, name: "figure" }));
-    parts.badge.textContent = accepted ? "\u2713 above" : "not above";
-    parts.row.classList.add(accepted ? "above" : "below");
+    const side = accepted === null ? "scored" : accepted ? "\u2713 above" : "not above";
+    parts.badge.textContent = side;
+    parts.row.classList.add(accepted === false ? "below" : "above");
     parts.pick.disabled = false;
-    this.says.textContent = `Candidate ${count + 1} scored ${told}, ${accepted ? "above" : "not above"} the threshold ${threshold}.`;
+    const verdict = accepted === null ? "" : `, ${accepted ? "above" : "not above"} the threshold ${threshold}`;
+    this.says.textContent = `Candidate ${count + 1} scored ${told}${verdict}.`;
     if (this.follows) this.choose(count);
   }
 

@@ -1,0 +1,115 @@
+"""A server that scores with something else than round trips."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import remask
+from remask.denoisers.base import Denoiser
+from remask.denoisers.native import NativeDenoiser
+from remask.serve import responses
+from remask.serve.app import build_app
+from remask.serve.service import build_service
+from remask.serve.settings import ServeSettings
+
+Client = Any  # see conftest.py
+PROMPT, ANSWER = "What is 12 + 5?", "12 + 5 = 17. The answer is 17."
+BODY: dict[str, Any] = {"prompt": PROMPT, "answer": ANSWER}
+LIMIT = 300.0  # seconds that only a defect takes
+
+
+@pytest.fixture(scope="module", params=["editor", "self_evaluation", "confidence"])
+def other(
+    request: pytest.FixtureRequest, client: Client, denoiser: Denoiser, settings: ServeSettings
+) -> Iterator[Client]:
+    """The same model, served with each of these scorers."""
+    changed = replace(settings, metrics="paper", scorer=request.param)
+    service = build_service(denoiser, changed)
+    yield type(client)(service, build_app(service))
+    service.batcher.close(LIMIT)
+
+
+def test_round_trips_are_named_where_nothing_else_was_chosen(client: Client) -> None:
+    assert client.ok("/v1/verify", {**BODY, "remask": {"trips": 1}})["scorer"] == "roundtrips"
+    (model,) = client.get("/v1/models").json()["data"]
+    assert (model["remask"]["scorer"], model["remask"]["preset"]["threshold"]) == (
+        "roundtrips", 0.75,
+    )  # fmt: skip
+
+
+def test_an_answer_has_the_score_of_the_library_and_no_verdict_without_a_threshold(
+    other: Client, denoiser: Denoiser
+) -> None:
+    """Also under an identity of its own, by which the judge finds the question."""
+    name = other.service.settings.scorer
+    known = remask.score(denoiser, PROMPT, ANSWER, scorer=name)
+    for changes in ({}, {"trace": True}, {"item": "mine"}):
+        found = other.ok("/v1/verify", {**BODY, "remask": changes})
+        responses.Verification.model_validate(found, strict=True)
+        assert found["score"] == pytest.approx(known.value, abs=1e-5)
+        assert (found["scorer"], found["threshold"], found["accepted"]) == (name, None, None)
+        assert (found["reason"], found["trips"]) == (known.reason, [])
+        assert found["settings"] == {"kind": "number", "seed": 0}
+        assert {token["drift"] for token in found["tokens"]} == {None}
+    sure = other.ok("/v1/verify", {**BODY, "remask": {"threshold": -1.0}})
+    assert sure["accepted"] is (known.value is not None)
+    words = shlex.split(other.ok("/v1/verify", BODY)["command"])
+    assert f"--scorer={name}" in words
+    assert not [word for word in words if word.startswith(("--trips", "--metrics"))]
+
+
+def test_a_decision_needs_a_threshold_of_the_scorer(other: Client) -> None:
+    name = other.service.settings.scorer
+    error = other.refused("/v1/solve", {"prompt": PROMPT, "remask": {"budget": 2}})
+    assert error["param"] == "remask.threshold"
+    assert error["message"] == (
+        f"this model has no threshold for scores of '{name}'; give remask.threshold."
+    )
+    body = {"prompt": PROMPT, "remask": {"budget": 2, "threshold": 2.0}}
+    found = other.ok("/v1/solve", body)
+    responses.Solution.model_validate(found, strict=True)
+    assert (found["scorer"], found["action"], len(found["attempts"])) == (name, "fallback", 2)
+    (model,) = other.get("/v1/models").json()["data"]
+    assert (model["remask"]["scorer"], model["remask"]["preset"]["threshold"]) == (name, None)
+
+
+def test_a_chat_is_scored_too_and_decides_by_a_threshold_alone(other: Client) -> None:
+    name, body = other.service.settings.scorer, {"model": other.service.settings.model}
+    body |= {"messages": [{"role": "user", "content": PROMPT}]}
+    (choice,) = other.ok("/v1/chat/completions", {**body, "remask": {}})["choices"]
+    assert (choice["remask"]["scorer"], choice["remask"]["accepted"]) == (name, None)
+    assert other.ok("/v1/chat/completions", body)["choices"]
+    error = other.refused("/v1/chat/completions", {**body, "remask": {"budget": 2}})
+    assert error["param"] == "remask.threshold"
+
+
+def test_a_threshold_of_the_model_s_files_is_that_of_its_scorer(
+    client: Client, denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    """Scores of the editor lie in 0..1: one above -1 is accepted at once, one above 2 never is."""
+    tasks = {"choice": {"threshold": {"editor": 2.0}}}
+    preset = replace(denoiser.preset, threshold={"editor": -1.0}, tasks=tasks)
+    assert isinstance(denoiser, NativeDenoiser)
+    model = replace(denoiser, preset=preset)
+    service = build_service(model, replace(settings, scorer="editor"))
+    served = type(client)(service, build_app(service))
+    actions = [
+        served.ok("/v1/solve", {"prompt": PROMPT, "kind": kind, "remask": {"budget": 2}})["action"]
+        for kind in ("number", "choice")
+    ]
+    service.batcher.close(LIMIT)
+    assert actions == ["accept", "fallback"]
+
+
+@pytest.mark.parametrize("field", ["trips", "metrics"])
+def test_settings_of_round_trips_are_refused(other: Client, field: str) -> None:
+    value: Any = 4 if field == "trips" else "core"
+    error = other.refused("/v1/verify", {**BODY, "remask": {field: value}})
+    assert error["param"] == f"remask.{field}"
+    assert error["message"] == (
+        f"{field} belongs to round trips, and this server scores with "
+        f"{other.service.settings.scorer}; leave it out."
+    )
