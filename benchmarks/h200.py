@@ -103,6 +103,7 @@ def figures(folder: Path, shape: str) -> Iterator[tuple[str, Row]]:
             ("memory_gb", row["peak_memory_gb"], f"GB allocated at the peak, {at_once}"),
         ):
             yield f"{path}/{name}", spread([value], unit) | about
+    yield from probe_figures(verified, shape)
     if rows := rows_of(written):
         row = max(rows, key=lambda row: float(row["tokens_per_second"]))
         tokens = [row["rows"] * row["timed_steps"] / second for second in row["seconds"]]
@@ -114,14 +115,26 @@ def figures(folder: Path, shape: str) -> Iterator[tuple[str, Row]]:
         yield f"{path}/generate_tokens_per_s", spread(tokens, unit) | about
 
 
+def probe_figures(verified: Row, shape: str) -> Iterator[tuple[str, Row]]:
+    """Yield what sets of probes take, where `verify.py --probe` measured them."""
+    for name in ("probe", "verifier"):
+        rows = [row for row in rows_of(verified, name) if row["answers"] >= AT_LEAST]
+        if rows:
+            row = min(rows, key=lambda row: float(row["seconds_per_answer"]))
+            seconds = [second / row["answers"] for second in row["seconds"]]
+            unit = f"s per answer, {row['answers']} answers at once, {manner(row)}"
+            about = origin(row["answers"], f"verify-{shape}", verified)
+            yield f"h200/{shape}/{name}_seconds", spread(seconds, unit) | about
+
+
 def read(path: Path) -> Row:
     """Return a report; one that was not written has no rows."""
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {"results": []}
 
 
-def rows_of(report: Row) -> list[Row]:
-    """Return the library's own rows."""
-    return [row for row in report["results"] if row["loop"] == "ours"]
+def rows_of(report: Row, loop: str = "ours") -> list[Row]:
+    """Return the rows of one loop; the library's own by default."""
+    return [row for row in report["results"] if row["loop"] == loop]
 
 
 def manner(row: Row) -> str:

@@ -53,6 +53,18 @@ def test_figures_are_those_of_the_fastest_batch_of_eight_or_more(folder: Path) -
     assert found["h200/llada8b/memory_gb"]["value"] == 40.0
 
 
+def test_probes_have_figures_where_they_were_measured(folder: Path) -> None:
+    """Of 8 answers at once, 0.16 s and 2.4 s; the single answer does not count."""
+    rows = [verified(8, [6.0]), verified(1, [0.01], loop="probe")]
+    rows += [verified(8, [0.16], loop="probe"), verified(8, [2.4], loop="verifier")]
+    (folder / "verify-lladamoe.json").write_text(json.dumps(ABOUT | {"results": rows}))
+    found = dict(h200.figures(folder, "lladamoe"))
+    assert found["h200/lladamoe/probe_seconds"]["value"] == 0.02
+    assert found["h200/lladamoe/verifier_seconds"]["value"] == pytest.approx(0.3)
+    assert found["h200/lladamoe/verify_seconds"]["value"] == 0.75
+    assert not [name for name, _ in h200.figures(folder, "llada8b") if "probe" in name]
+
+
 def test_repetitions_give_the_middle_the_least_and_the_most(folder: Path) -> None:
     """8 rows x 64 steps in 4, 5 and 4.4 s: 128, 102.4 and 116.4 tokens/s."""
     figure = dict(h200.figures(folder, "llada8b"))["h200/llada8b/generate_tokens_per_s"]
