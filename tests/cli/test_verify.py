@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remask import api
-from remask.cli.terminal import LEGEND
+from remask.cli.terminal import DOUBT_LEGEND, LEGEND
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
 from remask.tasks import task
@@ -83,6 +83,7 @@ def test_the_probe_tells_what_it_read(run: Run, model: str) -> None:
     assert len(found["logp"]) == len(found["tokens"])
     shown = run("verify", PROMPT, ANSWER, "--model", model, "--scorer", "probe").out
     assert "critical" in shown
+    assert DOUBT_LEGEND in shown
     words = ("--scorer", "probe", "--threshold", "0.5", "--budget", "1")
     solved = run("solve", PROMPT, "--model", model, *words)
     assert "cost" in solved.out

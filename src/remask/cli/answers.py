@@ -312,7 +312,8 @@ def _show_verdict(
         result |= {"logp": score.logp} if score.logp else {}
         print_json({"prompt": query.prompt, **document, **result, **graded})
     else:
-        spans = terminal.spans(denoiser.tokenizer, tokens, score.drift)
+        lost = score.drift or terminal.doubts(score.logp)
+        spans = terminal.spans(denoiser.tokenizer, tokens, lost)
         terminal.show_verdict(score, threshold, spans, extract(sample.text), graded)
         _say_promise(document)
 

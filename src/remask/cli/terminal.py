@@ -1,10 +1,12 @@
-"""What a terminal shows: scores as bars, answers painted by drift, progress.
+"""What a terminal shows: scores as bars, answers painted by drift or doubt, progress.
 
 Everything reads without colour as well: under a painted line stands a line of marks, one per
-column, darker where more round trips failed to bring the token back. Text from outside is escaped
-before it is shown, so that no answer can move the cursor or turn the reading order around.
+column, darker where more round trips failed to bring the token back, or where a probe would rather
+see another. Text from outside is escaped before it is shown, so that no answer can move the cursor
+or turn the reading order around.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from remask.denoisers.tokenizer import Tokenizer
     from remask.values import Decision, Sample, Score
 
-Span = tuple[str, float | None]  # a token, or the tokens of one character, and their drift
+# A token, or the tokens of one character, and their drift or doubt.
+Span = tuple[str, float | None]
 
 _SCALE = (  # drift up to and including, mark, style
     (0.0, " ", "green"),
@@ -38,6 +41,7 @@ _SCALE = (  # drift up to and including, mark, style
 )
 _UNKNOWN = ("?", "dim")
 LEGEND = "lost in round trips: . up to 25 %  - 50 %  = 75 %  # 100 %  ? never masked"
+DOUBT_LEGEND = "chance of another token: . up to 25 %  - 50 %  = 75 %  # 100 %  ? not read"
 
 
 def escape(text: str) -> str:
@@ -63,6 +67,11 @@ def spans(tokenizer: "Tokenizer", ids: Sequence[int], drift: Sequence[float | No
             before, worst = out[-1]
             out[-1] = (before, lost if worst is None else max(worst, lost))
     return out
+
+
+def doubts(logp: Sequence[float | None]) -> list[float | None]:
+    """Return the chance of another token at each place, in whole percents; None: not read."""
+    return [None if x is None else round(1 - math.exp(x), 2) for x in logp]
 
 
 def drift_lines(tokens: Iterable[Span], width: int) -> Iterator[tuple[Text, Text]]:
@@ -101,13 +110,13 @@ def _parts(text: str, width: int) -> Iterator[tuple[str, bool]]:
             yield part, broken and i == len(cut) - 1
 
 
-def show_drift(console: Console, tokens: Iterable[Span]) -> None:
+def show_drift(console: Console, tokens: Iterable[Span], legend: str = LEGEND) -> None:
     """Print an answer painted by drift, with marks beneath and the legend."""
     for words, marks in drift_lines(tokens, max(console.width, 20)):
         show(console, words)
         if marks.plain.strip():
             show(console, marks)
-    show(console, Text(LEGEND, style="dim"))
+    show(console, Text(legend, style="dim"))
 
 
 def show(console: Console, line: Text | str) -> None:
@@ -177,11 +186,11 @@ def show_verdict(
     answer: str | None,
     graded: Mapping[str, Any],
 ) -> None:
-    """Print an answer painted by drift, its score by metric and the verdict."""
+    """Print an answer painted by drift or doubt, its score by metric and the verdict."""
     console = Console()
-    if score.drift:
-        show_drift(console, tokens)
-    else:  # no round trips
+    if score.drift or score.logp:
+        show_drift(console, tokens, LEGEND if score.drift else DOUBT_LEGEND)
+    else:  # nothing was masked
         show(console, paragraph("".join(text for text, _ in tokens)))
     show(console, "")
     _show_result(console, answer, graded)

@@ -1,6 +1,7 @@
 """What the terminal shows: nothing that steers it, and marks that line up."""
 
 import io
+import math
 
 import pytest
 from hypothesis import given
@@ -55,6 +56,15 @@ def test_each_share_has_its_mark() -> None:
     ]
     ((words, marks),) = terminal.drift_lines(tokens, 80)
     assert (words.plain, marks.plain) == ("abcdefg", " .--=#?")
+
+
+def test_a_token_that_was_read_is_marked_by_the_chance_of_another() -> None:
+    """Chances of .999, .8, .4 and .01 leave 0, .2, .6 and .99 to others, in whole percents."""
+    chances = [0.999, 0.8, 0.4, 0.01]
+    doubts = terminal.doubts([*map(math.log, chances), None])
+    assert doubts == [0.0, 0.2, 0.6, 0.99, None]
+    ((_, marks),) = terminal.drift_lines(zip("abcde", doubts, strict=True), 80)
+    assert marks.plain == " .=#?"
 
 
 def test_lines_break_where_the_answer_does_and_before_a_token_that_does_not_fit() -> None:
