@@ -104,6 +104,12 @@ def test_scores_alone_equal_scores_together(model: NativeDenoiser) -> None:
         )
 
 
+def test_a_bare_score_is_that_of_the_round_trips(model: NativeDenoiser) -> None:
+    score = api.score(model, "Add 2 and 3.", "5", settings=SHORT, metrics="core")
+    assert (score.scorer, score.version) == ("roundtrips", api.scorer_version("roundtrips"))
+    assert score.by_trip.keys() >= {"token_accuracy", "answer_match"}
+
+
 def test_a_drawn_sample_is_scored_on_its_own_canvas(model: NativeDenoiser) -> None:
     answer = api.sample(model, "x", settings=WRITER)
     score = api.score(model, "x", answer, settings=SHORT, metrics="core")

@@ -12,7 +12,7 @@ several together are no scorer, so what was fitted to them is refused by every o
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,12 @@ class Evidence:
                 columns[name] = [row.scores.get(name) for row in rows]
         return columns
 
+    def scorer(self, metric_set: str, metrics: Sequence[str]) -> tuple[str, int]:
+        """Return whose scores these columns make, and in which version of it they are here."""
+        if metric_set != COLUMNS:
+            return ROUNDTRIPS, self.manifest.scorer_version(ROUNDTRIPS)
+        return "+".join(metrics), max(map(self.manifest.scorer_version, metrics))
+
     def provenance(
         self, metric_set: str, metrics: Sequence[str], weights: Weights | None = None
     ) -> Provenance:
@@ -92,10 +98,10 @@ class Evidence:
         last = manifest.runs[-1] if manifest.runs else RunEntry()
         model = manifest.model
         about = ("level", "sampler", "consistency", "samples", "wording", "shots")
-        scorer = "+".join(metrics) if metric_set == COLUMNS else ROUNDTRIPS
+        scorer, version = self.scorer(metric_set, metrics)
         return Provenance(
             scorer=scorer,
-            scorer_version=manifest.scorer_version(scorer),
+            scorer_version=version,
             metric_set=metric_set,
             metrics=tuple(metrics),
             task=settings["task"],
@@ -207,10 +213,13 @@ def _weighted(
     fitted = Weights.read(weights)
     about = fitted.provenance
     if about.metric_set == COLUMNS:
+        scorer, version = evidence.scorer(COLUMNS, about.metrics)
+        # A file of before scorers had names says nothing of these.
+        replace(about, scorer=scorer).check_scorer(scorer, version, weights)
         return COLUMNS, about.metrics, fitted
     known: MetricSet | None = "core" if about.metric_set == "core" else None
     chosen, metrics = evidence.metrics(known)
-    version = evidence.manifest.scorer_version(ROUNDTRIPS)
+    _, version = evidence.scorer(chosen, metrics)
     return chosen, metrics, Weights.load(weights, chosen, metrics, version=version)
 
 
