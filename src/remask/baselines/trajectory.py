@@ -9,8 +9,8 @@ Temporal semantic entropy is the entropy over groups of steps that say the same.
 abstract. Assumed: every step counts alike, one that cannot be read not at all, and two answers are
 one group where the caller's key says so, as in self-consistency.
 
-Departure: steps before the block that holds the answer have not predicted it yet; they are steps
-that cannot be read.
+Departure: a trace knows the current block, not those behind it, and out of half a text a reader may
+take any number for the answer. So a step is read once it has predicted the response to its end.
 """
 
 import math
@@ -24,6 +24,7 @@ from remask.values import Sample, Score, Trace
 
 Key = Callable[[Sample], str | None]  # what two answers are compared by; None: unreadable
 ALPHA = 5.0
+NO_STEP = "no step had an answer that can be read"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +37,10 @@ class TemporalVote:
     name: str = "temporal_vote"
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample: 0 where it cannot be read, None without a trace."""
+        """Return one score per sample: 0 where it cannot be read itself.
+
+        None without a trace, or where no step can be read.
+        """
         return [self._score(sample) for sample in samples]
 
     def _score(self, sample: Sample) -> Score:
@@ -46,8 +50,10 @@ class TemporalVote:
         votes = tentative_keys(self.tokenizer, sample, sample.trace, self.key)
         weights = [math.exp(self.alpha * step / len(votes)) for step in range(len(votes))]
         cast = [(vote, w) for vote, w in zip(votes, weights, strict=True) if vote is not None]
-        if own is None or not cast:
+        if own is None:
             return Score(value=0.0, scorer=self.name)
+        if not cast:
+            return Score(value=None, reason=NO_STEP, scorer=self.name)
         agreeing = sum(weight for vote, weight in cast if vote == own)
         return Score(value=agreeing / sum(weight for _, weight in cast), scorer=self.name)
 
@@ -70,8 +76,7 @@ class TemporalEntropy:
         keys = tentative_keys(self.tokenizer, sample, sample.trace, self.key)
         groups = Counter(key for key in keys if key is not None)
         if not groups:
-            reason = "no step had an answer that can be read"
-            return Score(value=None, reason=reason, scorer=self.name)
+            return Score(value=None, reason=NO_STEP, scorer=self.name)
         shares = [number / groups.total() for number in groups.values()]
         return Score(value=sum(share * math.log(share) for share in shares), scorer=self.name)
 
@@ -79,7 +84,18 @@ class TemporalEntropy:
 def tentative_keys(
     tokenizer: Tokenizer, sample: Sample, trace: Trace, key: Key
 ) -> list[str | None]:
-    """Return what the answer of every step is compared by; a text that recurs is read once."""
-    texts = [tokenizer.decode([t for t in tokens if t >= 0]) for tokens in trace.tentative]
-    by_text = {text: key(replace(sample, text=text)) for text in dict.fromkeys(texts)}
-    return [by_text[text] for text in texts]
+    """Return what the answer of every step is compared by; a text that recurs is read once.
+
+    None where it cannot be read, and where the step had not come to the end of the response.
+    """
+    by_text: dict[str, str | None] = {}
+    keys: list[str | None] = []
+    for tokens in trace.tentative:
+        if tokens[sample.num_response - 1] < 0:
+            keys.append(None)
+            continue
+        text = tokenizer.decode([token for token in tokens if token >= 0])
+        if text not in by_text:
+            by_text[text] = key(replace(sample, text=text))
+        keys.append(by_text[text])
+    return keys

@@ -10,7 +10,7 @@ import pytest
 
 from remask.answers import extract_number
 from remask.baselines.entropy import NO_TRACE
-from remask.baselines.trajectory import TemporalEntropy, TemporalVote, tentative_keys
+from remask.baselines.trajectory import NO_STEP, TemporalEntropy, TemporalVote, tentative_keys
 from remask.denoisers.base import Denoiser
 from remask.denoisers.tokenizer import Tokenizer
 from remask.sampling.sampler import sample
@@ -29,16 +29,16 @@ def number_of(sample: Sample) -> str | None:
 def test_a_step_is_read_as_the_text_it_would_have_been(
     drafted: Drafted, tokenizer: Tokenizer
 ) -> None:
-    """What stands behind an end token, and what is not predicted yet, is not read."""
+    """What stands behind an end token is not read, nor a step that has not come to the end."""
     texts: list[str] = []
 
     def key(sample: Sample) -> str | None:
         texts.append(sample.text)
         return number_of(sample)
 
-    one = drafted("a9..", "a8~~", "a8.7", "ab.7", "a8~~", "a9..")
+    one = drafted("a9..", "a7~~", "a8.7", "ab.7", "a8.~", "a9..")
     assert one.trace is not None
-    assert tentative_keys(tokenizer, one, one.trace, key) == ["8", "8", None, "8", "9"]
+    assert tentative_keys(tokenizer, one, one.trace, key) == [None, "8", None, "8", "9"]
     assert texts == ["a8", "ab", "a9"]  # each text once
 
 
@@ -57,6 +57,8 @@ def test_an_answer_nobody_can_read_has_no_vote(drafted: Drafted, tokenizer: Toke
     voting = TemporalVote(tokenizer=tokenizer, key=number_of)
     lost, never = voting.score([drafted("x", "8", "x"), drafted("x", "y", "x")])
     assert (lost.value, never.value) == (0, 0)
+    (alone,) = voting.score([drafted("9", "~")])
+    assert (alone.value, alone.reason) == (None, NO_STEP)
 
 
 def test_the_entropy_is_over_the_answers_of_the_steps(
@@ -69,7 +71,7 @@ def test_the_entropy_is_over_the_answers_of_the_steps(
     )
     assert mixed.value == pytest.approx(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3))
     assert steady.value == 0
-    assert (silent.value, silent.reason) == (None, "no step had an answer that can be read")
+    assert (silent.value, silent.reason) == (None, NO_STEP)
     assert mixed.forwards == 0
 
 
