@@ -26,6 +26,8 @@ NAMED = re.compile(
         r"ablation/.+",
         r"geometry/(spearman|spearman_null|spearman_confidence|r2|density_ratio|chi2|contraction)",
         r"process/wordmath/auroc",
+        r"frontier/[^/]+/[^/]+/(auroc|auroc_equal_length|extra_forwards)",
+        r"frontier/mgrs/[^/]+/(accuracy|forwards)",
         r"spurious/(auroc|precision|recall)",
         r"certificate/violations",
         r"grading/(gsm8k|math500|arc|mbpp)/(gold|control)",

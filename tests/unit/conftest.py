@@ -1,6 +1,10 @@
 """Small models for the unit tests: one with logits written by hand, a random LLaDA and LLaDA2."""
 
+import math
+import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -200,3 +204,43 @@ def make_record() -> Callable[..., Record]:
 def make_row() -> Callable[..., Row]:
     """Return the same as the object of its line."""
     return lambda *args, **further: build_record(*args, **further).to_json()
+
+
+PROBES = ("critical", "halves8", "stratified80x8", "forced8")
+
+
+def draw_records(
+    problems: int,
+    samples: int = 1,
+    *,
+    split: str = "test",
+    task: str = "wordmath",
+    level: str = "hard",
+    num_read: int = 1,
+) -> list[Record]:
+    rng = random.Random(f"{split} {task} {level} {problems}")
+    rows = []
+    for problem, number in product(range(problems), range(samples)):
+        right = rng.random() < 0.6
+        signal = 1.0 if right else -1.0
+        # Values in 0..1 that know, with noise, whether the answer is right.
+        score, confidence, written, *probed = (
+            1 / (1 + math.exp(-signal - rng.gauss(0, 1.5))) for _ in range(3 + 2 * len(PROBES))
+        )
+        names = [f"{probe}.{over}_mean" for probe in PROBES for over in ("critical", "response")]
+        features = {name: math.log(value) for name, value in zip(names, probed, strict=True)}
+        features |= {"generation.response_mean": math.log(written), "critical_count": 2.0}
+        features |= {"tre": rng.gauss(0, 1), "length": float(rng.randint(5, 9))}
+        row = build_record(
+            f"{split}/11/{problem}", number, right=right, task=task, level=level,
+            answer="1" if right else rng.choice("234"), score=score, confidence=confidence,
+        )  # fmt: skip
+        unread = replace(row, by_trip={}, verify_forwards=None, scores={"confidence": confidence})
+        rows.append(replace(row, features=features) if number < num_read else unread)
+    return rows
+
+
+@pytest.fixture(scope="session")
+def draw_features() -> Callable[..., list[Record]]:
+    """Return pools of which the first `num_read` samples have round trips and features."""
+    return draw_records

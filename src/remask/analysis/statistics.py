@@ -17,7 +17,7 @@ from remask.decide.auroc import auroc, pair
 Statistic = Callable[..., float | None]
 Rows = NDArray[np.intp]
 
-_LEVEL = (2.5, 97.5)  # percentiles of a 95 % interval
+LEVEL = (2.5, 97.5)  # percentiles of a 95 % interval
 _Z = 1.959963984540054  # the normal quantile that goes with them
 
 
@@ -106,7 +106,7 @@ def bootstrap(
         for rows in _resamples(len(data[0]), groups, resamples, seed)
         if (drawn := statistic(*(column[rows] for column in data))) is not None
     ]
-    low, high = np.percentile([*values, value], _LEVEL)
+    low, high = np.percentile([*values, value], LEVEL)
     # On a handful of rows the percentiles may leave the value outside: an interval holds its value.
     return Interval(value, min(float(low), value), max(float(high), value), len(data[0]))
 

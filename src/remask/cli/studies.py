@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 StudyName = Annotated[
     str,
     typer.Argument(
-        help="diagnosis, correction, ablation, geometry, spurious, cost, scaling, or module:name."
+        help="diagnosis, correction, ablation, geometry, spurious, cost, frontier, scaling, or "
+        "module:name."
     ),
 ]
 Records = Annotated[

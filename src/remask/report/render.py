@@ -44,6 +44,7 @@ STYLE: Any = {
     "svg.hashsalt": "remask",  # the same picture is the same file
 }
 Curves = Mapping[str, tuple[Sequence[float], Sequence[bool]]]  # scores and labels by method
+Reached = tuple[float, tuple[float, float, float]]  # cost; a number with its interval
 Spread = tuple[str, float, float, float]  # what it is, a number, its interval
 SHARES = tuple(k / 50 for k in range(1, 51))  # of the answers, at which a coverage curve has points
 COLUMNS = 84  # characters per line of a drift map
@@ -154,6 +155,30 @@ def tradeoff(methods: Mapping[str, tuple[float, float]], path: Path, *, title: s
         axes.set_xlabel("forwards per problem, verifying included")
         axes.set_ylabel("share of right answers")
         axes.set_title(title)
+    return path
+
+
+def frontier(reached: Mapping[str, Reached], front: Sequence[str], path: Path) -> Path:
+    """Draw AUROC against cost; methods that nothing beats at their price are joined by a line."""
+    with _axes(path, 8.4, 5.4) as axes:
+        corner = [(reached[name][0], reached[name][1][0]) for name in front]
+        axes.step(*zip(*corner, strict=True), where="post", color=RIGHT, linewidth=1.5,
+                  label="nothing is better at this price")  # fmt: skip
+        for name, (spent, (value, low, high)) in reached.items():
+            ahead = name in front
+            colour = RIGHT if ahead else "#777777"
+            axes.errorbar([spent], [value], yerr=[[value - low], [high - value]], fmt="o",
+                          color=colour, markersize=6 if ahead else 4, elinewidth=0.8)  # fmt: skip
+            axes.annotate(name, (spent, value), xytext=(6, 3), textcoords="offset points",
+                          fontsize=8.5, color=colour)  # fmt: skip
+        axes.set_xscale("symlog", linthresh=1, linscale=0.4)  # what costs nothing stands at 0
+        ticks = [0, 1, 2, 5, 10, 25, 50, 100, 200, 500, 1000]
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.set_xlim(-0.15, 2 * max([spent for spent, _ in reached.values()] + [1]))
+        axes.set_xlabel("forwards per answer beyond those that wrote it")
+        axes.set_ylabel("mean AUROC over the sets, with 95 % intervals")
+        axes.set_title("What a score tells, and what it costs")
+        axes.legend(loc="lower right", **BOXED)
     return path
 
 

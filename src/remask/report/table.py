@@ -28,6 +28,7 @@ _FORMS = {  # what a unit begins with -> format, factor, what follows
     "points": ("+.2f", 1, ""),
     "absent": (".0f", 1, " absent"),
     **dict.fromkeys(("samples", "right / wrong", "s per update"), (".2f", 1, "")),
+    "forwards beyond": (".1f", 1, ""),
     **dict.fromkeys(("forwards", "s, "), (".0f", 1, "")),
     "chi-square": (".1f", 1, ""),
     **dict.fromkeys(

@@ -20,6 +20,7 @@ from remask.report.studies.base import Study, StudyResult
 from remask.report.studies.correction import CORRECTION
 from remask.report.studies.cost import COST
 from remask.report.studies.diagnosis import DIAGNOSIS
+from remask.report.studies.frontier import FRONTIER
 from remask.report.studies.geometry import GEOMETRY
 from remask.report.studies.scaling import NAME as SCALING
 from remask.report.studies.scaling import scaling_study
@@ -32,7 +33,7 @@ STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         DIAGNOSIS, CORRECTION, ABLATION, GEOMETRY, SPURIOUS,
-        COST,
+        COST, FRONTIER,
     )
 }  # fmt: skip
 NAMES = (*STUDIES, SCALING)

@@ -1,0 +1,125 @@
+"""Whole pools on the frontier: ranking within a problem, and rejection sampling by each scorer.
+
+Both look at every sample, so each stands in the first place once. A method that gave a score to the
+standard answers alone is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from remask.analysis.figure import Figure, Place, of_interval
+from remask.analysis.frontier_measures import SECTION, FrontierSet, every_sample
+from remask.analysis.frontier_methods import MethodScores
+from remask.analysis.pool import Pool
+from remask.analysis.problem_draws import Resampled
+from remask.analysis.rejection_replay import ScoredPools, cheapest_threshold, replay
+from remask.analysis.within_pool import within_pools
+from remask.decide.columns import Flags, Floats
+
+MGRS, MGRS_SET = "mgrs", "wordmath-hard"
+MGRS_METHODS = ("roundtrips", "verifier", "sequential")
+MOST_ABSENT = 0.05  # of the samples, without a score: more were never scored
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PoolScores:
+    """What methods say of every sample of the pools of one set."""
+
+    pooled: Sequence[Pool]
+    methods: Mapping[str, MethodScores]  # (K, n x S), see `every_sample`
+
+    @property
+    def right(self) -> Flags:
+        """Which samples are right, (n, S)."""
+        size = len(every_sample(self.pooled[:1]))
+        return np.array([[row.right for row in pool[:size]] for pool in self.pooled], bool)
+
+    def of(self, method: str) -> list[ScoredPools]:
+        """Return the pools as each fit of a method scores them; none where it did not."""
+        scored = self.methods.get(method)
+        if scored is None or scored.absent > MOST_ABSENT * scored.scores.shape[1]:
+            return []
+        right = self.right
+        written = np.array([[row.forwards for row in pool] for pool in self.pooled], np.float64)
+        return [
+            ScoredPools(
+                scores=scores.reshape(right.shape),
+                right=right,
+                forwards=written[:, : right.shape[1]] + extra.reshape(right.shape),
+            )
+            for scores, extra in zip(scored.scores, scored.extra, strict=True)
+        ]
+
+
+def within_pool(own: FrontierSet, scored: PoolScores) -> dict[str, Resampled]:
+    """Return the mean AUROC within the pools that have both kinds, of each method."""
+    measured = {}
+    for method in scored.methods:
+        by_fit = [within_pools(pools.scores, pools.right) for pools in scored.of(method)]
+        if by_fit and (mean := own.draws.mean(np.mean(by_fit, axis=0))) is not None:
+            measured[method] = mean
+    return measured
+
+
+def mgrs_figures(own: FrontierSet, test: PoolScores, validation: PoolScores) -> list[Figure]:
+    """Return what rejection sampling reaches by each scorer, and how far from round trips."""
+    place: Place = {"section": SECTION, "study": MGRS}
+    reached: dict[str, dict[str, Resampled]] = {}
+    figures = []
+    for method in MGRS_METHODS:
+        limits = [cheapest_threshold(pools) for pools in validation.of(method)]
+        numbers = _reached(own, test.of(method), limits)
+        if numbers:
+            reached[method] = numbers
+            figures += _figures({**place, "method": method}, numbers)
+            threshold = float(np.mean(limits))
+            figures.append(
+                Figure(**place, method=method, measure="threshold", value=threshold, unit="score")
+            )
+    first, *others = MGRS_METHODS
+    for method in others if first in reached else ():
+        if method in reached:
+            figures += _against(place, method, reached[method], reached[first])
+    return figures
+
+
+UNITS = {"accuracy": "share", "n_avg": "samples", "forwards": "forwards"}
+
+
+def _reached(
+    own: FrontierSet, pools: Sequence[ScoredPools], limits: Sequence[float]
+) -> dict[str, Resampled]:
+    """Return accuracy, samples and forwards per problem, each the mean over the fits."""
+    if not pools or len(pools) != len(limits):
+        return {}
+    made = [replay(each, limit) for each, limit in zip(pools, limits, strict=True)]
+    columns: dict[str, list[Floats]] = {
+        "accuracy": [each.right.astype(np.float64) for each in made],
+        "n_avg": [each.samples for each in made],
+        "forwards": [each.forwards for each in made],
+    }
+    means = {name: own.draws.mean(np.mean(column, axis=0)) for name, column in columns.items()}
+    return {name: mean for name, mean in means.items() if mean is not None}
+
+
+def _figures(place: Place, numbers: Mapping[str, Resampled]) -> list[Figure]:
+    return [
+        of_interval(number.interval(), **place, measure=measure, unit=UNITS[measure])
+        for measure, number in numbers.items()
+    ]
+
+
+def _against(
+    place: Place, method: str, ours: Mapping[str, Resampled], theirs: Mapping[str, Resampled]
+) -> list[Figure]:
+    """Return the accuracy above round trips', and the forwards as a share of theirs."""
+    gap = (ours["accuracy"] - theirs["accuracy"]).interval()
+    part = (ours["forwards"] / theirs["forwards"]).interval()
+    names = {"method": f"{method}_minus_roundtrips", "measure": "accuracy"}
+    shares = {"method": f"{method}_over_roundtrips", "measure": "forwards"}
+    return [
+        of_interval(gap, **place, **names, unit="share above, paired"),
+        of_interval(part, **place, **shares, unit="share of the forwards"),
+    ]

@@ -1,0 +1,121 @@
+"""The sequential verifier on the frontier: stages in order of price, fitted as the others are.
+
+Its full form runs every stage for every answer; what stopping early costs is the difference.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from remask.analysis.frontier_fits import (
+    DRAWS,
+    WRITTEN,
+    Recipe,
+    base_columns,
+    feature_columns,
+    features_of,
+    label_draws,
+    provenance_of,
+    recipe_price,
+    take,
+    unread,
+    within,
+)
+from remask.analysis.frontier_methods import MethodScores
+from remask.analysis.pool import Pool
+from remask.decide.stages import Stage, StagedVerifier, fit_stages
+
+SEQUENTIAL, FULL = "sequential", "sequential_full"
+ORDER = (  # what each stage adds: 0, 1, 8, 8 and 8 forwards
+    WRITTEN,
+    ("critical",),
+    ("stratified80x8",),
+    ("forced8",),
+    ("halves8",),
+)
+FREE_BASE = ("generation.response_mean",)  # before any probe
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StagedFits:
+    """The sequential verifier of one set, one for each draw of labels."""
+
+    stages: tuple[Recipe, ...]
+    names: tuple[str, ...]  # of the features of all stages
+    fits: tuple[StagedVerifier, ...]
+    name: str = SEQUENTIAL  # or its full form
+
+    def fits_pools(self, pooled: Sequence[Pool]) -> bool:
+        """Say whether these pools have every feature that the fits look at."""
+        known = {name for recipe in self.stages for name in features_of(recipe, pooled)}
+        return set(self.names) <= known
+
+    def score(self, pooled: Sequence[Pool]) -> MethodScores:
+        """Return the probabilities of the first samples of these pools, and what they cost."""
+        bases = dict.fromkeys(name for recipe in self.stages for name in recipe.base)
+        columns = {**feature_columns(self.names, pooled), **base_columns(list(bases), pooled)}
+        if self.name == FULL:
+            scores = [fit.stages[-1].regression.probability(columns) for fit in self.fits]
+            extra = [[sum(s.forwards for s in fit.stages)] * len(pooled) for fit in self.fits]
+        else:
+            verdicts = [fit.run(columns) for fit in self.fits]
+            scores = [[verdict.probability for verdict in each] for each in verdicts]
+            extra = [[verdict.forwards for verdict in each] for each in verdicts]
+        table = np.array(scores)  # (K, n)
+        table[:, unread(self.names, pooled)] = -np.inf
+        return MethodScores(name=self.name, scores=table, extra=np.array(extra, np.float64))
+
+
+def fit_sequential(
+    name: str, pooled: Sequence[Pool], labels: int, draws: int = DRAWS
+) -> list[StagedFits]:
+    """Return the sequential verifier of a set's validation pools and its full form.
+
+    Stages without features in these records are left out; nothing is returned where none is left.
+    """
+    chosen = label_draws(len(pooled), name, labels, draws)
+    stages = tuple(recipe for recipe in _stages(pooled) if features_of(recipe, pooled))
+    if not chosen or not stages:
+        return []
+    right = np.array([pool[0].right for pool in pooled])
+    own = [_stage(recipe, pooled) for recipe in stages]
+    names = [name for stage in own for name in stage.columns]
+    bases = dict.fromkeys(name for stage in own for name in stage.base)
+    provenance = provenance_of(pooled[0][0], (*names, *bases))
+    fits = tuple(
+        fit_stages([_rows(stage, rows) for stage in own], right[rows], provenance)
+        for rows in chosen
+    )
+    sequential = StagedFits(stages=stages, names=tuple(names), fits=fits)
+    return [sequential, StagedFits(stages=stages, names=tuple(names), fits=fits, name=FULL)]
+
+
+def _stages(pooled: Sequence[Pool]) -> list[Recipe]:
+    """Return what each stage adds, and the mean it is drawn towards: of all probes so far."""
+    groups: list[str] = []
+    stages = []
+    for added in ORDER:
+        groups += added
+        base = within(groups) or FREE_BASE
+        if all(any(pool[0].features.get(name) is not None for pool in pooled) for name in base):
+            stages.append(Recipe(name="+".join(added), groups=added, base=base))
+    return stages
+
+
+def _stage(recipe: Recipe, pooled: Sequence[Pool]) -> Stage:
+    names = features_of(recipe, pooled)
+    return Stage(
+        name=recipe.name,
+        forwards=fmean(recipe_price(recipe, names, pool) for pool in pooled),
+        columns=feature_columns(names, pooled),
+        base=base_columns(recipe.base, pooled),
+    )
+
+
+def _rows(stage: Stage, rows: Sequence[int]) -> Stage:
+    """Return a stage with the labelled answers alone."""
+    base = stage.base
+    assert not isinstance(base, Sequence), "bases are columns here"
+    return stage._replace(columns=take(stage.columns, rows), base=take(base, rows))

@@ -1,0 +1,63 @@
+"""Rejection sampling replayed over whole pools at once, for any score, and the threshold it needs.
+
+`correction.mgrs` replays one pool by the rule of `decide.rejection`; here the same is computed for
+many pools and thresholds, since a threshold is chosen by replaying it on validation pools. One rule
+for every scorer: the cheapest threshold that is at most `LOSS` of accuracy below the best one. By
+F1, which knows neither pools nor cost, one scorer might accept early and another late, and their
+costs could not be compared.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from remask.decide.columns import Flags, Floats
+
+LOSS = 0.005  # of accuracy, that a cheaper threshold may lose on validation
+CANDIDATES = 50  # thresholds: quantiles of the scorer's own scores, whatever its scale
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoredPools:
+    """Pools of one size with a score for every sample; arrays of (n, S)."""
+
+    scores: Floats  # -inf: none
+    right: Flags
+    forwards: Floats  # writing a sample and scoring it
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Replayed:
+    """What rejection sampling settled on for each problem, (n,)."""
+
+    right: Flags
+    samples: Floats  # drawn
+    forwards: Floats
+
+
+def replay(pools: ScoredPools, threshold: float) -> Replayed:
+    """Return the first sample above the threshold of each pool, or its best; what it cost."""
+    above = pools.scores > threshold  # (n, S)
+    rows, last = np.arange(len(above)), above.shape[1] - 1
+    accepted = above.any(1)
+    first = above.argmax(1)
+    chosen = np.where(accepted, first, pools.scores.argmax(1))
+    drawn = np.where(accepted, first, last)
+    return Replayed(
+        right=pools.right[rows, chosen],
+        samples=drawn + 1.0,
+        forwards=pools.forwards.cumsum(1)[rows, drawn],
+    )
+
+
+def cheapest_threshold(pools: ScoredPools) -> float:
+    """Return the cheapest threshold that is hardly less accurate than the best one."""
+    present = pools.scores[np.isfinite(pools.scores)]
+    if present.size == 0:
+        return 0.0
+    limits = np.unique(np.quantile(present, np.arange(CANDIDATES) / CANDIDATES, method="lower"))
+    made = [replay(pools, float(limit)) for limit in limits]
+    accuracy = np.array([each.right.mean() for each in made])
+    spent = np.array([each.forwards.mean() for each in made])
+    good = accuracy >= accuracy.max() - LOSS - 1e-12
+    return float(limits[np.where(good, spent, np.inf).argmin()])
