@@ -172,7 +172,7 @@ def test_a_fit_says_what_its_stages_cost_where_it_was_fitted(made_of: Made) -> N
 
 def test_a_stage_that_says_the_same_as_the_last_settles_everything() -> None:
     last = np.linspace(0.03, 0.97, 41)
-    limits = choose_limits(np.stack([last, last]), np.array([1.0, 9.0]))
+    limits = choose_limits(np.stack([last, last]), last, np.array([1.0, 9.0]))
     assert (settled_at(np.stack([last, last]), limits) == 0).all()
 
 
@@ -181,7 +181,7 @@ def test_a_stage_that_says_nothing_settles_nothing() -> None:
     last = np.linspace(0.03, 0.97, 41)
     table = np.stack([np.full(41, 0.52), last])
     assert expected_auroc(last, last) == pytest.approx(0.82, abs=0.01)
-    assert (settled_at(table, choose_limits(table, np.array([1.0, 9.0]))) == 1).all()
+    assert (settled_at(table, choose_limits(table, last, np.array([1.0, 9.0]))) == 1).all()
 
 
 def test_a_limit_is_drawn_in_only_where_the_stage_is_sure() -> None:
@@ -189,7 +189,7 @@ def test_a_limit_is_drawn_in_only_where_the_stage_is_sure() -> None:
     last = np.linspace(0.03, 0.97, 95)
     first = np.where(last > 0.8, last, 0.4)
     table = np.stack([first, last])
-    limits = choose_limits(table, np.array([0.0, 8.0]))
+    limits = choose_limits(table, last, np.array([0.0, 8.0]))
     assert (settled_at(table, limits) == np.where(last > 0.8, 0, 1)).all()
     taken = np.where(settled_at(table, limits) == 0, first, last)
     assert expected_auroc(last, last) - expected_auroc(taken, last) <= LOSS
