@@ -35,6 +35,7 @@ from remask.errors import InputError, SettingsError
 
 FEWEST = 5  # answers of either kind: one for each fold
 DIGITS = 6  # of a coefficient: more would differ between machines
+_ROUNDING = 1e-6  # exp of log p in single precision may be this far above 1
 Base = Mapping[str, Column] | Sequence[str]
 
 
@@ -214,10 +215,10 @@ def read_columns(columns: Mapping[str, Column], names: Sequence[str]) -> dict[st
 def base_mean(table: Mapping[str, Floats], base: Sequence[str]) -> Floats:
     """Return the label-free value, (n,): the mean of what is present; NaN where nothing is."""
     for name in base:
-        outside = table[name][(table[name] < 0) | (table[name] > 1)]
+        outside = table[name][(table[name] < -_ROUNDING) | (table[name] > 1 + _ROUNDING)]
         if len(outside):
             raise InputError(f"base column {name} has {outside[0]:g}; its values are in 0..1.")
-    values = np.stack([table[name] for name in base], 1)  # (n, M)
+    values = np.stack([table[name] for name in base], 1).clip(0, 1)  # (n, M)
     number = (~np.isnan(values)).sum(1)
     mean = np.full(len(values), np.nan)
     mean[number > 0] = np.nansum(values, 1)[number > 0] / number[number > 0]

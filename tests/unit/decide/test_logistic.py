@@ -159,6 +159,11 @@ def test_fewer_than_five_of_a_kind_leave_the_label_free_mean(
     assert fitted.auroc == fitted.auroc_label_free
 
 
+def test_a_base_value_that_rounding_put_above_1_is_1(made_of: Made) -> None:
+    fitted = fit(made_of, {}, {"a": [0.5, 1 + 1e-8]}, [True, False])
+    assert fitted.probability({"a": [1 + 1e-8, -1e-8]}) == [1, 0]
+
+
 def test_five_of_a_kind_are_enough(made_of: Made) -> None:
     right = [True] * 5 + [False] * 5
     fitted = fit(made_of, {}, {"a": [0.9] * 5 + [0.1] * 5}, right)
