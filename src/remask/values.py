@@ -71,8 +71,8 @@ class Trace:
     """
 
     entropy: tuple[float, ...]  # (C,) of the prediction that revealed each token; 0: none did
-    # (S, C) what each step would have written, had it been the last of its block: its prediction
-    # where the block was masked, the tokens elsewhere; -1 where nothing was predicted yet.
+    # (S, C) the text after each step, were it the last of its block: the likeliest tokens where it
+    # is still masked, whatever the temperature; -1 where nothing was predicted yet.
     tentative: tuple[tuple[int, ...], ...]
     mean_entropy: tuple[float, ...]  # (S,) over the places of the block that were masked
 

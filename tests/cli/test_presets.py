@@ -140,6 +140,20 @@ def test_a_threshold_needs_an_order_that_is_a_probability(fails: Fails, fast: Fa
     assert "reveal_threshold compares probabilities" in fails(1, "solve", PROMPT, *fast, *words)
 
 
+def test_an_early_commit_saves_forwards_and_needs_an_order_that_looks(
+    run: Run, fails: Fails, fast: Fast
+) -> None:
+    words = ("solve", PROMPT, *fast, "--length", "4", "--budget", "1")
+    plain, early = (
+        json.loads(run(*words, *gap, "--json").out) for gap in ((), ("--commit-gap", "0.000001"))
+    )
+    assert plain["sampler"]["commit_gap"] is None
+    assert early["sampler"]["commit_gap"] == 0.000001
+    assert early["forwards"] < plain["forwards"]
+    said = fails(1, *words, "--commit-gap", "5", "--order", "random")
+    assert said.startswith("commit_gap stops when predictions are sure")
+
+
 def test_models_shows_every_preset_in_both_languages(run: Run) -> None:
     found = json.loads(run("models", "GSAI-ML/LLaDA-1.5", "--json").out)["presets"]
     checkpoint = catalog.find("GSAI-ML/LLaDA-1.5")

@@ -85,6 +85,8 @@ def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
         idle.add("resample_temperature")  # every sample is drawn at the temperature
     if ours["sub_block"] is None:
         idle.add("sub_block")  # blocks are written whole
+    if ours["commit_gap"] is None:
+        idle.add("commit_gap")  # blocks are written to the end
     if ours["edit_threshold"] is None:
         idle.add("post_steps")  # nothing is edited
     shown = {name: value for name, value in ours.items() if name not in idle}

@@ -100,7 +100,7 @@ SamplerFlags = Annotated[
         kind=SamplerSettings,
         only=(
             "temperature", "steps", "length", "block", "order", "reveal_threshold",
-            "edit_threshold",
+            "commit_gap", "edit_threshold",
         ),
         overrides="the preset",
     ),

@@ -13,8 +13,8 @@ _ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's fil
 # autoregressive ancestor was sampled, and speak of diffusion in their company alone.
 _DIFFUSION = (
     "length", "steps", "block", "sub_block", "order", "order_temperature", "alg", "alg_temp",
-    "ends_last", "reveal_threshold", "edit_threshold", "post_steps", "suppress_eos", "threshold",
-    "tasks", "resample_temperature",
+    "ends_last", "reveal_threshold", "commit_gap", "edit_threshold", "post_steps", "suppress_eos",
+    "threshold", "tasks", "resample_temperature",
 )  # fmt: skip
 _SHARED = ("temperature", "top_p", "top_k")
 
@@ -38,6 +38,7 @@ class Preset:
     order_temperature: float = 0.0
     ends_last: bool = False
     reveal_threshold: float | None = None
+    commit_gap: float | None = None
     top_p: float | None = None
     top_k: int | None = None
     edit_threshold: float | None = None  # LLaDA2.1: see `sampling.settings.EditSettings`
@@ -116,6 +117,7 @@ class Preset:
         self._require(_is_number, "a number", "temperature", "order_temperature")
         self._require(_is_positive, "a number above 0", "resample_temperature")
         self._require(_is_number, "a number", "top_p", "reveal_threshold", "edit_threshold")
+        self._require(_is_positive, "a number above 0", "commit_gap")
         self._require(lambda v: v == 0 or _is_count(v), "a whole number from 0 up", "post_steps")
         self._require(
             lambda value: isinstance(value, bool), "true or false", "ends_last", "suppress_eos"

@@ -138,7 +138,8 @@ class Manifest:
 
 def whole_sampler(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the settings of a sampler, with what an older file does not say."""
-    return {"resample_temperature": None, "sub_block": None, **(settings or {})}
+    later = {"resample_temperature": None, "sub_block": None, "commit_gap": None}
+    return {**later, **(settings or {})}
 
 
 def manifest_path(out: Path) -> Path:

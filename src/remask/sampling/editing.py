@@ -83,10 +83,11 @@ def edit(
         masked = block.masked
         written = block.write(step, predicted, places, due, settings)
         if trace is not None:
-            drawn = scatter(predicted.tokens, places, due.shape, 0)
+            likeliest = scatter(predicted.likeliest, places, due.shape, 0)
             entropy = scatter(predicted.entropy, places, due.shape, 0.0)
             looked = torch.where(masked.any(1, keepdim=True), masked, due)
-            trace.note(torch.where(masked, drawn, block.tokens), entropy, looked, written)
+            tentative = torch.where(block.masked, likeliest, block.tokens)
+            trace.note(tentative, entropy, looked, written)
     if block.broken:
         raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
     return Edited(block.tokens, block.probs, block.steps, block.passes * denoiser.forwards_per_call)

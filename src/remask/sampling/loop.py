@@ -27,6 +27,7 @@ from remask import rng
 from remask.denoisers.base import Denoiser, block_causal
 from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
+from remask.sampling.commit import commit_threshold, opens, token_gap
 from remask.sampling.schedule import Schedule
 from remask.sampling.settings import BLIND_ORDERS, DREAM_ORDERS, HEAD_ELEMENTS, Order, Rule
 from remask.sampling.trace import BlockTrace
@@ -58,7 +59,10 @@ class Prediction(NamedTuple):
     top: Tensor  # (M,) the highest log-probability
     truth: Tensor  # (M,) log-probability of the tokens asked about
     sure: Tensor  # (M,) the confidence that ranks them
-    entropy: Tensor  # (M,) in nats, before temperature and filters; (0,) where it is not wanted
+    # Before temperature and filters, and (0,) where nobody needs them:
+    likeliest: Tensor  # (M,) tokens
+    entropy: Tensor  # (M,) in nats
+    gap: Tensor  # (M,) between the two likeliest tokens, in logits
 
 
 def denoise(
@@ -83,7 +87,7 @@ def denoise(
         denoiser: predicts.
         canvas: rows; their masked positions are those that hold the mask token.
         schedule: (masked per row (B,), steps) -> reveals (S, B).
-        steps: forward passes; a rule with a threshold may do with fewer.
+        steps: forward passes; a rule with a threshold or a gap may do with fewer.
         within: (B, L) bool, the block being written; everything masked by default.
         cache: of the columns before those of `canvas`, where the model is block-causal.
         temperature: Gumbel noise on the logits; 0 is greedy.
@@ -113,10 +117,10 @@ def denoise(
         rows = hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
         predicted = predict(denoiser, rows, truth[places], rule, noise, entropy=trace is not None)
         rank = _ranked(scatter(predicted.sure, places, masked.shape, -1.0), rule, streams)
-        revealed = pick(rank, masked, pace.due(step, rank, masked))
-        drawn = tokens.flatten().scatter(0, places, predicted.tokens).view(tokens.shape)
-        notes.note(step, predicted, drawn, places, masked, revealed)
+        predicted, revealed = pace.reveal(step, predicted, places, rank, masked)
+        drawn = scatter(predicted.tokens, places, masked.shape, 0)
         tokens = torch.where(revealed, drawn, tokens)
+        notes.note(step, predicted, tokens, places, masked, revealed)
         masked = masked & ~revealed
     return notes.finish(tokens, denoiser)
 
@@ -166,7 +170,8 @@ class _Pace:
     def __init__(self, masked: Tensor, reveals: Tensor, rule: Rule, steady: bool) -> None:
         self.reveals, self.rule, self.steady = reveals, rule, steady
         self.left = masked.sum(1) - reveals.cumsum(0)  # (S, B) that may stay masked
-        self.totals = None if rule.reveal_threshold is not None else self._totals(masked)
+        early = rule.reveal_threshold is not None or rule.commit_gap is not None
+        self.totals = None if early else self._totals(masked)
 
     def _totals(self, masked: Tensor) -> list[int]:
         """Return the batch's masked tokens before each step: the one host read of the loop."""
@@ -176,14 +181,28 @@ class _Pace:
     def num_masked(self, step: int, masked: Tensor) -> int:
         """Return the batch's masked tokens before this step.
 
-        What a threshold leaves is known only now: the price of stopping early is a host read.
+        What a rule that stops early leaves is known only now: the price is a host read.
         """
         return int(masked.sum()) if self.totals is None else self.totals[step]
 
-    def due(self, step: int, rank: Tensor, masked: Tensor) -> Tensor:
-        """Return how many of the masked places this step reveals, (B,)."""
+    def reveal(
+        self, step: int, predicted: Prediction, places: Tensor, rank: Tensor, masked: Tensor
+    ) -> tuple[Prediction, Tensor]:
+        """Return what this step takes over of a prediction, and at which places, (B, L) bool."""
         left = masked.sum(1) - self.reveals[step] if self.steady else self.left[step]
-        return num_due(rank, masked, left, self.rule.reveal_threshold)
+        due = num_due(rank, masked, left, self.rule.reveal_threshold)
+        revealed = pick(rank, masked, due)
+        if self.rule.commit_gap is None:
+            return predicted, revealed
+        gaps = scatter(predicted.gap, places, masked.shape, 0.0)
+        threshold = commit_threshold(self.rule.commit_gap, step, len(self.reveals))
+        committed = masked & opens(gaps, masked, threshold)[:, None]
+        here = committed.flatten()[places]  # (M,)
+        sure = predicted._replace(
+            tokens=torch.where(here, predicted.likeliest, predicted.tokens),
+            logp=torch.where(here, predicted.top, predicted.logp),
+        )
+        return sure, revealed | committed
 
 
 class _Notes:
@@ -202,12 +221,12 @@ class _Notes:
         self,
         step: int,
         predicted: Prediction,
-        drawn: Tensor,
+        tokens: Tensor,
         places: Tensor,
         masked: Tensor,
         revealed: Tensor,
     ) -> None:
-        """Take down one step: `masked` as it was before, `drawn` as if all of it was revealed."""
+        """Take down one step; `masked` as it was before it, `tokens` as they are now."""
         looking = masked & self.watch
         num_looking = looking.sum(1)
         top = scatter(predicted.top.exp(), places, masked.shape, 0.0)
@@ -222,7 +241,9 @@ class _Notes:
         self.steps = torch.where(revealed, step, self.steps)
         if self.trace is not None:
             entropy = scatter(predicted.entropy, places, masked.shape, 0.0)
-            self.trace.note(drawn, entropy, masked, revealed)
+            likeliest = scatter(predicted.likeliest, places, masked.shape, 0)
+            tentative = torch.where(masked & ~revealed, likeliest, tokens)
+            self.trace.note(tentative, entropy, masked, revealed)
 
     def finish(self, tokens: Tensor, denoiser: Denoiser) -> Denoised:
         """Return the outcome, or raise where a logit was NaN."""
@@ -257,19 +278,29 @@ def predict(
         part = slice(start, start + size)
         logits = denoiser.head(rows[part])  # (m, V)
         logits[:, denoiser.tokenizer.mask_id] = -torch.inf
-        best, tokens = logits.max(1)
-        sure = None
+        best, likeliest = logits.max(1)
+        tokens, sure = likeliest, None
         if not plain:
             here = None if noise is None else (noise[0], noise[1][part])
             tokens, sure = _choose(logits, tokens, rule, here, denoiser.tokenizer.eos_ids)
         chosen = logits.gather(1, tokens[:, None])[:, 0]
         known = logits.gather(1, truth[part, None])[:, 0]
+        gap = best[:0] if rule.commit_gap is None else token_gap(logits)
         # In place: a second tensor of this size would double the peak memory.
         total = logits.sub_(best[:, None]).exp_().sum(1).log_().add_(best)  # (m,)
         logp = chosen - total
-        sure = logp.exp() if sure is None else sure
-        spread = _entropy(logits) if entropy else best[:0]
-        parts.append(Prediction(tokens, logp, best - total, known - total, sure, spread))
+        parts.append(
+            Prediction(
+                tokens=tokens,
+                logp=logp,
+                top=best - total,
+                truth=known - total,
+                sure=logp.exp() if sure is None else sure,
+                likeliest=likeliest if entropy or len(gap) else likeliest[:0],
+                entropy=_entropy(logits) if entropy else best[:0],
+                gap=gap,
+            )
+        )
     return Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
 
 

@@ -57,6 +57,12 @@ class Rule:
         float | None,
         Setting("Reveal at once all predictions at least this probable.", above=0, most=1),
     ] = None
+    commit_gap: Annotated[
+        float | None,
+        Setting(
+            "Write a block at once when its tokens lead by so many logits (Prophet: 5).", above=0
+        ),
+    ] = None
     top_p: Annotated[
         float | None,
         Setting("Draw from the likeliest tokens with this share of the mass.", above=0, most=1),
@@ -74,6 +80,11 @@ class Rule:
                 f"reveal_threshold compares probabilities: it needs order low_confidence, "
                 f"maskgit_plus or topk_margin, not {self.order!r}, and order_temperature 0."
             )
+        if self.commit_gap is not None and self.order in BLIND_ORDERS:
+            raise SettingsError(
+                f"commit_gap stops when predictions are sure, and order {self.order!r} does not "
+                "look at them; leave commit_gap out, or choose another order."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +100,11 @@ class EditSettings(Rule):
         super().__post_init__()
         if self.reveal_threshold is None:
             raise SettingsError("editing needs a reveal_threshold; 0.95 is LLaDA2.1's.")
+        if self.commit_gap is not None:
+            raise SettingsError(
+                "commit_gap writes for good what editing would read again; leave commit_gap or "
+                "edit_threshold out."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +112,7 @@ class SamplerSettings(Rule):
     """How to write an answer."""
 
     length: Length
-    steps: Steps  # forward passes; with a reveal_threshold the most there may be
+    steps: Steps  # forward passes; with a reveal_threshold or a commit_gap the most there may be
     block: Block
     sub_block: int | None = None  # a block is written in sub-blocks of so many: see `nested`
     temperature: Temperature = 0.0
@@ -141,6 +157,10 @@ class SamplerSettings(Rule):
         if self.edit_threshold is not None:
             raise SettingsError(
                 "edit_threshold edits a block as a whole; leave sub_block or edit_threshold out."
+            )
+        if self.commit_gap is not None:
+            raise SettingsError(
+                "commit_gap writes a block as a whole; leave sub_block or commit_gap out."
             )
 
     @property
@@ -204,6 +224,7 @@ def sampler_settings(
     temperature: float | None = None,
     order: Order | None = None,
     reveal_threshold: float | None = None,
+    commit_gap: float | None = None,
     edit_threshold: float | None = None,
 ) -> SamplerSettings:
     """Return how to write an answer: the model's preset, the canvas of a task, what is given.
@@ -222,6 +243,7 @@ def sampler_settings(
         temperature: of every sample; none is then drawn at another one.
         order: which predictions are revealed first.
         reveal_threshold: reveal all predictions at least this probable.
+        commit_gap: write a block at once when its tokens lead by so many logits.
         edit_threshold: overwrite tokens where another is more probable.
     """
     preset, own = model.preset.for_task(kind), model.block_size
@@ -233,7 +255,8 @@ def sampler_settings(
         in_one |= length is None and usual % preset.block != 0
     size = length or usual
     given: dict[str, Any] = {
-        "order": order, "reveal_threshold": reveal_threshold, "edit_threshold": edit_threshold,
+        "order": order, "reveal_threshold": reveal_threshold, "commit_gap": commit_gap,
+        "edit_threshold": edit_threshold,
     }  # fmt: skip
     settings = replace(
         SamplerSettings.of(preset),

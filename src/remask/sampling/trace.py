@@ -33,7 +33,8 @@ class BlockTrace:
         """Take down one step, all of it (b, w).
 
         Args:
-            tentative: what stands there when all predictions are taken over; mask tokens elsewhere.
+            tentative: the tokens, and the likeliest ones where nothing is written yet; mask tokens
+                where nothing is predicted.
             entropy: of the predictions.
             looked: bool, the places whose entropy is averaged; a row without any has no step.
             written: bool, those whose token is written for good.

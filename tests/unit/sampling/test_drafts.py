@@ -51,10 +51,21 @@ def without_probs(samples: dict[str, Sample]) -> dict[str, Sample]:
         replace(HOW, order="random"),
         replace(HOW, order="origin"),
         replace(HOW, reveal_threshold=0.3),
+        replace(HOW, commit_gap=1.0),
         replace(HOW, suppress_eos=True),
         replace(HOW, reveal_threshold=0.4, edit_threshold=0.3, post_steps=2),
     ],
-    ids=["drawn", "greedy", "one-block", "random", "origin", "threshold", "suppressed", "edited"],
+    ids=[
+        "drawn",
+        "greedy",
+        "one-block",
+        "random",
+        "origin",
+        "threshold",
+        "commit",
+        "suppressed",
+        "edited",
+    ],
 )
 @pytest.mark.parametrize("family", ["llada", "block_causal"])
 def test_rows_that_join_at_different_blocks_are_written_as_in_one_batch(

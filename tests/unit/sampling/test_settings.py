@@ -114,8 +114,8 @@ def test_a_task_may_depart_from_the_rule() -> None:
 
 
 def test_a_task_may_not_change_what_is_no_setting() -> None:
-    named = "block, edit_threshold, ends_last, length, order, order_temperature, post_steps, "
-    named += "resample_temperature, reveal_threshold, steps, "
+    named = "block, commit_gap, edit_threshold, ends_last, length, order, order_temperature, "
+    named += "post_steps, resample_temperature, reveal_threshold, steps, "
     with pytest.raises(SettingsError, match=f"it may set {named}"):
         Preset(tasks={"pycode": {"tasks": {}}}).for_task("pycode")
 

@@ -80,6 +80,26 @@ def test_what_a_step_would_have_written_may_change(scripted: Scripted, ids: Ids)
     assert traced(scripted(script), settings(2)).tentative == (ids("ba"), ids("bc"))
 
 
+def test_what_is_masked_is_shown_as_likeliest_and_what_was_drawn_as_it_is(
+    by_place: ByPlace,
+) -> None:
+    """At temperature 3 other tokens are drawn; they show once they are revealed."""
+    model, how = by_place(PLACES), settings(4, temperature=3.0)
+    (answer,) = write(model, how)
+    assert answer.trace is not None
+    assert answer.steps is not None
+    (greedy,) = write(model, settings(4))
+    assert answer.canvas != greedy.canvas
+    for step, tokens in enumerate(answer.trace.tentative):
+        shown = [
+            final if step >= when or when < 0 else likeliest
+            for final, likeliest, when in zip(
+                answer.canvas, greedy.canvas, answer.steps, strict=True
+            )
+        ]
+        assert list(tokens[: answer.num_response]) == shown[: answer.num_response]
+
+
 def test_later_blocks_are_not_predicted_yet(by_place: ByPlace, ids: Ids) -> None:
     trace = traced(by_place(PLACES), settings(4, block=2))
     first, second = (*ids("ca"), -1, -1), ids("cab.")
