@@ -31,6 +31,7 @@ ALLOWED["probes"] = ALLOWED["consistency"] | {"consistency"}
 ALLOWED["baselines"] = ALLOWED["consistency"]
 ALLOWED["decide"] = {"sampling", "values", "records", "settings", "errors"}
 ALLOWED["tasks"] = {"answers", "records", "extension", "settings", "errors"}
+ALLOWED["verifier"] = ALLOWED["probes"] | {"probes", "decide"}
 ALLOWED["testing"] = {"sampling", "denoisers", "values", "rng", "errors"}
 METHOD = set(ALLOWED) - {"testing"}
 ALLOWED["api"] = METHOD

@@ -15,6 +15,7 @@ results are the same. There the scorer is handed over, made once:
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from remask.answers import extract_choice, extract_number
@@ -30,6 +31,7 @@ from remask.consistency.metrics import Metric
 from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.rejection import Watch, reject
+from remask.decide.stages import StagedVerifier
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.extension import resolve
@@ -42,6 +44,8 @@ from remask.tasks import KNOWN, TASKS
 from remask.tasks import task as find_task
 from remask.tasks.base import Task
 from remask.values import ROUNDTRIPS, Decision, Sample, Score, Scorer
+from remask.verifier.verifier import VERSION as VERIFIER_VERSION
+from remask.verifier.verifier import Verifier
 
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
 # Makes a scorer of a model and the prompts, as text, by the item of their samples; and of the kind
@@ -116,8 +120,39 @@ def probe_scorer(
     return ProbeScorer(denoiser=model, critical=critical_tokens(model, questions, kind=kind))
 
 
+def verifier(
+    model: Denoiser,
+    questions: Mapping[str, str] = MappingProxyType({}),
+    *,
+    kind: Kind = "number",
+    fitted: StagedVerifier | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+) -> Verifier:
+    """Return the verifier of answers of a kind: probes, and what was fitted to them.
+
+    Args:
+        model: that is asked.
+        questions: the prompts, as text, by the item of their samples, where they are known.
+        kind: of the answers: how they are read, and what decides in them.
+        fitted: to answers with labels (`remask fit`); None: the label-free mean.
+        budget: most forward passes per answer.
+        seed: of the masks that are drawn.
+    """
+    return Verifier(
+        denoiser=model,
+        extract=reader(kind).extract,
+        critical=critical_tokens(model, questions, kind=kind),
+        fitted=fitted,
+        roundtrips=consistency(model, kind=kind, metrics="core", seed=seed),
+        budget=budget,
+        seed=seed,
+    )
+
+
 SCORERS: Mapping[str, ScorerMaker] = {
     "probe": probe_scorer,
+    "verifier": verifier,
     "confidence": lambda model, questions: ModelConfidence(),
     "self_evaluation": lambda model, questions: SelfEvaluation(
         denoiser=model,
@@ -132,7 +167,7 @@ SCORERS: Mapping[str, ScorerMaker] = {
 
 
 # Raised when a scorer would score otherwise; 1 for those that are not named.
-_VERSIONS = {ROUNDTRIPS: roundtrips.VERSION, "probe": probe.VERSION}
+_VERSIONS = {ROUNDTRIPS: roundtrips.VERSION, "probe": probe.VERSION, "verifier": VERIFIER_VERSION}
 
 
 def scorer_version(name: str) -> int:

@@ -121,6 +121,7 @@ class Score:
     stderr: float | None = None  # of `value`, over trips; None for a single trip
     forwards: int = 0  # beyond those that generated the answer
     reason: str = ""
+    stage: str = ""  # of a verifier in stages: the one that settled it
     # Who says so. Equal scores say the same of an answer, whoever gave them.
     scorer: str = field(default="", compare=False)  # its name
     version: int = field(default=1, compare=False)  # raised when it would score otherwise

@@ -14,7 +14,7 @@ from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
 from remask.denoisers import llada2
-from remask.denoisers.base import Preset
+from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.llada import LLaDA, LLaDAConfig
 from remask.denoisers.native import NativeDenoiser
@@ -25,6 +25,7 @@ from remask.values import Canvas, Sample
 
 SPECIAL = ("<eos>", "<mask>", "<eot>")
 EOS_ID, MASK_ID, EOT_ID = range(3)
+RIVAL = 5  # a token that no answer of models that know one holds
 Script = Callable[[Canvas], Tensor]  # -> logits (B, L, V)
 
 
@@ -244,3 +245,38 @@ def draw_records(
 def draw_features() -> Callable[..., list[Record]]:
     """Return pools of which the first `num_read` samples have round trips and features."""
     return draw_records
+
+
+@pytest.fixture(scope="session")
+def digits() -> Callable[[Sample], list[bool]]:
+    """Say of an answer in single letters that its digits are critical; its end token is not."""
+
+    def marks(sample: Sample) -> list[bool]:
+        text = sample.text.ljust(sample.num_response)
+        return [letter.isdigit() for letter in text[: sample.num_response]]
+
+    return marks
+
+
+@pytest.fixture(scope="session")
+def knowing(
+    scripted: Callable[..., Denoiser],
+) -> Callable[[Sample, Callable[[int, int], float]], Denoiser]:
+    """Return a model that knows one answer: token i has a chance that depends on the masks.
+
+    `chance(i, n)` is that of canvas token i while n tokens of the row are masked.
+    """
+
+    def build(sample: Sample, chance: Callable[[int, int], float]) -> Denoiser:
+        def script(canvas: Canvas) -> Tensor:
+            out = torch.full((*canvas.tokens.shape, 259), -torch.inf)
+            for row, tokens in enumerate(canvas.tokens):
+                num_masked = int((tokens == MASK_ID).sum())
+                for i, token in enumerate(sample.canvas):
+                    odds = torch.tensor([chance(i, num_masked), 1 - chance(i, num_masked)])
+                    out[row, len(sample.prompt) + i, [token, RIVAL]] = odds.log()
+            return out
+
+        return scripted(script)
+
+    return build

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from remask.collect.settings import EXTRA_METRICS
+from remask.collect.settings import EXTRA_METRICS, OPTIONAL_BASELINES
 from remask.decide import columns
 from remask.errors import RecordError
 from remask.records.record import Record
@@ -112,6 +112,6 @@ def baseline_forwards(row: Record, name: str) -> float:
     return float(row.baselines[name].forwards) if name in row.baselines else 0.0
 
 
-# Baselines, as the answer's record has them; the last two only where they were asked for.
-RECORDED = ("confidence", "confidence_canvas", "self_evaluation", "editor")
+# Baselines, as the answer's record has them; but for confidence, where they were asked for.
+RECORDED = ("confidence", "confidence_canvas", *OPTIONAL_BASELINES)
 BY_POOL = {"vote": vote, "agreement": agreement}  # and those that look at all samples

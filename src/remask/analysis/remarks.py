@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from remask.analysis.load_records import Source, StudyRecords
 from remask.analysis.pool import pool_size, pools
-from remask.collect.settings import COSTLY_BASELINES
+from remask.collect.settings import OPTIONAL_BASELINES
 from remask.records.manifest import find_manifest
 from remask.records.record import NO_KEY, Record
 from remask.tasks import KNOWN
@@ -45,7 +45,7 @@ def _is_spelled(study: StudyRecords) -> bool:
 
 def _absent(study: StudyRecords) -> Iterator[str]:
     first = [pool[0] for pool in pools(study.rows)]
-    for name in COSTLY_BASELINES:
+    for name in OPTIONAL_BASELINES:
         tried = [row for row in first if name in row.baselines]
         absent = [row for row in tried if row.scores.get(name) is None]
         if absent:

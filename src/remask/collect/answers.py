@@ -13,17 +13,19 @@ from typing import Any, NamedTuple
 
 from remask import api
 from remask.baselines.confidence import ModelConfidence
-from remask.baselines.editor import EditorAgreement
-from remask.baselines.judge import SelfEvaluation, reply_settings
+from remask.collect.baselines import MAKERS, BaselineContext
 from remask.collect.settings import (
-    COSTLY_BASELINES,
     EXTRA_METRICS,
+    OPTIONAL_BASELINES,
+    TRACED_BASELINES,
     CollectSettings,
     InjectionSettings,
 )
 from remask.consistency.roundtrips import Consistency
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
+from remask.probes.readings import Critical, read
+from remask.probes.settings import Probe
 from remask.records.jsonl import Row
 from remask.records.record import NO_KEY, BaselineCost, ErrorRecord, Line, NoKey, Record
 from remask.sampling.batches import check_length, whole_length
@@ -31,7 +33,9 @@ from remask.sampling.sampler import sample_rows
 from remask.sampling.settings import SamplerSettings
 from remask.tasks import steps_ok
 from remask.tasks.base import SPELLING, Grade, Problem, Task, answer_key, compared_by
-from remask.values import Sample, Score, Scorer
+from remask.values import Sample, Score
+from remask.verifier.columns import Features
+from remask.verifier.features import generation_features, probe_features
 
 SampleKey = tuple[str, int]  # item and number of a sample
 
@@ -84,12 +88,16 @@ class AnswerWork:
     def lines(self, denoiser: Denoiser, wanted: WantedAnswers) -> Iterator[Line]:
         """Yield the records of a chunk."""
         readable = [problem for problem in wanted.problems if not problem.error]
-        pools = draw_pools(denoiser, readable, self.sampler, wanted.numbers, self.settings.seed)
+        traced = any(name in TRACED_BASELINES for name in self.settings.baselines)
+        pools = draw_pools(
+            denoiser, readable, self.sampler, wanted.numbers, self.settings.seed, trace=traced
+        )
         with_keys = self.settings.samples > 1 and compared_by(self.task) != SPELLING
         problems = [one.problem for one in readable]
         graded = iter(grade_pools(self.task, problems, pools, with_keys=with_keys))
         trips = self._round_trips(denoiser, pools)
         baselines = self._baselines(denoiser, problems, pools)
+        features = self._features(denoiser, problems, pools)
         answers = iter(pools)
         for problem, _, error in wanted.problems:
             if error:
@@ -102,8 +110,9 @@ class AnswerWork:
                 record = make_record(self.task, problem, answer, truth, trips.get(key))
                 grade = truth.grade
                 record = replace(
-                    record, tier=grade.tier, method=grade.method, reason=grade.reason, key=truth.key
-                )
+                    record, tier=grade.tier, method=grade.method, reason=grade.reason,
+                    key=truth.key, features=features.get(key, {}),
+                )  # fmt: skip
                 if key in trips:  # what the drift is of
                     pieces = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
                     record = replace(record, pieces=pieces)
@@ -124,22 +133,47 @@ class AnswerWork:
         pools: Sequence[Sequence[Sample]],
     ) -> dict[SampleKey, dict[str, Score]]:
         """Return the scores of baselines that cost passes, by sample and name."""
-        scorers: dict[str, Scorer] = {
-            "self_evaluation": SelfEvaluation(
-                denoiser=denoiser,
-                questions={problem.id: problem.prompt for problem in problems},
-                settings=reply_settings(denoiser, self.sampler),
-                seed=self.settings.seed,
-            ),
-            "editor": EditorAgreement(denoiser=denoiser),
-        }
-        names = [name for name in COSTLY_BASELINES if name in self.settings.baselines]
-        compared = [s for pool in pools for s in pool if s.number < max(self.settings.scored, 1)]
+        context = BaselineContext(
+            denoiser, self.task, problems, self.sampler, self._critical(denoiser, problems),
+            self.settings.seed,
+        )  # fmt: skip
+        verified = self._verified(pools)
         scores: dict[SampleKey, dict[str, Score]] = {}
-        for name in names:
-            for s, score in zip(compared, scorers[name].score(compared), strict=True):
+        for name in OPTIONAL_BASELINES:
+            if name not in self.settings.baselines:
+                continue
+            for s, score in zip(verified, MAKERS[name](context).score(verified), strict=True):
                 scores.setdefault((s.item, s.number), {})[name] = score
         return scores
+
+    def _features(
+        self,
+        denoiser: Denoiser,
+        problems: Sequence[Problem],
+        pools: Sequence[Sequence[Sample]],
+    ) -> dict[SampleKey, Features]:
+        """Return what probes read of answers, and what is known of these for nothing."""
+        if not self.settings.probes:
+            return {}
+        verified, critical = self._verified(pools), self._critical(denoiser, problems)
+        probes = [Probe.named(name) for name in self.settings.probes]
+        readings = read(denoiser, verified, probes, critical=critical, seed=self.settings.seed)
+        decode, extract = denoiser.tokenizer.decode, self.task.extract
+        return {
+            (s.item, s.number): _rounded(
+                {**generation_features(s, critical, decode, extract), **probe_features(read_of_it)}
+            )
+            for s, read_of_it in zip(verified, readings, strict=True)
+        }
+
+    def _critical(self, denoiser: Denoiser, problems: Sequence[Problem]) -> Critical:
+        questions = {problem.id: problem.prompt for problem in problems}
+        return api.critical_tokens(denoiser, questions, kind=self.task)
+
+    def _verified(self, pools: Sequence[Sequence[Sample]]) -> list[Sample]:
+        """Return the answers that are compared: those that get round trips, at least the first."""
+        least = max(self.settings.scored, 1)
+        return [s for pool in pools for s in pool if s.number < least]
 
 
 def scorer_for(
@@ -156,12 +190,6 @@ def scorer_for(
     return replace(scorer, extra_metrics=EXTRA_METRICS)
 
 
-def baseline_forwards(names: Sequence[str], denoiser: Denoiser, sampler: SamplerSettings) -> int:
-    """Return about how many passes these baselines take of an answer."""
-    reply = reply_settings(denoiser, sampler).steps if "self_evaluation" in names else 0
-    return reply + ("editor" in names)
-
-
 def edits(denoiser: Denoiser) -> bool:
     """Return whether a model was trained to correct what it sees, as its preset tells."""
     return denoiser.preset.edit_threshold is not None
@@ -173,8 +201,10 @@ def draw_pools(
     sampler: SamplerSettings,
     numbers: range,
     seed: int,
+    *,
+    trace: bool = False,
 ) -> list[list[Sample]]:
-    """Return the samples of these numbers of each problem."""
+    """Return the samples of these numbers of each problem, traced or not."""
     answers = sample_rows(
         denoiser,
         [one.prompt for one in problems for _ in numbers],
@@ -182,6 +212,7 @@ def draw_pools(
         items=[one.problem.id for one in problems for _ in numbers],
         numbers=[number for _ in problems for number in numbers],
         seed=seed,
+        trace=trace,
     )
     return [answers[k : k + len(numbers)] for k in range(0, len(answers), len(numbers))]
 

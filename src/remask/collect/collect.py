@@ -21,16 +21,17 @@ from remask.collect.answers import (
     AnswerWork,
     PromptedProblem,
     WantedAnswers,
-    baseline_forwards,
     edits,
     prompt_for,
 )
+from remask.collect.baselines import baseline_forwards
 from remask.collect.chunks import Chunk, ChunkLimits, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
 from remask.collect.settings import CollectSettings
 from remask.consistency.roundtrips import steps_at_once
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, RecordError, TaskError
+from remask.probes.settings import Probe
 from remask.records import jsonl
 from remask.records.jsonl import Row
 from remask.records.manifest import Manifest, RunEntry
@@ -279,6 +280,7 @@ class CollectionRun:
         trips = settings.consistency
         blocks = sampler.length // sampler.block if denoiser.block_size else 1
         verify = blocks * trips.trips * steps_at_once(trips, denoiser.block_size)
+        verify += sum(Probe.named(name).passes for name in settings.probes)
         return ChunkLimits(
             samples=settings.samples,
             scored=settings.scored,

@@ -37,7 +37,7 @@ from remask.tasks.public.source import split_named
 # May differ between runs: they change what is there, or how it is reached, and no record.
 FREE = ("problems", "chunk", "tokens", "data", "allow_execution")
 # What a manifest written before these settings existed stands for.
-UNSAID = {"wording": "llada", "shots": 0, "baselines": list(FREE_BASELINES)}
+UNSAID = {"wording": "llada", "shots": 0, "baselines": list(FREE_BASELINES), "probes": []}
 
 
 def claim(out: Path, data: Path | None, *, force: bool = False) -> None:
@@ -77,7 +77,9 @@ class Run:
 def _spent_on(row: Row) -> int:
     """Return the forward passes that a row cost: to write, to verify and to compare."""
     baselines = sum(cost["forwards"] for cost in row.get("baselines", {}).values())
-    return int(row.get("forwards", 0) + row.get("verify_forwards", 0) + baselines)
+    features = row.get("features", {})
+    probes = sum(value for name, value in features.items() if name.endswith(".forwards"))
+    return int(row.get("forwards", 0) + row.get("verify_forwards", 0) + baselines + probes)
 
 
 def begin(

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from remask import api
-from remask.collect.answers import baseline_forwards
+from remask.collect.baselines import baseline_forwards
 from remask.collect.chunks import Chunk, cut_by_tokens, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
 from remask.collect.settings import ScoreSettings

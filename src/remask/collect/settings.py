@@ -2,11 +2,17 @@
 
 Round trips are not all that scores an answer. The baselines `confidence`, which stands in the
 sample, and `vote` and `agreement`, which the studies read off the pool, cost no forward pass and
-are always there. Two others ask the model again, about the answers that get round trips and at
+are always there. Others are measured on request, of the answers that get round trips and at
 least about the first one:
 
     self_evaluation   the model's own number, asked with the paper's prompt; absent without one
     editor            share of tokens that it would write again; for models trained to edit
+
+The others are rivals that were published beside the paper (`remask.baselines`). Those that look at
+how an answer came about have it traced while it is written.
+
+Probes (`remask.probes`) mask answers once more and read log p; what they say stands in the features
+of a record, with what is known of the answer for nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +21,7 @@ from typing import Annotated
 
 from remask.consistency.settings import ConsistencySettings, Metrics
 from remask.errors import SettingsError
+from remask.probes.settings import Probe
 from remask.sampling.settings import SamplerSettings
 from remask.settings import Seed, Setting, check
 from remask.tasks.base import Split
@@ -22,10 +29,14 @@ from remask.tasks.settings import TaskSettings
 from remask.values import ROUNDTRIPS
 
 FREE_BASELINES = ("confidence", "agreement", "vote")
-COSTLY_BASELINES = ("self_evaluation", "editor")
+TRACED_BASELINES = ("tre", "denoising_entropy", "temporal_vote", "temporal_entropy", "dcocoa")
+OPTIONAL_BASELINES = (
+    "self_evaluation", "editor", "dise", "perplexity", "length", "critical_count",
+    *TRACED_BASELINES,
+)  # fmt: skip
 # Measured of every answer, outside the composite.
 EXTRA_METRICS = ("cross_entropy", "critical_divergence", "embedding_distance")
-BASELINES = (*FREE_BASELINES, *COSTLY_BASELINES)
+BASELINES = (*FREE_BASELINES, *OPTIONAL_BASELINES)
 
 
 def choose_baselines(names: Sequence[str]) -> tuple[str, ...]:
@@ -56,9 +67,16 @@ class CollectSettings(TaskSettings):
         tuple[str, ...],
         Setting(
             "What else scores answers: confidence, agreement and vote cost nothing and are always "
-            "there; self_evaluation and editor ask the model again."
+            "there; " + ", ".join(OPTIONAL_BASELINES) + " are measured on request."
         ),
     ] = FREE_BASELINES
+    probes: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Probes of the verified answers, such as critical,halves8,stratified80x8,forced8: what "
+            "they read stands in the features."
+        ),
+    ] = ()
     sampler: SamplerSettings | None = None  # None: the model's preset for the task
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
     metrics: Metrics = "paper"
@@ -73,6 +91,8 @@ class CollectSettings(TaskSettings):
         """Refuse what nobody can wait for, and name the baselines in their usual order."""
         check(self)
         object.__setattr__(self, "baselines", choose_baselines(self.baselines))
+        for name in self.probes:
+            Probe.named(name)  # raises where there is no such probe
         if self.scored > self.samples:
             raise SettingsError(
                 f"scored is {self.scored} and samples is {self.samples}; draw as many samples as "

@@ -170,14 +170,26 @@ def _batches(denoiser: Denoiser, rows: Sequence[ProbePass]) -> Iterator[list[int
             yield [group[k] for k in batch]
 
 
+def price(denoiser: Denoiser, probe: Probe) -> int:
+    """Return the most forward passes that a probe takes of an answer; of `suffix`, a block's."""
+    steps = probe.passes
+    if probe.pattern == "forced" and denoiser.block_size is not None:
+        steps = min(steps, denoiser.block_size)
+    return steps * _pass_price(denoiser, probe)
+
+
+def _pass_price(denoiser: Denoiser, probe: Probe) -> int:
+    """Return what one pass counts: a block-causal model reads the row and its clean copy."""
+    twice = denoiser.block_size is not None and probe.pattern != "visible"
+    return denoiser.forwards_per_call * (2 if twice else 1)
+
+
 @torch.no_grad()
 def make_passes(denoiser: Denoiser, rows: Sequence[ProbePass]) -> list[PassOutput]:
     """Make the passes of one batch: of `forced` alone, or of other patterns."""
     batch = ProbeBatch.of(denoiser, rows)
     pattern, canvas = rows[0].probe.pattern, batch.canvas
-    cost = denoiser.forwards_per_call
-    if denoiser.block_size is not None and pattern != "visible":
-        cost *= 2  # the row, and its clean copy
+    cost = _pass_price(denoiser, rows[0].probe)
     if pattern == "forced":
         path = forced_path(denoiser, canvas, rows[0].probe.passes)
         logp, is_read, spent = path.logp, batch.response, (path.steps * cost).tolist()

@@ -13,7 +13,7 @@ from remask.analysis.diagnosis import diagnosis
 from remask.analysis.pool import agreement, pools, vote
 from remask.baselines.judge import REPLY, reply_settings
 from remask.collect.collect import collect, prepare
-from remask.collect.settings import CollectSettings, choose_baselines
+from remask.collect.settings import OPTIONAL_BASELINES, CollectSettings, choose_baselines
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
@@ -216,3 +216,45 @@ def test_votes_by_the_old_rule_are_told(
     for name in ("diagnosis", "correction"):
         notes = " ".join(study(name, [tmp_path / "some.jsonl"]).notes)
         assert ("follows the old rule on some" in notes) is is_told
+
+
+def test_rivals_are_in_the_records_with_their_cost(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    """Masked likelihood and D-CoCoA take 16 passes each, DiSE one; those of the trace none."""
+    rivals = OPTIONAL_BASELINES[2:]
+    out = collect(model, replace(settings, baselines=rivals), tmp_path / "out.jsonl")
+    plain = collect(model, settings, tmp_path / "plain.jsonl")
+    paid = {"dise": 1, "perplexity": 16, "dcocoa": 16}
+    for row, untraced in zip(jsonl.read(out), jsonl.read(plain), strict=True):
+        assert row["text"] == untraced["text"]
+        if row["number"] == 0:
+            assert {n: c["forwards"] for n, c in row["baselines"].items()} == {
+                name: paid.get(name, 0) for name in rivals
+            }
+            assert all(row["scores"][name] is not None for name in rivals)
+
+
+def test_probes_stand_in_the_features_of_verified_answers(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    out = collect(model, replace(settings, probes=("critical", "forced8")), tmp_path / "out.jsonl")
+    rows = list(jsonl.read(out))
+    assert not any("features" in row for row in rows[1::2])
+    for row in rows[::2]:
+        features = row["features"]
+        assert features["length"] <= 16
+        assert features["generation.response_mean"] <= 0
+        assert features["critical.critical_mean"] <= 0
+        assert features["critical.forwards"] == 1
+        assert features["forced8.forwards"] == 8
+    document = json.loads(Path(f"{out}.manifest.json").read_text())
+    written = sum(row["forwards"] + row.get("verify_forwards", 0) for row in rows)
+    assert document["runs"][0]["forwards"] == written + 2 * 9
+    with pytest.raises(RecordError, match="collected with another probes"):
+        collect(model, settings, out)
+
+
+def test_an_unknown_probe_is_refused_before_a_model_is_loaded() -> None:
+    with pytest.raises(SettingsError, match="probe 'half' is unknown; use critical"):
+        CollectSettings(task="wordmath", probes=("half",))

@@ -11,6 +11,7 @@ from remask.analysis.figure import Figures
 from remask.analysis.load_records import Source
 from remask.analysis.pool import pool_size, pools
 from remask.analysis.remarks import absence_notes, vote_notes
+from remask.collect.settings import OPTIONAL_BASELINES
 from remask.report.plots import plots
 from remask.report.studies.base import NamedPlot, Study, no_validation, pools_drawn
 from remask.report.table import Table, filled, grid
@@ -19,11 +20,14 @@ LABELS = {
     "roundtrips": "round trips, uniform", "optimized": "round trips, optimized",
     "baselines": "baselines, combined", "agreement_same_cost": "agreement, same cost",
     "confidence_canvas": "confidence, canvas", "self_evaluation": "self-evaluation",
-    "editor": "editor's agreement",
+    "editor": "editor's agreement", "dise": "DiSE", "perplexity": "masked likelihood",
+    "critical_count": "critical tokens", "tre": "late reveal entropy (TRE)",
+    "denoising_entropy": "denoising entropy", "temporal_vote": "temporal vote",
+    "temporal_entropy": "temporal entropy", "dcocoa": "D-CoCoA",
 }  # fmt: skip
 METHODS = (
     "roundtrips", "optimized", "baselines", "confidence", "agreement_same_cost", "vote",
-    "agreement", "self_evaluation", "editor",
+    "agreement", *OPTIONAL_BASELINES,
 )  # fmt: skip
 GAPS = {
     "round trips - self-consistency": GAP,

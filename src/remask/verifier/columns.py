@@ -1,0 +1,59 @@
+"""Columns of a verifier: numbers about one answer by name, from cheap to dear. No torch.
+
+    length, critical_count         tokens of the response, and those that decide the answer
+    generation.<reading>           log p of the tokens when they were written; of our own answers
+    trace.flips, trace.settled     how the answer came about, where it was traced
+    <probe>.<reading>              log p of the tokens when they were masked again
+    <probe>.forwards               what that cost
+    roundtrips.<metric>            what survived the paper's round trips, means over the trips
+    <probe>                        the value of a probe, in 0..1: exp of its first reading
+
+A reading is a mean or a minimum of log p over the response or its critical tokens. A probe of the
+critical tokens alone has no reading of the response. All but the last stand in records as features.
+
+`LABEL_FREE` are the probes whose values the verifier averages where it knows no labels. They were
+chosen on validation problems with each family left out in turn (docs/LOG.md).
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from remask.probes.settings import Probe
+from remask.values import ROUNDTRIPS
+
+Which = Literal["critical_mean", "critical_min", "response_mean", "response_min"]
+Features = dict[str, float | None]
+
+LABEL_FREE = ("critical", "halves8", "stratified80x8", "forced8")  # in order of price
+EVERY: tuple[Which, ...] = ("response_mean", "response_min", "critical_mean", "critical_min")
+_AIMED: tuple[Which, ...] = ("critical_mean", "critical_min")
+_FREE = ("length", "critical_count")
+_NO_PROBES = ("generation", "trace", ROUNDTRIPS)  # what stands before the dot of other features
+
+
+def readings_of(probe: str) -> tuple[Which, ...]:
+    """Return the readings of a probe, the one that its value is made of first."""
+    return _AIMED if Probe.named(probe).pattern in ("critical", "halves") else EVERY
+
+
+def value_of(probe: str, features: Mapping[str, float | None]) -> float | None:
+    """Return the value of a probe, in 0..1; None where it was not made."""
+    logp = features.get(f"{probe}.{readings_of(probe)[0]}")
+    return None if logp is None else math.exp(logp)
+
+
+def lookup(name: str, features: Mapping[str, float | None]) -> float | None:
+    """Return a feature, or the value of the probe that is named; None where it is absent."""
+    return features.get(name) if name in _FREE or "." in name else value_of(name, features)
+
+
+def probes_in(names: Iterable[str]) -> list[str]:
+    """Return the probes that columns of these names need, each once."""
+    owners = dict.fromkeys(name.partition(".")[0] for name in names if name not in _FREE)
+    return [name for name in owners if name not in _NO_PROBES]
+
+
+def needs_round_trips(names: Iterable[str]) -> bool:
+    """Say whether a column is one of the round trips."""
+    return any(name.startswith(f"{ROUNDTRIPS}.") for name in names)

@@ -1,0 +1,168 @@
+"""The verifier: how far to trust an answer, for as few forward passes as it needs.
+
+Without labels its score is the plain mean of the values of a few probes, `LABEL_FREE`; a budget
+takes those that fit, in order of price. Fitted to answers with labels (`remask fit`) the score is a
+probability of being right, in stages: each answer is settled as soon as that is beyond the limits
+that validation chose. `Score.stage` says where that was, `Score.forwards` what it cost.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from statistics import fmean
+
+from remask.consistency.roundtrips import Consistency
+from remask.decide.stages import StagedVerifier
+from remask.denoisers.base import Denoiser
+from remask.errors import SettingsError
+from remask.probes.readings import Critical, Reading, price, read
+from remask.probes.settings import Probe
+from remask.values import Sample, Score
+from remask.verifier.columns import (
+    LABEL_FREE,
+    Features,
+    lookup,
+    needs_round_trips,
+    probes_in,
+    value_of,
+)
+from remask.verifier.features import generation_features, probe_features, round_trip_features
+
+VERSION = 1  # of the score; another one means that the same answer would score otherwise
+
+
+@dataclass(kw_only=True)
+class Examination:
+    """One answer and what is known of it so far."""
+
+    sample: Sample
+    features: Features
+    readings: dict[str, Reading] = field(default_factory=dict)
+    forwards: int = 0
+
+    @property
+    def logp(self) -> tuple[float | None, ...]:
+        """Mean log p of every response token over the probes that read it."""
+        return tuple(map(_mean, zip(*(r.logp for r in self.readings.values()), strict=True)))
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The value of each probe that was made, in 0..1."""
+        made = {name: value_of(name, self.features) for name in self.readings}
+        return {name: value for name, value in made.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Verifier:
+    """Probes, and what was fitted to them, as a `Scorer`."""
+
+    denoiser: Denoiser
+    extract: Callable[[str], str | None]
+    critical: Critical  # says of each response token whether it decides the answer
+    fitted: StagedVerifier | None = None  # None: label-free
+    roundtrips: Consistency | None = None  # for a fitted one that looks at them
+    budget: int | None = None  # most forward passes per answer
+    seed: int = 0
+    name: str = "verifier"
+
+    def __post_init__(self) -> None:
+        """Refuse a budget that has no room for anything, and round trips that nobody makes."""
+        if self.fitted is None:
+            self._affordable()
+            return
+        stages = self.fitted.stages[: self.fitted.num_stages(self.budget)]
+        needed = {name for stage in stages for name in stage.regression.names}
+        if self.roundtrips is None and needs_round_trips(needed):
+            raise SettingsError(
+                "the verifier was fitted to round trips too; give it their scorer, or a budget "
+                "without them."
+            )
+
+    def score(self, samples: Sequence[Sample]) -> list[Score]:
+        """Return one score per sample."""
+        decode = self.denoiser.tokenizer.decode
+        cases = [
+            Examination(
+                sample=sample,
+                features=generation_features(sample, self.critical, decode, self.extract),
+            )
+            for sample in samples
+        ]
+        if self.fitted is not None:
+            return self._in_stages(cases, self.fitted)
+        self._probe(cases, self._affordable())
+        return [self._score(case, fmean(case.values.values())) for case in cases]
+
+    def _in_stages(self, cases: Sequence[Examination], fitted: StagedVerifier) -> list[Score]:
+        """Return the scores of fitted stages; who is settled leaves."""
+        scores: dict[int, Score] = {}
+        left = list(range(len(cases)))
+        for number, stage in enumerate(fitted.stages[: fitted.num_stages(self.budget)]):
+            here = [cases[i] for i in left]
+            self._measure(here, stage.regression.names)
+            columns = {
+                name: [lookup(name, case.features) for case in here]
+                for name in stage.regression.names
+            }
+            probabilities, settled = fitted.decide(number, columns, budget=self.budget)
+            for i, probability, is_settled in zip(left, probabilities, settled, strict=True):
+                if is_settled:
+                    scores[i] = self._score(cases[i], probability, stage.name)
+            left = [i for i in left if i not in scores]
+            if not left:
+                break
+        return [scores[i] for i in range(len(cases))]
+
+    def _measure(self, cases: Sequence[Examination], names: Sequence[str]) -> None:
+        """Take down what these columns need and is not known yet."""
+        known = cases[0].readings
+        self._probe(cases, [name for name in probes_in(names) if name not in known])
+        is_missing = needs_round_trips(names) and not needs_round_trips(cases[0].features)
+        if self.roundtrips is None or not is_missing:
+            return
+        scores = self.roundtrips.score([case.sample for case in cases])
+        for case, score in zip(cases, scores, strict=True):
+            case.features |= round_trip_features(score)
+            case.forwards += score.forwards
+
+    def _probe(self, cases: Sequence[Examination], names: Sequence[str]) -> None:
+        probes = [Probe.named(name) for name in names]
+        samples = [case.sample for case in cases]
+        readings = read(self.denoiser, samples, probes, critical=self.critical, seed=self.seed)
+        for case, by_name in zip(cases, readings, strict=True):
+            case.readings |= by_name
+            case.features |= probe_features(by_name)
+            case.forwards += sum(reading.forwards for reading in by_name.values())
+
+    def _affordable(self) -> list[str]:
+        """Return the probes of the label-free verifier that the budget has room for."""
+        if self.budget is None:
+            return list(LABEL_FREE)
+        prices = [price(self.denoiser, Probe.named(name)) for name in LABEL_FREE]
+        room = [
+            name
+            for name, spent in zip(LABEL_FREE, accumulate(prices), strict=True)
+            if spent <= self.budget
+        ]
+        if not room:
+            raise SettingsError(
+                f"a budget of {self.budget} forwards has no room for the probe {LABEL_FREE[0]}; "
+                f"give at least {prices[0]}."
+            )
+        return room
+
+    def _score(self, case: Examination, value: float, stage: str = "") -> Score:
+        return Score(
+            value=value,
+            by_metric=case.values,
+            logp=case.logp,
+            forwards=case.forwards,
+            stage=stage,
+            scorer=self.name,
+            version=VERSION,
+        )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    present = [value for value in values if value is not None]
+    return fmean(present) if present else None

@@ -1,0 +1,140 @@
+"""The verifier: label-free by hand, in stages, within a budget; alone as in company."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+import remask
+from remask.decide.logistic import Regression, Term
+from remask.decide.provenance import Provenance
+from remask.decide.stages import FittedStage, StagedVerifier
+from remask.denoisers.base import Denoiser
+from remask.denoisers.native import NativeDenoiser
+from remask.denoisers.wrap import Counted
+from remask.errors import SettingsError
+from remask.probes.readings import Critical
+from remask.testing import check_scorer
+from remask.values import Sample
+from remask.verifier.verifier import Verifier
+
+Answer = Callable[..., Sample]
+Knowing = Callable[[Sample, Callable[[int, int], float]], Denoiser]
+
+
+def no_answer(text: str) -> None:
+    return None
+
+
+def stage(name: str, price: float, weight: float, *, base: str = "critical") -> FittedStage:
+    """Return a stage whose logit is weight x (value of a probe - 0.5)."""
+    term = Term(centre=0.5, spread=1.0, weight=weight)
+    regression = Regression(base=(base,), intercept=0.0, mean=term, terms={}, ridge=None)
+    return FittedStage(name=name, forwards=price, low=0.2, high=0.8, regression=regression)
+
+
+@pytest.fixture
+def staged() -> StagedVerifier:
+    """One pass, then eight steps; whoever is beyond 0.2 and 0.8 after the first is settled."""
+    provenance = Provenance(
+        metric_set="verifier", metrics=("critical", "forced8"), task="t", model="m",
+        split="validation", seed=0, version="", date="", scorer="verifier",
+    )  # fmt: skip
+    stages = (stage("critical", 1, 10.0), stage("forced8", 8, 10.0, base="forced8"))
+    return StagedVerifier(
+        stages=stages, n=9, num_right=5, auroc=None, auroc_full=None, mean_forwards=4.0,
+        provenance=provenance,
+    )  # fmt: skip
+
+
+def test_without_labels_it_is_the_mean_of_the_values(
+    knowing: Knowing, answer: Answer, digits: Critical
+) -> None:
+    """A model that gives every token 0.5, whatever is masked: each probe's value is 0.5."""
+    sample = answer("a1b2.")
+    model = Counted(knowing(sample, lambda i, n: 0.5))
+    [score] = Verifier(denoiser=model, extract=no_answer, critical=digits).score([sample])
+    assert score.value == pytest.approx(0.5)
+    assert set(score.by_metric) == {"critical", "halves8", "stratified80x8", "forced8"}
+    assert score.forwards == model.forwards
+    assert (score.scorer, score.version, score.stage) == ("verifier", 1, "")
+    assert len(score.logp) == sample.num_response
+
+
+def test_a_budget_takes_the_probes_that_fit(
+    knowing: Knowing, answer: Answer, digits: Critical
+) -> None:
+    sample = answer("a1b2.")
+    model = knowing(sample, lambda i, n: 0.5)
+    verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, budget=9)
+    [score] = verifier.score([sample])
+    assert set(score.by_metric) == {"critical", "halves8"}
+    assert score.forwards == 9
+    with pytest.raises(SettingsError, match="0 forwards has no room for the probe critical"):
+        replace(verifier, budget=0)
+
+
+@pytest.mark.parametrize(
+    ("chance", "stage", "forwards"), [(0.9, "critical", 1), (0.5, "forced8", 9)]
+)
+def test_a_sure_answer_is_settled_by_the_first_stage(
+    chance: float, stage: str, forwards: int, knowing: Knowing, answer: Answer, digits: Critical,
+    staged: StagedVerifier,
+) -> None:  # fmt: skip
+    """0.9: logit 4, above 0.8. 0.5: logit 0, undecided, so eight steps more."""
+    sample = answer("a1b2.c3d4.e5")  # enough tokens for eight steps
+    model = Counted(knowing(sample, lambda i, n: chance))
+    verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, fitted=staged)
+    [score] = verifier.score([sample])
+    assert (score.stage, score.forwards, model.forwards) == (stage, forwards, forwards)
+    assert score.value == pytest.approx(1 / (1 + 2.718281828 ** (-10 * (chance - 0.5))), abs=1e-6)
+
+
+def test_a_budget_ends_the_stages(
+    knowing: Knowing, answer: Answer, digits: Critical, staged: StagedVerifier
+) -> None:
+    sample = answer("a1b2.c3d4.e5")
+    model = knowing(sample, lambda i, n: 0.5)
+    verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, fitted=staged, budget=3)
+    [score] = verifier.score([sample])
+    assert (score.stage, score.forwards) == ("critical", 1)
+
+
+def test_round_trips_must_be_handed_over(
+    llada: NativeDenoiser, digits: Critical, staged: StagedVerifier
+) -> None:
+    trips = stage("roundtrips", 64, 1.0)
+    terms = {"roundtrips.answer_match": Term(centre=0.5, spread=1.0, weight=1.0)}
+    trips = replace(trips, regression=replace(trips.regression, terms=terms))
+    names = (*staged.provenance.metrics, *terms)
+    fitted = replace(
+        staged, stages=(*staged.stages, trips), provenance=replace(staged.provenance, metrics=names)
+    )
+    with pytest.raises(SettingsError, match="fitted to round trips too; give it their scorer"):
+        Verifier(denoiser=llada, extract=no_answer, critical=digits, fitted=fitted)
+
+
+def test_the_verifier_keeps_the_contract(
+    llada: NativeDenoiser, block_causal: NativeDenoiser, answer: Answer, digits: Critical,
+    staged: StagedVerifier,
+) -> None:  # fmt: skip
+    samples = [answer("a1b2c3d."), answer("xy", prompt="longer"), answer("1234567", prompt="pp")]
+    for model in (llada, block_causal):
+        for fitted in (None, staged):
+            verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, fitted=fitted)
+            check_scorer(verifier, samples)
+
+
+def test_no_answers_have_no_scores(llada: NativeDenoiser, digits: Critical) -> None:
+    assert Verifier(denoiser=llada, extract=no_answer, critical=digits).score([]) == []
+
+
+def test_the_embedded_model_is_surer_of_a_right_answer() -> None:
+    model = remask.load("tiny")
+    prompt = "Ben has 12 apples. Zoe has 5 more than Ben. How many has Zoe?"
+    right, wrong = (
+        remask.score(model, prompt, f"Zoe has 12+5={n}. The answer is {n}.", scorer="verifier")
+        for n in (17, 19)
+    )
+    assert right.rank > 2 * wrong.rank > 0
+    assert right.forwards == wrong.forwards == 25
