@@ -50,4 +50,4 @@ def patient_graders() -> None:
     """Let graders wait: where a deadline is what is tested, the test sets one of its own."""
     from remask.tasks.public import programs, symbolic
 
-    programs.SECONDS = symbolic.VERIFIER.seconds = 120.0
+    programs.SECONDS = symbolic.CHECKER.seconds = 120.0

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from remask.tasks.public.latex import bare, brackets, decimal_of, normalise, number_of, words
-from remask.tasks.public.symbolic import VERIFIER, Verifier
+from remask.tasks.public.symbolic import CHECKER, SymbolicChecker
 
 DIGITS = 6
 PRECISION = 15
@@ -33,17 +33,17 @@ class Comparison(NamedTuple):
     reason: str  # why they are not equal; "" where they are
 
 
-def compare(gold: str, answer: str, verifier: Verifier = VERIFIER) -> Comparison:
+def compare(gold: str, answer: str, checker: SymbolicChecker = CHECKER) -> Comparison:
     """Return whether an answer is the gold one; what is not decided in time is not equal."""
     if "=" not in gold:
         answer = _unnamed(answer)
     same = exactly(gold, answer)
     if same is not None:
         return Comparison(same, "exact", "" if same else f"{answer!r} is not {gold!r}")
-    near = _rounded(gold, answer, verifier)
+    near = _rounded(gold, answer, checker)
     if near is not None:
         return Comparison(near, "math-verify", "" if near else f"{answer!r} is not {gold!r}")
-    verdict = verifier.compare(gold, answer)
+    verdict = checker.compare(gold, answer)
     reason = verdict.reason and f"{answer!r} against {gold!r}: {verdict.reason}"
     return Comparison(verdict.equal is True, "math-verify", reason)
 
@@ -100,10 +100,10 @@ def stands_for(text: str, exact: Fraction) -> bool:
     return abs(value - exact) < last
 
 
-def _rounded(gold: str, answer: str, verifier: Verifier) -> bool | None:
+def _rounded(gold: str, answer: str, checker: SymbolicChecker) -> bool | None:
     """Say whether one is the other as a decimal; None where neither is one, or it is not known."""
     for decimal, other in ((answer, gold), (gold, answer)):
         if decimal_of(decimal) is not None:
-            exact = verifier.worth(other)
+            exact = checker.worth(other)
             return None if exact is None else stands_for(decimal, exact)
     return None

@@ -75,7 +75,7 @@ class SymbolicVerdict:
 
 
 @dataclass(kw_only=True)
-class Verifier:
+class SymbolicChecker:
     """Workers that compare, with a deadline for each comparison."""
 
     seconds: float = 5.0  # of processor time
@@ -204,5 +204,5 @@ def _refused(text: str) -> str:
     return f"not decided: brackets nested more than {_DEEPEST} deep" if deepest > _DEEPEST else ""
 
 
-VERIFIER = Verifier()
-atexit.register(VERIFIER.close)
+CHECKER = SymbolicChecker()
+atexit.register(CHECKER.close)

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.tasks.public.equivalence import compare, exactly
-from remask.tasks.public.symbolic import SymbolicVerdict, Verifier
+from remask.tasks.public.symbolic import SymbolicChecker, SymbolicVerdict
 
 
-class Refusing(Verifier):
-    """A verifier that must not be asked."""
+class Refusing(SymbolicChecker):
+    """A checker that must not be asked."""
 
     def compare(self, gold: str, answer: str) -> SymbolicVerdict:
         raise AssertionError((gold, answer))
 
 
-class Undecided(Verifier):
+class Undecided(SymbolicChecker):
     def compare(self, gold: str, answer: str) -> SymbolicVerdict:
         return SymbolicVerdict(equal=None, reason="not decided in 5 s")
 
@@ -72,8 +72,8 @@ def test_decimals_bases_and_brackets_are_decided_by_rule(
     assert compare(gold, answer, Refusing()).equal is equal
 
 
-class Computing(Verifier):
-    """A verifier that knows what the root of 2 is worth."""
+class Computing(SymbolicChecker):
+    """A checker that knows what the root of 2 is worth."""
 
     def worth(self, text: str) -> Fraction | None:
         return Fraction("1.4142135623730950488016887242096980785697") if "sqrt" in text else None

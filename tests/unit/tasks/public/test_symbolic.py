@@ -10,7 +10,7 @@ import pytest
 
 from remask.errors import MissingExtra
 from remask.tasks.public import symbolic
-from remask.tasks.public.symbolic import Verifier
+from remask.tasks.public.symbolic import SymbolicChecker
 
 # A worker that hangs, dies or floods when told to, and otherwise says its number of comparisons.
 SCRIPT = """
@@ -27,16 +27,16 @@ for number, line in enumerate(sys.stdin):
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    found = Verifier(seconds=120.0)
+def checker() -> Iterator[SymbolicChecker]:
+    found = SymbolicChecker(seconds=120.0)
     yield found
     found.close()
 
 
 @pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Verifier]:
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SymbolicChecker]:
     monkeypatch.setattr(symbolic, "_WORKER", SCRIPT)
-    found = Verifier(seconds=120.0)
+    found = SymbolicChecker(seconds=120.0)
     yield found
     found.close()
 
@@ -58,19 +58,19 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Verifier]:
     ],
 )  # fmt: skip
 def test_algebra_finds_what_spelling_cannot(
-    verifier: Verifier, gold: str, answer: str, equal: bool
+    checker: SymbolicChecker, gold: str, answer: str, equal: bool
 ) -> None:
-    verdict = verifier.compare(gold, answer)
+    verdict = checker.compare(gold, answer)
     assert verdict.equal is equal
     assert (verdict.reason == "") == equal
 
 
-def test_what_cannot_be_read_is_different_and_says_so(verifier: Verifier) -> None:
-    verdict = verifier.compare("x+1", "}}{{")
+def test_what_cannot_be_read_is_different_and_says_so(checker: SymbolicChecker) -> None:
+    verdict = checker.compare("x+1", "}}{{")
     assert (verdict.equal, verdict.reason) == (False, "math-verify cannot read one of them")
 
 
-def test_a_comparison_that_hangs_is_cut_at_the_deadline(scripted: Verifier) -> None:
+def test_a_comparison_that_hangs_is_cut_at_the_deadline(scripted: SymbolicChecker) -> None:
     """The worker would sleep for ten minutes; 60 s are twenty times what it is allowed."""
     scripted.seconds = 0.3
     started = time.monotonic()
@@ -84,24 +84,24 @@ def test_a_comparison_that_hangs_is_cut_at_the_deadline(scripted: Verifier) -> N
 
 def test_real_algebra_that_explodes_is_cut_as_well() -> None:
     """Multiplied out, the second power has eleven million terms."""
-    verifier = Verifier(seconds=0.5)
-    verdict = verifier.compare("(x+y+z+1)^{400}", "(x+y+z)^{400}+1")
-    verifier.close()
+    checker = SymbolicChecker(seconds=0.5)
+    verdict = checker.compare("(x+y+z+1)^{400}", "(x+y+z)^{400}+1")
+    checker.close()
     assert (verdict.equal, verdict.reason) == (None, "not decided in 0.5 s")
 
 
-def test_a_worker_that_dies_leaves_its_comparison_undecided(scripted: Verifier) -> None:
+def test_a_worker_that_dies_leaves_its_comparison_undecided(scripted: SymbolicChecker) -> None:
     assert scripted.compare("a", "die").equal is None
     assert scripted.compare("a", "b").reason.endswith(" 0")
 
 
-def test_a_worker_is_kept_between_comparisons(scripted: Verifier) -> None:
+def test_a_worker_is_kept_between_comparisons(scripted: SymbolicChecker) -> None:
     first, second = (scripted.compare("a", "b").reason.split() for _ in range(2))
     assert first[:-1] == second[:-1]
     assert (first[-1], second[-1]) == ("0", "1")
 
 
-def test_threads_have_a_worker_each(scripted: Verifier) -> None:
+def test_threads_have_a_worker_each(scripted: SymbolicChecker) -> None:
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda n: scripted.compare("a", f"b{n}").reason, range(9)))
     pids = [reason.split()[-2] for reason in found]
@@ -110,13 +110,13 @@ def test_threads_have_a_worker_each(scripted: Verifier) -> None:
     assert len(set(numbers)) == 9, "no answer was given twice"
 
 
-def test_workers_of_another_process_are_not_used(scripted: Verifier) -> None:
+def test_workers_of_another_process_are_not_used(scripted: SymbolicChecker) -> None:
     scripted.compare("a", "b")
     scripted._owner = os.getpid() + 1  # as if we were the child of a fork
     assert scripted.compare("a", "b").reason.endswith(" 0")
 
 
-def test_closing_ends_the_workers(scripted: Verifier) -> None:
+def test_closing_ends_the_workers(scripted: SymbolicChecker) -> None:
     scripted.compare("a", "b")
     [worker] = scripted._idle
     scripted.close()
@@ -132,7 +132,9 @@ def test_closing_ends_the_workers(scripted: Verifier) -> None:
         ("(" * 65, "nested more than 64"),
     ],
 )
-def test_what_is_too_large_is_not_handed_over(scripted: Verifier, text: str, why: str) -> None:
+def test_what_is_too_large_is_not_handed_over(
+    scripted: SymbolicChecker, text: str, why: str
+) -> None:
     for pair in (("1", text), (text, "1")):
         verdict = scripted.compare(*pair)
         assert verdict.equal is None
@@ -144,10 +146,10 @@ def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "math_verify", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"math-verify is not installed; pip install 'remask\[m"):
-        Verifier().compare("x+1", "1+x")
+        SymbolicChecker().compare("x+1", "1+x")
 
 
 def test_a_worker_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbolic, "_WORKER", "raise SystemExit(1)")
     with pytest.raises(MissingExtra, match="math-verify that can be imported"):
-        Verifier().compare("x+1", "1+x")
+        SymbolicChecker().compare("x+1", "1+x")
