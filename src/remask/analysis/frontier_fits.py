@@ -15,7 +15,7 @@ import numpy as np
 from remask.analysis.frontier_methods import LABEL_FREE, MethodScores, chance, price
 from remask.analysis.pool import Pool, agreement, composite_metrics, verify_forwards
 from remask.decide.columns import Column, Flags, trip_mean
-from remask.decide.logistic import Combination, fit_combination
+from remask.decide.logistic import Combination, fit_combination, read_columns
 from remask.decide.provenance import Provenance
 from remask.records.record import Record
 
@@ -105,8 +105,9 @@ class SetFits:
     def score(self, pooled: Sequence[Pool]) -> MethodScores:
         """Return the probabilities of the first samples of these pools, and their cost."""
         columns = all_columns(self.recipe, self.names, pooled)
+        table = read_columns(columns, list(columns))
         extra = [recipe_price(self.recipe, self.names, pool) for pool in pooled]
-        scores = np.array([fit.probability(columns) for fit in self.fits])
+        scores = np.array([fit.regression.chances(table) for fit in self.fits])
         scores[:, unread(self.names, pooled)] = -np.inf
         return MethodScores(
             name=self.name,
@@ -125,7 +126,9 @@ def fit_set(
     chosen = label_draws(len(pooled), name, labels, draws)
     names = features_of(recipe, pooled)
     base = base_columns(recipe.base, pooled)
-    if not chosen or not names or any(set(column) == {None} for column in base.values()):
+    lacks = any(set(column) == {None} for column in base.values())
+    lacks |= AGREEMENT in recipe.groups and AGREEMENT not in names
+    if lacks or not chosen or not names:
         return None
     columns = feature_columns(names, pooled)
     right = np.array([pool[0].right for pool in pooled])

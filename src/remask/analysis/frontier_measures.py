@@ -104,12 +104,17 @@ class FrontierSet:
         lengths = [length_of(pool[0]) for pool in self.pooled]
         return equal_length_pairs(lengths, self.right, self.draws)
 
+    @cached_property
+    def written(self) -> Resampled | None:
+        """What writing an answer cost."""
+        return self.draws.mean([pool[0].forwards for pool in self.pooled])
+
     def measure(self, scored: MethodScores) -> MethodMeasures | None:
         """Return what a method's scores of the standard answers are worth; None of one kind."""
         won = [pairs_won(row, self.right) for row in scored.scores]
         together = np.asarray(np.mean(won, axis=0), np.float32)
         extra = self.draws.mean(scored.extra.mean(0))
-        written = self.draws.mean([pool[0].forwards for pool in self.pooled])
+        written = self.written
         auroc = self.pairs.auroc(together)
         if auroc is None or extra is None or written is None:
             return None

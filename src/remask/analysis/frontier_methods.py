@@ -37,6 +37,7 @@ LABEL_FREE = (
 PROBE = ("critical.critical_mean",)
 SIZES = (2, 3, 5, 10)  # of self-consistency
 RENAMED = {"dise": "visible.response_mean"}  # a rival that is one of the probes
+PRICES = {"dise": 1, "perplexity": 16, "dcocoa": 16}  # of rivals, where records do not say
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,8 +126,10 @@ def _forwards(row: Record, source: str) -> float:
 @cache
 def _passes(source: str) -> float:
     """Return what the name of a probe says; 0 for what was read while the answer was written."""
+    if source in PRICES:
+        return float(PRICES[source])
     try:
-        return float(Probe.named(RENAMED.get(source, source).split(".")[0]).passes)
+        return float(Probe.named(source).passes)
     except SettingsError:
         return 0.0
 

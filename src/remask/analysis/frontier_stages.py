@@ -3,7 +3,7 @@
 Its full form runs every stage for every answer; what stopping early costs is the difference.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -25,7 +25,16 @@ from remask.analysis.frontier_fits import (
 )
 from remask.analysis.frontier_methods import MethodScores
 from remask.analysis.pool import Pool
-from remask.decide.stages import Stage, StagedVerifier, fit_stages
+from remask.decide.columns import Floats
+from remask.decide.logistic import read_columns
+from remask.decide.stages import (
+    OPEN,
+    Stage,
+    StagedVerifier,
+    fit_stages,
+    prices_of,
+    settled_at,
+)
 
 SEQUENTIAL, FULL = "sequential", "sequential_full"
 ORDER = (  # what each stage adds: 0, 1, 8, 8 and 8 forwards
@@ -56,16 +65,18 @@ class StagedFits:
         """Return the probabilities of the first samples of these pools, and what they cost."""
         bases = dict.fromkeys(name for recipe in self.stages for name in recipe.base)
         columns = {**feature_columns(self.names, pooled), **base_columns(list(bases), pooled)}
-        if self.name == FULL:
-            scores = [fit.stages[-1].regression.probability(columns) for fit in self.fits]
-            extra = [[sum(s.forwards for s in fit.stages)] * len(pooled) for fit in self.fits]
-        else:
-            verdicts = [fit.run(columns) for fit in self.fits]
-            scores = [[verdict.probability for verdict in each] for each in verdicts]
-            extra = [[verdict.forwards for verdict in each] for each in verdicts]
-        table = np.array(scores)  # (K, n)
-        table[:, unread(self.names, pooled)] = -np.inf
-        return MethodScores(name=self.name, scores=table, extra=np.array(extra, np.float64))
+        table = read_columns(columns, list(columns))
+        chances, extra = zip(*(self._run(fit, table) for fit in self.fits), strict=True)
+        scores = np.array(chances)  # (K, n)
+        scores[:, unread(self.names, pooled)] = -np.inf
+        return MethodScores(name=self.name, scores=scores, extra=np.array(extra))
+
+    def _run(self, fit: StagedVerifier, table: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+        """Return what a fit says and spends, as `StagedVerifier.run` does, of columns once read."""
+        chances = np.array([stage.regression.chances(table) for stage in fit.stages])  # (S, n)
+        limits = [OPEN if self.name == FULL else (stage.low, stage.high) for stage in fit.stages]
+        at = settled_at(chances, limits)
+        return chances[at, np.arange(len(at))], prices_of(fit.stages)[at]
 
 
 def fit_sequential(

@@ -72,6 +72,9 @@ class ProblemDraws:
         known = ~np.isnan(column)
         if not known.any():
             return None
+        if np.ptp(column[known]) == 0:  # as most costs are
+            value = float(column[known][0])
+            return Resampled(value, np.full(len(self.times), value), int(known.sum()))
         counts = self.times[:, known].astype(np.float64)
         with np.errstate(invalid="ignore"):  # a draw may hold none of the known
             drawn = counts @ column[known] / counts.sum(1)

@@ -86,14 +86,17 @@ class Regression:
 
     def probability(self, columns: Mapping[str, Column]) -> list[float]:
         """Return the chance that each answer is right."""
-        table = read_columns(columns, self.names)
+        return [float(chance) for chance in self.chances(read_columns(columns, self.names))]
+
+    def chances(self, table: Mapping[str, Floats]) -> Floats:
+        """Return the same, (n,), of columns that were read once for many regressions."""
         mean = base_mean(table, self.base)
         if self.reason:
-            return [self.mean.centre if math.isnan(value) else value for value in mean.tolist()]
+            return np.where(np.isnan(mean), self.mean.centre, mean)
         logits = self.intercept + self.mean.weight * self.mean.standardise(mean)
         for name, term in self.terms.items():
             logits = logits + term.weight * term.standardise(table[name])
-        return [float(chance) for chance in sigmoid(logits)]
+        return sigmoid(logits)
 
 
 @dataclass(frozen=True, kw_only=True)

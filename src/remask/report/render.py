@@ -174,7 +174,7 @@ def frontier(reached: Mapping[str, Reached], front: Sequence[str], path: Path) -
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)  # what costs nothing stands at 0
         ticks = [0, 1, 2, 5, 10, 25, 50, 100, 200, 500, 1000]
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
-        axes.set_xlim(-0.15, 2 * max([spent for spent, _ in reached.values()] + [1]))
+        axes.set_xlim(-0.15, 3 * max([spent for spent, _ in reached.values()] + [1]))
         axes.set_xlabel("forwards per answer beyond those that wrote it")
         axes.set_ylabel("mean AUROC over the sets, with 95 % intervals")
         axes.set_title("What a score tells, and what it costs")

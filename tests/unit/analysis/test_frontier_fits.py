@@ -112,6 +112,8 @@ def test_nothing_is_fitted_without_labels_or_features(
     recipe = BY_NAME["fitted20"]
     assert fit_set(recipe, "a", validation, 151) is None
     assert fit_set(recipe, "a", [[make_record(str(k))] for k in range(20)], 10) is None
+    few = [pool[:3] for pool in validation]
+    assert fit_set(BY_NAME["agreement10_fitted"], "a", few, 100) is None
     other = Recipe(name="other", groups=("critical",), base=("suffix.response_mean",))
     assert fit_set(other, "a", validation, 100) is None
     assert fit_sequential("a", [[make_record(str(k))] for k in range(20)], 10) == []
@@ -127,6 +129,13 @@ def test_the_sequential_verifier_pays_for_the_stages_it_ran(
     assert set(np.unique(few.extra)) <= {0, 1, 9, 17, 25}
     assert np.unique(all_of_them.extra).tolist() == [25]
     assert few.extra.mean() < 25
+    columns = {name: [row.features[name] for row, *_ in test_pools] for name in sequential.names}
+    bases = [name for stage in sequential.stages for name in stage.base]
+    columns |= base_columns(bases, test_pools)
+    for fit, scores, extra in zip(sequential.fits, few.scores, few.extra, strict=True):
+        verdicts = fit.run(columns)
+        assert scores.tolist() == pytest.approx([verdict.probability for verdict in verdicts])
+        assert extra.tolist() == [verdict.forwards for verdict in verdicts]
     last = few.extra == 25
     assert np.allclose(few.scores[last], all_of_them.scores[last])
     right = [pool[0].right for pool in test_pools]

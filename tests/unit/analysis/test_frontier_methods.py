@@ -9,6 +9,7 @@ import pytest
 
 from remask.analysis.frontier_methods import (
     LABEL_FREE,
+    PRICES,
     frontier_methods,
     in_first_place,
     length_of,
@@ -16,6 +17,7 @@ from remask.analysis.frontier_methods import (
     price,
     score_pools,
 )
+from remask.baselines.likelihood import DRAWS
 from remask.records.record import BaselineCost, Record
 
 Make = Callable[..., Record]
@@ -66,6 +68,12 @@ def test_what_a_probe_or_a_rival_cost_is_read_before_its_name_is(read: Record) -
     assert price(row, ["generation.response_mean", "trace.flips"]) == 0
     assert said(row)["tre"] == (-1.5, 3)
     assert said(row)["dcocoa"] == (0.5, 5)
+
+
+def test_rivals_have_the_price_that_they_count(read: Record) -> None:
+    assert PRICES["perplexity"] == PRICES["dcocoa"] == DRAWS
+    assert said(replace(read, features={"perplexity": -2.0}))["perplexity"] == (-2, 16)
+    assert said(replace(read, features={"temporal_vote": 0.3}))["temporal_vote"] == (0.3, 0)
 
 
 def test_a_mean_without_one_of_its_parts_is_absent(read: Record) -> None:

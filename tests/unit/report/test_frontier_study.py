@@ -109,4 +109,6 @@ def test_what_the_records_lack_is_said(draw_features: Draw, tmp_path: Path) -> N
     rows = [row.to_json() for row in draw_features(12, num_read=0)]
     jsonl.append(tmp_path / "wordmath-hard.jsonl", rows)
     notes = FRONTIER.run(read_source(tmp_path)).notes
-    assert [note.split(":")[0] for note in notes] == ["No optimized weights", "No probes"]
+    assert [note.split(":")[0] for note in notes] == [
+        "No optimized weights", "No probes", "No rejection sampling",
+    ]  # fmt: skip

@@ -13,7 +13,7 @@ from remask.analysis.frontier import (
 from remask.analysis.frontier_carried import came_from
 from remask.analysis.frontier_fits import DRAWS, LABELS, RECIPES, USUAL
 from remask.analysis.frontier_measures import SECTION
-from remask.analysis.frontier_rejection import MGRS, MGRS_METHODS
+from remask.analysis.frontier_rejection import MGRS, MGRS_METHODS, MGRS_SET
 from remask.analysis.load_records import Source
 from remask.report.plots import frontier_plot
 from remask.report.studies.base import NamedPlot, Study, no_validation, pools_drawn
@@ -26,6 +26,8 @@ LABELS_OF = {
     "agreement2": "2 samples", "agreement3": "3 samples", "agreement5": "5 samples",
     "agreement10": "10 samples", "agreement10_fitted": "10 samples, fitted", "dise": "DiSE",
     "tre": "TRE", "dcocoa": "D-CoCoA", "critical_count": "critical tokens",
+    "temporal_vote": "temporal vote", "temporal_entropy": "temporal entropy",
+    "denoising_entropy": "denoising entropy", "self_evaluation": "self-evaluation",
 }  # fmt: skip
 DIFFERENCE_LABELS = {
     name: f"{LABELS_OF[a]} - {LABELS_OF[b]}" for name, (a, b) in DIFFERENCES.items()
@@ -165,6 +167,11 @@ def _notes(source: Source, figures: Figures) -> list[str]:
     notes = no_validation(source)
     if not any(row.features for row in rows):
         notes.append("No probes: these records have no features.")
+    if not figures.distinct("method", section=SECTION, study=MGRS):
+        notes.append(
+            f"No rejection sampling: it needs {MGRS_SET} with every sample scored, of test and "
+            "validation; remask collect --samples 10 --scored 10."
+        )
     return notes
 
 
