@@ -19,7 +19,7 @@ from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.llada import LLaDA, LLaDAConfig
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
-from remask.records.record import Record
+from remask.records.record import BaselineCost, Record
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas, Sample
 
@@ -231,13 +231,15 @@ def draw_records(
         names = [f"{probe}.{over}_mean" for probe in PROBES for over in ("critical", "response")]
         features = {name: math.log(value) for name, value in zip(names, probed, strict=True)}
         features |= {"generation.response_mean": math.log(written), "critical_count": 2.0}
-        features |= {"tre": rng.gauss(0, 1), "length": float(rng.randint(5, 9))}
+        features |= {"length": float(rng.randint(5, 9))}
         row = build_record(
             f"{split}/11/{problem}", number, right=right, task=task, level=level,
             answer="1" if right else rng.choice("234"), score=score, confidence=confidence,
         )  # fmt: skip
         unread = replace(row, by_trip={}, verify_forwards=None, scores={"confidence": confidence})
-        rows.append(replace(row, features=features) if number < num_read else unread)
+        scores = {**row.scores, "tre": rng.gauss(0, 1)}
+        read = replace(row, features=features, scores=scores, baselines={"tre": BaselineCost(0)})
+        rows.append(read if number < num_read else unread)
     return rows
 
 

@@ -24,6 +24,7 @@ USUAL = 200  # labels of the figures that name no number
 DRAWS = 20
 WRITTEN = ("generation", "trace", "length", "critical_count")  # cost nothing
 ROUNDTRIPS, AGREEMENT, POOL_SIZE = "roundtrips", "agreement10", 10
+COMPUTED = (ROUNDTRIPS, AGREEMENT)  # of the record or the pool, and no features there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +139,7 @@ def fit_set(
 
 def unread(names: Sequence[str], pooled: Sequence[Pool]) -> Flags:
     """Say which first samples have no features at all, where these names are of some, (n,)."""
-    computed = (ROUNDTRIPS, AGREEMENT)
-    needed = any(name.split(".")[0] not in computed for name in names)
+    needed = any(name.split(".")[0] not in COMPUTED for name in names)
     return np.array([needed and not pool[0].features for pool in pooled], bool)
 
 
@@ -150,7 +150,7 @@ def all_columns(recipe: Recipe, names: Sequence[str], pooled: Sequence[Pool]) ->
 
 def recipe_price(recipe: Recipe, names: Sequence[str], pool: Pool) -> float:
     """Return what these features cost beyond the first sample."""
-    spent = price(pool[0], [name for name in names if name.split(".")[0] != ROUNDTRIPS])
+    spent = price(pool[0], [name for name in names if name.split(".")[0] not in COMPUTED])
     if ROUNDTRIPS in recipe.groups:
         spent += verify_forwards(pool[0])
     if AGREEMENT in recipe.groups:

@@ -1,16 +1,7 @@
 """The methods on the frontier: what each says of the first sample of a pool, and what that costs.
 
-What is read in the records: the score of the round trips, confidence, how many samples agree, and
-the features, where names tell what they are.
-
-    critical.critical_mean      of a probe: mean log p over critical tokens
-    critical.forwards           what the probe cost, where that is not in its name
-    generation.response_mean    of the sample as it was written: costs nothing
-    length, critical_count      numbers of tokens, of either sign
-    tre                         without a point: a rival's score, the higher the more trusted
-
-`LABEL_FREE` is the verifier without labels. It is chosen on validation answers, and written here
-before any test problem is drawn.
+What is read in the records: the scores of the round trips and of the baselines, how many samples
+agree, and the features, by the names that `verifier.columns` gives them.
 """
 
 import math
@@ -22,22 +13,23 @@ from statistics import fmean
 import numpy as np
 
 from remask.analysis.methods import ROUNDTRIPS, Method, agreement_of, recorded
-from remask.analysis.pool import RECORDED, Pool, baseline_forwards, pool_size
+from remask.analysis.pool import RECORDED, Pool, pool_size
 from remask.decide.columns import Floats
-from remask.errors import SettingsError
 from remask.probes.settings import Probe
 from remask.records.record import Record
+from remask.verifier.columns import LABEL_FREE as PROBES
+from remask.verifier.columns import probes_in, readings_of
 
-LABEL_FREE = (
-    "critical.critical_mean",
-    "halves8.critical_mean",
-    "stratified80x8.response_mean",
-    "forced8.response_mean",
-)
-PROBE = ("critical.critical_mean",)
+
+def value_feature(probe: str) -> str:
+    """Return the feature whose exp is the value of a probe."""
+    return f"{probe}.{readings_of(probe)[0]}"
+
+
+LABEL_FREE = tuple(map(value_feature, PROBES))
+PROBE = (value_feature("critical"),)
+DISE = value_feature("visible")
 SIZES = (2, 3, 5, 10)  # of self-consistency
-RENAMED = {"dise": "visible.response_mean"}  # a rival that is one of the probes
-PRICES = {"dise": 1, "perplexity": 16, "dcocoa": 16}  # of rivals, where records do not say
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,9 +61,13 @@ def frontier_methods(pooled: Sequence[Pool]) -> list[Method]:
     listed = [ROUNDTRIPS, mean_chance("probe", PROBE), mean_chance("verifier", LABEL_FREE)]
     listed += [agreement_of(size) for size in SIZES if size <= pool_size(pooled)]
     listed += [recorded(name) for name in RECORDED if name != "confidence_canvas"]
-    listed += [Method(name=n, score=count, forwards=_written) for n, count in COUNTS.items()]
-    listed += [_rival(name) for name in _rivals(pooled)]
-    return [m for m in listed if any(m.score(pool) is not None for pool in pooled)]
+    listed += [  # what features and round trips tell where it was not recorded as a baseline
+        Method(name="dise", score=_dise, forwards=lambda p: p[0].forwards + price(p[0], [DISE])),
+        Method(name="length", score=_length, forwards=_written),
+        Method(name="critical_count", score=_critical_count, forwards=_written),
+    ]
+    allowed = [m for m in listed if any(m.score(pool) is not None for pool in pooled)]
+    return list({method.name: method for method in reversed(allowed)}.values())[::-1]
 
 
 def mean_chance(name: str, features: Sequence[str]) -> Method:
@@ -95,8 +91,8 @@ def price(row: Record, features: Sequence[str]) -> float:
 
 
 def length_of(row: Record) -> int:
-    """Return the number of response tokens; the drift of round trips has an entry for each."""
-    value = row.features.get("length")
+    """Return the number of response tokens: a feature, a score, or the entries of the drift."""
+    value = row.features.get("length", row.scores.get("length"))
     return len(row.drift) if value is None else abs(round(value))
 
 
@@ -116,22 +112,18 @@ def _mean_chance(row: Record, features: Sequence[str]) -> float | None:
 
 
 def _forwards(row: Record, source: str) -> float:
-    """Return what a probe, or a rival, cost: as recorded, or as its name says."""
+    """Return what a probe cost: as recorded, or as its name says; other features cost nothing."""
     spent = row.features.get(f"{source}.forwards")
-    if spent is not None:
-        return spent
-    return baseline_forwards(row, source) if source in row.baselines else _passes(source)
+    return _passes(source) if spent is None else spent
 
 
 @cache
 def _passes(source: str) -> float:
-    """Return what the name of a probe says; 0 for what was read while the answer was written."""
-    if source in PRICES:
-        return float(PRICES[source])
-    try:
-        return float(Probe.named(source).passes)
-    except SettingsError:
-        return 0.0
+    return float(Probe.named(source).passes) if probes_in([source]) else 0.0
+
+
+def _dise(pool: Pool) -> float | None:
+    return pool[0].features.get(DISE)
 
 
 def _length(pool: Pool) -> float | None:
@@ -140,24 +132,4 @@ def _length(pool: Pool) -> float | None:
 
 def _critical_count(pool: Pool) -> float | None:
     value = pool[0].features.get("critical_count")
-    return None if value is None else -abs(value)
-
-
-def _rivals(pooled: Sequence[Pool]) -> list[str]:
-    """Return the rivals in the features: names without a point, and what a probe computes."""
-    names = {name for pool in pooled for name in pool[0].features}
-    plain = {name for name in names if "." not in name} - set(COUNTS)
-    return sorted(plain | {name for name, feature in RENAMED.items() if feature in names})
-
-
-def _rival(name: str) -> Method:
-    def score(pool: Pool) -> float | None:
-        features = pool[0].features
-        return features.get(name, features.get(RENAMED.get(name, name)))
-
-    return Method(
-        name=name, score=score, forwards=lambda pool: pool[0].forwards + price(pool[0], [name])
-    )
-
-
-COUNTS = {"length": _length, "critical_count": _critical_count}  # fewer is more trusted
+    return None if value is None else -value

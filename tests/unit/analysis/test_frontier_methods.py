@@ -9,7 +9,6 @@ import pytest
 
 from remask.analysis.frontier_methods import (
     LABEL_FREE,
-    PRICES,
     frontier_methods,
     in_first_place,
     length_of,
@@ -17,7 +16,6 @@ from remask.analysis.frontier_methods import (
     price,
     score_pools,
 )
-from remask.baselines.likelihood import DRAWS
 from remask.records.record import BaselineCost, Record
 
 Make = Callable[..., Record]
@@ -25,13 +23,16 @@ FEATURES = {
     "critical.critical_mean": math.log(0.5), "halves8.critical_mean": math.log(0.7),
     "stratified80x8.response_mean": math.log(0.2), "forced8.response_mean": math.log(0.6),
     "generation.response_mean": -0.1, "visible.response_mean": -0.3, "length": 12.0,
-    "critical_count": 4.0, "tre": -1.5,
+    "critical_count": 4.0,
 }  # fmt: skip
 
 
 @pytest.fixture
 def read(make_record: Make) -> Record:
-    return replace(make_record(score=0.9, confidence=0.8), features=FEATURES)
+    row = make_record(score=0.9, confidence=0.8)
+    scores = {**row.scores, "tre": -1.5, "dcocoa": 0.5}
+    costs = {"tre": BaselineCost(0), "dcocoa": BaselineCost(16)}
+    return replace(row, scores=scores, features=FEATURES, baselines=costs)
 
 
 def said(row: Record, *others: Record) -> dict[str, tuple[float, float]]:
@@ -47,7 +48,7 @@ def test_every_method_says_its_value_at_its_price(read: Record) -> None:
     assert said(read) == {
         "roundtrips": (0.9, 8), "probe": (pytest.approx(0.5), 1),
         "verifier": (pytest.approx(0.5), 25), "confidence": (0.8, 0), "length": (-12, 0),
-        "critical_count": (-4, 0), "dise": (-0.3, 1), "tre": (-1.5, 0),
+        "critical_count": (-4, 0), "dise": (-0.3, 1), "tre": (-1.5, 0), "dcocoa": (0.5, 16),
     }  # fmt: skip
 
 
@@ -60,20 +61,22 @@ def test_samples_agree_or_not_and_cost_what_they_took(make_record: Make) -> None
     assert "agreement5" not in values
 
 
-def test_what_a_probe_or_a_rival_cost_is_read_before_its_name_is(read: Record) -> None:
-    features = {**FEATURES, "halves8.forwards": 2.0, "tre.forwards": 3.0, "dcocoa": 0.5}
-    row = replace(read, features=features, baselines={"dcocoa": BaselineCost(5)})
+def test_what_a_probe_cost_is_read_before_its_name_is(read: Record) -> None:
+    row = replace(read, features={**FEATURES, "halves8.forwards": 2.0})
     assert price(row, LABEL_FREE) == 1 + 2 + 8 + 8
     assert price(row, ["critical.critical_mean", "critical.critical_min"]) == 1, "one probe"
-    assert price(row, ["generation.response_mean", "trace.flips"]) == 0
-    assert said(row)["tre"] == (-1.5, 3)
-    assert said(row)["dcocoa"] == (0.5, 5)
+    assert price(row, ["generation.response_mean", "trace.flips", "length"]) == 0
 
 
-def test_rivals_have_the_price_that_they_count(read: Record) -> None:
-    assert PRICES["perplexity"] == PRICES["dcocoa"] == DRAWS
-    assert said(replace(read, features={"perplexity": -2.0}))["perplexity"] == (-2, 16)
-    assert said(replace(read, features={"temporal_vote": 0.3}))["temporal_vote"] == (0.3, 0)
+def test_a_baseline_that_was_recorded_counts_before_a_feature_of_its_name(read: Record) -> None:
+    row = replace(
+        read,
+        scores={**read.scores, "dise": -0.4, "length": -13.0},
+        baselines={"dise": BaselineCost(2), "length": BaselineCost(0)},
+    )
+    assert said(row)["dise"] == (-0.4, 2)
+    assert said(row)["length"] == (-13, 0)
+    assert [m.name for m in frontier_methods([[row]])].count("dise") == 1
 
 
 def test_a_mean_without_one_of_its_parts_is_absent(read: Record) -> None:
@@ -85,9 +88,9 @@ def test_a_mean_without_one_of_its_parts_is_absent(read: Record) -> None:
 
 
 def test_the_length_is_a_feature_or_that_of_the_drift(read: Record) -> None:
-    """Its sign is that of a score in some records."""
+    """As a score it has a sign: shorter is more trusted."""
     assert length_of(read) == 12
-    assert length_of(replace(read, features={"length": -12.0})) == 12
+    assert length_of(replace(read, features={}, scores={"length": -12.0})) == 12
     assert length_of(replace(read, features={})) == 3
     assert said(replace(read, features={}))["length"] == (-3, 0)
 
