@@ -30,6 +30,7 @@ from remask.analysis.frontier_rejection import (
     MGRS_SET,
     MOST_ABSENT,
     PoolScores,
+    choose_thresholds,
     mgrs_figures,
     within_pool,
 )
@@ -146,15 +147,23 @@ def _measure(
     known = {key: each for key, each in numbers.items() if each is not None}
     samples = pool_scores(own.pooled, fits[own.name])
     further = carried_thresholds(own, plain, thresholds)
-    if own.name == MGRS_SET and samples and pool_size(own.validation) > 1:
-        validation = pool_scores(own.validation, fits[own.name], MGRS_METHODS)
-        further += mgrs_figures(own, samples, validation) if validation else []
+    if own.name == MGRS_SET and samples and own.validation:
+        further += _rejection(own, samples, fits[own.name])
     return SetMeasures(
         own=own,
         methods=known | carried_fits(own, fits),
         within=within_pool(own, samples) if samples else {},
         further=further,
     )
+
+
+def _rejection(own: FrontierSet, samples: PoolScores, fits: Sequence[AnyFits]) -> list[Figure]:
+    """Return rejection sampling by the scorers that validation can choose a threshold of."""
+    methods = {m.name: m for m in frontier_methods(own.validation) if m.name in MGRS_METHODS}
+    first = {name: score_pools(method, own.validation) for name, method in methods.items()}
+    first |= {fit.name: fit.score(own.validation) for fit in fits if fit.name in MGRS_METHODS}
+    whole = pool_scores(own.validation, fits, MGRS_METHODS)
+    return mgrs_figures(own, samples, *choose_thresholds(own, whole, first))
 
 
 def labels_part(labels: int) -> str:

@@ -14,12 +14,18 @@ from remask.analysis.frontier_measures import SECTION, FrontierSet, every_sample
 from remask.analysis.frontier_methods import MethodScores
 from remask.analysis.pool import Pool
 from remask.analysis.problem_draws import Resampled
-from remask.analysis.rejection_replay import ScoredPools, cheapest_threshold, replay
+from remask.analysis.rejection_replay import (
+    ScoredPools,
+    best_f1_threshold,
+    cheapest_threshold,
+    replay,
+)
 from remask.analysis.within_pool import within_pools
 from remask.decide.columns import Flags, Floats
 
 MGRS, MGRS_SET = "mgrs", "wordmath-hard"
 MGRS_METHODS = ("roundtrips", "verifier", "sequential")
+CHEAPEST, BEST_F1 = "the cheapest hardly less accurate", "the best F1"  # how they are chosen
 MOST_ABSENT = 0.05  # of the samples, without a score: more were never scored
 
 
@@ -63,21 +69,39 @@ def within_pool(own: FrontierSet, scored: PoolScores) -> dict[str, Resampled]:
     return measured
 
 
-def mgrs_figures(own: FrontierSet, test: PoolScores, validation: PoolScores) -> list[Figure]:
+def choose_thresholds(
+    own: FrontierSet, whole: PoolScores | None, first: Mapping[str, MethodScores]
+) -> tuple[dict[str, list[float]], str]:
+    """Return a threshold for each fit of each scorer, all by one rule, and the rule.
+
+    Args:
+        own: the set whose validation answers they are chosen on.
+        whole: what the scorers say of every sample of its validation pools.
+        first: what they say of the first samples alone.
+    """
+    if whole is not None and all(whole.of(method) for method in first):
+        return {m: [cheapest_threshold(pools) for pools in whole.of(m)] for m in first}, CHEAPEST
+    right = np.array([pool[0].right for pool in own.validation], bool)
+    limits = {
+        m: [best_f1_threshold(row, right) for row in each.scores] for m, each in first.items()
+    }
+    return limits, BEST_F1
+
+
+def mgrs_figures(
+    own: FrontierSet, test: PoolScores, thresholds: Mapping[str, Sequence[float]], rule: str
+) -> list[Figure]:
     """Return what rejection sampling reaches by each scorer, and how far from round trips."""
     place: Place = {"section": SECTION, "study": MGRS}
     reached: dict[str, dict[str, Resampled]] = {}
     figures = []
-    for method in MGRS_METHODS:
-        limits = [cheapest_threshold(pools) for pools in validation.of(method)]
+    for method, limits in thresholds.items():
         numbers = _reached(own, test.of(method), limits)
         if numbers:
             reached[method] = numbers
             figures += _figures({**place, "method": method}, numbers)
-            threshold = float(np.mean(limits))
-            figures.append(
-                Figure(**place, method=method, measure="threshold", value=threshold, unit="score")
-            )
+            fields = {**place, "method": method, "measure": "threshold", "detail": rule}
+            figures.append(Figure(**fields, value=float(np.mean(limits)), unit="score"))
     first, *others = MGRS_METHODS
     for method in others if first in reached else ():
         if method in reached:

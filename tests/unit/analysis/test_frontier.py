@@ -238,6 +238,20 @@ def test_rejection_sampling_is_compared_with_round_trips_on_the_same_pools(drawn
     assert value("verifier", "forwards") == pytest.approx(value("verifier", "n_avg") * 35)
 
 
+def test_without_whole_validation_pools_all_thresholds_are_by_f1(
+    drawn: Figures, small: list[StudyRecords]
+) -> None:
+    methods = ("roundtrips", "verifier")
+    rules = {drawn[f"frontier/mgrs/{method}/threshold"].detail for method in methods}
+    assert rules == {"the cheapest hardly less accurate"}
+    own = small[1]
+    first = [row for row in own.validation_pools if row.number == 0]
+    other = figures_of(replace(own, validation_pools=first))
+    for method in methods:
+        assert other[f"frontier/mgrs/{method}/threshold"].detail == "the best F1"
+        assert other[f"frontier/mgrs/{method}/accuracy"].value > 0.6
+
+
 def test_fits_and_thresholds_are_carried_to_every_other_set(drawn: Figures) -> None:
     for method in ("fitted20", "fitted85", "sequential"):
         carried = drawn[f"frontier/countdown-easy/{method}/from_wordmath/auroc"]

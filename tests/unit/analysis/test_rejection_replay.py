@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from remask.analysis.correction import mgrs
-from remask.analysis.rejection_replay import ScoredPools, cheapest_threshold, replay
+from remask.analysis.rejection_replay import (
+    ScoredPools,
+    best_f1_threshold,
+    cheapest_threshold,
+    replay,
+)
 from remask.records.record import Record
 
 Make = Callable[..., Record]
@@ -57,6 +62,16 @@ def test_a_threshold_that_costs_less_may_lose_no_more_than_a_little() -> None:
     pools = pools_of([[(0.5, False), (0.9, True)], [(0.3, True), (0.7, True)]])
     assert replay(pools, 0.3).samples.sum() == 3
     assert cheapest_threshold(pools) == 0.5
+
+
+def test_the_best_f1_is_that_of_single_answers_and_rejects_something() -> None:
+    """Wrong .1 and .4, right .3 and .8: above .1 F1 is 4/5, above .3 and .4 2/4 and 2/3.
+
+    Of two right answers the lower is rejected, though F1 would be best without that.
+    """
+    scores, right = np.array([0.1, 0.4, 0.3, 0.8]), np.array([False, False, True, True])
+    assert best_f1_threshold(scores, right) == 0.1
+    assert best_f1_threshold(np.array([0.2, 0.9]), np.array([True, True])) == 0.2
 
 
 def test_the_threshold_does_not_depend_on_the_scale_of_the_score() -> None:

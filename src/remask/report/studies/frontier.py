@@ -169,8 +169,8 @@ def _notes(source: Source, figures: Figures) -> list[str]:
         notes.append("No probes: these records have no features.")
     if not figures.distinct("method", section=SECTION, study=MGRS):
         notes.append(
-            f"No rejection sampling: it needs {MGRS_SET} with every sample scored, of test and "
-            "validation; remask collect --samples 10 --scored 10."
+            f"No rejection sampling: it needs {MGRS_SET} with every sample scored, and validation "
+            "answers; remask collect --samples 10 --scored 10."
         )
     return notes
 
