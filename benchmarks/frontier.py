@@ -25,6 +25,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from remask import api
+from remask.analysis.pool import agreement, pools
 from remask.collect.answers import draw_pools, grade_pools, prompt_for
 from remask.collect.collect import collect
 from remask.collect.settings import OPTIONAL_BASELINES, CollectSettings
@@ -172,6 +173,9 @@ def choose(out: Path) -> None:
         left = {n: v for n, v in table[best].items() if SETS[n].family == family}
         print(f"without {family}: {' '.join(best)}; on it {rounded(left)}")
     print("roundtrips:", rounded({n: baseline(rows, "roundtrips") for n, rows in records.items()}))
+    for size in (2, 3, 5, POOL):
+        values = {name: of_pools(out, name, size) for name in SETS}
+        print(f"agreement of {size}: {mean_of(values):.4f} {rounded(values)}")
     for rival in ("confidence", *RIVALS):
         values = {n: baseline(rows, rival) for n, rows in records.items()}
         print(f"{rival}: {mean_of(values):.4f} {rounded(values)}")
@@ -197,6 +201,13 @@ def variants(out: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 def first_answers(path: Path) -> list[Record]:
     """Return the standard answers of a file."""
     return [row for row in answers_in(read_records(path)) if row.number == 0]
+
+
+def of_pools(out: Path, name: str, size: int) -> float:
+    """Return the AUROC of the agreement of so many samples."""
+    pooled = pools(answers_in(read_records(out / f"validation-{name}.jsonl")))
+    scores = [agreement(pool[:size]) for pool in pooled]
+    return auroc(scores, [pool[0].right for pool in pooled]) or 0.5
 
 
 def plain_mean(features: Mapping[str, float | None], probes: Sequence[str]) -> float:
