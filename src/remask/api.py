@@ -49,7 +49,7 @@ from remask.verifier.verifier import Verifier
 
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
 # Makes a scorer of a model and the prompts, as text, by the item of their samples; and of the kind
-# of the answers, where it has a parameter `kind`.
+# of the answers and the seed of what it draws, where it has parameters `kind` and `seed`.
 ScorerMaker = Callable[..., Scorer]
 AnyScorer = str | Scorer | ScorerMaker  # confidence, ..., `module:name`, an object, its maker
 Kind = str | Task  # number, choice, code, text, the name of a task, `module:name`, or a task
@@ -286,6 +286,7 @@ def find_scorer(
     prompts: Sequence[str] | Mapping[str, str],
     *,
     kind: Kind = "number",
+    seed: int = 0,
 ) -> Scorer:
     """Return a scorer of answers to these prompts, made of the model where it has to be made.
 
@@ -297,20 +298,20 @@ def find_scorer(
     if isinstance(scorer, type) or not hasattr(scorer, "score"):
         questions = prompts if isinstance(prompts, Mapping) else {item_of(p): p for p in prompts}
         try:
-            further = {"kind": kind} if _takes_kind(scorer) else {}
-            scorer = scorer(model, questions, **further)
+            scorer = scorer(model, questions, **_taken(scorer, {"kind": kind, "seed": seed}))
         except TypeError as error:
             raise SettingsError(f"scorer {given} cannot be made of the model: {error}.") from None
     made: Scorer = resolve("scorer", scorer, {}, ("name", "score"))
     return made
 
 
-def _takes_kind(maker: Callable[..., Any]) -> bool:
-    """Say whether a maker of scorers has a parameter `kind`."""
+def _taken(maker: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of this a maker of scorers has a parameter for."""
     try:
-        return "kind" in inspect.signature(maker).parameters
+        names = inspect.signature(maker).parameters
     except ValueError:  # a built-in one without a signature
-        return False
+        return {}
+    return {name: value for name, value in offered.items() if name in names}
 
 
 def threshold_for(model: Denoiser, kind: str, scorer: str) -> float:
@@ -346,7 +347,7 @@ def score(
     scorer = scorer or consistency(
         model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
     )
-    return score_many(model, [(prompt, answer)], scorer=scorer, kind=kind)[0]
+    return score_many(model, [(prompt, answer)], scorer=scorer, kind=kind, seed=seed)[0]
 
 
 def score_many(
@@ -355,14 +356,16 @@ def score_many(
     *,
     scorer: AnyScorer | None = None,
     kind: Kind = "number",
+    seed: int = 0,
 ) -> list[Score]:
     """Return how far to trust each (prompt, answer); by round trips unless a scorer is given.
 
-    `kind` is that of the answers, for a scorer that has to be made.
+    `kind` is that of the answers, and `seed` that of the draws, for a scorer that has to be made.
     """
     samples = [a if isinstance(a, Sample) else sample_from_text(model, p, a) for p, a in pairs]
     prompts = [prompt for prompt, _ in pairs]
-    judge = find_scorer(scorer or consistency(model, kind=kind), model, prompts, kind=kind)
+    usual = consistency(model, kind=kind, seed=seed)
+    judge = find_scorer(scorer or usual, model, prompts, kind=kind, seed=seed)
     return [score.signed(judge.name) for score in judge.score(samples)]
 
 
@@ -433,7 +436,7 @@ def solve_many(
         return sample_ids(model, rows, writer, items=items, number=number, seed=seed)
 
     usual_scorer = consistency(model, kind=kind, seed=seed)
-    judge = find_scorer(scorer or usual_scorer, model, prompts, kind=kind)
+    judge = find_scorer(scorer or usual_scorer, model, prompts, kind=kind, seed=seed)
     limit = threshold_for(model, how.name, judge.name) if threshold is None else threshold
     decisions = reject(draw, judge, list(ids), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decisions}

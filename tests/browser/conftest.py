@@ -72,11 +72,21 @@ def page(browser: Any, stage: Any) -> Any:
 @pytest.fixture(scope="session")
 def embedded() -> Iterator[str]:
     """The address of a server with the embedded model."""
+    yield from served("roundtrips")
+
+
+@pytest.fixture(scope="session")
+def embedded_verifier() -> Iterator[str]:
+    """The address of a server that scores with the verifier."""
+    yield from served("verifier")
+
+
+def served(scorer: str) -> Iterator[str]:
     from lib.live import live
 
     import remask
     from remask.serve.settings import ServeSettings
 
-    settings = ServeSettings(model="tiny", metrics="core", seconds=300.0)
+    settings = ServeSettings(model="tiny", scorer=scorer, metrics="core", seconds=300.0)
     with live(remask.load("tiny"), settings) as (_, url):
         yield url

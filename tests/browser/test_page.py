@@ -4,6 +4,7 @@ A server that plays documents back stands in for the model, so that answers are 
 """
 
 import json
+import math
 import subprocess
 from typing import Any
 
@@ -297,6 +298,37 @@ def test_an_answer_of_another_scorer_is_shown_without_round_trips(
     page.wait("document.querySelector('.told').textContent === 'Trust it'")
 
 
+def test_tokens_are_painted_by_log_p_where_a_probe_read_them(page: Any, stage: Playback) -> None:
+    """Chances of .999, .8, .5, .4, .01: another token has 0, 20, 50, 60 and 99 per cent."""
+    answer = stage.answers[0]
+    chances = [0.999, 0.8, 0.5, 0.4, 0.01]
+    read = [*map(math.log, chances), *[None] * (len(answer["tokens"]) - len(chances))]
+    for token, logp in zip(answer["tokens"], read, strict=True):
+        token |= {"drift": None, "logp": logp, "confidence": 0.95}
+    probes = {
+        name: {"value": 0.5, "weight": 0.0, "by_trip": []} for name in ("critical", "forced8")
+    }
+    answer |= {"scorer": "verifier", "trips": [], "stderr": None, "metrics": probes}
+    answer |= {"stage": "critical", "cost": {"forwards": 1, "seconds": 0.1}}
+    check_own(page)
+    spans = "[...document.getElementById('answer-text').children]"
+    names = page.run(f"{spans}.map((e) => e.className)")
+    assert names[:6] == ["", "d1", "d2 sd", "d3 sd", "d4 sd", "du"]
+    titles = page.run(f"{spans}.map((e) => e.title)")
+    assert titles[2] == (
+        "log p \u22120.693 while masked, a chance of 50 %, written with a probability of 95 %"
+    )
+    assert titles[5].startswith("no probe read this")
+    assert text(page, "#answer-legend").startswith("Chance of another token, by log p of this one")
+    assert text(page, "#sure").endswith("confident but doubted.")
+    assert {"stage critical", "1 forward pass, 0.1 s"} <= set(texts(page, ".facts dd"))
+    assert texts(page, "#metrics tbody td:nth-child(4)") == ["", ""], "what was fitted is not known"
+    shown = "[...document.querySelectorAll('input[name=by]')].filter((e) => e.offsetParent)"
+    assert page.run(f"{shown}.map((e) => e.value)") == ["logp", "confidence"]
+    click(page, "input[value=confidence]")
+    assert page.run(f"{spans}[0].className") == "c4"
+
+
 def test_settings_of_round_trips_are_closed_where_another_scorer_serves(
     browser: Any, stage: Playback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +337,7 @@ def test_settings_of_round_trips_are_closed_where_another_scorer_serves(
     solve(browser)
     assert stage.bodies[-1]["remask"] == {"trace": True, "budget": 10}
     assert browser.run("document.querySelector('input[name=trips]').disabled")
+    assert browser.run("document.getElementById('how').hidden")
 
 
 def test_copies_reproduce_what_is_shown(page: Any, stage: Playback) -> None:

@@ -1,6 +1,7 @@
 """The server's page for everyone: any width, light and dark, keyboard, names; and a real model."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -113,4 +114,34 @@ def test_the_embedded_model_verifies_and_solves_on_the_page(browser: Any, embedd
     assert text(browser, "#answer-title") == "Candidate 1"
     assert copied(browser, "#copy-command").startswith("remask solve")
     assert not browser.run("document.querySelector('input[value=confidence]').disabled")
+    assert [event for event in browser.events if event["method"] in FAULTS] == []
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)])
+def test_the_verifier_is_seen_on_the_page(
+    browser: Any, embedded_verifier: str, width: int, dark: bool, tmp_path: Path
+) -> None:
+    """25 passes of a right answer; with SCREENSHOTS=FOLDER a picture is left there."""
+    browser.look(width, 900, dark=dark)
+    browser.open(f"{embedded_verifier}/")
+    browser.wait("document.querySelectorAll('.example').length === 4")
+    assert text(browser, "h1") == "See an answer probed"
+    click(browser, "input[value=verify]")
+    click(browser, ".example")
+    click(browser, "#go")
+    browser.wait("!document.getElementById('answer').hidden")
+    found = json.loads(copied(browser, "#copy-json"))
+    assert found["scorer"] == "verifier"
+    assert any(told.startswith("25 forward passes, ") for told in texts(browser, ".facts dd"))
+    adds = [float(part) for part in texts(browser, "#metrics tbody td:nth-child(5)")]
+    assert sum(adds) == pytest.approx(found["score"], abs=0.002)
+    assert texts(browser, "#metrics thead th")[2] == "value"
+    legend = [f"#answer-legend .d{k}" for k in (1, 2, 3, 4)]
+    assert min(browser.contrast(selector) for selector in legend) >= 4.5
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    browser.run("document.getElementById('answer').scrollIntoView({behavior: 'instant'})")
+    browser.settle()
+    folder = Path(os.environ.get("SCREENSHOTS", tmp_path))
+    path = browser.screenshot(folder / f"verifier-{width}-{'dark' if dark else 'light'}.png")
+    assert path.stat().st_size > 10_000  # an empty window is a file of a few thousand bytes
     assert [event for event in browser.events if event["method"] in FAULTS] == []

@@ -89,6 +89,23 @@ def test_the_probe_tells_what_it_read(run: Run, model: str) -> None:
     assert "cost" in solved.out
 
 
+def test_the_verifier_paints_by_log_p_and_says_its_cost(run: Run, model: str) -> None:
+    words = ("--model", model, "--scorer", "verifier", "--seed", "3")
+    found = verified(run, PROMPT, ANSWER, *words)
+    score = api.score(load(model), PROMPT, ANSWER, scorer="verifier", seed=3)
+    assert found["score"] == pytest.approx(score.value, abs=1e-6)
+    assert found["score"] != api.score(load(model), PROMPT, ANSWER, scorer="verifier").value
+    assert found["metrics"] == pytest.approx(score.by_metric, abs=1e-6)
+    assert None not in found["logp"], "a forced path reads every token"
+    assert found["logp"] == pytest.approx(score.logp, abs=1e-5)
+    assert (found["forwards"], found["drift"], found["trusted"]) == (score.forwards, [], None)
+    assert "stage" not in found, "nothing was fitted"
+    shown = run("verify", PROMPT, ANSWER, *words).out
+    assert DOUBT_LEGEND in shown
+    assert shown.endswith(f"cost: {score.forwards} forwards\n")
+    assert f"score {score.value:.3f} by verifier, which has no threshold here" in shown
+
+
 def test_a_scorer_reads_answers_as_their_kind_is_read(run: Run, model: str, tmp_path: Path) -> None:
     """One pass masks the numbers of the answer, or all of a text, which has no final result."""
     rows, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"

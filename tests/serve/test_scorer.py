@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import remask
+from remask import api
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.serve import responses
@@ -21,7 +22,9 @@ BODY: dict[str, Any] = {"prompt": PROMPT, "answer": ANSWER}
 LIMIT = 300.0  # seconds that only a defect takes
 
 
-@pytest.fixture(scope="module", params=["editor", "self_evaluation", "confidence"])
+@pytest.fixture(
+    scope="module", params=["editor", "self_evaluation", "confidence", "probe", "verifier"]
+)
 def other(
     request: pytest.FixtureRequest, client: Client, denoiser: Denoiser, settings: ServeSettings
 ) -> Iterator[Client]:
@@ -43,10 +46,13 @@ def test_round_trips_are_named_where_nothing_else_was_chosen(client: Client) -> 
 def test_an_answer_has_the_score_of_the_library_and_no_verdict_without_a_threshold(
     other: Client, denoiser: Denoiser
 ) -> None:
-    """Also under an identity of its own, by which the judge finds the question."""
+    """Also under an identity of its own: the judge finds its question by it, draws depend on it."""
     name = other.service.settings.scorer
-    known = remask.score(denoiser, PROMPT, ANSWER, scorer=name)
-    for changes in ({}, {"trace": True}, {"item": "mine"}):
+    changes: dict[str, Any]
+    for changes in ({"item": "mine"}, {"trace": True}, {}):
+        item = changes.get("item", api.item_of(PROMPT))
+        sample = api.sample_from_text(denoiser, PROMPT, ANSWER, item=item)
+        [known] = api.find_scorer(name, denoiser, {item: PROMPT}).score([sample])
         found = other.ok("/v1/verify", {**BODY, "remask": changes})
         responses.Verification.model_validate(found, strict=True)
         assert found["score"] == pytest.approx(known.value, abs=1e-5)
@@ -59,6 +65,35 @@ def test_an_answer_has_the_score_of_the_library_and_no_verdict_without_a_thresho
     words = shlex.split(other.ok("/v1/verify", BODY)["command"])
     assert f"--scorer={name}" in words
     assert not [word for word in words if word.startswith(("--trips", "--metrics"))]
+
+
+def test_what_a_scorer_read_of_a_token_stands_with_it_and_is_left_out_elsewhere(
+    other: Client, denoiser: Denoiser
+) -> None:
+    name = other.service.settings.scorer
+    known = remask.score(denoiser, PROMPT, ANSWER, scorer=name, seed=3)
+    verified = other.ok("/v1/verify", {**BODY, "seed": 3})
+    assert verified["cost"]["forwards"] == known.forwards
+    assert "stage" not in verified, "nothing was fitted"
+    logp = [token["logp"] for token in verified["tokens"] if "logp" in token]
+    assert [x is None for x in logp] == [x is None for x in known.logp]
+    read = [x for x in logp if x is not None]
+    assert read == pytest.approx([x for x in known.logp if x is not None], abs=1e-5)
+    assert bool(read) is (name in ("probe", "verifier"))
+    body = {"prompt": PROMPT, "remask": {"budget": 1, "threshold": 2.0}}
+    (attempt,) = other.ok("/v1/solve", body)["attempts"]
+    assert ("logp" in attempt["verification"]["tokens"][0]) is bool(read)
+
+
+def test_the_parts_of_a_label_free_score_add_up_to_it(
+    client: Client, denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    service = build_service(denoiser, replace(settings, scorer="verifier"))
+    found = type(client)(service, build_app(service)).ok("/v1/verify", BODY)
+    service.batcher.close(LIMIT)
+    parts = found["metrics"].values()
+    assert found["score"] == pytest.approx(sum(part["weight"] * part["value"] for part in parts))
+    assert [part["weight"] for part in parts] == [0.25] * 4
 
 
 def test_a_decision_needs_a_threshold_of_the_scorer(other: Client) -> None:

@@ -67,7 +67,7 @@ def solve(
     given, metrics = _other_scorer(judge, trips), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
-    scorer = _made(given, denoiser, query)
+    scorer = _made(given, denoiser, query, seed)
     threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold), scorer)
     if threshold is None:
         threshold = api.threshold_for(denoiser, query.kind, _name(scorer))
@@ -113,7 +113,7 @@ def verify(
     given, metrics = _other_scorer(judge, trips), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
-    scorer = _made(given, denoiser, query)
+    scorer = _made(given, denoiser, query, seed)
     same = query_identity(model.model, denoiser, task) | _scored(judge, trips)
     criterion.check(1, query, **same)
     threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold), scorer)
@@ -213,13 +213,15 @@ def _other_scorer(judge: opt.JudgeSettings, trips: opt.TripSettings) -> "api.Any
     return resolve("scorer", judge.scorer, api.SCORERS)
 
 
-def _made(scorer: "api.AnyScorer | None", denoiser: "Denoiser", query: Query) -> "Scorer | None":
+def _made(
+    scorer: "api.AnyScorer | None", denoiser: "Denoiser", query: Query, seed: int
+) -> "Scorer | None":
     """Return the scorer for answers to this query; None for the round trips."""
     from remask import api
 
     if scorer is None:
         return None
-    return api.find_scorer(scorer, denoiser, [query.prompt], kind=query.kind)
+    return api.find_scorer(scorer, denoiser, [query.prompt], kind=query.kind, seed=seed)
 
 
 def _name(scorer: "Scorer | None") -> str:

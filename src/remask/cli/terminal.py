@@ -196,7 +196,8 @@ def show_verdict(
     _show_result(console, answer, graded)
     show_metrics(console, score.by_metric)
     show(console, _verdict(score, threshold))
-    show(console, f"cost: {score.forwards:,} forwards")
+    settled = f", settled at stage {escape(score.stage)}" if score.stage else ""
+    show(console, f"cost: {score.forwards:,} forwards{settled}")
 
 
 def _verdict(score: "Score", threshold: float | None) -> Text:

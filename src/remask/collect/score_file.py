@@ -218,7 +218,7 @@ def _scorer(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) ->
             seed=s.seed,
         )  # fmt: skip
     prompts = [p for row in rows if isinstance(p := row.get(s.prompt_column), str)]
-    return api.find_scorer(s.scorer, denoiser, prompts, kind=s.kind)
+    return api.find_scorer(s.scorer, denoiser, prompts, kind=s.kind, seed=s.seed)
 
 
 def _sample_of(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | str:

@@ -35,6 +35,7 @@ class ProbeScorer:
         return Score(
             value=value,
             by_metric={_CRITICAL.name: value},
+            weights={_CRITICAL.name: 1.0},
             logp=reading.logp,
             forwards=reading.forwards,
             scorer=self.name,

@@ -177,7 +177,9 @@ def scorer_of(service: Service, inputs: Inputs) -> Scorer:
     """Return the scorer, ready: the model's thread loads no encoder."""
     name, questions = service.settings.scorer, {inputs.item: inputs.prompt}
     if name != ROUNDTRIPS:
-        return api.find_scorer(name, service.denoiser, questions, kind=inputs.kind)
+        return api.find_scorer(
+            name, service.denoiser, questions, kind=inputs.kind, seed=inputs.seed
+        )
     scorer = api.consistency(
         service.denoiser,
         kind=inputs.kind,

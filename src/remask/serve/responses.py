@@ -48,6 +48,7 @@ class VerifiedToken(Response):
     drift: float | None
     confidence: float | None
     special: bool
+    logp: float | None = None  # where the scorer reads it
 
 
 class TripTrace(Response):
@@ -92,6 +93,7 @@ class AnswerReport(Response):
     settings: dict[str, Any]
     graded: AnswerGrade | None
     command: str | None
+    stage: str = ""  # of a verifier in stages: the one that settled it
 
 
 class Verification(AnswerReport):
@@ -181,9 +183,9 @@ def metric_values(score: Score) -> dict[str, MetricValue]:
         name: MetricValue(
             value=score.by_metric.get(name),
             weight=score.weights[name] / total if name in score.by_metric else 0.0,
-            by_trip=list(by_trip),
+            by_trip=list(score.by_trip.get(name, ())),
         )
-        for name, by_trip in score.by_trip.items()
+        for name in score.by_trip or score.by_metric
     }
 
 
@@ -223,6 +225,7 @@ class Responder:
             "threshold": self.inputs.threshold,
             "cost": RequestCost(forwards=forwards, seconds=self.client.seconds),
             "graded": self._grade(sample.text),
+            **({"stage": score.stage} if score.stage else {}),
         }
 
     def event(self, name: str, value: Any) -> Response:
@@ -233,7 +236,7 @@ class Responder:
         if name == "attempt":
             return self.attempt(value)
         verification = self.verification(value)
-        return VerificationEvent(number=value.sample.number, **dict(verification))
+        return VerificationEvent(number=value.sample.number, **_set_fields(verification))
 
     def attempt(self, sample: Sample) -> DrawnAnswer:
         """Return the event `attempt`."""
@@ -280,7 +283,7 @@ class Responder:
             )
             for verified in attempts
         ]
-        return Solution(**dict(self.decision(decided)), attempts=listed)
+        return Solution(**_set_fields(self.decision(decided)), attempts=listed)
 
     def written(self, draft: Draft) -> str:
         """Return what can be read of an unfinished answer: none of it will change."""
@@ -297,12 +300,13 @@ class Responder:
         tokenizer, ids = self.service.denoiser.tokenizer, sample.canvas[: sample.num_response]
         absent = (None,) * len(ids)
         probs = (sample.probs or absent)[: len(ids)]
+        read: list[dict[str, Any]] = [{"logp": logp} for logp in score.logp] or [{}] * len(ids)
         return [
             VerifiedToken(
-                text=text, drift=drift, confidence=prob, special=i in tokenizer.special_ids
+                text=text, drift=drift, confidence=prob, special=i in tokenizer.special_ids, **logp
             )
-            for text, drift, prob, i in zip(
-                tokenizer.texts(ids), score.drift or absent, probs, ids, strict=True
+            for text, drift, prob, i, logp in zip(
+                tokenizer.texts(ids), score.drift or absent, probs, ids, read, strict=True
             )
         ]
 
@@ -341,6 +345,11 @@ class Responder:
         right = task.grade(problem, text)
         process_ok = steps_ok(task, problem, text, right)
         return AnswerGrade(id=problem.id, gold=problem.gold, right=right, process_ok=process_ok)
+
+
+def _set_fields(document: Response) -> dict[str, Any]:
+    """Return the fields that were set: what was left out stays out of a larger document."""
+    return {name: getattr(document, name) for name in document.model_fields_set}
 
 
 def drawn(sample: Sample) -> tuple[tuple[float, ...], tuple[int, ...]]:

@@ -7,7 +7,7 @@ that validation chose. `Score.stage` says where that was, `Score.forwards` what 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from statistics import fmean
 
@@ -91,7 +91,13 @@ class Verifier:
         if self.fitted is not None:
             return self._in_stages(cases, self.fitted)
         self._probe(cases, self._affordable())
-        return [self._score(case, fmean(case.values.values())) for case in cases]
+        return [self._label_free(case) for case in cases]
+
+    def _label_free(self, case: Examination) -> Score:
+        """Return the plain mean of the values of the probes that were made."""
+        share = 1 / len(case.values)
+        score = self._score(case, fmean(case.values.values()))
+        return replace(score, weights=dict.fromkeys(case.values, share))
 
     def _in_stages(self, cases: Sequence[Examination], fitted: StagedVerifier) -> list[Score]:
         """Return the scores of fitted stages; who is settled leaves."""

@@ -2,13 +2,14 @@
 
 import io
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from remask.cli import terminal
+from remask.cli import json_output, terminal
 from remask.testing import tiny_tokenizer
 from remask.values import Score
 
@@ -111,6 +112,16 @@ def test_a_score_is_told_with_its_error_or_its_reason() -> None:
     assert terminal.score_text(Score(value=0.8125, stderr=0.0312)) == "0.812 ± 0.031"
     assert terminal.score_text(Score(value=0.8125)) == "0.812"
     assert terminal.score_text(Score(value=None, reason="nothing")) == "no score (nothing)"
+
+
+def test_the_stage_that_settled_an_answer_stands_with_its_cost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    score = Score(value=0.9, logp=(-0.1,), forwards=1, stage="critical", scorer="verifier")
+    terminal.show_verdict(score, None, [("7", 0.1)], "7", {})
+    assert capsys.readouterr().out.endswith("cost: 1 forwards, settled at stage critical\n")
+    assert json_output.scored("7", score, None, lambda text: text)["stage"] == "critical"
+    assert "stage" not in json_output.scored("7", replace(score, stage=""), None, lambda text: text)
 
 
 @pytest.mark.parametrize(

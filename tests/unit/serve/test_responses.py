@@ -1,6 +1,7 @@
 """Values as documents, and errors as sentences."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,18 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
+from remask import api
 from remask.errors import DenoiserError, InputError, MissingExtra, SettingsError, TaskError
 from remask.sampling.drafts import Draft
 from remask.sampling.settings import SamplerSettings
 from remask.serve.errors import ApiError, api_error, validation_error
 from remask.serve.inputs import read_inputs, split_turns
+from remask.serve.programs import Verified
 from remask.serve.request import ClientRequest
 from remask.serve.responses import Responder, metric_values
+from remask.serve.routes import json_response
 from remask.serve.schema import ChatRequest, Message, SolveRequest, SolveSettings, VerifyRequest
 from remask.serve.service import Service, build_service
 from remask.serve.settings import ServeSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
-from remask.values import Score
+from remask.values import Decision, Score
 
 LIMIT = 300.0  # seconds that only a defect takes
 TOKENIZER = tiny_tokenizer()
@@ -73,6 +77,33 @@ def test_weights_are_those_of_the_metrics_that_have_a_value() -> None:
     values = metric_values(score)
     assert {name: part.weight for name, part in values.items()} == {"a": 0.5, "b": 0.5, "c": 0}
     assert values["c"].model_dump() == {"value": None, "weight": 0.0, "by_trip": [None]}
+
+
+def test_weights_need_no_trips() -> None:
+    values = metric_values(Score(value=0.5, by_metric={"a": 0.5}, weights={"a": 1.0}))
+    assert values["a"].model_dump() == {"value": 0.5, "weight": 1.0, "by_trip": []}
+
+
+@pytest.mark.parametrize("stage", ["", "critical"])
+def test_the_stage_that_settled_an_answer_is_said_and_left_out_where_none_did(
+    service: Service, stage: str
+) -> None:
+    """In a verification, in its event and in a decision: the same field everywhere."""
+    answers = responder(service)
+    sample = api.sample_from_text(service.denoiser, "p", "ab")
+    score = Score(value=0.5, logp=(-0.5, None, None), stage=stage, forwards=1, scorer="verifier")
+    verified = Verified(sample=sample, trips=None, score=score)
+    decided = Decision(
+        item=sample.item, action="accept", sample=sample, score=score,
+        attempts=((sample, score),), forwards=3, reason="",
+    )  # fmt: skip
+    documents = [
+        answers.verification(verified), answers.event("verification", verified),
+        answers.decision(decided),
+    ]  # fmt: skip
+    told = [json.loads(json_response(document).body) for document in documents]
+    assert [document.get("stage") for document in told] == [stage or None] * 3
+    assert [token["logp"] for token in told[0]["tokens"]] == [-0.5, None, None]
 
 
 def test_a_score_that_is_not_made_of_its_metrics_has_no_weights() -> None:

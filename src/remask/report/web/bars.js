@@ -16,15 +16,16 @@ export function bar(value, mark = null) {
   return line;
 }
 
-function row(metric, total) {
+// Without any weight, as of a score that was fitted, nothing is known of what a metric adds.
+function row(metric, total, weighed) {
   const counted = metric.weight > 0 && metric.value !== null;
   const weight = counted ? metric.weight / total : 0;
-  const says = counted ? `\u00d7 ${percent(weight)}` : metric.value === null ? "absent" : "not counted";
+  const says = counted ? `\u00d7 ${percent(weight)}` : metric.value === null ? "absent" : weighed ? "not counted" : "";
   const value = make("td", { text: number(metric.value), name: "figure" });
   const drawn = make("td", { name: "wide" }, bar(metric.value));
   const name = make("th", { text: metric.name.replaceAll("_", " "), scope: "row" });
   const part = make("td", { text: counted ? number(weight * metric.value) : "", name: "figure" });
-  return make("tr", { name: counted ? "" : "idle" }, name, drawn, value, make("td", { text: says, name: "figure" }), part);
+  return make("tr", { name: counted || !weighed ? "" : "idle" }, name, drawn, value, make("td", { text: says, name: "figure" }), part);
 }
 
 // What each metric adds to the score, side by side: the strip is as long as the score.
@@ -43,15 +44,17 @@ function strip(metrics, total, threshold) {
   return parts;
 }
 
-// Metrics are [{name, value, weight}]; weights count among the metrics that have a value.
-export function metricBars(box, metrics, score, threshold) {
+// Metrics are [{name, value, weight}]; weights count among the metrics that have a value. `byTrip`:
+// there were round trips, and values are means over them.
+export function metricBars(box, metrics, score, threshold, byTrip) {
   const total = metrics.reduce((sum, m) => sum + (m.value === null ? 0 : m.weight), 0) || 1;
-  const heads = ["metric", "", "mean over trips", "weight", "adds"];
+  const weighed = metrics.some((metric) => metric.weight > 0);
+  const heads = ["metric", "", byTrip ? "mean over trips" : "value", "weight", "adds"];
   const head = make("tr", {}, ...heads.map((text) => make("th", { text, scope: "col" })));
-  const body = make("tbody", {}, ...metrics.map((metric) => row(metric, total)));
+  const body = make("tbody", {}, ...metrics.map((metric) => row(metric, total, weighed)));
   const caption = make("caption", { text: "What the score is made of", name: "unseen" });
   const foot = make("tr", {}, make("th", { text: "score", scope: "row" }),
-    make("td", { name: "wide" }, strip(metrics, total, threshold)),
+    make("td", { name: "wide" }, weighed ? strip(metrics, total, threshold) : bar(score, threshold)),
     make("td", { text: "" }), make("td", { text: "" }), make("td", { text: number(score), name: "figure" }));
   box.replaceChildren(make("table", { name: "metrics" }, caption, make("thead", {}, head), body, make("tfoot", {}, foot)));
 }

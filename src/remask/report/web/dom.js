@@ -31,6 +31,6 @@ export const whole = (value) => value.toLocaleString("en");
 export const percent = (share, digits = 0) =>
   (share === null || Number.isNaN(share) ? "none" : `${(100 * share).toFixed(digits)} %`);
 
-export const plural = (count, word) => `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
+export const plural = (count, word, ending = "s") => `${whole(count)} ${word}${count === 1 ? "" : ending}`;
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

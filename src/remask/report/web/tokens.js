@@ -1,8 +1,9 @@
 // Tokens: how they read and how they are painted, here and in saved reports.
 //
-// A token is {text, drift, prob, special}: drift is the share of the round trips that masked it and
-// did not bring it back, null where none masked it; prob is its probability when it was written,
-// null where that is not known; a special one, such as the end, stands for no text.
+// A token is {text, drift, logp, prob, special}: drift is the share of the round trips that masked it
+// and did not bring it back, null where none masked it; logp is log p of it while it was masked, null
+// where no probe read it, undefined where no probe reads tokens; prob is its probability when it was
+// written, null where that is not known; a special one, such as the end, stands for no text.
 import { make, percent } from "./dom.js";
 
 // Controls, invisible signs, what turns the reading order around, halves of characters. Line
@@ -14,7 +15,7 @@ const UNSEEN = new RegExp(
   "gu",
 );
 const SURE = 0.9; // the probability from which on the model was confident of a token
-const LOST = 0.5; // the drift from which on a token drifts
+const LOST = 0.5; // the drift, or the chance of another token, from which on a token is in doubt
 
 function escaped(sign) {
   const code = sign.codePointAt(0);
@@ -33,12 +34,16 @@ export const named = (text) =>
   `\u201c${shown(text).replace(/\n/g, "\u21b5").replace(/\t/g, "\u21e5").replace(/^ | $/g, "\u2423")}\u201d`;
 
 const isSure = (token) => token.prob !== null && token.prob !== undefined && token.prob >= SURE;
-const isDrifting = (token) => token.drift !== null && token.drift >= LOST;
-export const isSureButDrifting = (token) => isSure(token) && isDrifting(token);
+export const isRead = (token) => token.logp !== undefined;
 
-function driftLevel(drift) {
-  if (drift === null) return "du";
-  return drift === 0 ? "" : `d${Math.min(4, Math.ceil(4 * drift - 1e-9))}`;
+// The chance of another token, in whole percents: what drift is to round trips.
+const doubt = (logp) => (logp === null ? null : Math.round(100 * (1 - Math.exp(logp))) / 100);
+const loss = (token) => (isRead(token) ? doubt(token.logp) : token.drift);
+export const isSureButLost = (token) => isSure(token) && loss(token) !== null && loss(token) >= LOST;
+
+function lossLevel(lost) {
+  if (lost === null) return "du";
+  return lost === 0 ? "" : `d${Math.min(4, Math.ceil(4 * lost - 1e-9))}`;
 }
 
 function confidenceLevel(prob) {
@@ -50,18 +55,26 @@ export function driftTitle(drift) {
   return drift === null ? "no trip masked this" : `lost in ${Math.round(100 * drift)} % of the trips that masked it`;
 }
 
+const chance = (prob) => (prob > 0.995 ? "over 99 %" : percent(prob));
+
+function readTitle(logp) {
+  if (logp === null) return "no probe read this";
+  const size = Math.abs(logp).toFixed(3);
+  return `log p ${Number(size) ? "\u2212" : ""}${size} while masked, a chance of ${chance(Math.exp(logp))}`;
+}
+
 // How sure the model was of a token, as a clause; nothing where that is not known.
 export function sureness(token) {
   if (token.prob === null || token.prob === undefined) return "";
-  return `, written with a probability of ${token.prob > 0.995 ? "over 99 %" : percent(token.prob)}`;
+  return `, written with a probability of ${chance(token.prob)}`;
 }
 
-const title = (token) => driftTitle(token.drift) + sureness(token);
+const title = (token) => (isRead(token) ? readTitle(token.logp) : driftTitle(token.drift)) + sureness(token);
 
-// The classes of a token: how far it drifts or how sure it was, and whether both are high.
+// The classes of a token: how far it is lost or how sure it was, and whether both are high.
 function look(token, by) {
-  const level = by === "confidence" ? confidenceLevel(token.prob) : driftLevel(token.drift);
-  return [level, isSureButDrifting(token) ? "sd" : "", token.special ? "special" : ""].filter(Boolean).join(" ");
+  const level = by === "confidence" ? confidenceLevel(token.prob) : lossLevel(loss(token));
+  return [level, isSureButLost(token) ? "sd" : "", token.special ? "special" : ""].filter(Boolean).join(" ");
 }
 
 // Appends an answer to a box, tokens that look like nothing as plain text.

@@ -1,17 +1,19 @@
 // One verified answer: its verdict, its tokens, its round trips, its metrics, and copies of them.
 import { bar, metricBars } from "./bars.js";
 import { copy, curl, json } from "./clipboard.js";
-import { byId, make, number, plural, whole } from "./dom.js";
+import { byId, make, number, plural } from "./dom.js";
 import { Heatmap } from "./heatmap.js";
 import { Player } from "./player.js";
-import { isSureButDrifting, paintEach, repaint, shown } from "./tokens.js";
+import { isRead, isSureButLost, paintEach, repaint, shown } from "./tokens.js";
 
 const LEGENDS = {
   drift: ["Lost in round trips:", ["d1", "up to 25 %"], ["d2", "50 %"], ["d3", "75 %"], ["d4", "100 %"], ["du", "never masked"]],
+  logp: ["Chance of another token, by log p of this one while masked:", ["d1", "up to 25 %"], ["d2", "50 %"], ["d3", "75 %"], ["d4", "100 %"], ["du", "not read"]],
   confidence: ["Probability when written:", ["c1", "below 50 %"], ["c2", "50 %"], ["c3", "80 %"], ["c4", "90 % and more"], ["du", "not known"]],
 };
 
-const tokensOf = (found) => found.tokens.map(({ text, drift, confidence, special }) => ({ text, drift, special, prob: confidence }));
+const tokensOf = (found) =>
+  found.tokens.map(({ text, drift, logp, confidence, special }) => ({ text, drift, logp, special, prob: confidence }));
 
 function tripsOf(found) {
   return found.trips.map(({ masked, rebuilt, steps }) => ({
@@ -65,7 +67,8 @@ export class Answer {
     this.heatmap.show(this.tokens, trips);
     if (trips.length) this.player.show(this.tokens, trips);
     const metrics = Object.entries(found.metrics).map(([name, { value, weight }]) => ({ name, value, weight }));
-    metricBars(byId("metrics"), metrics, found.score, found.threshold);
+    const byTrip = Object.values(found.metrics).some((metric) => metric.by_trip.length);
+    metricBars(byId("metrics"), metrics, found.score, found.threshold, byTrip);
     byId("copied").textContent = "";
     this.offer(command);
   }
@@ -81,27 +84,36 @@ export class Answer {
     const score = make("p", { name: "score" }, make("strong", { text: number(found.score) }),
       found.stderr === null ? "" : ` \u00b1 ${number(found.stderr)}`);
     const told = make("p", { text: verdict(found), name: "told" });
-    const side = found.accepted === false ? "below" : "above";
+    const side = found.accepted === null ? "undecided" : found.accepted ? "above" : "below";
     const facts = [
       ["result", found.extracted === null ? "none could be read" : shown(found.extracted)],
       ["graded", graded(found)], ["scorer", shown(found.scorer)], ["threshold", String(found.threshold ?? "none")],
-      ["cost", `${whole(found.cost.forwards)} forward passes, ${found.cost.seconds.toFixed(1)} s`],
+      ["settled at", found.stage ? `stage ${shown(found.stage)}` : null], ["cost", `${plural(found.cost.forwards, "forward pass", "es")}, ${found.cost.seconds.toFixed(1)} s`],
     ].filter(([, value]) => value !== null);
     const list = make("dl", { name: "facts" }, ...facts.map(([term, value]) =>
       make("div", {}, make("dt", { text: term }), make("dd", { text: value }))));
     byId("verdict").replaceChildren(score, make("div", { name: `meter ${side}` }, told, bar(found.score, found.threshold)), list);
   }
 
+  // A probe reads log p of tokens, round trips have their drift: one of the two can be painted.
   #colours() {
     const known = this.tokens.some((token) => token.prob !== null);
-    const sure = this.radios.find((radio) => radio.value === "confidence");
+    const [drift, logp, sure] = ["drift", "logp", "confidence"].map((by) => this.radios.find((radio) => radio.value === by));
+    const read = this.tokens.some(isRead);
+    drift.parentElement.hidden = read;
+    logp.parentElement.hidden = !read;
     sure.disabled = !known;
-    if (!known) this.radios.find((radio) => radio.value === "drift").checked = true;
-    const count = this.tokens.filter(isSureButDrifting).length;
+    if (!known || !sure.checked) (read ? logp : drift).checked = true;
+    const both = `confident but ${this.#lost()}`;
+    const count = this.tokens.filter(isSureButLost).length;
     byId("sure").replaceChildren(!known
       ? "How sure the model was is known only of what it wrote itself."
-      : count === 0 ? "No token is confident but drifting."
-        : make("span", {}, make("span", { text: plural(count, "token"), name: "sd" }), ` of ${this.tokens.length}: confident but drifting.`));
+      : count === 0 ? `No token is ${both}.`
+        : make("span", {}, make("span", { text: plural(count, "token"), name: "sd" }), ` of ${this.tokens.length}: ${both}.`));
+  }
+
+  #lost() {
+    return this.tokens.some(isRead) ? "doubted" : "drifting";
   }
 
   #by() {
@@ -113,7 +125,7 @@ export class Answer {
     repaint(this.text, this.tokens, by);
     const [title, ...levels] = LEGENDS[by];
     byId("answer-legend").replaceChildren(title, " ", ...levels.flatMap(([name, text]) => [make("span", { name, text }), " "]),
-      make("span", { name: "sd", text: "confident but drifting" }));
+      make("span", { name: "sd", text: `confident but ${this.#lost()}` }));
   }
 
   #mark(token) {

@@ -8,6 +8,10 @@ import { Slider } from "./slider.js";
 import { StudyError, read } from "./study.js";
 import { shown } from "./tokens.js";
 
+// What probes do with an answer; what round trips do stands on the page.
+const READ = "Hide the tokens of an answer again and read how likely the model finds them, without rebuilding any. "
+  + "What it stands by stays likely. What it only happened to write does not.";
+
 const answer = new Answer();
 const race = new Race((count) => show(count));
 const problem = new Problem((mode, body) => run(mode, body), (error) => told(error));
@@ -90,11 +94,19 @@ function failed(error) {
   told(error);
 }
 
+function introduce(scorer) {
+  byId("how").hidden = scorer !== "roundtrips";
+  if (scorer !== "probe" && scorer !== "verifier") return;
+  byId("title").textContent = "See an answer probed";
+  byId("lead").textContent = READ;
+}
+
 async function start() {
   fault("");
   try {
     served = await model();
     byId("model").textContent = shown(served.id);
+    introduce(served.remask.scorer);
     await problem.serve(served);
   } catch (error) {
     told(error);
