@@ -44,6 +44,18 @@ def test_a_right_answer_outscores_a_wrong_one(model: Denoiser) -> None:
     assert right.value > wrong.value + 0.1
 
 
+def test_the_verifier_rejects_what_it_doubts(model: Denoiser) -> None:
+    """A right answer is accepted at a threshold that the wrong one of before does not reach."""
+    wrong = remask.score(
+        model, EASY, "Zoe has 12+5=19 apples. The answer is 19.", scorer="verifier"
+    )
+    decision = remask.solve(model, EASY, scorer="verifier", threshold=wrong.value, budget=3)
+    assert (decision.action, decision.score.scorer) == ("accept", "verifier")
+    assert remask.task("wordmath").extract(decision.sample.text) == "17"
+    spent = [score.forwards for _, score in decision.attempts]
+    assert spent == [25] * len(spent)
+
+
 def test_every_trained_prompt_and_solution_fits_its_canvas(model: Denoiser) -> None:
     for name in ("wordmath", "countdown", "choice", "pycode"):
         task = remask.task(name)

@@ -19,7 +19,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from remask.answers import extract_choice, extract_number
-from remask.answers.critical import critical_positions
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.dise import DiSE
 from remask.baselines.editor import EditorAgreement
@@ -36,6 +35,7 @@ from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.extension import resolve
 from remask.probes import scorer as probe
+from remask.probes.marks import mark_critical
 from remask.probes.readings import Critical
 from remask.probes.scorer import ProbeScorer
 from remask.sampling.sampler import sample as sample_ids
@@ -99,18 +99,8 @@ def critical_tokens(
 
     `questions` are the prompts, as text, by the item of their samples, where they are known.
     """
-    how, tokenizer = reader(kind), model.tokenizer
-
-    def mark(sample: Sample) -> list[bool]:
-        ids = sample.canvas[: sample.num_response]
-        # The name of an end token is no part of the text, and would break a program's.
-        special, texts = tokenizer.special_ids, tokenizer.texts(ids)
-        pieces = ["" if i in special else text for i, text in zip(ids, texts, strict=True)]
-        question = questions.get(sample.item, "")
-        answer = how.extract(sample.text)
-        return critical_positions(pieces, answer, prompt=question, kind=how.critical)
-
-    return mark
+    how = reader(kind)
+    return mark_critical(model.tokenizer, questions, extract=how.extract, kind=how.critical)
 
 
 def probe_scorer(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from remask.answers.critical import CRITICAL
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.editor import EditorAgreement
 from remask.consistency.settings import ConsistencySettings
+from remask.decide.rejection import best_of
 from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, SettingsError
@@ -153,6 +155,32 @@ def test_the_threshold_of_the_preset_is_that_of_the_scorer(model: NativeDenoiser
         "(threshold= in Python), or find one on labelled answers with remask fit and certify."
     )
     assert api.solve(model, "x", scorer="editor", threshold=-1.0).action == "accept"
+
+
+@pytest.mark.parametrize("name", ["probe", "verifier"])
+def test_the_verifier_rejects_and_chooses_and_is_named(model: NativeDenoiser, name: str) -> None:
+    """Nothing scores above 2, all above -1; the best of three by score, whoever wrote them."""
+    draw = partial(api.solve, model, "x", scorer=name, sampler=WRITER, budget=3)
+    none, first = draw(threshold=2.0), draw(threshold=-1.0)
+    assert (none.action, first.action) == ("fallback", "accept")
+    assert (len(none.attempts), len(first.attempts)) == (3, 1)
+    values = [score.rank for _, score in none.attempts]
+    assert none.score.value == max(values) > min(values)
+    assert {score.scorer for _, score in none.attempts} == {name}
+    assert none.forwards == sum(s.forwards + score.forwards for s, score in none.attempts)
+    middle = sorted(values)[1]
+    later = draw(threshold=middle)
+    assert later.sample == none.sample, "the only one above the second best"
+    with pytest.raises(SettingsError, match=f"has no threshold for scores of '{name}'"):
+        draw()
+    judge = api.find_scorer(name, model, ["x"])
+
+    def pool(items: Sequence[str], number: int) -> list[Sample]:
+        return [api.sample(model, "x", settings=WRITER.for_pool(3), number=number)]
+
+    [best] = best_of(pool, judge, [api.item_of("x")], 3)
+    assert (best.sample, best.score) == (none.sample, none.score)
+    assert best.reason == f"best of 3 by {name}"
 
 
 def test_a_greedy_preset_is_solved_with_default_arguments(model: NativeDenoiser) -> None:

@@ -34,8 +34,12 @@ from remask.denoisers.preset import Preset
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.transformer import Attention
 from remask.errors import RemaskError
+from remask.probes.readings import price
+from remask.probes.settings import Probe
 from remask.tasks import TASKS
 from remask.tasks import task as find_task
+from remask.values import ROUNDTRIPS
+from remask.verifier.columns import LABEL_FREE
 
 PROMPT = 200  # tokens, where neither the tokenizer nor the problems are at hand
 NUM_ASKED = 16  # problems whose prompts are measured
@@ -62,6 +66,13 @@ class OutlinedModel(NamedTuple):
 
     preset: Preset
     block_size: int | None
+
+
+class PricedModel(NamedTuple):
+    """What of a model decides the forward passes of a probe."""
+
+    block_size: int | None
+    forwards_per_call: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,18 +195,27 @@ def forwards_per_update(
     if s.method == "sft":
         return {"rollout": 0.0, "score": 0.0, "preview": 0.0, "update": float(rows)}
     scored = any(entry.partition("=")[0] in SCORED for entry in s.reward)
-    steps = steps_at_once(s.part(ConsistencySettings), block_size)
-    passes = 1 if block_size is None else -(-canvas.length // block_size)
+    passes = passes_of_score(s, canvas, block_size) if scored else 0
     if s.method == "spg":
         preview = float(rows * s.num_copies if s.part(SpgSettings).uses_upper else 0)
     else:
         preview = rows * ((s.inner_updates - 1) / s.inner_updates + (s.kl_weight > 0))
     return {
         "rollout": rows * canvas.steps / s.inner_updates,
-        "score": rows * s.trips * steps * passes * scored / s.inner_updates,
+        "score": rows * passes / s.inner_updates,
         "preview": preview,
         "update": float(rows * s.num_copies),
     }
+
+
+def passes_of_score(settings: AlignSettings, canvas: RowSize, block_size: int | None) -> int:
+    """Return the forward passes that score one completion, at most."""
+    if settings.scorer != ROUNDTRIPS:
+        names = LABEL_FREE if settings.scorer == "verifier" else ("critical",)
+        return sum(price(PricedModel(block_size), Probe.named(name)) for name in names)
+    steps = steps_at_once(settings.part(ConsistencySettings), block_size)
+    blocks = 1 if block_size is None else -(-canvas.length // block_size)
+    return settings.trips * steps * blocks
 
 
 def seconds_per_update(

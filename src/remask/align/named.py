@@ -12,13 +12,17 @@ from remask import extension
 from remask.align import formats
 from remask.align.combined import Combined, Reward
 from remask.align.method_settings import Annealed
-from remask.align.reward import ConsistencyReward, OutcomeReward, UngatedReward
+from remask.align.reward import ConsistencyReward, OutcomeReward, ScorerOfPrompts, UngatedReward
 from remask.align.settings import AlignSettings
 from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
+from remask.probes.marks import mark_critical
+from remask.probes.scorer import ProbeScorer
 from remask.tasks.base import Task
+from remask.values import ROUNDTRIPS, Scorer
+from remask.verifier.verifier import Verifier
 
 FORMATS: Mapping[str, Reward] = {
     "soft_format": formats.soft_format,
@@ -27,7 +31,7 @@ FORMATS: Mapping[str, Reward] = {
     "whole_number_answer": formats.whole_number_answer,
     "boxed_format": formats.boxed_format,
 }
-SCORED = ("consistency", "ungated")  # rewards that need round trips
+SCORED = ("consistency", "ungated")  # rewards that need the score
 REWARDS = ("consistency", "outcome", "ungated", *FORMATS)
 
 
@@ -88,11 +92,28 @@ def _function(name: str) -> Reward | None:
 def _built(name: str, settings: AlignSettings, task: Task, denoiser: Denoiser) -> Reward:
     if name == "outcome":
         return OutcomeReward(grade=task.grade, right_reward=settings.right_reward)
-    scorer = Consistency(
-        denoiser=denoiser, extract=task.extract, settings=settings.part(ConsistencySettings),
-        metric_set=settings.metrics, task_metrics=task.metrics, seed=settings.seed,
-    )  # fmt: skip
+    scorer = _scorer(settings, task, denoiser)
     annealed = vars(settings.part(Annealed))
     if name == "ungated":
         return UngatedReward(scorer=scorer, **annealed)
     return ConsistencyReward(scorer=scorer, grade=task.grade, **annealed)
+
+
+def _scorer(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Scorer | ScorerOfPrompts:
+    """Return what scores completions; probes have to know what was asked."""
+    if settings.scorer == ROUNDTRIPS:
+        return Consistency(
+            denoiser=denoiser, extract=task.extract, settings=settings.part(ConsistencySettings),
+            metric_set=settings.metrics, task_metrics=task.metrics, seed=settings.seed,
+        )  # fmt: skip
+    kind = getattr(task, "critical", "number")  # a task of one's own need not say
+
+    def make(questions: Mapping[str, str]) -> Scorer:
+        critical = mark_critical(denoiser.tokenizer, questions, extract=task.extract, kind=kind)
+        if settings.scorer == "probe":
+            return ProbeScorer(denoiser=denoiser, critical=critical)
+        return Verifier(
+            denoiser=denoiser, extract=task.extract, critical=critical, seed=settings.seed
+        )
+
+    return make

@@ -7,7 +7,8 @@ So a reward written for TRL works here, and the rewards here work in TRL; neithe
 A completion is a text, or a list of messages whose last one is the reply.
 
 The columns that are looked at here: `problem`, a `Problem` or its fields as a mapping, for the
-grader; `sample`, the `Sample` that was drawn, for the scorer. Without a `sample` column a reward
+grader; `sample`, the `Sample` that was drawn, for the scorer, which may be one or what makes one of
+the prompts: `partial(remask.api.verifier, model)`. Without a `sample` column a reward
 needs `sample_from_text`, which makes a `Sample` of a prompt and an answer:
 `partial(remask.sample_from_text, model)`.
 
@@ -16,7 +17,7 @@ Rewards for the form of an answer are in `remask.align.formats`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from remask.align.method_settings import Annealed, TrainerState
 from remask.errors import InputError
@@ -30,6 +31,8 @@ Problems = Sequence[Problem | Mapping[str, Any]]
 Grade = Callable[[Problem, str], bool]  # such as `Task.grade`
 SampleFromText = Callable[[str, str], Sample]  # prompt, answer
 LogMetric = Callable[[str, float], None]
+# Makes the scorer of answers to these prompts, as text, by the item of their samples.
+ScorerOfPrompts = Callable[[Mapping[str, str]], Scorer]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,7 @@ class OutcomeReward(NamedReward):
 class ScoredReward(Annealed, NamedReward):
     """1.5 + alpha * score where a completion has earned it; 0 elsewhere, which is not scored."""
 
-    scorer: Scorer
+    scorer: Scorer | ScorerOfPrompts
     sample_from_text: SampleFromText | None = None
     name: str = "score"
 
@@ -185,9 +188,20 @@ def _scored(
         )
     values: Values = [None] * len(wanted)
     if chosen:
-        for i, score in zip(places, reward.scorer.score(chosen), strict=True):
+        scorer = _made(reward.scorer, chosen, [prompts[i] for i in places])
+        for i, score in zip(places, scorer.score(chosen), strict=True):
             values[i] = score.value
     return values
+
+
+def _made(
+    scorer: Scorer | ScorerOfPrompts, samples: Sequence[Sample], prompts: Sequence[Turn]
+) -> Scorer:
+    """Return a scorer of these samples, which is made where it has to know their prompts."""
+    if hasattr(scorer, "score"):
+        return cast(Scorer, scorer)
+    texts = {s.item: text_of(prompt) for s, prompt in zip(samples, prompts, strict=True)}
+    return scorer(texts)
 
 
 def _single(prompt: Turn) -> str:

@@ -33,6 +33,7 @@ from remask.sampling.settings import (
 )  # fmt: skip
 from remask.settings import Seed, Setting, setting_fields, validate
 from remask.tasks.settings import WordingName
+from remask.values import ROUNDTRIPS
 
 _T = TypeVar("_T")
 _UPDATES, _PROBLEMS = 100_000_000, 1_000_000
@@ -51,6 +52,7 @@ FREE = frozenset({
     "collapse_reward_ratio", "collapse_length_ratio", "collapse_entropy_ratio",
     "collapse_entropy_rise",
 })  # fmt: skip
+_UNSAID = {"scorer": ROUNDTRIPS}  # by a run that an older version began
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +111,10 @@ class AlignSettings:
     block: Block | None = None  # None: the model's preset
     temperature: Temperature = 0.9
 
+    scorer: Annotated[
+        Literal["roundtrips", "probe", "verifier"],
+        Setting("What scores completions: round trips, one probe or the label-free verifier."),
+    ] = "roundtrips"
     trips: Annotated[int, Setting("Round trips per completion.")] = 4
     rebuild_steps: Annotated[int, Setting("Denoising steps of a round trip.")] = 16
     mask_ratio: float = 0.9
@@ -157,7 +163,7 @@ class AlignSettings:
     def __post_init__(self) -> None:
         """Refuse what each field allows and all together do not."""
         self.masks(self.mask_block or 1)
-        self.part(ConsistencySettings)
+        self._check_scorer()
         self.part(Annealed)
         if self.method == "spg":
             self.part(SpgSettings).check_copies(self.num_copies)
@@ -174,6 +180,17 @@ class AlignSettings:
             )
         if self.warmup >= self.updates:
             raise SettingsError(f"warmup {self.warmup} is not below updates {self.updates}.")
+
+    def _check_scorer(self) -> None:
+        """Refuse settings of round trips that cannot work, or that nobody makes."""
+        ours = {**asdict(self.part(ConsistencySettings)), "metrics": self.metrics}
+        usual = {**asdict(ConsistencySettings()), "metrics": AlignSettings.metrics}
+        for name, value in ours.items():
+            if self.scorer != ROUNDTRIPS and value != usual[name]:
+                raise SettingsError(
+                    f"{name} {value} belongs to round trips, and scorer is {self.scorer}; leave "
+                    f"{name} out."
+                )
 
     @property
     def num_copies(self) -> int:
@@ -248,7 +265,8 @@ def as_yaml(settings: AlignSettings) -> str:
 def differing(ours: Mapping[str, Any], others: Mapping[str, Any]) -> str | None:
     """Return the first field, of those that decide a run, in which two records differ."""
     named = (f.name for f in fields(AlignSettings) if f.name not in FREE)
-    return next((name for name in named if ours[name] != others.get(name)), None)
+    theirs = {**_UNSAID, **others}
+    return next((name for name in named if ours[name] != theirs.get(name)), None)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

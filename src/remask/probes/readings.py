@@ -25,7 +25,7 @@ it is `critical` that is charged.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -170,18 +170,32 @@ def _batches(denoiser: Denoiser, rows: Sequence[ProbePass]) -> Iterator[list[int
             yield [group[k] for k in batch]
 
 
-def price(denoiser: Denoiser, probe: Probe) -> int:
+class Priced(Protocol):
+    """What decides how many passes a probe takes: a model, or what is known of one."""
+
+    @property
+    def block_size(self) -> int | None:
+        """Of a block-causal model; None for others."""
+        ...
+
+    @property
+    def forwards_per_call(self) -> int:
+        """What one call of `hidden` counts."""
+        ...
+
+
+def price(model: Priced, probe: Probe) -> int:
     """Return the most forward passes that a probe takes of an answer; of `suffix`, a block's."""
     steps = probe.passes
-    if probe.pattern == "forced" and denoiser.block_size is not None:
-        steps = min(steps, denoiser.block_size)
-    return steps * _pass_price(denoiser, probe)
+    if probe.pattern == "forced" and model.block_size is not None:
+        steps = min(steps, model.block_size)
+    return steps * _pass_price(model, probe)
 
 
-def _pass_price(denoiser: Denoiser, probe: Probe) -> int:
+def _pass_price(model: Priced, probe: Probe) -> int:
     """Return what one pass counts: a block-causal model reads the row and its clean copy."""
-    twice = denoiser.block_size is not None and probe.pattern != "visible"
-    return denoiser.forwards_per_call * (2 if twice else 1)
+    twice = model.block_size is not None and probe.pattern != "visible"
+    return model.forwards_per_call * (2 if twice else 1)
 
 
 @torch.no_grad()

@@ -1,7 +1,7 @@
 """Rewards in TRL's convention: by hand, called as TRL calls them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -151,6 +151,25 @@ def test_without_samples_texts_are_brought(llada: NativeDenoiser) -> None:
         assert reward(**batch.arguments()) == pytest.approx([1.5 + 0.75 * 0.2, 0.0])
     assert scorer.shown[0].prompt == tuple(llada.tokenizer.render("which? ab"))
     assert scorer.shown[0].prompt == scorer.shown[1].prompt
+
+
+@pytest.mark.parametrize("conversational", [False, True])
+def test_a_scorer_may_be_made_of_the_prompts_of_what_it_scores(
+    answer: Callable[..., Sample], conversational: bool
+) -> None:
+    """By the items of the samples; a wrong answer's prompt is not among them."""
+    made: list[Mapping[str, str]] = []
+
+    def make(prompts: Mapping[str, str]) -> Lengths:
+        made.append(prompts)
+        return Lengths()
+
+    texts = ["ab", "c", "no"]
+    batch = Batch(golds=["ab", "c", "d"], texts=texts, conversational=conversational)
+    drawn = [replace(answer(text + "."), item=f"item {text}") for text in texts]
+    found = ConsistencyReward(scorer=make, grade=grade)(**batch.arguments(), sample=drawn)
+    assert found == pytest.approx([1.5 + 0.75 * 0.2, 1.5 + 0.75 * 0.1, 0.0])
+    assert made == [{"item ab": "which? ab", "item c": "which? c"}]
 
 
 def test_the_ungated_reward_asks_for_no_label(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,12 @@ def test_forward_passes_are_counted_by_hand(settings: Settings) -> None:
     wanted = {"rollout": 12.0, "score": 12.0, "preview": 12.0, "update": 12.0}
     assert forwards_per_update(s, canvas) == wanted
     assert forwards_per_update(s, canvas, 4) == {**wanted, "score": 48.0}
+    other = partial(settings, reward="consistency", trips=4, rebuild_steps=16, metrics="paper")
+    # One pass, or 1 + 8 + 8 + 8; in blocks of 4 twice as dear, and the forced path has 4 steps.
+    passes = {"probe": (1, 2), "verifier": (25, 2 * (1 + 8 + 8 + 4))}
+    for name, (plain, in_blocks) in passes.items():
+        assert forwards_per_update(other(scorer=name), canvas)["score"] == 6 * plain / 2
+        assert forwards_per_update(other(scorer=name), canvas, 4)["score"] == 6 * in_blocks / 2
     outcome = settings(reward="outcome", negative="elbo")
     assert forwards_per_update(outcome, canvas) == {**wanted, "score": 0.0, "preview": 0.0}
     grpo = settings(method="diffu_grpo", reward="outcome")

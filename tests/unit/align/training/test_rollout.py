@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 import torch
 
+from remask import api
 from remask.align.named import build_reward
 from remask.align.policy import load_policy
 from remask.align.rollout import Prompts, RolloutMaker, draw_groups, gold_samples
 from remask.align.settings import AlignSettings
+from remask.consistency.roundtrips import Consistency
+from remask.consistency.settings import ConsistencySettings
 from remask.errors import SettingsError
 
 Settings = Callable[..., AlignSettings]
@@ -105,3 +108,46 @@ def test_rewards_go_by_their_names(name: str, settings: Settings) -> None:
     assert found.__name__ == name
     if name in ("consistency", "ungated"):
         assert (found.alpha_min, found.alpha_max, found.base_reward) == (0.2, 0.4, 3.0)
+
+
+PLAIN = {"trips": 4, "rebuild_steps": 16, "metrics": "paper"}  # what no other scorer has
+
+
+def test_round_trips_score_completions_by_default(settings: Settings) -> None:
+    s = settings(reward="consistency", seed=3)
+    policy, task = load_policy(s), Prompts(s).task
+    found: Any = build_reward(s, task, policy).rewards["consistency"]
+    same = api.consistency(
+        policy, kind=task, settings=s.part(ConsistencySettings), metrics="core", seed=3
+    )
+    assert isinstance(found.scorer, Consistency)
+    assert vars(found.scorer) == vars(same)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["probe", "verifier"])
+@pytest.mark.parametrize("task", ["countdown", "choice"])
+def test_completions_are_paid_by_another_scorer_as_the_library_scores_them(
+    settings: Settings, name: str, task: str
+) -> None:
+    """Alpha is 0.5 at the first update: 1.5 + 0.5 x the score of the same text and question."""
+    s = settings(reward="ungated", scorer=name, task=task, **PLAIN)
+    policy, prompts = load_policy(s), Prompts(s)
+    maker = RolloutMaker(
+        settings=s, prompts=prompts, denoiser=policy,
+        sampler=s.sampler(policy, prompts.task.canvas_length(prompts.level)),
+        reward=build_reward(s, prompts.task, policy),
+    )  # fmt: skip
+    found = maker.make([4, 5], rollout=0, update=0)
+    questions = {problem.id: problem.prompt for problem in found.problems}
+    judge = api.find_scorer(name, policy, questions, kind=prompts.task, seed=s.seed)
+    values = [score.value or 0.0 for score in judge.score(found.samples)]
+    assert found.rewards == pytest.approx([1.5 + 0.5 * value for value in values])
+    assert len(set(values)) > 1
+
+
+def test_a_training_is_paid_by_the_verifier(settings: Settings, train: Callable[..., Any]) -> None:
+    rows = train(settings(reward="ungated", scorer="verifier", updates=2, **PLAIN))
+    scores = [row["bmc/score"] for row in rows if "bmc/score" in row]
+    assert scores
+    assert all(0 < score < 1 for score in scores)

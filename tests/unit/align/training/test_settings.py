@@ -162,6 +162,21 @@ def test_a_run_may_move_and_slow_down_but_not_change() -> None:
     ours = record(check_settings(LEAST))
     assert differing(ours, {**ours, "out": "elsewhere", "learning_rate": 1.0}) is None
     assert differing(ours, {**ours, "num_generations": 4}) == "num_generations"
+    before = {name: value for name, value in ours.items() if name != "scorer"}
+    assert differing(ours, before) is None, "an older version knew round trips alone"
+    assert differing({**ours, "scorer": "probe"}, before) == "scorer"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("trips", 8), ("mask_design", "stratified"), ("metrics", "core")]
+)
+def test_settings_of_round_trips_are_refused_where_probes_score(name: str, value: Any) -> None:
+    assert check_settings({**LEAST, name: value}).scorer == "roundtrips"
+    with pytest.raises(SettingsError) as refused:
+        check_settings({**LEAST, "scorer": "verifier", name: value})
+    assert str(refused.value) == (
+        f"{name} {value} belongs to round trips, and scorer is verifier; leave {name} out."
+    )
 
 
 def test_the_defaults_are_the_published_ones() -> None:
