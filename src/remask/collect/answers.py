@@ -133,15 +133,16 @@ class AnswerWork:
         pools: Sequence[Sequence[Sample]],
     ) -> dict[SampleKey, dict[str, Score]]:
         """Return the scores of baselines that cost passes, by sample and name."""
+        names = [name for name in OPTIONAL_BASELINES if name in self.settings.baselines]
+        if not names:
+            return {}
         context = BaselineContext(
             denoiser, self.task, problems, self.sampler, self._critical(denoiser, problems),
             self.settings.seed,
         )  # fmt: skip
         verified = self._verified(pools)
         scores: dict[SampleKey, dict[str, Score]] = {}
-        for name in OPTIONAL_BASELINES:
-            if name not in self.settings.baselines:
-                continue
+        for name in names:
             for s, score in zip(verified, MAKERS[name](context).score(verified), strict=True):
                 scores.setdefault((s.item, s.number), {})[name] = score
         return scores

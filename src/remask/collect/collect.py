@@ -27,7 +27,7 @@ from remask.collect.answers import (
 from remask.collect.baselines import baseline_forwards
 from remask.collect.chunks import Chunk, ChunkLimits, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
-from remask.collect.settings import CollectSettings
+from remask.collect.settings import FREE_BASELINES, CollectSettings
 from remask.consistency.roundtrips import steps_at_once
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, RecordError, TaskError
@@ -281,11 +281,13 @@ class CollectionRun:
         blocks = sampler.length // sampler.block if denoiser.block_size else 1
         verify = blocks * trips.trips * steps_at_once(trips, denoiser.block_size)
         verify += sum(Probe.named(name).passes for name in settings.probes)
+        if settings.baselines != FREE_BASELINES:
+            verify += baseline_forwards(settings.baselines, denoiser, sampler)
         return ChunkLimits(
             samples=settings.samples,
             scored=settings.scored,
             write=sampler.steps,
-            verify=verify + baseline_forwards(settings.baselines, denoiser, sampler),
+            verify=verify,
             most=settings.chunk,
             columns=denoiser.block_size,  # the blocks before it are cached
         )

@@ -232,7 +232,9 @@ def test_rivals_are_in_the_records_with_their_cost(
             assert {n: c["forwards"] for n, c in row["baselines"].items()} == {
                 name: paid.get(name, 0) for name in rivals
             }
-            assert all(row["scores"][name] is not None for name in rivals)
+            # A model that has learnt nothing may state no answer for a step to vote on.
+            unread = {n for n in rivals if row["scores"][n] is None}
+            assert unread <= {"temporal_entropy"}
 
 
 def test_probes_stand_in_the_features_of_verified_answers(
