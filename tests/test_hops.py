@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 CORE = {
-    "sampling", "consistency", "denoisers", "baselines", "values", "rng", "answers", "tasks",
-    "testing",
+    "sampling", "consistency", "probes", "verifier", "denoisers", "baselines", "values", "rng",
+    "answers", "tasks", "testing",
 }  # fmt: skip
 SRC = Path(__file__).resolve().parent.parent / "src" / "remask"
 
