@@ -104,6 +104,8 @@ class Verifier:
         scores: dict[int, Score] = {}
         left = list(range(len(cases)))
         for number, stage in enumerate(fitted.stages[: fitted.num_stages(self.budget)]):
+            if not left:
+                break
             here = [cases[i] for i in left]
             self._measure(here, stage.regression.names)
             columns = {
@@ -115,8 +117,6 @@ class Verifier:
                 if is_settled:
                     scores[i] = self._score(cases[i], probability, stage.name)
             left = [i for i in left if i not in scores]
-            if not left:
-                break
         return [scores[i] for i in range(len(cases))]
 
     def _measure(self, cases: Sequence[Examination], names: Sequence[str]) -> None:
@@ -132,6 +132,8 @@ class Verifier:
             case.forwards += score.forwards
 
     def _probe(self, cases: Sequence[Examination], names: Sequence[str]) -> None:
+        if not names:
+            return
         probes = [Probe.named(name) for name in names]
         samples = [case.sample for case in cases]
         readings = read(self.denoiser, samples, probes, critical=self.critical, seed=self.seed)

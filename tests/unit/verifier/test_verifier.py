@@ -125,10 +125,6 @@ def test_the_verifier_keeps_the_contract(
             check_scorer(verifier, samples)
 
 
-def test_no_answers_have_no_scores(llada: NativeDenoiser, digits: Critical) -> None:
-    assert Verifier(denoiser=llada, extract=no_answer, critical=digits).score([]) == []
-
-
 def test_the_embedded_model_is_surer_of_a_right_answer() -> None:
     model = remask.load("tiny")
     prompt = "Ben has 12 apples. Zoe has 5 more than Ben. How many has Zoe?"
@@ -138,3 +134,11 @@ def test_the_embedded_model_is_surer_of_a_right_answer() -> None:
     )
     assert right.rank > 2 * wrong.rank > 0
     assert right.forwards == wrong.forwards == 25
+
+
+def test_no_answers_have_no_scores(
+    llada: NativeDenoiser, digits: Critical, staged: StagedVerifier
+) -> None:
+    label_free = Verifier(denoiser=llada, extract=no_answer, critical=digits)
+    assert label_free.score([]) == []
+    assert replace(label_free, fitted=staged).score([]) == []
