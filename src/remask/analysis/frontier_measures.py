@@ -111,8 +111,12 @@ class FrontierSet:
 
     def measure(self, scored: MethodScores) -> MethodMeasures | None:
         """Return what a method's scores of the standard answers are worth; None of one kind."""
-        won = [pairs_won(row, self.right) for row in scored.scores]
-        together = np.asarray(np.mean(won, axis=0), np.float32)
+        together, by_fit = np.zeros(self.pairs.counted.shape, np.float32), []
+        for row in scored.scores:  # one at a time: of thousands of answers each is large
+            won = pairs_won(row, self.right)
+            together += won
+            by_fit.append(won.mean(dtype=np.float64) if won.size else np.nan)
+        together /= len(scored.scores)
         extra = self.draws.mean(scored.extra.mean(0))
         written = self.written
         auroc = self.pairs.auroc(together)
@@ -123,7 +127,7 @@ class FrontierSet:
             auroc_equal_length=self.equal_length[0].auroc(together),
             forwards=written + extra,
             extra_forwards=extra,
-            by_fit=np.array([each.mean(dtype=np.float64) for each in won]),
+            by_fit=np.array(by_fit),
             aurc=_mean(aurc(row, self.right) for row in scored.scores),
             ece=_mean(ece(row, self.right) for row in scored.scores),
             absent=scored.absent,

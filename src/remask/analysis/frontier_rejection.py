@@ -39,8 +39,12 @@ class PoolScores:
     @property
     def right(self) -> Flags:
         """Which samples are right, (n, S)."""
-        size = len(every_sample(self.pooled[:1]))
-        return np.array([[row.right for row in pool[:size]] for pool in self.pooled], bool)
+        return np.array([[row.right for row in pool[: self._size]] for pool in self.pooled], bool)
+
+    @property
+    def _size(self) -> int:
+        """How many samples of a pool were scored."""
+        return len(every_sample(self.pooled)) // len(self.pooled)
 
     def of(self, method: str) -> list[ScoredPools]:
         """Return the pools as each fit of a method scores them; none where it did not."""
@@ -48,12 +52,14 @@ class PoolScores:
         if scored is None or scored.absent > MOST_ABSENT * scored.scores.shape[1]:
             return []
         right = self.right
-        written = np.array([[row.forwards for row in pool] for pool in self.pooled], np.float64)
+        written = np.array(
+            [[row.forwards for row in pool[: self._size]] for pool in self.pooled], np.float64
+        )
         return [
             ScoredPools(
                 scores=scores.reshape(right.shape),
                 right=right,
-                forwards=written[:, : right.shape[1]] + extra.reshape(right.shape),
+                forwards=written + extra.reshape(right.shape),
             )
             for scores, extra in zip(scored.scores, scored.extra, strict=True)
         ]

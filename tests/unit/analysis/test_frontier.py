@@ -10,9 +10,10 @@ import pytest
 
 from remask.analysis import frontier
 from remask.analysis.figure import Figures, parse
-from remask.analysis.frontier import SETS, frontier_figures, frontier_sets
+from remask.analysis.frontier import SETS, frontier_figures, frontier_sets, pool_scores
 from remask.analysis.frontier_methods import frontier_methods, score_pools
 from remask.analysis.load_records import Source, StudyRecords
+from remask.analysis.pool import pools
 from remask.analysis.statistics import paired_difference
 from remask.analysis.within_pool import within_pools
 from remask.decide.auroc import auroc
@@ -283,3 +284,20 @@ def test_an_answer_without_a_score_loses_and_is_counted(make_record: Make) -> No
     told = figures_of(study_of("wordmath-hard", rows))
     assert told["frontier/wordmath-hard/roundtrips/auroc"].value == 1 / 4
     assert told["frontier/wordmath-hard/roundtrips/absent"].value == 1
+
+
+def test_of_pools_of_different_sizes_as_many_samples_count_as_the_smallest_has(
+    make_record: Make,
+) -> None:
+    """Three samples of one problem and two of another: two of each, 10 + 8 forwards a sample."""
+    rows = [
+        make_record(f"test/11/{k}", number=number, score=score, right=number == 1)
+        for k, scores in enumerate([(0.2, 0.6, 0.9), (0.7, 0.3)])
+        for number, score in enumerate(scores)
+    ]
+    scored = pool_scores(pools(rows), [])
+    assert scored is not None
+    [own] = scored.of("roundtrips")
+    assert own.scores.tolist() == [[0.2, 0.6], [0.7, 0.3]]
+    assert own.right.tolist() == [[False, True]] * 2
+    assert own.forwards.tolist() == [[18, 18]] * 2
