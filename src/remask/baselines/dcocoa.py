@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from remask.baselines.entropy import NO_TRACE
-from remask.baselines.likelihood import DRAWS, masked_log_likelihood
+from remask.baselines.likelihood import DRAWS, draw_forwards, masked_log_likelihood
 from remask.denoisers.base import Denoiser
 from remask.values import Sample, Score, Trace
 
@@ -44,7 +44,7 @@ class DCoCoA:
         return Score(
             value=mean * dissimilar,
             by_metric={"masked_likelihood": mean, "dissimilarity": dissimilar},
-            forwards=self.draws * self.denoiser.forwards_per_call,
+            forwards=draw_forwards(self.denoiser, self.draws),
             scorer=self.name,
         )
 

@@ -6,7 +6,8 @@ n, a draw is the mean of log p over what it masked, and the mean over draws is m
 of the perplexity. Its authors use 128 draws; here there are 16, as many forward passes.
 
 The response is masked, its end token included. The tail behind it stays visible. A block-causal
-model reads every noisy block behind clean ones (`sampling.likelihood`).
+model reads every noisy block behind clean ones (`sampling.likelihood`): that pass is twice as long
+as the row and counts as two.
 """
 
 from collections.abc import Sequence
@@ -40,8 +41,13 @@ class Perplexity:
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
         means = masked_log_likelihood(self.denoiser, samples, draws=self.draws, seed=self.seed)
-        forwards = self.draws * self.denoiser.forwards_per_call
+        forwards = draw_forwards(self.denoiser, self.draws)
         return [Score(value=mean, forwards=forwards, scorer=self.name) for mean in means]
+
+
+def draw_forwards(denoiser: Denoiser, draws: int) -> int:
+    """Return what so many draws of an answer cost."""
+    return draws * denoiser.forwards_per_call * (1 if denoiser.block_size is None else 2)
 
 
 class MaskDraw(NamedTuple):
