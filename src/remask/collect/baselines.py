@@ -17,9 +17,11 @@ from remask.baselines.likelihood import DRAWS, Perplexity
 from remask.baselines.trajectory import TemporalEntropy, TemporalVote
 from remask.denoisers.base import Denoiser
 from remask.probes.readings import Critical
+from remask.probes.settings import Probe
 from remask.sampling.settings import SamplerSettings
 from remask.tasks.base import Problem, Task
 from remask.values import Sample, Scorer
+from remask.verifier.columns import LABEL_FREE
 
 
 class BaselineContext(NamedTuple):
@@ -62,8 +64,10 @@ MAKERS: Mapping[str, Callable[[BaselineContext], Scorer]] = {
 
 
 def baseline_forwards(names: Sequence[str], denoiser: Denoiser, sampler: SamplerSettings) -> int:
-    """Return about how many passes these baselines take of an answer."""
+    """Return about how many passes these baselines, or other scorers, take of an answer."""
     price = {
+        "probe": 1,
+        "verifier": sum(Probe.named(name).passes for name in LABEL_FREE),
         "self_evaluation": reply_settings(denoiser, sampler).steps,
         "editor": 1,
         "dise": 1,

@@ -75,6 +75,20 @@ def test_portions_end_within_a_minute_of_work(
     assert told == [0, *ends]
 
 
+def test_portions_know_what_the_verifier_costs(
+    llada: NativeDenoiser, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """25 passes a row, so the work of 50 passes is two of the five rows."""
+    sample = api.sample_from_text(llada, "q0", "0")
+    work = 50 * (len(sample.prompt) + len(sample.canvas))
+    monkeypatch.setattr(score_file, "work_budget", lambda denoiser: work)
+    ends: list[int] = []
+    settings = replace(SETTINGS, scorer="verifier")
+    job = score_file.prepare(source, source.with_name("out.jsonl"), settings)
+    score_file.score_file(llada, job, progress=lambda done, forwards: ends.append(done))
+    assert ends == [0, 2, 4, 5]
+
+
 def test_draws_belong_to_the_id_of_a_row_or_else_to_its_prompt(
     llada: NativeDenoiser, tmp_path: Path
 ) -> None:
