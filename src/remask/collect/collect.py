@@ -196,7 +196,8 @@ class CollectionRun:
             notes["edits"] = edits(self.denoiser)
         decided = {"level": self.collection.level, "sampler": asdict(self.answering.sampler)}
         full = {**asdict(settings), **decided}
-        scorers = {name: api.scorer_version(name) for name in (ROUNDTRIPS, *settings.baselines)}
+        names = (ROUNDTRIPS, *settings.baselines, *(["probe"] if settings.probes else []))
+        scorers = {name: api.scorer_version(name) for name in names}
         begin = partial(
             manifest.begin, self.denoiser, full, dataset, self.out, notes=notes, scorers=scorers
         )

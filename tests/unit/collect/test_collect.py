@@ -401,6 +401,19 @@ def test_scores_of_two_versions_of_a_scorer_are_not_mixed(
         collect(model, settings, out)
 
 
+def test_what_probes_read_has_a_version_too(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    probed = replace(settings, problems=1, probes=("critical",))
+    out = collect(model, probed, tmp_path / "out.jsonl")
+    document = read_manifest(out)
+    assert document["scorers"]["probe"] == 1
+    document["scorers"]["probe"] = 2
+    manifest_path(out).write_text(json.dumps(document))
+    with pytest.raises(RecordError, match="holds scores of version 2 of probe"):
+        collect(model, replace(probed, problems=2), out)
+
+
 def test_other_weights_under_the_same_name_are_another_model(
     model: Denoiser, settings: CollectSettings, tmp_path: Path
 ) -> None:
