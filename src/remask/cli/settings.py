@@ -76,8 +76,8 @@ class JudgeSettings:
     scorer: Annotated[
         str,
         Setting(
-            "roundtrips, probe, confidence, self_evaluation, editor, dise, perplexity, length, or "
-            "a module:name of yours."
+            "roundtrips, probe, verifier, confidence, self_evaluation, editor, dise, perplexity, "
+            "length, or a module:name of yours."
         ),
     ] = ROUNDTRIPS
     metrics: MetricNames = "paper"

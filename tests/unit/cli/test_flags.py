@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
 import typer
 
+from remask import api
 from remask.cli.flags import FlagsOf, UsageError, with_flags
+from remask.cli.settings import JudgeSettings
 from remask.settings import Setting
+from remask.values import ROUNDTRIPS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +94,9 @@ def test_a_command_may_have_some_of_the_flags_and_other_defaults() -> None:
         return some
 
     assert call(command) == {"num_trips": 5}
+
+
+def test_the_help_of_the_scorer_names_every_one() -> None:
+    kind = get_type_hints(JudgeSettings, include_extras=True)["scorer"]
+    named = kind.__metadata__[0].help
+    assert [name for name in (ROUNDTRIPS, *api.SCORERS) if f"{name}," not in named] == []
