@@ -13,7 +13,6 @@ results are the same. There the scorer is handed over, made once:
 """
 
 import hashlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -32,8 +31,9 @@ from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.rejection import Watch, reject
 from remask.decide.stages import StagedVerifier
 from remask.denoisers.base import Denoiser
+from remask.denoisers.native import dtype_of
 from remask.errors import InputError, SettingsError
-from remask.extension import resolve
+from remask.extension import resolve, taken
 from remask.probes import scorer as probe
 from remask.probes.marks import mark_critical
 from remask.probes.readings import Critical
@@ -44,7 +44,8 @@ from remask.tasks import KNOWN, TASKS
 from remask.tasks import task as find_task
 from remask.tasks.base import Task
 from remask.values import ROUNDTRIPS, Decision, Sample, Score, Scorer
-from remask.verifier.verifier import VERSION as VERIFIER_VERSION
+from remask.verifier.columns import VERSION as VERIFIER_VERSION
+from remask.verifier.origin import check_origin, trip_settings
 from remask.verifier.verifier import Verifier
 
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
@@ -92,6 +93,12 @@ def reader(kind: Kind) -> Reader:
     return Reader(task.name, task.extract, task.metrics, canvas, critical)
 
 
+def kinds_like(kind: Kind) -> set[str]:
+    """Return the names under which answers of a kind are read: its own, and plain ones like it."""
+    own = reader(kind)
+    return {own.name} | {name for name, how in READERS.items() if how.critical == own.critical}
+
+
 def critical_tokens(
     model: Denoiser, questions: Mapping[str, str], *, kind: Kind = "number"
 ) -> Critical:
@@ -125,16 +132,20 @@ def verifier(
         model: that is asked.
         questions: the prompts, as text, by the item of their samples, where they are known.
         kind: of the answers: how they are read, and what decides in them.
-        fitted: to answers with labels (`remask fit`); None: the label-free mean.
+        fitted: to answers of this model and kind, with labels (`remask fit`); None: label-free.
         budget: most forward passes per answer.
         seed: of the masks that are drawn.
     """
+    how, trips = reader(kind), trip_settings(fitted)
+    if fitted is not None:
+        ours = {"task": how.name, "model": model.name, "dtype": dtype_of(model)}
+        check_origin(fitted, ours, kinds_like(fitted.provenance.task))
     return Verifier(
         denoiser=model,
-        extract=reader(kind).extract,
+        extract=how.extract,
         critical=critical_tokens(model, questions, kind=kind),
         fitted=fitted,
-        roundtrips=consistency(model, kind=kind, metrics="core", seed=seed),
+        roundtrips=consistency(model, kind=kind, settings=trips, metrics="core", seed=seed),
         budget=budget,
         seed=seed,
     )
@@ -288,20 +299,12 @@ def find_scorer(
     if isinstance(scorer, type) or not hasattr(scorer, "score"):
         questions = prompts if isinstance(prompts, Mapping) else {item_of(p): p for p in prompts}
         try:
-            scorer = scorer(model, questions, **_taken(scorer, {"kind": kind, "seed": seed}))
+            further = taken(scorer, {"kind": kind, "seed": seed})
+            scorer = scorer(model, questions, **further)
         except TypeError as error:
             raise SettingsError(f"scorer {given} cannot be made of the model: {error}.") from None
     made: Scorer = resolve("scorer", scorer, {}, ("name", "score"))
     return made
-
-
-def _taken(maker: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of this a maker of scorers has a parameter for."""
-    try:
-        names = inspect.signature(maker).parameters
-    except ValueError:  # a built-in one without a signature
-        return {}
-    return {name: value for name, value in offered.items() if name in names}
 
 
 def threshold_for(model: Denoiser, kind: str, scorer: str) -> float:
@@ -411,7 +414,7 @@ def solve_many(
         kind: of the answers: how they are read, and which departures of the preset apply.
         sampler: how answers are written; by default as preset and task have it.
         examples: turns before each prompt.
-        threshold: a score above it is accepted; by default the preset's for the scorer.
+        threshold: a score above it is accepted; by default the scorer's, or the preset's for it.
         budget: most answers to draw of a prompt.
         seed: of every draw.
         watch: is shown every attempt as it comes.
@@ -427,6 +430,8 @@ def solve_many(
 
     usual_scorer = consistency(model, kind=kind, seed=seed)
     judge = find_scorer(scorer or usual_scorer, model, prompts, kind=kind, seed=seed)
+    if threshold is None:  # of a scorer that was fitted, else the preset's
+        threshold = getattr(judge, "threshold", None)
     limit = threshold_for(model, how.name, judge.name) if threshold is None else threshold
     decisions = reject(draw, judge, list(ids), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decisions}

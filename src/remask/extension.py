@@ -6,8 +6,9 @@ it needs, is refused in one sentence. No torch here.
 """
 
 import importlib
+import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,6 +51,15 @@ def import_object(what: str, name: str) -> Any:
             f"{what} {name!r} cannot be imported ({type(error).__name__}: {line}); write "
             "module:name."
         ) from None
+
+
+def taken(maker: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of this a maker of objects has a parameter for."""
+    try:
+        names = inspect.signature(maker).parameters
+    except ValueError:  # a built-in one without a signature
+        return {}
+    return {name: value for name, value in offered.items() if name in names}
 
 
 def unknown(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> SettingsError:

@@ -1,20 +1,25 @@
 """A server that scores with something else than round trips."""
 
+import math
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import remask
 from remask import api
+from remask.decide.provenance import Provenance
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
+from remask.errors import SettingsError
 from remask.serve import responses
 from remask.serve.app import build_app
 from remask.serve.service import build_service
 from remask.serve.settings import ServeSettings
+from remask.verifier.fit import fit_verifier
 
 Client = Any  # see conftest.py
 PROMPT, ANSWER = "What is 12 + 5?", "12 + 5 = 17. The answer is 17."
@@ -148,3 +153,36 @@ def test_settings_of_round_trips_are_refused(other: Client, field: str) -> None:
         f"{field} belongs to round trips, and this server scores with "
         f"{other.service.settings.scorer}; leave it out."
     )
+
+
+def test_a_fitted_verifier_is_served_with_its_threshold(
+    client: Client, denoiser: Denoiser, settings: ServeSettings, tmp_path: Path
+) -> None:
+    """Of ten answers the right ones have values of .8, the wrong ones of .2."""
+    path = tmp_path / "verifier.json"
+    about = Provenance(
+        scorer="verifier", metric_set="features", metrics=(), task="wordmath", split="validation",
+        model=denoiser.name, seed=0, version="", date="", settings={"sampler": {"length": 64}},
+    )  # fmt: skip
+    answers = [{"critical.critical_mean": math.log(0.8 if k < 5 else 0.2)} for k in range(10)]
+    staged = fit_verifier(answers, [k < 5 for k in range(10)], about)
+    staged.save(path)
+    changed = replace(settings, metrics="paper", scorer="verifier", fitted=path, max_forwards=4)
+    service = build_service(denoiser, changed)
+    served = type(client)(service, build_app(service))
+    sample = api.sample_from_text(denoiser, PROMPT, ANSWER, length=64)
+    scorer = api.verifier(denoiser, {sample.item: PROMPT}, fitted=staged, budget=4)
+    (known,) = scorer.score([sample])
+    found = served.ok("/v1/verify", BODY)
+    assert found["score"] == pytest.approx(known.value, abs=1e-5)
+    assert (found["threshold"], found["cost"]["forwards"]) == (staged.threshold, 1)
+    words = shlex.split(found["command"])
+    assert {f"--fitted={path}", "--max-forwards=4", "--scorer=verifier"} <= set(words)
+    error = served.refused("/v1/verify", {**BODY, "kind": "choice"})
+    assert "fitted to answers of task wordmath, and this is task choice" in error["message"]
+    service.batcher.close(LIMIT)
+    replace(staged, provenance=replace(about, metrics=staged.provenance.metrics, model="o")).save(
+        path
+    )
+    with pytest.raises(SettingsError, match="fitted to answers of model o, and this is model"):
+        build_service(denoiser, changed)

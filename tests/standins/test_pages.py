@@ -11,6 +11,7 @@ word after its language, and a reason below.
 import contextlib
 import gzip
 import json
+import math
 import os
 import re
 import shlex
@@ -168,6 +169,12 @@ def write_certificate(folder: Path) -> None:
     write_answers(folder)
 
 
+def write_verifier(folder: Path) -> None:
+    shell("remask collect -m tiny --task wordmath --level easy --split validation --problems 2 "
+          "--scored 0 --metrics core --probes critical,forced8 -o labelled.jsonl")  # fmt: skip
+    shell("remask fit labelled.jsonl --scorer verifier -o verifier.json")
+
+
 def write_records(folder: Path) -> None:
     for name in ("records", "records/llada", "records/dream", "records/tiny"):
         (folder / name).mkdir(exist_ok=True)
@@ -214,6 +221,7 @@ needs("docs/benchmarks.md", 'path=Path("test.jsonl.gz")', write_gsm8k)
 needs("docs/benchmarks.md", "--data folder/", write_benchmarks)
 needs("docs/certificates.md", "fit_weights(", collect_for("fit.jsonl", "certify.jsonl"))
 needs("docs/certificates.md", "--certificate certificate.json", write_certificate)
+needs("docs/verifier.md", "StagedVerifier.read", write_verifier)
 needs("docs/alignment.md", "--config examples/align-llada", copy_examples)
 needs("docs/extending.md", "remask solve --model softened:load", write_extensions)
 needs("docs/models.md", "remask doctor path/to/folder", copy_llada)
@@ -250,6 +258,9 @@ def multiply(path: Path) -> None:
                 row["by_trip"] = {name: [value] * len(v) for name, v in row["by_trip"].items()}
                 row["metrics"] = dict.fromkeys(row["metrics"], value)
                 row["scores"] = dict.fromkeys(row["scores"], value)
+            if "features" in row:
+                read = [n for n in row["features"] if n.endswith(("_mean", "_min"))]
+                row["features"] |= dict.fromkeys(read, math.log(value))
             out.append(json.dumps(row) + "\n")
     path.write_text("".join(out))
 

@@ -6,9 +6,11 @@ a budget is to be certified. Columns are the metrics of the round trips, or base
 
     confidence, confidence_canvas, self_evaluation, editor      of the answer, as recorded
     vote, agreement                    of its pool
+    probe, verifier                    of the features that probes read
 
 What was fitted to one of them belongs to the scorer of that name, and to the round trips otherwise;
-several together are no scorer, so what was fitted to them is refused by every one.
+several together are no scorer, so what was fitted to them is refused by every one. A verifier in
+stages is fitted to the features themselves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,19 +22,23 @@ from remask.analysis.pool import BY_POOL, RECORDED, Pool, pools
 from remask.consistency.metrics import metric_names
 from remask.consistency.settings import MetricSet
 from remask.decide.calibration import Isotonic, Method, Platt, fit_calibrator
-from remask.decide.columns import metric_columns
-from remask.decide.provenance import COLUMNS, Provenance
-from remask.decide.threshold import Certificate, Refusal, certify
+from remask.decide.columns import metric_columns, trip_mean
+from remask.decide.provenance import COLUMNS, FEATURES, Provenance
+from remask.decide.stages import StagedVerifier
+from remask.decide.threshold import Certificate, Refusal, accepts_all, best_f1, certify
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
 from remask.records.manifest import Manifest, RunEntry, read_manifest
-from remask.records.record import answers_in, read_records
+from remask.records.record import Record, answers_in, read_records
 from remask.tasks import public
 from remask.tasks import task as find_task
 from remask.values import ROUNDTRIPS
+from remask.verifier.columns import LABEL_FREE, MEANS, Features, label_free
+from remask.verifier.fit import fit_verifier
 
 FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
 BASELINES = (*RECORDED, *BY_POOL)
+_PROBES = f"collect it with --probes {','.join(LABEL_FREE)}"
 Columns = dict[str, list[float | None]]
 
 
@@ -80,12 +86,16 @@ class Evidence:
         for name in names:
             if name in BY_POOL:
                 columns[name] = [BY_POOL[name](pool) for pool in self.pools]
+            elif name in MEANS:
+                columns[name] = [label_free(name, row.features) for row in rows]
             else:
                 columns[name] = [row.scores.get(name) for row in rows]
         return columns
 
     def scorer(self, metric_set: str, metrics: Sequence[str]) -> tuple[str, int]:
         """Return whose scores these columns make, and in which version of it they are here."""
+        if metric_set == FEATURES:
+            return "verifier", self.manifest.scorer_version("verifier")
         if metric_set != COLUMNS:
             return ROUNDTRIPS, self.manifest.scorer_version(ROUNDTRIPS)
         return "+".join(metrics), max(map(self.manifest.scorer_version, metrics))
@@ -134,33 +144,47 @@ def read_evidence(path: Path) -> Evidence:
 def fit(path: Path, metric_set: MetricSet | None = None, columns: Sequence[str] = ()) -> Weights:
     """Return weights of the round trips' metrics, or of baselines where these are named."""
     evidence = read_evidence(path)
-    unknown = [name for name in columns if name not in BASELINES]
-    if unknown or len(set(columns)) < len(columns):
-        raise SettingsError(
-            f"columns {', '.join(columns)} must be different ones of {', '.join(BASELINES)}."
-        )
-    for name in columns:
-        if name in RECORDED and not any(name in pool[0].scores for pool in evidence.pools):
-            raise InputError(f"{path} holds no {name}; collect it with --baselines {name}.")
+    _check_columns(evidence, columns)
     chosen: tuple[str, Sequence[str]]
     chosen = (COLUMNS, columns) if columns else evidence.metrics(metric_set)
     return fit_weights(evidence.columns(*chosen), evidence.right, evidence.provenance(*chosen))
+
+
+def threshold_of(path: Path, scorer: str) -> float | None:
+    """Return the threshold of the best F1 of a score in 0..1; None where it rejects no answer."""
+    evidence = read_evidence(path)
+    scores = evidence.columns(COLUMNS, [scorer])[scorer]
+    limit = best_f1(scores, evidence.right)
+    return None if accepts_all(scores, limit) else limit
+
+
+def fit_stages_of(path: Path) -> StagedVerifier:
+    """Return the verifier in stages that the features of these answers give."""
+    evidence = read_evidence(path)
+    rows = [pool[0] for pool in evidence.pools]
+    if not any(row.features for row in rows):
+        raise InputError(f"{path} holds no features; {_PROBES}.")
+    names = metric_names("core", find_task(evidence.settings["task"]).metrics)
+    answers = [row.features | _round_trips(row, names) for row in rows]
+    return fit_verifier(answers, evidence.right, evidence.provenance(FEATURES, ()))
 
 
 def certify_records(
     path: Path,
     weights: Path | None = None,
     *,
+    scorer: str = ROUNDTRIPS,
     risk: float = 0.1,
     confidence: float = 0.95,
     budget: int = 1,
 ) -> Certificate | Refusal:
     """Return the certificate of these answers, scored with the weights of a file or uniform ones.
 
-    Answers that the weights were fitted on are refused: on them the promise would be too good.
+    Another scorer than the round trips is a column, and has no weights. Answers that the weights
+    were fitted on are refused: on them the promise would be too good.
     """
     evidence = read_evidence(path)
-    chosen, metrics, fitted = _weighted(evidence, weights)
+    chosen, metrics, fitted = _weighted(evidence, weights, scorer)
     if fitted is not None:
         _refuse_second_look(evidence, fitted, path, "certify")
     _check_budget(evidence, chosen, metrics, budget)
@@ -176,14 +200,18 @@ def certify_records(
 
 
 def calibrate(
-    path: Path, weights: Path | None = None, method: Method = "isotonic"
+    path: Path,
+    weights: Path | None = None,
+    method: Method = "isotonic",
+    *,
+    scorer: str = ROUNDTRIPS,
 ) -> Isotonic | Platt:
     """Return the calibrator of these answers' scores, with the weights of a file or uniform.
 
     Answers that the weights were fitted on are refused: there they look better than they are.
     """
     evidence = read_evidence(path)
-    chosen, metrics, fitted = _weighted(evidence, weights)
+    chosen, metrics, fitted = _weighted(evidence, weights, scorer)
     if fitted is not None:
         _refuse_second_look(evidence, fitted, path, "calibrate")
     _check_kinds(evidence)
@@ -204,10 +232,39 @@ def _check_kinds(evidence: Evidence) -> None:
             )
 
 
+def _round_trips(row: Record, names: Sequence[str]) -> Features:
+    """Return what round trips say of an answer and what they cost; nothing where there are none."""
+    if row.verify_forwards is None:
+        return {}
+    features: Features = {f"{ROUNDTRIPS}.{name}": trip_mean(row, name) for name in names}
+    return features | {f"{ROUNDTRIPS}.forwards": row.verify_forwards}
+
+
+def _check_columns(evidence: Evidence, names: Sequence[str]) -> None:
+    """Raise where columns are not different ones that there are, and that these records have."""
+    known = (*BASELINES, *MEANS)
+    if not set(names) <= set(known) or len(set(names)) < len(names):
+        raise SettingsError(
+            f"columns {', '.join(names)} must be different ones of {', '.join(known)}."
+        )
+    for name in names:
+        if name in RECORDED and not any(name in pool[0].scores for pool in evidence.pools):
+            remedy = f"collect it with --baselines {name}"
+            raise InputError(f"{evidence.path} holds no {name}; {remedy}.")
+        values = evidence.columns(COLUMNS, [name])[name]
+        if name in MEANS and set(values) == {None}:
+            raise InputError(f"{evidence.path} holds no {name}; {_PROBES}.")
+
+
 def _weighted(
-    evidence: Evidence, weights: Path | None
+    evidence: Evidence, weights: Path | None, scorer: str = ROUNDTRIPS
 ) -> tuple[str, Sequence[str], Weights | None]:
     """Return the metric set, its metrics and the weights that the answers are scored with."""
+    if scorer != ROUNDTRIPS:
+        if weights is not None:
+            raise SettingsError(f"scorer {scorer!r} has no weights; leave one of them out.")
+        _check_columns(evidence, [scorer])
+        return COLUMNS, (scorer,), None
     if weights is None:
         return *evidence.metrics(None), None
     fitted = Weights.read(weights)
@@ -251,8 +308,9 @@ def _check_budget(evidence: Evidence, metric_set: str, metrics: Sequence[str], b
         raise SettingsError(f"budget is {budget}; it must be at least 1.")
     if budget > 1 and set(metrics) & set(BY_POOL):
         raise SettingsError("vote and agreement are of one answer per question; set budget 1.")
+    is_probed = bool(set(metrics) & set(MEANS))
     usable = [
-        sum(metric_set == COLUMNS or bool(row.by_trip) for row in pool[:budget])
+        sum(_is_measured(row, metric_set, is_probed) for row in pool[:budget])
         for pool in evidence.pools
     ]
     if min(usable) < budget:
@@ -260,3 +318,10 @@ def _check_budget(evidence: Evidence, metric_set: str, metrics: Sequence[str], b
             f"{evidence.path} holds scores of {min(usable)} samples per question and the budget is "
             f"{budget}; collect it with --samples {budget} --scored {budget}."
         )
+
+
+def _is_measured(row: Record, metric_set: str, is_probed: bool) -> bool:
+    """Say whether a sample has what its score is made of: round trips, features or a column."""
+    if metric_set != COLUMNS:
+        return bool(row.by_trip)
+    return bool(row.features) or not is_probed

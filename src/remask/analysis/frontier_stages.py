@@ -21,9 +21,8 @@ from remask.analysis.frontier_fits import (
     recipe_price,
     take,
     unread,
-    within,
 )
-from remask.analysis.frontier_methods import MethodScores
+from remask.analysis.frontier_methods import MethodScores, value_feature
 from remask.analysis.pool import Pool
 from remask.decide.columns import Floats
 from remask.decide.logistic import read_columns
@@ -35,16 +34,10 @@ from remask.decide.stages import (
     prices_of,
     settled_at,
 )
+from remask.verifier.fit import ORDER, base_of
 
 SEQUENTIAL, FULL = "sequential", "sequential_full"
-ORDER = (  # what each stage adds: 0, 1, 8, 8 and 8 forwards
-    WRITTEN,
-    ("critical",),
-    ("stratified80x8",),
-    ("forced8",),
-    ("halves8",),
-)
-FREE_BASE = ("generation.response_mean",)  # before any probe
+STAGES = (WRITTEN, *((probe,) for probe in ORDER))  # 0, 1, 8, 8 and 8 forwards
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,9 +100,9 @@ def _stages(pooled: Sequence[Pool]) -> list[Recipe]:
     """Return what each stage adds, and the mean it is drawn towards: of all probes so far."""
     groups: list[str] = []
     stages = []
-    for added in ORDER:
+    for added in STAGES:
         groups += added
-        base = within(groups) or FREE_BASE
+        base = tuple(map(value_feature, base_of(groups)))
         if all(any(pool[0].features.get(name) is not None for pool in pooled) for name in base):
             stages.append(Recipe(name="+".join(added), groups=added, base=base))
     return stages

@@ -18,6 +18,7 @@ from remask.cli.certificate import (
     read_criterion,
 )
 from remask.cli.engines import backend
+from remask.cli.fitted import VERIFIER, Verification, read_verification
 from remask.cli.flags import FlagsOf, UsageError
 from remask.cli.query import Query, read_answer, read_query
 from remask.collect.settings import ScoreSettings
@@ -61,19 +62,22 @@ def solve(
 ) -> None:
     """Answer a prompt, resampling until an answer is stable."""
     opt.require_pool(model, sampler, budget, "--budget")
-    query = read_query(prompt, task, certified_kind(judge.certificate, kind), seed)
+    verification = read_verification(judge)
+    kind = verification.kind(certified_kind(judge.certificate, kind), task.task)
+    query = read_query(prompt, task, kind, seed)
     from remask import api
 
-    given, metrics = _other_scorer(judge, trips), _metrics(judge.metrics)
+    given, metrics = _other_scorer(judge, trips, verification), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
+    identity = query_identity(model.model, denoiser, task)
+    verification.check(query, identity)
     scorer = _made(given, denoiser, query, seed)
     threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold), scorer)
     if threshold is None:
         threshold = api.threshold_for(denoiser, query.kind, _name(scorer))
     drawn = query.sampler(denoiser, sampler).for_pool(budget)
-    same = query_identity(model.model, denoiser, task) | _scored(judge, trips)
-    criterion.check(budget, query, sampler=asdict(drawn), **same)
+    criterion.check(budget, query, sampler=asdict(drawn), **identity, **_scored(judge, trips))
     _show_query(query, as_json)
     decision = api.solve(
         denoiser, query.prompt, kind=query.kind, sampler=drawn, settings=trips,
@@ -81,7 +85,7 @@ def solve(
         budget=budget, seed=seed, examples=query.examples,
         watch=_watcher(threshold, query.kind, silent=as_json),
     )  # fmt: skip
-    document = _settings_document(model, query, judge, trips, seed)
+    document = _settings_document(model, query, judge, trips, seed, verification)
     document |= {"weights": criterion.weights, "sampler": asdict(drawn)}
     document |= criterion.verdict(decision.score)
     _show_decision(decision, query, threshold, document, as_json)
@@ -106,25 +110,29 @@ def verify(
     With a certificate it is accepted or not, and the promise is shown.
     """
     opt.require_model(model)
-    query = read_query(prompt, task, certified_kind(judge.certificate, kind), seed)
+    verification = read_verification(judge)
+    kind = verification.kind(certified_kind(judge.certificate, kind), task.task)
+    query = read_query(prompt, task, kind, seed)
     text = read_answer(answer, answer_text, answer_file)
     from remask import api
 
-    given, metrics = _other_scorer(judge, trips), _metrics(judge.metrics)
+    given, metrics = _other_scorer(judge, trips, verification), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
+    identity = query_identity(model.model, denoiser, task)
+    verification.check(query, identity)
     scorer = _made(given, denoiser, query, seed)
-    same = query_identity(model.model, denoiser, task) | _scored(judge, trips)
-    criterion.check(1, query, **same)
+    criterion.check(1, query, **identity, **_scored(judge, trips))
     threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold), scorer)
     sample = api.sample_from_text(
-        denoiser, query.prompt, text, length=criterion.length, examples=query.examples
-    )
+        denoiser, query.prompt, text, length=criterion.length or verification.length,
+        examples=query.examples,
+    )  # fmt: skip
     score = api.score(
         denoiser, query.prompt, sample, kind=query.kind, settings=trips, metrics=metrics,
         weights=criterion.weights, scorer=scorer, seed=seed,
     )  # fmt: skip
-    document = _settings_document(model, query, judge, trips, seed)
+    document = _settings_document(model, query, judge, trips, seed, verification)
     document |= {"weights": criterion.weights, "threshold": threshold, **criterion.verdict(score)}
     _show_query(query, as_json)
     _show_verdict(denoiser, sample, score, query, document, as_json)
@@ -159,21 +167,25 @@ def score(
     from remask.cli import terminal
     from remask.collect import score_file
 
-    read_as = certified_kind(judge.certificate, kind) or "number"
+    verification = read_verification(judge)
+    read_as = verification.kind(certified_kind(judge.certificate, kind), "") or "number"
     judge = replace(judge, metrics=metrics)
-    _other_scorer(judge, trips)
+    _other_scorer(judge, trips, verification)
     criterion = read_criterion(judge, read_as)
     with backend(engine, model) as place:
-        same = model_identity(model.model, place.precision) | _scored(judge, trips)
-        criterion.check(1, Query("", read_as), **same)
+        identity = model_identity(model.model, place.precision)
+        criterion.check(1, Query("", read_as), **identity, **_scored(judge, trips))
+        verification.check(Query("", read_as), identity)
         settings = ScoreSettings(
             model=model.model, dtype=place.precision, preset=model.preset, kind=read_as,
             scorer=judge.scorer, metrics=metrics, weights=criterion.weights,
-            threshold=criterion.threshold(None), length=criterion.length, seed=seed,
-            consistency=trips, **columns,
+            threshold=criterion.threshold(None), length=criterion.length or verification.length,
+            seed=seed, consistency=trips, max_forwards=verification.max_forwards, **columns,
         )  # fmt: skip
-        inputs = (judge.weights, judge.certificate)
-        job = score_file.prepare(source, out, settings, inputs=inputs, force=force)
+        inputs = (judge.weights, judge.certificate, judge.fitted)
+        job = score_file.prepare(
+            source, out, settings, fitted=verification.fitted, inputs=inputs, force=force
+        )
         denoiser = place.load()
         with terminal.Bar("scoring", len(job.table), "rows") as bar:
             done = score_file.score_file(
@@ -197,7 +209,9 @@ def _metrics(text: str) -> "api.Metrics":
     return [find_metric(name) for name in names]
 
 
-def _other_scorer(judge: opt.JudgeSettings, trips: opt.TripSettings) -> "api.AnyScorer | None":
+def _other_scorer(
+    judge: opt.JudgeSettings, trips: opt.TripSettings, verification: Verification
+) -> "api.AnyScorer | None":
     """Return the scorer where it is not the round trips, which some flags are of."""
     from remask import api
     from remask.extension import resolve
@@ -210,6 +224,8 @@ def _other_scorer(judge: opt.JudgeSettings, trips: opt.TripSettings) -> "api.Any
         if given[name] != usual[name]:
             flag = "--" + name.replace("_", "-")
             raise UsageError(f"{flag} belongs to round trips, not to --scorer {judge.scorer}")
+    if judge.scorer == VERIFIER:
+        return verification.maker
     return resolve("scorer", judge.scorer, api.SCORERS)
 
 
@@ -239,9 +255,10 @@ def _settings_document(
     judge: opt.JudgeSettings,
     trips: opt.TripSettings,
     seed: int,
+    verification: Verification,
 ) -> dict[str, Any]:
     """Return what JSON says of how an answer was scored; round trips have settings."""
-    settings: dict[str, Any] = {"kind": query.kind, "scorer": judge.scorer}
+    settings = {"kind": query.kind, "scorer": judge.scorer, **verification.document}
     if judge.scorer == ROUNDTRIPS:
         settings = {**asdict(trips), "metrics": judge.metrics, "kind": query.kind}
     about = {"model": model.model, "preset": model.preset or None, "seed": seed}
@@ -346,7 +363,10 @@ def _watcher(threshold: float, kind: str, *, silent: bool) -> "Callable[[Sample,
 def _threshold(
     denoiser: "Denoiser", query: Query, given: float | None, scorer: "Scorer | None"
 ) -> float | None:
-    """Return the threshold that was given, or the preset's; None where it has none."""
+    """Return the threshold given, or the scorer's or preset's own; None where there is none."""
+    own: float | None = getattr(scorer, "threshold", None)  # of one that was fitted
+    if given is None and own is not None:
+        return own
     if given is None:
         return denoiser.preset.for_task(query.kind).threshold_for(_name(scorer))
     if not math.isfinite(given):

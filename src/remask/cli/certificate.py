@@ -105,7 +105,7 @@ def model_identity(model: str, dtype: str | None) -> dict[str, Any]:
 
 def query_identity(model: str, denoiser: "Denoiser", task: TaskSettings) -> dict[str, Any]:
     """Return the same of a loaded model, and how a benchmark is asked."""
-    from remask.collect.manifest import dtype_of
+    from remask.denoisers.native import dtype_of
 
     identity = model_identity(model, dtype_of(denoiser))
     return {**identity, "wording": task.wording, "shots": task.shots}

@@ -18,9 +18,11 @@ from remask.errors import InputError
 from remask.records import outputs
 from remask.settings import Setting
 from remask.tasks.base import Split
+from remask.values import ROUNDTRIPS
 
 if TYPE_CHECKING:
     from remask.collect.collect import Collection, CollectSummary
+    from remask.decide.stages import StagedVerifier
     from remask.denoisers.base import Denoiser
 
 _NAMED = 3  # problems that could not be asked, told one by one
@@ -47,9 +49,17 @@ RecordedMetrics = Annotated[
 Columns = Annotated[
     tuple[str, ...] | None,
     Setting(
-        "Combine these instead of metrics: confidence, confidence_canvas, vote, agreement, and "
-        "self_evaluation or editor where they were collected."
+        "Combine these instead of metrics: confidence, confidence_canvas, vote, agreement; "
+        "self_evaluation, editor, probe or verifier where they were collected."
     ),
+]
+FittedScorer = Annotated[
+    Literal["roundtrips", "verifier"],
+    Setting("Whose score is fitted: weights of the round trips, or a verifier in stages."),
+]
+RecordedScorer = Annotated[
+    str,
+    Setting("Whose scores: roundtrips, probe, verifier (label-free), or a baseline by its name."),
 ]
 CertifiedBudget = Annotated[
     int, replace(BUDGET, help="Samples drawn until one is accepted, for rejection sampling.")
@@ -157,6 +167,7 @@ def fit(
     *,
     records: opt.Records,
     out: opt.Out,
+    scorer: FittedScorer = "roundtrips",
     metrics: RecordedMetrics = None,
     columns: Columns = None,
     force: opt.Force = False,
@@ -165,23 +176,72 @@ def fit(
     """Fit weights that tell right answers from wrong ones.
 
     Use records of a split of their own: numbers to report, and a certificate, need other answers.
+    With --scorer verifier what is fitted is the probability of being right, in stages, to what
+    collect --probes read.
     """
     from remask.analysis import fitting
 
+    if scorer == "verifier" and (metrics is not None or columns is not None):
+        flag = "--metrics" if columns is None else "--columns"
+        raise UsageError(f"{flag} is of weights, which --scorer verifier has none of")
     outputs.claim(out, outputs.of_records([records]), force=force)
+    if scorer == "verifier":
+        _fit_verifier(records, out, as_json)
+        return
     weights = fitting.fit(records, metrics, columns or ())
     out.parent.mkdir(parents=True, exist_ok=True)
     weights.save(out)
     values = ", ".join(f"{name} {value:g}" for name, value in weights.values.items())
     quality = f"AUROC {weights.auroc:.3f}, uniform {weights.auroc_uniform:.3f}"
-    sentence = f"{values} ({quality}, on the same {weights.n} answers): {out}"
-    tell({"out": str(out), **asdict(weights)}, sentence, as_json)
+    sentence = f"{values} ({quality}, on the same {weights.n} answers)"
+    document = {"out": str(out), **asdict(weights)}
+    if columns in (("probe",), ("verifier",)):  # in 0..1, and with no weights to speak of
+        threshold = fitting.threshold_of(records, columns[0])
+        document["threshold"] = threshold
+        sentence += f"; {_decided(threshold)}"
+    tell(document, f"{sentence}: {out}", as_json)
+
+
+def _fit_verifier(records: Path, out: Path, as_json: bool) -> None:
+    """Fit a verifier in stages, and say how well it does and what it costs."""
+    from remask.analysis import fitting
+
+    staged = fitting.fit_stages_of(records)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    staged.save(out)
+    tell(
+        {"out": str(out), **asdict(staged), "reason": staged.reason or None},
+        f"{_quality(staged)}: {out}",
+        as_json,
+    )
+
+
+def _quality(staged: "StagedVerifier") -> str:
+    """Return what is known of a verifier in stages, in a sentence without its full stop."""
+    counts = f"{staged.n} answers, {staged.num_right} right, {staged.n - staged.num_right} wrong"
+    if staged.reason:
+        return f"{counts}; {staged.reason}"
+    names = ", ".join(stage.name for stage in staged.stages)
+    price = sum(stage.forwards for stage in staged.stages)
+    return (
+        f"{counts}; stages {names}; cross-validated AUROC {staged.auroc:.3f} in stages, "
+        f"{staged.auroc_full:.3f} in full; {staged.mean_forwards:.1f} forwards per answer of "
+        f"{price:.1f}; {_decided(staged.threshold)}"
+    )
+
+
+def _decided(threshold: float | None) -> str:
+    """Return which threshold to use."""
+    if threshold is None:
+        return "no threshold, accepting all of them is best"
+    return f"--threshold {threshold:g} by F1"
 
 
 def certify(
     *,
     records: opt.Records,
     out: opt.Out,
+    scorer: RecordedScorer = ROUNDTRIPS,
     weights: Weights = None,
     risk: Risk = 0.1,
     confidence: Confidence = 0.95,
@@ -199,7 +259,7 @@ def certify(
 
     outputs.claim(out, [*outputs.of_records([records]), weights], force=force)
     result = fitting.certify_records(
-        records, weights, risk=risk, confidence=confidence, budget=budget
+        records, weights, scorer=scorer, risk=risk, confidence=confidence, budget=budget
     )
     if isinstance(result, Refusal):
         raise InputError(f"no threshold is certified: {result.reason}")
@@ -213,6 +273,7 @@ def calibrate(
     *,
     records: opt.Records,
     out: opt.Out,
+    scorer: RecordedScorer = ROUNDTRIPS,
     weights: Weights = None,
     method: Method = "isotonic",
     force: opt.Force = False,
@@ -222,7 +283,7 @@ def calibrate(
     from remask.analysis import fitting
 
     outputs.claim(out, [*outputs.of_records([records]), weights], force=force)
-    curve = fitting.calibrate(records, weights, method)
+    curve = fitting.calibrate(records, weights, method, scorer=scorer)
     out.parent.mkdir(parents=True, exist_ok=True)
     curve.save(out)
     scores = (0.5, 0.75, 0.9)

@@ -8,13 +8,17 @@ import typer
 
 from remask.cli import settings as opt
 from remask.cli.app import load_model, tell
+from remask.cli.fitted import read_verification
 from remask.cli.flags import FlagsOf, UsageError
 from remask.consistency.settings import MetricSet
 from remask.serve.settings import ServeSettings
 from remask.settings import Setting
 from remask.values import ROUNDTRIPS
 
-_FLAGS = ("scorer", "host", "max_queue", "max_tokens", "seconds", "metrics", "log_prompts")
+_FLAGS = (
+    "scorer", "fitted", "max_forwards", "host", "max_queue", "max_tokens", "seconds", "metrics",
+    "log_prompts",
+)  # fmt: skip
 ServeFlags = Annotated[dict[str, Any], FlagsOf(kind=ServeSettings, only=_FLAGS)]
 Port = Annotated[int, Setting("Port to listen at; 0 takes a free one.", least=0, most=65_535)]
 KeyFile = Annotated[
@@ -64,7 +68,11 @@ def serve(
 
 
 def _check_scorer(settings: ServeSettings) -> None:
-    """Refuse, before a model is loaded, a scorer that is none, and metrics that are not its own."""
+    """Refuse, before a model is loaded, a scorer that is none, and flags that are not its own."""
+    judge = opt.JudgeSettings(
+        scorer=settings.scorer, fitted=settings.fitted, max_forwards=settings.max_forwards
+    )
+    read_verification(judge)
     if settings.scorer == ROUNDTRIPS:
         return
     from remask import api

@@ -17,6 +17,7 @@ from remask.sampling.settings import SamplerSettings
 from remask.settings import Setting
 from remask.tasks.settings import AnswerKind, TaskSettings
 from remask.values import ROUNDTRIPS
+from remask.verifier.settings import FittedFile, MaxForwards
 
 Split = Literal["replicas", "layers"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
@@ -91,6 +92,8 @@ class JudgeSettings:
     certificate: Annotated[
         Path | None, Setting("A certificate that certify wrote: its threshold and weights.")
     ] = None
+    fitted: FittedFile = None
+    max_forwards: MaxForwards = None
 
 
 OptionalTask = Annotated[TaskSettings, FlagsOf(kind=TaskSettings, defaults={"task": ""})]

@@ -40,6 +40,7 @@ from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Task, check_level, compared_by
 from remask.tasks.public.benchmark import Benchmark
 from remask.values import ROUNDTRIPS
+from remask.verifier.columns import MEANS
 
 Progress = Callable[[int, int], None]  # answers that are there, forward passes of this run
 
@@ -196,7 +197,8 @@ class CollectionRun:
             notes["edits"] = edits(self.denoiser)
         decided = {"level": self.collection.level, "sampler": asdict(self.answering.sampler)}
         full = {**asdict(settings), **decided}
-        names = (ROUNDTRIPS, *settings.baselines, *(["probe"] if settings.probes else []))
+        # And the scores that follow from features.
+        names = (ROUNDTRIPS, *settings.baselines, *(MEANS if settings.probes else ()))
         scorers = {name: api.scorer_version(name) for name in names}
         begin = partial(
             manifest.begin, self.denoiser, full, dataset, self.out, notes=notes, scorers=scorers

@@ -19,7 +19,7 @@ from remask.collect.chunks import Chunk, cut
 from remask.collect.engine import RemoteModel, Shards
 from remask.collect.settings import FREE_BASELINES
 from remask.denoisers.base import Denoiser
-from remask.denoisers.native import fingerprint, native_of
+from remask.denoisers.native import dtype_of, fingerprint, native_of
 from remask.errors import RecordError
 from remask.records import outputs
 from remask.records.jsonl import Row
@@ -206,14 +206,6 @@ def identify(denoiser: Denoiser) -> ModelIdentity:
         dtype=dtype_of(denoiser),
         weights=weights,
     )
-
-
-def dtype_of(denoiser: Denoiser) -> str | None:
-    """Return the number format of the weights; None for a model that is not ours."""
-    native = native_of(denoiser)
-    if native is None:
-        return None
-    return str(native.model.embedding.weight.dtype).removeprefix("torch.")
 
 
 def revision_of(name: str) -> str | None:

@@ -19,6 +19,7 @@ from remask.collect.baselines import baseline_forwards
 from remask.collect.chunks import Chunk, cut_by_tokens, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
 from remask.collect.settings import ScoreSettings
+from remask.decide.stages import StagedVerifier
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, InputError, RecordError
 from remask.extension import resolve
@@ -42,6 +43,7 @@ class ScoreJob:
     settings: ScoreSettings
     begun_with: Row  # the settings, and a hash of the file
     results: list[Row]  # of the first rows
+    fitted: StagedVerifier | None = None  # of the scorer `verifier`; None: label-free
 
     @property
     def part(self) -> Path:
@@ -66,6 +68,7 @@ def prepare(
     out: Path,
     settings: ScoreSettings,
     *,
+    fitted: StagedVerifier | None = None,
     inputs: Sequence[Path | None] = (),
     force: bool = False,
 ) -> ScoreJob:
@@ -75,6 +78,7 @@ def prepare(
         source: the rows.
         out: where they go with their scores; see `outputs`.
         settings: of the scores.
+        fitted: verifier, where it is the scorer; None: label-free.
         inputs: what else is read, and must not be overwritten.
         force: replace `out`, and what a run with other settings has left of it.
     """
@@ -91,10 +95,14 @@ def prepare(
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     version = api.scorer_version(settings.scorer)
     document = {"input": digest, **asdict(settings), "scorer_version": version}
+    document["fitted"] = None if fitted is None else asdict(fitted)
     begun_with = json.loads(json.dumps(document))
     out.parent.mkdir(parents=True, exist_ok=True)
     results = _begin(_part(out), begun_with, force=force)
-    return ScoreJob(table=table, out=out, settings=settings, begun_with=begun_with, results=results)
+    return ScoreJob(
+        table=table, out=out, settings=settings, begun_with=begun_with, results=results,
+        fitted=fitted,
+    )  # fmt: skip
 
 
 def score_file(
@@ -116,7 +124,7 @@ def score_file(
     shards = Shards.of(job.out, job.begun_with)
     chunks = _chunks(denoiser, rows, len(results), batch, s)
     work = ChunkedWork(
-        chunks, lambda chunk: rows[chunk.start : chunk.stop], partial(_work, s), shards
+        chunks, lambda chunk: rows[chunk.start : chunk.stop], partial(_work, s, job.fitted), shards
     )
     engine = engine or Local(denoiser)
     forwards = 0
@@ -199,9 +207,14 @@ def _chunks(
     return cut_by_tokens(start, lengths, most, batch)
 
 
-def _work(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> list[Row]:
+def _work(
+    settings: ScoreSettings,
+    fitted: StagedVerifier | None,
+    denoiser: Denoiser,
+    rows: Sequence[Row],
+) -> list[Row]:
     """Return one result per row; a row that cannot be scored says why."""
-    scorer = _scorer(settings, denoiser, rows)
+    scorer = _scorer(settings, fitted, denoiser, rows)
     samples = [_sample_of(denoiser, row, settings) for row in rows]
     scores = iter(_scores(scorer, [s for s in samples if isinstance(s, Sample)]))
     results = [_result(next(scores) if isinstance(s, Sample) else s) for s in samples]
@@ -210,7 +223,12 @@ def _work(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> l
     return [_decided(row, settings.threshold) for row in results]
 
 
-def _scorer(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) -> Scorer:
+def _scorer(
+    settings: ScoreSettings,
+    fitted: StagedVerifier | None,
+    denoiser: Denoiser,
+    rows: Sequence[Row],
+) -> Scorer:
     s = settings
     if s.scorer == ROUNDTRIPS:
         return api.consistency(
@@ -218,7 +236,10 @@ def _scorer(settings: ScoreSettings, denoiser: Denoiser, rows: Sequence[Row]) ->
             seed=s.seed,
         )  # fmt: skip
     prompts = [p for row in rows if isinstance(p := row.get(s.prompt_column), str)]
-    return api.find_scorer(s.scorer, denoiser, prompts, kind=s.kind, seed=s.seed)
+    given: api.AnyScorer = s.scorer
+    if s.scorer == "verifier":
+        given = partial(api.verifier, fitted=fitted, budget=s.max_forwards)
+    return api.find_scorer(given, denoiser, prompts, kind=s.kind, seed=s.seed)
 
 
 def _sample_of(denoiser: Denoiser, row: Row, settings: ScoreSettings) -> Sample | str:

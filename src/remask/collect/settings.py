@@ -27,6 +27,7 @@ from remask.settings import Seed, Setting, check
 from remask.tasks.base import Split
 from remask.tasks.settings import TaskSettings
 from remask.values import ROUNDTRIPS
+from remask.verifier.settings import MaxForwards
 
 FREE_BASELINES = ("confidence", "agreement", "vote")
 TRACED_BASELINES = ("tre", "denoising_entropy", "temporal_vote", "temporal_entropy", "dcocoa")
@@ -126,7 +127,8 @@ class ScoreSettings:
     metrics: Metrics = "paper"
     weights: Mapping[str, float] | None = None  # of the metrics; None: uniform
     threshold: float | None = None  # certified: answers are marked that score above it
-    length: int | None = None  # the canvas it was certified on; None: the preset's
+    length: int | None = None  # the canvas it was certified on, or fitted to; None: the preset's
+    max_forwards: MaxForwards = None  # of the verifier, per answer
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
     prompt_column: Annotated[str, Setting("Column with the question.")] = "prompt"
     answer_column: Annotated[str, Setting("Column with the answer.")] = "answer"

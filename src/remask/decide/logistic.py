@@ -88,6 +88,11 @@ class Regression:
         """Return the chance that each answer is right."""
         return [float(chance) for chance in self.chances(read_columns(columns, self.names))]
 
+    def knows(self, columns: Mapping[str, Column]) -> list[bool]:
+        """Say of each answer whether it has a label-free value here."""
+        mean = base_mean(read_columns(columns, self.base), self.base)
+        return [bool(known) for known in ~np.isnan(mean)]
+
     def chances(self, table: Mapping[str, Floats]) -> Floats:
         """Return the same, (n,), of columns that were read once for many regressions."""
         mean = base_mean(table, self.base)

@@ -16,6 +16,7 @@ from remask.records import jsonl, text_file
 from remask.records.validation import STRICT, explain, validate
 from remask.values import ROUNDTRIPS
 
+FEATURES = "features"  # the metric set of a verifier: features of records, see `verifier.columns`
 COLUMNS = "columns"  # the metric set of scores that stand in records under the name of their scorer
 CLOSED = STRICT | {"extra": "forbid"}  # of files that hold nothing but their fields
 _REMEDY = "fit it again"

@@ -8,7 +8,8 @@ Stages are in order of price. Each has its own regression over the features so f
 give the same thing, the probability that the answer is right, so that the value of whichever stage
 settles an answer can stand beside another's. A stage settles an answer whose probability is below
 its `low` or above its `high`; the last stage settles what is left, and so does the last one within
-a budget.
+a budget. One that does not know the label-free value of an answer settles nothing: the answer was
+not written here, and the probabilities of its tokens are not known.
 
 The limits are those that spare most forwards and lose at most `LOSS` of the last stage's AUROC.
 What is lost is judged on validation answers, by fits that have not seen them, and not against
@@ -31,6 +32,7 @@ from remask.decide.auroc import auroc, expected_auroc
 from remask.decide.columns import Column, Flags, Floats
 from remask.decide.logistic import Base, Regression, RegressionFit, check_names, fit_regression
 from remask.decide.provenance import CLOSED, Fitted, Provenance
+from remask.decide.threshold import accepts_all, best_f1
 from remask.errors import InputError, SettingsError
 
 LOSS = 0.003  # of AUROC: .005 is the most that may be lost on other answers, and chance adds some
@@ -90,6 +92,7 @@ class StagedVerifier(Fitted):
     auroc: float | None  # cross-validated, in stages; None where all answers are of one kind
     auroc_full: float | None  # where the last stage settles all of them
     mean_forwards: float  # per answer, in stages
+    threshold: float | None = None  # of the best F1; None: too few labels, or it accepts every one
 
     def __post_init__(self) -> None:
         """Refuse no stages, and columns of another provenance."""
@@ -128,7 +131,10 @@ class StagedVerifier(Fitted):
         fitted = self.stages[stage]
         probability = fitted.regression.probability(columns)
         is_last = stage >= self.num_stages(budget) - 1
-        return probability, [is_last or not fitted.low <= p <= fitted.high for p in probability]
+        pairs = zip(probability, fitted.regression.knows(columns), strict=True)
+        return probability, [
+            is_last or (known and not fitted.low <= p <= fitted.high) for p, known in pairs
+        ]
 
     def run(self, columns: Mapping[str, Column], *, budget: float | None = None) -> list[Verdict]:
         """Return the verdict on each answer, where the features of all stages are known."""
@@ -136,7 +142,11 @@ class StagedVerifier(Fitted):
         probability = np.array(
             [stage.regression.probability(columns) for stage in stages]
         )  # (S, n)
-        at = settled_at(probability, [(stage.low, stage.high) for stage in stages])
+        # What a stage knows nothing of lies on its lower limit: not settled.
+        known = np.array([stage.regression.knows(columns) for stage in stages])  # (S, n)
+        low = np.array([[stage.low] for stage in stages])
+        limits = [(stage.low, stage.high) for stage in stages]
+        at = settled_at(np.where(known, probability, low), limits)
         prices = prices_of(stages)
         return [
             Verdict(float(probability[k, i]), stages[k].name, float(prices[k]))
@@ -162,6 +172,9 @@ def fit_stages(
     if not fits[-1].regression.reason:
         limits = choose_limits(probability, probability[-1], prices)
     at = settled_at(probability, limits)
+    taken = _taken(probability, at)
+    threshold = best_f1(taken, labels)
+    is_idle = bool(fits[-1].regression.reason) or accepts_all(taken, threshold)
     return StagedVerifier(
         stages=tuple(
             FittedStage(
@@ -175,9 +188,10 @@ def fit_stages(
         ),
         n=len(labels),
         num_right=int(labels.sum()),
-        auroc=auroc(_taken(probability, at), labels),
+        auroc=auroc(taken, labels),
         auroc_full=auroc(probability[-1], labels),
         mean_forwards=float(prices[at].mean()),
+        threshold=None if is_idle else threshold,
         provenance=provenance,
     )
 

@@ -398,6 +398,14 @@ def fingerprint(model: nn.Module) -> str:
     return digest.hexdigest()[:16]
 
 
+def dtype_of(denoiser: Denoiser) -> str | None:
+    """Return the number format of the weights; None for a model that is not ours."""
+    native = native_of(denoiser)
+    if native is None:
+        return None
+    return str(native.model.embedding.weight.dtype).removeprefix("torch.")
+
+
 def native_of(denoiser: Denoiser) -> "NativeDenoiser | None":
     """Return the native model inside a denoiser's wrappers; None for a model of somebody else's."""
     inner: Any = denoiser

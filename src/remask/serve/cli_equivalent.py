@@ -45,6 +45,7 @@ def _command(service: Service, inputs: Inputs, name: str, own: dict[str, Any]) -
         return None
     flags = {**_model_flags(service), **_prompt_flags(inputs), **own}
     flags |= _score_flags(service.settings.scorer, inputs)
+    flags |= _changed(service.settings, _USUAL, ("fitted", "max_forwards"))
     words = ["remask", name, *(f"--{k.replace('_', '-')}={v}" for k, v in flags.items())]
     if inputs.problem is None:
         words += ["--", inputs.prompt]

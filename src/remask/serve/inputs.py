@@ -27,6 +27,7 @@ from remask.serve.service import Service
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.values import ROUNDTRIPS, Sample, Scorer
+from remask.verifier.origin import canvas_length
 
 Examples = tuple[tuple[str, str], ...]  # a user's turn and the model's, before the prompt
 _CHARACTERS = 16  # that a token may have on average
@@ -102,6 +103,8 @@ def _inputs(
     service: Service, kind: str, seed: int, remask: TripSettings, prompt: str, examples: Examples
 ) -> Inputs:
     scorer, threshold = _scorer_name(service, remask), remask.threshold
+    if threshold is None and service.fitted is not None:
+        threshold = service.fitted.threshold
     if threshold is None:
         threshold = service.denoiser.preset.for_task(kind).threshold_for(scorer)
     return Inputs(
@@ -176,6 +179,11 @@ def split_turns(messages: Sequence[Message]) -> tuple[str, Examples]:
 def scorer_of(service: Service, inputs: Inputs) -> Scorer:
     """Return the scorer, ready: the model's thread loads no encoder."""
     name, questions = service.settings.scorer, {inputs.item: inputs.prompt}
+    if name == "verifier":
+        return api.verifier(
+            service.denoiser, questions, kind=inputs.kind, fitted=service.fitted,
+            budget=service.settings.max_forwards, seed=inputs.seed,
+        )  # fmt: skip
     if name != ROUNDTRIPS:
         return api.find_scorer(
             name, service.denoiser, questions, kind=inputs.kind, seed=inputs.seed
@@ -195,8 +203,9 @@ def sample_of(service: Service, inputs: Inputs, answer: str) -> Sample:
     """Return the client's answer as a sample, or raise where it cannot be verified."""
     _check_texts(service, inputs, answer)
     sample = api.sample_from_text(
-        service.denoiser, inputs.prompt, answer, item=inputs.item, examples=inputs.examples
-    )
+        service.denoiser, inputs.prompt, answer, item=inputs.item, examples=inputs.examples,
+        length=canvas_length(service.fitted),
+    )  # fmt: skip
     num_canvas = len(whole_canvas(service.denoiser, sample))
     _check_tokens(service, len(sample.prompt), num_canvas)
     check_length(service.denoiser, len(sample.prompt), num_canvas)

@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from remask import api
+from remask.decide.stages import StagedVerifier
 from remask.errors import MissingExtra
 from remask.serve.batcher import Batcher
 from remask.serve.metrics import ServerMetrics
@@ -22,6 +24,7 @@ class Service:
     settings: ServeSettings
     metrics: ServerMetrics
     batcher: Batcher
+    fitted: "StagedVerifier | None" = None  # of the scorer `verifier`
     # Few: what is done here (tokens, responses) is short, and each thread holds memory of its own.
     helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
     started: int = field(default_factory=lambda: int(time.time()))
@@ -39,8 +42,14 @@ def check_extra() -> None:
 def build_service(denoiser: "Denoiser", settings: ServeSettings) -> Service:
     """Return a model at work; whoever builds it closes its batcher at the end."""
     check_extra()
+    fitted = None if settings.fitted is None else StagedVerifier.read(settings.fitted)
+    if settings.scorer == "verifier":  # refuses what is of another model, and too small a budget
+        kind = "number" if fitted is None else fitted.provenance.task
+        api.verifier(denoiser, kind=kind, fitted=fitted, budget=settings.max_forwards)
     metrics = ServerMetrics()
     batcher = Batcher(denoiser, metrics, settings.max_queue)
     metrics.watch_queue(lambda: batcher.num_jobs)
     batcher.start()
-    return Service(denoiser=denoiser, settings=settings, metrics=metrics, batcher=batcher)
+    return Service(
+        denoiser=denoiser, settings=settings, metrics=metrics, batcher=batcher, fitted=fitted
+    )

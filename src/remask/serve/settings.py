@@ -7,6 +7,7 @@ from remask.consistency.settings import Metrics
 from remask.errors import SettingsError
 from remask.settings import Setting, check
 from remask.values import ROUNDTRIPS
+from remask.verifier.settings import FittedFile, MaxForwards
 
 # The most that one request may ask for: less than the library allows, so that it ends in time.
 MAX_TRIPS, MAX_REBUILD_STEPS, MAX_BUDGET, MAX_TEMPERATURE = 64, 256, 32, 2.0
@@ -26,6 +27,8 @@ class ServeSettings:
         ROUNDTRIPS
     )
     metrics: Metrics = "paper"
+    fitted: FittedFile = None
+    max_forwards: MaxForwards = None
     host: Annotated[
         str, Setting("Address to listen at; elsewhere than loopback a key is needed.")
     ] = "127.0.0.1"

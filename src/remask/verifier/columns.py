@@ -6,7 +6,7 @@
     <probe>.<reading>              log p of the tokens when they were masked again
     <probe>.forwards               what that cost
     roundtrips.<metric>            what survived the paper's round trips, means over the trips
-    <probe>                        the value of a probe, in 0..1: exp of its first reading
+    <probe>, generation            the value of one, in 0..1: exp of its first reading
 
 A reading is a mean or a minimum of log p over the response or its critical tokens. A probe of the
 critical tokens alone has no reading of the response. All but the last stand in records as features.
@@ -17,6 +17,7 @@ chosen on validation problems with each family left out in turn (docs/LOG.md).
 
 import math
 from collections.abc import Iterable, Mapping
+from statistics import fmean
 from typing import Literal
 
 from remask.probes.settings import Probe
@@ -25,20 +26,27 @@ from remask.values import ROUNDTRIPS
 Which = Literal["critical_mean", "critical_min", "response_mean", "response_min"]
 Features = dict[str, float | None]
 
+VERSION = 1  # of the verifier's score; another one means that the same answer would score otherwise
+
 LABEL_FREE = ("critical", "halves8", "stratified80x8", "forced8")  # in order of price
+# Scorers whose scores follow from features: the plain mean of the values of these probes.
+MEANS = {"probe": LABEL_FREE[:1], "verifier": LABEL_FREE}
+GENERATION = "generation"
 EVERY: tuple[Which, ...] = ("response_mean", "response_min", "critical_mean", "critical_min")
 _AIMED: tuple[Which, ...] = ("critical_mean", "critical_min")
 _FREE = ("length", "critical_count")
-_NO_PROBES = ("generation", "trace", ROUNDTRIPS)  # what stands before the dot of other features
+_NO_PROBES = (GENERATION, "trace", ROUNDTRIPS)  # what stands before the dot of other features
 
 
 def readings_of(probe: str) -> tuple[Which, ...]:
-    """Return the readings of a probe, the one that its value is made of first."""
+    """Return the readings of a probe or of the generation, what its value is made of first."""
+    if probe == GENERATION:
+        return EVERY
     return _AIMED if Probe.named(probe).pattern in ("critical", "halves") else EVERY
 
 
 def value_of(probe: str, features: Mapping[str, float | None]) -> float | None:
-    """Return the value of a probe, in 0..1; None where it was not made."""
+    """Return the value of a probe or of the generation, in 0..1; None where it is absent."""
     logp = features.get(f"{probe}.{readings_of(probe)[0]}")
     return None if logp is None else math.exp(logp)
 
@@ -46,6 +54,13 @@ def value_of(probe: str, features: Mapping[str, float | None]) -> float | None:
 def lookup(name: str, features: Mapping[str, float | None]) -> float | None:
     """Return a feature, or the value of the probe that is named; None where it is absent."""
     return features.get(name) if name in _FREE or "." in name else value_of(name, features)
+
+
+def label_free(scorer: str, features: Mapping[str, float | None]) -> float | None:
+    """Return the score of `probe` or of `verifier`; None where one of its probes is absent."""
+    values = [value_of(name, features) for name in MEANS[scorer]]
+    present = [value for value in values if value is not None]
+    return fmean(present) if len(present) == len(values) else None
 
 
 def probes_in(names: Iterable[str]) -> list[str]:

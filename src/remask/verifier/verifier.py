@@ -6,7 +6,7 @@ probability of being right, in stages: each answer is settled as soon as that is
 that validation chose. `Score.stage` says where that was, `Score.forwards` what it cost.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from statistics import fmean
@@ -20,6 +20,7 @@ from remask.probes.settings import Probe
 from remask.values import Sample, Score
 from remask.verifier.columns import (
     LABEL_FREE,
+    VERSION,
     Features,
     lookup,
     needs_round_trips,
@@ -27,8 +28,6 @@ from remask.verifier.columns import (
     value_of,
 )
 from remask.verifier.features import generation_features, probe_features, round_trip_features
-
-VERSION = 1  # of the score; another one means that the same answer would score otherwise
 
 
 @dataclass(kw_only=True)
@@ -39,6 +38,19 @@ class Examination:
     features: Features
     readings: dict[str, Reading] = field(default_factory=dict)
     forwards: int = 0
+
+    def take(self, readings: Mapping[str, Reading]) -> None:
+        """Take down what probes read, and what that cost."""
+        self.readings |= readings
+        self.features |= probe_features(readings)
+        self.forwards += sum(reading.forwards for reading in readings.values())
+
+    def repeats(self, name: str) -> bool:
+        """Say whether a probe would make the pass of `critical` again: halves of one token."""
+        if "critical" not in self.readings or Probe.named(name).pattern != "halves":
+            return False
+        marks = self.readings["critical"].critical
+        return sum(marks) == 1 or len(marks) == 1
 
     @property
     def logp(self) -> tuple[float | None, ...]:
@@ -77,6 +89,11 @@ class Verifier:
                 "the verifier was fitted to round trips too; give it their scorer, or a budget "
                 "without them."
             )
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold that labels chose; None without them."""
+        return None if self.fitted is None else self.fitted.threshold
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
@@ -132,15 +149,20 @@ class Verifier:
             case.forwards += score.forwards
 
     def _probe(self, cases: Sequence[Examination], names: Sequence[str]) -> None:
-        if not names:
-            return
-        probes = [Probe.named(name) for name in names]
-        samples = [case.sample for case in cases]
-        readings = read(self.denoiser, samples, probes, critical=self.critical, seed=self.seed)
-        for case, by_name in zip(cases, readings, strict=True):
-            case.readings |= by_name
-            case.features |= probe_features(by_name)
-            case.forwards += sum(reading.forwards for reading in by_name.values())
+        """Let probes read the answers, but for passes that were made before."""
+        groups: dict[tuple[str, ...], list[Examination]] = {}
+        for case in cases:
+            repeated = [name for name in names if case.repeats(name)]
+            case.take({name: replace(case.readings["critical"], forwards=0) for name in repeated})
+            new = tuple(name for name in names if name not in repeated)
+            groups.setdefault(new, []).append(case)
+        for new, group in groups.items():
+            if not new:
+                continue
+            probes, samples = list(map(Probe.named, new)), [case.sample for case in group]
+            readings = read(self.denoiser, samples, probes, critical=self.critical, seed=self.seed)
+            for case, by_name in zip(group, readings, strict=True):
+                case.take(by_name)
 
     def _affordable(self) -> list[str]:
         """Return the probes of the label-free verifier that the budget has room for."""

@@ -126,6 +126,30 @@ def test_stage_by_stage_is_all_at_once(made_of: Made, budget: float | None) -> N
     assert len({verdict.stage for verdict in expected}) > 1
 
 
+def test_a_stage_without_a_label_free_value_settles_nothing(verifier: StagedVerifier) -> None:
+    """The first stage would settle the first answer, were its column there."""
+    columns = {**COLUMNS, "written": [None] * 4}
+    assert [verdict.stage for verdict in verifier.run(columns)] == [
+        "many", "critical", "many", "many",
+    ]  # fmt: skip
+    blind = replace(verifier.stages[0], low=0.6, high=0.7)
+    anxious = replace(verifier, stages=(blind, *verifier.stages[1:]))
+    assert anxious.decide(0, columns)[1] == [False] * 4
+    assert anxious.decide(0, COLUMNS)[1] == [True] * 4
+    assert [v.stage for v in anxious.run(columns)] == [v.stage for v in verifier.run(columns)]
+
+
+def test_a_threshold_is_chosen_where_it_rejects_something(made_of: Made) -> None:
+    """By F1 of answers it had not seen: what it accepts is more often right than all of them."""
+    stages, right = simulated(150, 2)
+    fitted = fit_stages(stages, right, made_of(*columns_of(stages)))
+    assert fitted.threshold is not None
+    taken = [v.probability > fitted.threshold for v in fitted.run(columns_of(stages))]
+    accepted = [label for label, is_taken in zip(right, taken, strict=True) if is_taken]
+    assert sum(accepted) / len(accepted) > sum(right) / len(right)
+    assert fit_stages(stages, [True] * 150, made_of(*columns_of(stages))).threshold is None
+
+
 def test_limits_of_0_and_1_are_the_full_form(made_of: Made) -> None:
     stages, right = simulated(150, 1)
     columns = columns_of(stages)

@@ -8,6 +8,7 @@ from remask.errors import SettingsError
 from remask.probes.settings import Probe
 from remask.verifier.columns import (
     LABEL_FREE,
+    label_free,
     lookup,
     needs_round_trips,
     probes_in,
@@ -41,6 +42,22 @@ def test_a_column_is_a_feature_or_the_value_of_a_probe() -> None:
     assert lookup("forced8.critical_mean", FEATURES) == pytest.approx(math.log(0.1))
     assert lookup("forced8", FEATURES) == pytest.approx(0.5)
     assert lookup("generation.response_mean", FEATURES) is None
+
+
+def test_the_value_of_the_generation_is_that_of_a_probe() -> None:
+    written = {"generation.response_mean": math.log(0.2), "generation.critical_mean": -9.0}
+    assert lookup("generation", written) == pytest.approx(0.2)
+    assert lookup("generation", FEATURES) is None
+
+
+def test_scores_without_labels_follow_from_features() -> None:
+    """Values .25 and .5, and .1 and .35 for the two probes that were not made."""
+    assert label_free("probe", FEATURES) == pytest.approx(0.25)
+    assert label_free("verifier", FEATURES) is None
+    others = {
+        "halves8.critical_mean": math.log(0.1), "stratified80x8.response_mean": math.log(0.35),
+    }  # fmt: skip
+    assert label_free("verifier", {**FEATURES, **others}) == pytest.approx(1.2 / 4)
 
 
 def test_columns_say_which_probes_they_need() -> None:

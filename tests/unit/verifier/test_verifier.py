@@ -100,6 +100,44 @@ def test_a_budget_ends_the_stages(
     assert (score.stage, score.forwards) == ("critical", 1)
 
 
+def test_halves_of_one_token_are_what_critical_read_and_cost_nothing_more(
+    knowing: Knowing, answer: Answer, digits: Critical, staged: StagedVerifier
+) -> None:
+    """In stages `critical` is read first; of two tokens there are halves, and eight passes."""
+    stages = (staged.stages[0], stage("halves8", 8, 10.0, base="halves8"))
+    about = replace(staged.provenance, metrics=("critical", "halves8"))
+    fitted = replace(staged, stages=stages, provenance=about)
+    one, two = answer("a1b."), answer("a1b2.")
+    for sample, forwards in ((one, 1), (two, 9)):
+        model = Counted(knowing(sample, lambda i, n: 0.5))
+        verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, fitted=fitted)
+        [score] = verifier.score([sample])
+        assert score.by_metric == pytest.approx({"critical": 0.5, "halves8": 0.5})
+        assert (score.forwards, model.forwards) == (forwards, forwards)
+
+
+def test_a_stage_that_needs_the_generation_settles_no_answer_from_outside(
+    knowing: Knowing, answer: Answer, digits: Critical, staged: StagedVerifier
+) -> None:
+    """Whatever it says where it knows nothing is beyond its limits."""
+    free = replace(stage("generation", 0, 1.0, base="generation"), low=0.6, high=0.7)
+    about = replace(staged.provenance, metrics=("generation", "critical"))
+    fitted = replace(staged, stages=(free, staged.stages[0]), provenance=about)
+    sample = answer("a1b2.")
+    model = knowing(sample, lambda i, n: 0.9)
+    verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, fitted=fitted)
+    own = replace(sample, probs=(0.5,) * len(sample.canvas))
+    assert [score.stage for score in verifier.score([sample, own])] == ["critical", "generation"]
+
+
+def test_a_threshold_comes_with_labels(
+    llada: NativeDenoiser, digits: Critical, staged: StagedVerifier
+) -> None:
+    verifier = Verifier(denoiser=llada, extract=no_answer, critical=digits)
+    assert verifier.threshold is None
+    assert replace(verifier, fitted=replace(staged, threshold=0.6)).threshold == 0.6
+
+
 def test_round_trips_must_be_handed_over(
     llada: NativeDenoiser, digits: Critical, staged: StagedVerifier
 ) -> None:

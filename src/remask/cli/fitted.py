@@ -1,0 +1,84 @@
+"""The verifier that flags describe: label-free or fitted, within a budget of forward passes.
+
+What was fitted speaks for answers of one model to one task. Where they come from elsewhere it is
+refused, as far as that can be seen.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from remask.cli.flags import UsageError
+from remask.cli.query import Query
+from remask.cli.settings import JudgeSettings
+from remask.tasks.settings import AnswerKind
+
+if TYPE_CHECKING:
+    from remask import api
+    from remask.decide.stages import StagedVerifier
+
+VERIFIER = "verifier"
+_OF_TASKS = ("wording", "shots")  # of how a task is asked; a prompt of the user's has none
+
+
+class Verification(NamedTuple):
+    """What --scorer verifier is told."""
+
+    path: Path | None = None
+    fitted: "StagedVerifier | None" = None
+    max_forwards: int | None = None
+
+    @property
+    def maker(self) -> "api.ScorerMaker":
+        """What makes the verifier of a model and the prompts."""
+        from remask import api
+
+        return partial(api.verifier, fitted=self.fitted, budget=self.max_forwards)
+
+    @property
+    def length(self) -> int | None:
+        """The canvas of the answers that it was fitted to; None where it is label-free."""
+        from remask.verifier.origin import canvas_length
+
+        return canvas_length(self.fitted)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What JSON says of it; nothing of what is as usual."""
+        told = {"fitted": self.path and str(self.path), "max_forwards": self.max_forwards}
+        return {name: value for name, value in told.items() if value is not None}
+
+    def kind(self, given: AnswerKind | None, task: str) -> AnswerKind | None:
+        """Return how to read answers: by default as those that it was fitted to."""
+        if self.fitted is None or given is not None or task:
+            return given
+        return cast(AnswerKind, self.fitted.provenance.task)
+
+    def check(self, query: Query, identity: Mapping[str, Any]) -> None:
+        """Raise where the fitted one would speak for answers of another origin."""
+        if self.fitted is None:
+            return
+        from remask import api
+        from remask.verifier.origin import check_origin
+
+        ours = {name: v for name, v in identity.items() if query.problem or name not in _OF_TASKS}
+        kinds = api.kinds_like(self.fitted.provenance.task)
+        check_origin(self.fitted, {**ours, "task": api.reader(query.kind).name}, kinds)
+
+
+def read_verification(judge: JudgeSettings) -> Verification:
+    """Return what the flags say of the verifier, and refuse them under another scorer."""
+    flags = {"--fitted": judge.fitted, "--max-forwards": judge.max_forwards}
+    given = [flag for flag, value in flags.items() if value is not None]
+    if given and judge.scorer != VERIFIER:
+        raise UsageError(f"{given[0]} belongs to --scorer verifier, not to {judge.scorer}")
+    if given and judge.certificate is not None:
+        raise UsageError(
+            f"--certificate is of the whole label-free verifier: leave {given[0]} out beside it"
+        )
+    if judge.fitted is None:
+        return Verification(max_forwards=judge.max_forwards)
+    from remask.decide.stages import StagedVerifier
+
+    return Verification(judge.fitted, StagedVerifier.read(judge.fitted), judge.max_forwards)

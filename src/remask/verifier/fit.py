@@ -1,0 +1,95 @@
+"""Features of answers with labels -> a verifier in stages. No torch.
+
+Stages are in order of price: what is known for nothing, one probe after another, round trips. What
+each is drawn towards is the plain mean of the label-free probes so far; before the first of them it
+is how probable the tokens were when they were written.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from numpy.typing import ArrayLike
+
+from remask.decide.columns import Column
+from remask.decide.provenance import Provenance
+from remask.decide.stages import Stage, StagedVerifier, fit_stages
+from remask.errors import InputError
+from remask.probes.settings import Probe
+from remask.values import ROUNDTRIPS
+from remask.verifier.columns import (
+    GENERATION,
+    LABEL_FREE,
+    lookup,
+    needs_round_trips,
+    probes_in,
+)
+
+FREE = (GENERATION, "length", "critical_count")  # no trace: an answer at hand has none
+ORDER = ("critical", "stratified80x8", "forced8", "halves8")  # probes of one price in this order
+_PRICE = ".forwards"  # how the name of what a probe cost ends
+Answers = Sequence[Mapping[str, float | None]]  # the features of each
+
+
+def fit_verifier(answers: Answers, right: ArrayLike, provenance: Provenance) -> StagedVerifier:
+    """Return the verifier in stages that answers with labels give.
+
+    Args:
+        answers: the features of each, by the names of `columns`.
+        right: the labels.
+        provenance: of the answers; its metrics become the columns that are looked at.
+    """
+    stages = stages_of(answers)
+    names = dict.fromkeys(name for stage in stages for name in (*stage.columns, *stage.base))
+    return fit_stages(stages, right, replace(provenance, metrics=tuple(names)))
+
+
+def stages_of(answers: Answers) -> list[Stage]:
+    """Return what each stage adds; one whose label-free value no answer has is left out."""
+    names = {name for features in answers for name, value in features.items() if value is not None}
+    stages, made = [], list[str]()
+    for sources in sources_of(names):
+        made += sources
+        base = {name: _column(answers, name) for name in base_of(made)}
+        if any(set(column) == {None} for column in base.values()):
+            continue
+        own = sorted(n for n in names if n.partition(".")[0] in sources and not n.endswith(_PRICE))
+        stage = Stage(
+            name=sources[0],
+            forwards=fmean(_price(features, sources[0]) for features in answers),
+            columns={name: _column(answers, name) for name in own},
+            base=base,
+        )
+        stages.append(stage)
+    if not stages:
+        raise InputError("no answer has features; let probes read them.")
+    return stages
+
+
+def sources_of(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return what features of these names are of, a stage after another."""
+    dotted = [name for name in sorted(names) if "." in name]
+    probes = [(name,) for name in sorted(probes_in(dotted), key=_rank)]
+    return [FREE, *probes, *([(ROUNDTRIPS,)] if needs_round_trips(dotted) else [])]
+
+
+def base_of(sources: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns whose mean is the label-free value, once these were measured."""
+    return tuple(name for name in LABEL_FREE if name in sources) or (GENERATION,)
+
+
+def _rank(probe: str) -> tuple[int, int]:
+    place = ORDER.index(probe) if probe in ORDER else len(ORDER)
+    return Probe.named(probe).passes, place
+
+
+def _price(features: Mapping[str, float | None], source: str) -> float:
+    """Return what a source cost: as recorded, or as the name of the probe says."""
+    spent = features.get(f"{source}{_PRICE}")
+    if spent is not None:
+        return spent
+    return float(sum(Probe.named(name).passes for name in probes_in([source])))
+
+
+def _column(answers: Answers, name: str) -> Column:
+    return [lookup(name, features) for features in answers]

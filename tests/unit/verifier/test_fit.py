@@ -1,0 +1,97 @@
+"""A verifier fitted to features: its stages, what they are drawn towards, and what they cost."""
+
+import math
+
+import pytest
+
+from remask.decide.provenance import Provenance
+from remask.errors import InputError, SettingsError
+from remask.verifier.columns import Features, lookup
+from remask.verifier.fit import base_of, fit_verifier, sources_of, stages_of
+
+
+def about() -> Provenance:
+    return Provenance(
+        scorer="verifier", metric_set="features", metrics=(), task="wordmath", model="tiny",
+        split="validation", seed=0, version="", date="",
+    )  # fmt: skip
+
+
+def features(value: float, **others: float) -> Features:
+    """Return what is known of an answer whose tokens all have this probability."""
+    logp = math.log(value)
+    return {
+        "length": 10, "critical_count": 3, "generation.response_mean": math.log(0.5),
+        "trace.flips": 2, "critical.critical_mean": logp, "critical.critical_min": logp,
+        "critical.forwards": 1, "forced8.response_mean": logp, "forced8.forwards": 6,
+        **others,
+    }  # fmt: skip
+
+
+def test_stages_are_in_order_of_price_and_round_trips_are_the_last() -> None:
+    names = [
+        "roundtrips.answer_match", "halves8.critical_mean", "random15x4.response_min", "length",
+        "forced8.response_mean", "critical.critical_mean", "stratified80x8.response_mean",
+    ]  # fmt: skip
+    free, *probes = sources_of(names)
+    assert free == ("generation", "length", "critical_count")
+    assert [source for (source,) in probes] == [
+        "critical", "random15x4", "stratified80x8", "forced8", "halves8", "roundtrips",
+    ]  # fmt: skip
+
+
+def test_a_stage_is_drawn_towards_the_label_free_probes_so_far() -> None:
+    assert base_of(["generation", "length"]) == ("generation",)
+    assert base_of(["generation", "random15x4"]) == ("generation",)
+    assert base_of(["generation", "critical", "visible", "forced8"]) == ("critical", "forced8")
+
+
+def test_what_a_stage_adds_and_what_it_costs() -> None:
+    """Six and eight steps of `forced8` are seven in the mean; a trace is no feature here."""
+    answers = [features(0.25), features(0.5, **{"forced8.forwards": 8})]
+    written, critical, forced = stages_of(answers)
+    assert [s.name for s in (written, critical, forced)] == ["generation", "critical", "forced8"]
+    assert [s.forwards for s in (written, critical, forced)] == [0, 1, 7]
+    assert list(written.columns) == ["critical_count", "generation.response_mean", "length"]
+    assert list(critical.columns) == ["critical.critical_mean", "critical.critical_min"]
+    assert isinstance(forced.base, dict)
+    assert list(forced.base) == ["critical", "forced8"]
+    assert forced.base["critical"] == pytest.approx([0.25, 0.5])
+
+
+def test_a_probe_without_a_price_costs_its_passes() -> None:
+    (stage,) = stages_of([{"stratified80x8.response_mean": -1.0}])
+    assert (stage.name, stage.forwards) == ("stratified80x8", 8)
+
+
+def test_a_fit_knows_its_columns_as_the_verifier_looks_them_up() -> None:
+    """Right answers have values of about .9, wrong ones of about .3: all are told apart."""
+    values = [(0.9 if k % 2 else 0.3) + k / 1000 for k in range(40)]
+    answers, right = [features(value) for value in values], [bool(k % 2) for k in range(40)]
+    staged = fit_verifier(answers, right, about())
+    assert (staged.n, staged.num_right, staged.auroc_full) == (40, 20, 1.0)
+    columns = {name: [lookup(name, one) for one in answers] for name in staged.provenance.metrics}
+    verdicts = staged.run(columns)
+    assert all(
+        (v.probability > 0.5) == is_right for v, is_right in zip(verdicts, right, strict=True)
+    )
+    assert staged.threshold is not None
+    assert [v.probability > staged.threshold for v in verdicts] == right
+
+
+def test_too_few_labels_leave_the_label_free_mean_and_no_threshold() -> None:
+    answers = [features(0.25), features(0.5), features(0.75)]
+    staged = fit_verifier(answers, [False, True, True], about())
+    assert staged.reason.startswith("2 right and 1 wrong answers are too few, 5 of each")
+    assert staged.threshold is None
+    columns = {name: [lookup(name, one) for one in answers] for name in staged.provenance.metrics}
+    verdicts = staged.run(columns)
+    assert [v.probability for v in verdicts] == pytest.approx([0.25, 0.5, 0.75])
+    assert {v.stage for v in verdicts} == {"forced8"}
+
+
+def test_answers_without_features_and_probes_that_nobody_knows_are_refused() -> None:
+    with pytest.raises(InputError, match="no answer has features"):
+        stages_of([{}, {"length": 4}])
+    with pytest.raises(SettingsError, match="probe 'guess' is unknown"):
+        stages_of([{"guess.response_mean": -1.0}])

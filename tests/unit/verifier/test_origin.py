@@ -1,0 +1,67 @@
+"""For whom a fitted verifier may speak."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from remask.decide.provenance import Provenance
+from remask.decide.stages import StagedVerifier
+from remask.errors import SettingsError
+from remask.verifier.columns import VERSION
+from remask.verifier.fit import fit_verifier
+from remask.verifier.origin import canvas_length, check_origin, trip_settings
+
+OURS = {"task": "wordmath", "model": "tiny", "dtype": "float32", "revision": None}
+
+
+@pytest.fixture
+def fitted() -> StagedVerifier:
+    settings = {
+        "dtype": "float32", "revision": "a" * 40, "shots": 2, "sampler": {"length": 96},
+        "consistency": {"trips": 2, "rebuild_steps": 8},
+    }  # fmt: skip
+    about = Provenance(
+        scorer="verifier", scorer_version=VERSION, metric_set="features", metrics=(),
+        task="wordmath", model="tiny", split="validation", seed=0, version="", date="",
+        settings=settings,
+    )  # fmt: skip
+    return fit_verifier([{"critical.critical_mean": -1.0}], [True], about)
+
+
+def test_answers_of_the_same_origin_pass_and_what_is_unknown_is_not_compared(
+    fitted: StagedVerifier,
+) -> None:
+    check_origin(fitted, OURS, {"wordmath", "number"})
+    check_origin(fitted, {**OURS, "task": "number"}, {"wordmath", "number"})
+    check_origin(fitted, {**OURS, "dtype": None, "wording": "dream"}, {"wordmath"})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"task": "choice"}, "of task wordmath, and this is task choice; fit one to"),
+        ({"model": "other"}, "of model tiny, and this is model other;"),
+        ({"dtype": "bfloat16"}, "of dtype float32, and this is dtype bfloat16;"),
+        ({"revision": "b" * 40}, "of revision aaaa"),
+        ({"shots": 0}, "of shots 2, and this is shots 0;"),
+    ],
+)
+def test_answers_of_another_origin_are_refused(
+    fitted: StagedVerifier, change: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(SettingsError, match=sentence):
+        check_origin(fitted, OURS | change, {"wordmath", "number"})
+
+
+def test_features_of_another_version_are_refused(fitted: StagedVerifier) -> None:
+    older = replace(fitted, provenance=replace(fitted.provenance, scorer_version=0))
+    with pytest.raises(SettingsError, match="scorer version verifier 0, and this is scorer versi"):
+        check_origin(older, OURS, {"wordmath"})
+
+
+def test_round_trips_and_the_canvas_are_those_it_was_fitted_to(fitted: StagedVerifier) -> None:
+    settings = trip_settings(fitted)
+    assert (settings.trips, settings.rebuild_steps, settings.mask_ratio) == (2, 8, 0.9)
+    assert trip_settings(None).trips == 4
+    assert (canvas_length(fitted), canvas_length(None)) == (96, None)
