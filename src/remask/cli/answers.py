@@ -18,7 +18,7 @@ from remask.cli.certificate import (
     read_criterion,
 )
 from remask.cli.engines import backend
-from remask.cli.fitted import VERIFIER, Verification, read_verification
+from remask.cli.fitted import VERIFIER, VerifierFlags, read_verifier_flags
 from remask.cli.flags import FlagsOf, UsageError
 from remask.cli.query import Query, read_answer, read_query
 from remask.collect.settings import ScoreSettings
@@ -62,7 +62,7 @@ def solve(
 ) -> None:
     """Answer a prompt, resampling until an answer is stable."""
     opt.require_pool(model, sampler, budget, "--budget")
-    verification = read_verification(judge)
+    verification = read_verifier_flags(judge)
     kind = verification.kind(certified_kind(judge.certificate, kind), task.task)
     query = read_query(prompt, task, kind, seed)
     from remask import api
@@ -110,7 +110,7 @@ def verify(
     With a certificate it is accepted or not, and the promise is shown.
     """
     opt.require_model(model)
-    verification = read_verification(judge)
+    verification = read_verifier_flags(judge)
     kind = verification.kind(certified_kind(judge.certificate, kind), task.task)
     query = read_query(prompt, task, kind, seed)
     text = read_answer(answer, answer_text, answer_file)
@@ -167,7 +167,7 @@ def score(
     from remask.cli import terminal
     from remask.collect import score_file
 
-    verification = read_verification(judge)
+    verification = read_verifier_flags(judge)
     read_as = verification.kind(certified_kind(judge.certificate, kind), "") or "number"
     judge = replace(judge, metrics=metrics)
     _other_scorer(judge, trips, verification)
@@ -210,7 +210,7 @@ def _metrics(text: str) -> "api.Metrics":
 
 
 def _other_scorer(
-    judge: opt.JudgeSettings, trips: opt.TripSettings, verification: Verification
+    judge: opt.JudgeSettings, trips: opt.TripSettings, verification: VerifierFlags
 ) -> "api.AnyScorer | None":
     """Return the scorer where it is not the round trips, which some flags are of."""
     from remask import api
@@ -255,7 +255,7 @@ def _settings_document(
     judge: opt.JudgeSettings,
     trips: opt.TripSettings,
     seed: int,
-    verification: Verification,
+    verification: VerifierFlags,
 ) -> dict[str, Any]:
     """Return what JSON says of how an answer was scored; round trips have settings."""
     settings = {"kind": query.kind, "scorer": judge.scorer, **verification.document}

@@ -22,7 +22,7 @@ VERIFIER = "verifier"
 _OF_TASKS = ("wording", "shots")  # of how a task is asked; a prompt of the user's has none
 
 
-class Verification(NamedTuple):
+class VerifierFlags(NamedTuple):
     """What --scorer verifier is told."""
 
     path: Path | None = None
@@ -46,8 +46,8 @@ class Verification(NamedTuple):
     @property
     def document(self) -> dict[str, Any]:
         """What JSON says of it; nothing of what is as usual."""
-        told = {"fitted": self.path and str(self.path), "max_forwards": self.max_forwards}
-        return {name: value for name, value in told.items() if value is not None}
+        settings = {"fitted": self.path and str(self.path), "max_forwards": self.max_forwards}
+        return {name: value for name, value in settings.items() if value is not None}
 
     def kind(self, given: AnswerKind | None, task: str) -> AnswerKind | None:
         """Return how to read answers: by default as those that it was fitted to."""
@@ -67,7 +67,7 @@ class Verification(NamedTuple):
         check_origin(self.fitted, {**ours, "task": api.reader(query.kind).name}, kinds)
 
 
-def read_verification(judge: JudgeSettings) -> Verification:
+def read_verifier_flags(judge: JudgeSettings) -> VerifierFlags:
     """Return what the flags say of the verifier, and refuse them under another scorer."""
     flags = {"--fitted": judge.fitted, "--max-forwards": judge.max_forwards}
     given = [flag for flag, value in flags.items() if value is not None]
@@ -78,7 +78,7 @@ def read_verification(judge: JudgeSettings) -> Verification:
             f"--certificate is of the whole label-free verifier: leave {given[0]} out beside it"
         )
     if judge.fitted is None:
-        return Verification(max_forwards=judge.max_forwards)
+        return VerifierFlags(max_forwards=judge.max_forwards)
     from remask.decide.stages import StagedVerifier
 
-    return Verification(judge.fitted, StagedVerifier.read(judge.fitted), judge.max_forwards)
+    return VerifierFlags(judge.fitted, StagedVerifier.read(judge.fitted), judge.max_forwards)

@@ -8,7 +8,7 @@ import typer
 
 from remask.cli import settings as opt
 from remask.cli.app import load_model, tell
-from remask.cli.fitted import read_verification
+from remask.cli.fitted import read_verifier_flags
 from remask.cli.flags import FlagsOf, UsageError
 from remask.consistency.settings import MetricSet
 from remask.serve.settings import ServeSettings
@@ -72,7 +72,7 @@ def _check_scorer(settings: ServeSettings) -> None:
     judge = opt.JudgeSettings(
         scorer=settings.scorer, fitted=settings.fitted, max_forwards=settings.max_forwards
     )
-    read_verification(judge)
+    read_verifier_flags(judge)
     if settings.scorer == ROUNDTRIPS:
         return
     from remask import api
