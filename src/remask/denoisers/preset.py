@@ -70,7 +70,7 @@ class Preset:
         if "threshold" not in changes:
             return replace(self, **changes)
         given = _by_scorer(changes["threshold"])
-        if not all(map(_is_number, given.values())):
+        if not all(map(_is_finite, given.values())):
             raise SettingsError(
                 f"threshold in generation_config.json is {changes['threshold']!r}; give a number, "
                 "or an object with one for each scorer."
@@ -149,6 +149,10 @@ def _is_count(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and abs(value) < float("inf")
 
 
 def _by_scorer(threshold: Any) -> Mapping[str, Any]:

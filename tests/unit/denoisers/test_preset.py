@@ -61,6 +61,8 @@ def test_a_count_that_is_no_count_is_named(name: str, value: object) -> None:
         ("threshold", [0.5]),
         ("threshold", {"roundtrips": None}),
         ("threshold", True),
+        ("threshold", 1e999),
+        ("threshold", {"probe": float("nan")}),
         ("threshold", {"roundtrips": {"editor": 0.5}}),
         ("tasks", [1]),
     ],
