@@ -187,7 +187,7 @@ def test_solve_takes_the_threshold_that_labels_chose(
     assert "has no threshold for scores of 'verifier'" in fails(1, *words)
 
 
-def test_a_file_is_scored_and_other_settings_do_not_mix(
+def test_a_file_is_scored_and_never_written_over_the_fit(
     run: Run, fails: Fails, fitted: Path, model: str, tmp_path: Path
 ) -> None:
     source, out = tmp_path / "in.jsonl", tmp_path / "scored.jsonl"

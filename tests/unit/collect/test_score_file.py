@@ -13,6 +13,7 @@ from remask import api
 from remask.collect import score_file
 from remask.collect.settings import ScoreSettings
 from remask.consistency.settings import ConsistencySettings
+from remask.decide.provenance import Provenance
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import RecordError, SettingsError
@@ -21,6 +22,7 @@ from remask.records.parquet import read_table
 from remask.sampling.settings import SamplerSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
 from remask.values import Score
+from remask.verifier.fit import fit_verifier
 
 SETTINGS = ScoreSettings(
     model="random",
@@ -133,11 +135,29 @@ def test_a_run_that_an_older_version_began_is_one_of_round_trips(
     out = source.with_name("out.jsonl")
     job = score_file.prepare(source, out, SETTINGS)
     older = {k: v for k, v in job.begun_with.items() if not k.startswith("scorer")}
-    done = score_file._work(SETTINGS, llada, [{"prompt": "q0", "answer": "0"}])
+    done = score_file._work(SETTINGS, None, llada, [{"prompt": "q0", "answer": "0"}])
     write(job.part, [{"asked": older}, {"rows": done}])
     assert score_file.prepare(source, out, SETTINGS).results == done
     with pytest.raises(RecordError, match="was begun with another scorer;"):
         score_file.prepare(source, out, replace(SETTINGS, scorer="editor"))
+
+
+def test_a_run_is_not_continued_with_another_fit(llada: NativeDenoiser, source: Path) -> None:
+    about = Provenance(
+        scorer="verifier", metric_set="features", metrics=(), task="wordmath", model=llada.name,
+        split="validation", seed=0, version="", date="",
+    )  # fmt: skip
+    one, two = (fit_verifier([{"critical.critical_mean": x}], [True], about) for x in (-1.0, -2.0))
+    out, settings = source.with_name("out.jsonl"), replace(SETTINGS, scorer="verifier")
+    job = score_file.prepare(source, out, settings, fitted=one)
+    done = score_file._work(settings, one, llada, [{"prompt": "q0", "answer": "0"}])
+    assert (done[0]["remask_scorer"], done[0]["remask_forwards"]) == ("verifier", 1)
+    write(job.part, [{"asked": job.begun_with}, {"rows": done}])
+    assert score_file.prepare(source, out, settings, fitted=one).results == done
+    with pytest.raises(RecordError, match="was begun with another fitted;"):
+        score_file.prepare(source, out, settings, fitted=two)
+    with pytest.raises(RecordError, match="was begun with another max_forwards;"):
+        score_file.prepare(source, out, replace(settings, max_forwards=1), fitted=one)
 
 
 def test_only_the_answers_that_break_the_model_fail(tmp_path: Path) -> None:
