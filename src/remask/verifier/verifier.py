@@ -82,7 +82,7 @@ class Verifier:
         if self.fitted is None:
             self._affordable()
             return
-        stages = self.fitted.stages[: self.fitted.num_stages(self.budget)]
+        stages = self.fitted.stages[: self._num_stages(self.fitted)]
         needed = {name for stage in stages for name in stage.regression.names}
         if self.roundtrips is None and needs_round_trips(needed):
             raise SettingsError(
@@ -119,8 +119,8 @@ class Verifier:
     def _in_stages(self, cases: Sequence[Examination], fitted: StagedVerifier) -> list[Score]:
         """Return the scores of fitted stages; who is settled leaves."""
         scores: dict[int, Score] = {}
-        left = list(range(len(cases)))
-        for number, stage in enumerate(fitted.stages[: fitted.num_stages(self.budget)]):
+        left, num = list(range(len(cases))), self._num_stages(fitted)
+        for number, stage in enumerate(fitted.stages[:num]):
             if not left:
                 break
             here = [cases[i] for i in left]
@@ -129,9 +129,9 @@ class Verifier:
                 name: [lookup(name, case.features) for case in here]
                 for name in stage.regression.names
             }
-            probabilities, settled = fitted.decide(number, columns, budget=self.budget)
+            probabilities, settled = fitted.decide(number, columns)
             for i, probability, is_settled in zip(left, probabilities, settled, strict=True):
-                if is_settled:
+                if is_settled or number == num - 1:
                     scores[i] = self._score(cases[i], probability, stage.name)
             left = [i for i in left if i not in scores]
         return [scores[i] for i in range(len(cases))]
@@ -163,6 +163,28 @@ class Verifier:
             readings = read(self.denoiser, samples, probes, critical=self.critical, seed=self.seed)
             for case, by_name in zip(group, readings, strict=True):
                 case.take(by_name)
+
+    def _num_stages(self, fitted: StagedVerifier) -> int:
+        """Return how many stages the budget has room for, whatever the answer.
+
+        What a stage cost the answers that it was fitted to is a mean, and may be less.
+        """
+        if self.budget is None:
+            return len(fitted.stages)
+        spent, made = 0.0, set[str]()
+        for number, stage in enumerate(fitted.stages[: fitted.num_stages(self.budget)]):
+            new = [name for name in probes_in(stage.regression.names) if name not in made]
+            most = sum(price(self.denoiser, Probe.named(name)) for name in new)
+            made.update(new)
+            spent += max(most, stage.forwards)
+            if spent > self.budget and number > 0:
+                return number
+            if spent > self.budget:
+                raise SettingsError(
+                    f"a budget of {self.budget} forwards has no room for stage {stage.name}; "
+                    f"give at least {spent:g}."
+                )
+        return fitted.num_stages(self.budget)
 
     def _affordable(self) -> list[str]:
         """Return the probes of the label-free verifier that the budget has room for."""

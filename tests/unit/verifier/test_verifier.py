@@ -180,3 +180,19 @@ def test_no_answers_have_no_scores(
     label_free = Verifier(denoiser=llada, extract=no_answer, critical=digits)
     assert label_free.score([]) == []
     assert replace(label_free, fitted=staged).score([]) == []
+
+
+def test_no_answer_costs_more_than_the_budget_where_those_of_the_fit_cost_less(
+    knowing: Knowing, answer: Answer, digits: Critical, staged: StagedVerifier
+) -> None:
+    """A second stage of 2 passes in the mean, which takes 8 of a long answer; a budget of 4."""
+    sample = answer("a1b2c3d4e5f6.")
+    model = knowing(sample, lambda i, n: 0.5)
+    cheap = replace(staged, stages=(staged.stages[0], replace(staged.stages[1], forwards=2.0)))
+    verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, fitted=cheap, budget=4)
+    [score] = verifier.score([sample])
+    assert (score.stage, score.forwards) == ("critical", 1)
+    [score] = replace(verifier, budget=9).score([sample])
+    assert (score.stage, score.forwards) == ("forced8", 9)
+    with pytest.raises(SettingsError, match="no room for stage forced8; give at least 8"):
+        replace(verifier, fitted=replace(cheap, stages=cheap.stages[::-1]))
