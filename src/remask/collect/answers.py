@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from remask import api
 from remask.baselines.confidence import ModelConfidence
-from remask.collect.baselines import MAKERS, BaselineContext
+from remask.baselines.makers import MAKERS, BaselineContext
 from remask.collect.settings import (
     EXTRA_METRICS,
     OPTIONAL_BASELINES,
@@ -137,9 +137,13 @@ class AnswerWork:
         if not names:
             return {}
         context = BaselineContext(
-            denoiser, self.task, problems, self.sampler, self._critical(denoiser, problems),
-            self.settings.seed,
-        )  # fmt: skip
+            denoiser=denoiser,
+            questions={problem.id: problem.prompt for problem in problems},
+            extract=self.task.extract,
+            critical=self._critical(denoiser, problems),
+            sampler=self.sampler,
+            seed=self.settings.seed,
+        )
         verified = self._verified(pools)
         scores: dict[SampleKey, dict[str, Score]] = {}
         for name in names:

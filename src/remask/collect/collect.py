@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from remask import api
+from remask.baselines.makers import baseline_forwards
 from remask.collect import manifest
 from remask.collect.answers import (
     AnswerWork,
@@ -24,7 +25,6 @@ from remask.collect.answers import (
     edits,
     prompt_for,
 )
-from remask.collect.baselines import baseline_forwards
 from remask.collect.chunks import Chunk, ChunkLimits, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
 from remask.collect.settings import FREE_BASELINES, CollectSettings

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from remask import api
-from remask.collect.baselines import baseline_forwards
+from remask.baselines.makers import baseline_forwards
 from remask.collect.chunks import Chunk, cut_by_tokens, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
 from remask.collect.settings import ScoreSettings
@@ -23,12 +23,14 @@ from remask.decide.stages import StagedVerifier
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, InputError, RecordError
 from remask.extension import resolve
+from remask.probes.settings import Probe
 from remask.records import jsonl, outputs
 from remask.records.jsonl import Row
 from remask.records.parquet import ACCEPTED, ADDED, SCORER, RowTable, read_table
 from remask.sampling.batches import check_length, token_budget
 from remask.sampling.settings import sampler_settings
 from remask.values import ROUNDTRIPS, Sample, Score, Scorer
+from remask.verifier.columns import LABEL_FREE
 
 _UNSAID = {"scorer": ROUNDTRIPS, "scorer_version": 1}  # by a run that an older version began
 _FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
@@ -202,9 +204,16 @@ def _chunks(
     if work is not None:
         passes = settings.consistency.trips * settings.consistency.rebuild_steps
         if settings.scorer != ROUNDTRIPS:
-            passes = baseline_forwards([settings.scorer], denoiser, sampler_settings(denoiser)) or 1
+            passes = _passes(settings.scorer, denoiser)
         most = min(most, work // passes)
     return cut_by_tokens(start, lengths, most, batch)
+
+
+def _passes(scorer: str, denoiser: Denoiser) -> int:
+    """Return about how many passes a scorer takes of an answer."""
+    if scorer == "verifier":
+        return sum(Probe.named(name).passes for name in LABEL_FREE)
+    return baseline_forwards([scorer], denoiser, sampler_settings(denoiser)) or 1
 
 
 def _work(

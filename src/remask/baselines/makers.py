@@ -1,6 +1,6 @@
-"""The baselines of a collection that are measured on request, each made for the task at hand.
+"""Baselines by name, each made for the answers at hand, and about what each costs.
 
-Two of them read an answer's trajectory by what the task extracts, not by its key for votes: a key
+Two of them read an answer's trajectory by what is extracted, not by a task's key for votes: a key
 may run a program, and there is an answer for every step.
 """
 
@@ -16,33 +16,29 @@ from remask.baselines.length import CriticalCount, Length
 from remask.baselines.likelihood import DRAWS, Perplexity
 from remask.baselines.trajectory import TemporalEntropy, TemporalVote
 from remask.denoisers.base import Denoiser
-from remask.probes.readings import Critical
-from remask.probes.settings import Probe
 from remask.sampling.settings import SamplerSettings
-from remask.tasks.base import Problem, Task
 from remask.values import Sample, Scorer
-from remask.verifier.columns import LABEL_FREE
 
 
 class BaselineContext(NamedTuple):
     """What a baseline is made of."""
 
     denoiser: Denoiser
-    task: Task
-    problems: Sequence[Problem]
+    questions: Mapping[str, str]  # item -> the prompt as text
+    extract: Callable[[str], str | None]  # the final answer of a text
+    critical: Callable[[Sample], Sequence[bool]]  # of each response token
     sampler: SamplerSettings
-    critical: Critical
     seed: int
 
-    def extract(self, sample: Sample) -> str | None:
-        """Return what the task reads in an answer."""
-        return self.task.extract(sample.text)
+    def answer(self, sample: Sample) -> str | None:
+        """Return what is read in an answer."""
+        return self.extract(sample.text)
 
 
 def _self_evaluation(context: BaselineContext) -> Scorer:
     return SelfEvaluation(
         denoiser=context.denoiser,
-        questions={problem.id: problem.prompt for problem in context.problems},
+        questions=context.questions,
         settings=reply_settings(context.denoiser, context.sampler),
         seed=context.seed,
     )
@@ -58,16 +54,14 @@ MAKERS: Mapping[str, Callable[[BaselineContext], Scorer]] = {
     "critical_count": lambda c: CriticalCount(critical=c.critical),
     "tre": lambda c: RevealEntropy(),
     "denoising_entropy": lambda c: DenoisingEntropy(),
-    "temporal_vote": lambda c: TemporalVote(tokenizer=c.denoiser.tokenizer, key=c.extract),
-    "temporal_entropy": lambda c: TemporalEntropy(tokenizer=c.denoiser.tokenizer, key=c.extract),
+    "temporal_vote": lambda c: TemporalVote(tokenizer=c.denoiser.tokenizer, key=c.answer),
+    "temporal_entropy": lambda c: TemporalEntropy(tokenizer=c.denoiser.tokenizer, key=c.answer),
 }
 
 
 def baseline_forwards(names: Sequence[str], denoiser: Denoiser, sampler: SamplerSettings) -> int:
-    """Return about how many passes these baselines, or other scorers, take of an answer."""
+    """Return about how many passes these baselines take of an answer."""
     price = {
-        "probe": 1,
-        "verifier": sum(Probe.named(name).passes for name in LABEL_FREE),
         "self_evaluation": reply_settings(denoiser, sampler).steps,
         "editor": 1,
         "dise": 1,
