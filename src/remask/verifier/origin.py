@@ -31,15 +31,33 @@ def check_origin(fitted: StagedVerifier, ours: Mapping[str, Any], kinds: Collect
 
 def trip_settings(fitted: StagedVerifier | None) -> ConsistencySettings:
     """Return the round trips that a verifier was fitted to; the usual ones where it says none."""
-    known = {} if fitted is None else fitted.provenance.settings.get("consistency") or {}
+    known = _settings(fitted, "consistency")
+    unknown = known.keys() - ConsistencySettings.__dataclass_fields__.keys()
+    if unknown:
+        raise _damaged("consistency", known)
     return ConsistencySettings(**known)
 
 
 def canvas_length(fitted: StagedVerifier | None) -> int | None:
     """Return the canvas of the answers it was fitted to; probes of another read other numbers."""
-    if fitted is None:
-        return None
-    return (fitted.provenance.settings.get("sampler") or {}).get("length")
+    length = _settings(fitted, "sampler").get("length")
+    if length is not None and not isinstance(length, int):
+        raise _damaged("sampler", {"length": length})
+    return length
+
+
+def _settings(fitted: StagedVerifier | None, name: str) -> Mapping[str, Any]:
+    """Return settings that a verifier was fitted with; none where it does not say."""
+    known = {} if fitted is None else fitted.provenance.settings.get(name) or {}
+    if not isinstance(known, Mapping):
+        raise _damaged(name, known)
+    return known
+
+
+def _damaged(name: str, known: object) -> SettingsError:
+    return SettingsError(
+        f"the fitted verifier says {name} {known!r:.80}, which cannot be; fit it again."
+    )
 
 
 def _refuse(field: str, before: object, now: object) -> None:

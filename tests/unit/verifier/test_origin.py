@@ -1,5 +1,6 @@
 """For whom a fitted verifier may speak."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -65,3 +66,20 @@ def test_round_trips_and_the_canvas_are_those_it_was_fitted_to(fitted: StagedVer
     assert (settings.trips, settings.rebuild_steps, settings.mask_ratio) == (2, 8, 0.9)
     assert trip_settings(None).trips == 4
     assert (canvas_length(fitted), canvas_length(None)) == (96, None)
+
+
+@pytest.mark.parametrize(
+    ("read", "settings"),
+    [
+        (trip_settings, {"consistency": {"trips": 2, "other": 1}}),
+        (trip_settings, {"consistency": "usual"}),
+        (canvas_length, {"sampler": 3}),
+        (canvas_length, {"sampler": {"length": "long"}}),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_in_a_sentence(
+    fitted: StagedVerifier, read: Callable[[StagedVerifier], Any], settings: dict[str, Any]
+) -> None:
+    damaged = replace(fitted, provenance=replace(fitted.provenance, settings=settings))
+    with pytest.raises(SettingsError, match="which cannot be; fit it again"):
+        read(damaged)
