@@ -84,6 +84,11 @@ class Regression:
         """The columns that a probability needs."""
         return tuple(dict.fromkeys((*self.base, *self.terms)))
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Those that it rests on: the label-free value alone, where labels were too few."""
+        return self.base if self.reason else self.names
+
     def probability(self, columns: Mapping[str, Column]) -> list[float]:
         """Return the chance that each answer is right."""
         return [float(chance) for chance in self.chances(read_columns(columns, self.names))]

@@ -83,7 +83,7 @@ class Verifier:
             self._affordable()
             return
         stages = self.fitted.stages[: self._num_stages(self.fitted)]
-        needed = {name for stage in stages for name in stage.regression.names}
+        needed = {name for stage in stages for name in stage.regression.needed}
         if self.roundtrips is None and needs_round_trips(needed):
             raise SettingsError(
                 "the verifier was fitted to round trips too; give it their scorer, or a budget "
@@ -124,7 +124,7 @@ class Verifier:
             if not left:
                 break
             here = [cases[i] for i in left]
-            self._measure(here, stage.regression.names)
+            self._measure(here, stage.regression.needed)
             columns = {
                 name: [lookup(name, case.features) for case in here]
                 for name in stage.regression.names
@@ -173,7 +173,7 @@ class Verifier:
             return len(fitted.stages)
         spent, made = 0.0, set[str]()
         for number, stage in enumerate(fitted.stages[: fitted.num_stages(self.budget)]):
-            new = [name for name in probes_in(stage.regression.names) if name not in made]
+            new = [name for name in probes_in(stage.regression.needed) if name not in made]
             most = sum(price(self.denoiser, Probe.named(name)) for name in new)
             made.update(new)
             spent += max(most, stage.forwards)

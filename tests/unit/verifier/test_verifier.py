@@ -196,3 +196,21 @@ def test_no_answer_costs_more_than_the_budget_where_those_of_the_fit_cost_less(
     assert (score.stage, score.forwards) == ("forced8", 9)
     with pytest.raises(SettingsError, match="no room for stage forced8; give at least 8"):
         replace(verifier, fitted=replace(cheap, stages=cheap.stages[::-1]))
+
+
+def test_with_too_few_labels_nothing_is_paid_for_what_is_not_looked_at(
+    knowing: Knowing, answer: Answer, digits: Critical, staged: StagedVerifier
+) -> None:
+    """The label-free mean is one probe; forced8, a feature beside it, is not made."""
+    sample = answer("a1b2.")
+    model = Counted(knowing(sample, lambda i, n: 0.5))
+    term = Term(centre=0.0, spread=0.0, weight=0.0)
+    few = Regression(
+        base=("critical",), intercept=0.0, mean=term, terms={"forced8": term}, ridge=None,
+        reason="too few",
+    )  # fmt: skip
+    only = replace(staged, stages=(replace(staged.stages[0], regression=few),))
+    verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, fitted=only)
+    [score] = verifier.score([sample])
+    assert score.value == pytest.approx(0.5)
+    assert score.forwards == model.forwards == 1
