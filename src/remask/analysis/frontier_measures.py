@@ -134,9 +134,14 @@ class FrontierSet:
         )
 
 
+def num_ranked(pooled: Sequence[Pool]) -> int:
+    """Return how many samples of each pool are compared with one another."""
+    return min(pool_size(pooled), LARGEST_POOL)
+
+
 def every_sample(pooled: Sequence[Pool]) -> list[Pool]:
     """Return each pool as often as it has samples, each of them once in the first place."""
-    size = min(pool_size(pooled), LARGEST_POOL)
+    size = num_ranked(pooled)
     return [in_first_place(pool[:size], number) for pool in pooled for number in range(size)]
 
 

@@ -6,11 +6,12 @@ standard answers alone is left out.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from remask.analysis.figure import Figure, Place, of_interval
-from remask.analysis.frontier_measures import SECTION, FrontierSet, every_sample
+from remask.analysis.frontier_measures import SECTION, FrontierSet, num_ranked
 from remask.analysis.frontier_methods import MethodScores
 from remask.analysis.pool import Pool
 from remask.analysis.problem_draws import Resampled
@@ -36,30 +37,29 @@ class PoolScores:
     pooled: Sequence[Pool]
     methods: Mapping[str, MethodScores]  # (K, n x S), see `every_sample`
 
-    @property
+    @cached_property
     def right(self) -> Flags:
         """Which samples are right, (n, S)."""
-        return np.array([[row.right for row in pool[: self._size]] for pool in self.pooled], bool)
+        size = num_ranked(self.pooled)
+        return np.array([[row.right for row in pool[:size]] for pool in self.pooled], bool)
 
-    @property
-    def _size(self) -> int:
-        """How many samples of a pool were scored."""
-        return len(every_sample(self.pooled)) // len(self.pooled)
+    @cached_property
+    def _written(self) -> Floats:
+        """The passes that wrote each sample, (n, S)."""
+        size = num_ranked(self.pooled)
+        return np.array([[row.forwards for row in pool[:size]] for pool in self.pooled], np.float64)
 
     def of(self, method: str) -> list[ScoredPools]:
         """Return the pools as each fit of a method scores them; none where it did not."""
         scored = self.methods.get(method)
         if scored is None or scored.absent > MOST_ABSENT * scored.scores.shape[1]:
             return []
-        right = self.right
-        written = np.array(
-            [[row.forwards for row in pool[: self._size]] for pool in self.pooled], np.float64
-        )
+        shape = self.right.shape
         return [
             ScoredPools(
-                scores=scores.reshape(right.shape),
-                right=right,
-                forwards=written + extra.reshape(right.shape),
+                scores=scores.reshape(shape),
+                right=self.right,
+                forwards=self._written + extra.reshape(shape),
             )
             for scores, extra in zip(scored.scores, scored.extra, strict=True)
         ]
