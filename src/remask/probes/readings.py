@@ -25,7 +25,7 @@ it is `critical` that is charged.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import NamedTuple, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -34,12 +34,11 @@ from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, SettingsError
 from remask.probes.forced import forced_path
 from remask.probes.patterns import ProbeBatch, ProbePass, masks, passes_of, reads
-from remask.probes.settings import Probe
+from remask.probes.settings import Probe, Which
 from remask.sampling.batches import check_length, spread, whole_canvas, whole_rows
 from remask.sampling.likelihood import log_likelihood
 from remask.values import Sample
 
-Which = Literal["critical_mean", "critical_min", "response_mean", "response_min"]
 Critical = Callable[[Sample], Sequence[bool]]  # of each response token
 
 

@@ -12,6 +12,7 @@ from remask.errors import SettingsError
 from remask.settings import Setting, check
 
 Pattern = Literal["critical", "halves", "random", "stratified", "forced", "visible", "suffix"]
+Which = Literal["critical_mean", "critical_min", "response_mean", "response_min"]  # readings
 DRAWN = ("random", "stratified")  # patterns that have a ratio
 REPEATED = ("halves", *DRAWN, "forced")  # patterns that have a number of passes
 

@@ -11,19 +11,17 @@
 A reading is a mean or a minimum of log p over the response or its critical tokens. A probe of the
 critical tokens alone has no reading of the response. All but the last stand in records as features.
 
-`LABEL_FREE` are the probes whose values the verifier averages where it knows no labels. They were
-chosen on validation problems with each family left out in turn (docs/LOG.md).
+`LABEL_FREE` are the probes whose values the verifier averages where it knows no labels. They are
+those of a first trial on other problems; validation has not chosen yet (docs/LOG.md).
 """
 
 import math
 from collections.abc import Iterable, Mapping
 from statistics import fmean
-from typing import Literal
 
-from remask.probes.settings import Probe
+from remask.probes.settings import Probe, Which
 from remask.values import ROUNDTRIPS
 
-Which = Literal["critical_mean", "critical_min", "response_mean", "response_min"]
 Features = dict[str, float | None]
 
 VERSION = 1  # of the verifier's score; another one means that the same answer would score otherwise

@@ -32,7 +32,7 @@ def validation(draw_features: Draw) -> list[Pool]:
 
 
 @pytest.fixture(scope="module")
-def test_pools(draw_features: Draw) -> list[Pool]:
+def tested(draw_features: Draw) -> list[Pool]:
     return pools(draw_features(200, 10))
 
 
@@ -85,14 +85,14 @@ def test_prices_are_within_the_budgets_in_the_names(validation: list[Pool]) -> N
 
 @pytest.mark.parametrize("name", list(BY_NAME))
 def test_fits_tell_right_from_wrong_on_other_answers(
-    validation: list[Pool], test_pools: list[Pool], name: str
+    validation: list[Pool], tested: list[Pool], name: str
 ) -> None:
     fits = fit_set(BY_NAME[name], "a", validation, 100, draws=3)
     assert fits is not None
-    assert fits.fits_pools(test_pools)
-    scored = fits.score(test_pools)
+    assert fits.fits_pools(tested)
+    scored = fits.score(tested)
     assert scored.scores.shape == scored.extra.shape == (3, 200)
-    right = [pool[0].right for pool in test_pools]
+    right = [pool[0].right for pool in tested]
     assert min(auroc(row, right) or 0 for row in scored.scores) > 0.8
     assert (scored.scores >= 0).all()
     assert len({row.tobytes() for row in scored.scores}) == 3, "each draw is another fit"
@@ -120,25 +120,25 @@ def test_nothing_is_fitted_without_labels_or_features(
 
 
 def test_the_sequential_verifier_pays_for_the_stages_it_ran(
-    validation: list[Pool], test_pools: list[Pool]
+    validation: list[Pool], tested: list[Pool]
 ) -> None:
     """Stages cost 0, 1, 8, 8 and 8 forwards; the full form pays for all and ranks by the last."""
     sequential, full = fit_sequential("a", validation, 120, draws=2)
     assert (sequential.name, full.name) == (SEQUENTIAL, FULL)
-    few, all_of_them = sequential.score(test_pools), full.score(test_pools)
+    few, all_of_them = sequential.score(tested), full.score(tested)
     assert set(np.unique(few.extra)) <= {0, 1, 9, 17, 25}
     assert np.unique(all_of_them.extra).tolist() == [25]
     assert few.extra.mean() < 25
-    columns = {name: [row.features[name] for row, *_ in test_pools] for name in sequential.names}
+    columns = {name: [row.features[name] for row, *_ in tested] for name in sequential.names}
     bases = [name for stage in sequential.stages for name in stage.base]
-    columns |= base_columns(bases, test_pools)
+    columns |= base_columns(bases, tested)
     for fit, scores, extra in zip(sequential.fits, few.scores, few.extra, strict=True):
         verdicts = fit.run(columns)
         assert scores.tolist() == pytest.approx([verdict.probability for verdict in verdicts])
         assert extra.tolist() == [verdict.forwards for verdict in verdicts]
     last = few.extra == 25
     assert np.allclose(few.scores[last], all_of_them.scores[last])
-    right = [pool[0].right for pool in test_pools]
+    right = [pool[0].right for pool in tested]
     for row in (*few.scores, *all_of_them.scores):
         assert (auroc(row, right) or 0) > 0.8
 
