@@ -2,46 +2,34 @@
 
     python benchmarks/frontier.py collect MODEL OUT --split validation      every set, in parallel
     python benchmarks/frontier.py collect MODEL OUT --only choice           one set, in this process
-    python benchmarks/frontier.py variants MODEL OUT        other critical text, on validation
     python benchmarks/frontier.py choose OUT                label-free probes, from validation
 
-`collect` writes one file of records per set and continues where it was stopped. `variants` reads
-the first answers of the validation problems once more for each kind of critical text that a task
-might have. `choose` ranks sets of probes by the mean AUROC of their plain mean, with each family
-left out in turn, and compares the kinds of critical text. What the records of the test split say is
-the study's to tell: `remask study frontier OUT`.
+`collect` writes one file of records per set and continues where it was stopped. `choose` ranks sets
+of probes by the mean AUROC of their plain mean, with each family left out in turn. What the records
+of the test split say is the study's to tell: `remask study frontier OUT`.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from remask import api
 from remask.analysis.pool import agreement, pools
-from remask.collect.answers import draw_pools, grade_pools, prompt_for
 from remask.collect.collect import collect
 from remask.collect.settings import OPTIONAL_BASELINES, CollectSettings
 from remask.decide.auroc import auroc
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import RemaskError
-from remask.probes.readings import Critical, read
 from remask.probes.settings import Probe
-from remask.records import jsonl
 from remask.records.record import Record, answers_in, read_records
-from remask.sampling.settings import sampler_settings
-from remask.tasks import TASKS
-from remask.tasks.base import Problem, Split
+from remask.tasks.base import Split
 from remask.verifier.columns import lookup
-from remask.verifier.features import probe_features
 
 SEED = 11
 POOL = 10
@@ -59,7 +47,6 @@ class Set(NamedTuple):
     level: str
     problems: int  # of the test split: about 150 answers of the rarer kind, 1,000 to 5,000
     scored: int  # samples of each that are verified
-    kinds: tuple[str, ...]  # of critical text that are compared, the task's own first
 
     @property
     def family(self) -> str:
@@ -67,17 +54,14 @@ class Set(NamedTuple):
         return self.task
 
 
-_NUMBER = ("number", "expression")
-_CHOICE = ("choice", "choice_letter", "choice_options", "choice_prompt")
-_CODE = ("code", "code_constants", "code_conditions", "number")
 SETS = {
-    "wordmath": Set("wordmath", "medium", 4000, 1, _NUMBER),
-    "wordmath-hard": Set("wordmath", "hard", 1000, POOL, _NUMBER),
-    "choice": Set("choice", "medium", 1200, 1, _CHOICE),
-    "choice-hard": Set("choice", "hard", 2200, 1, _CHOICE),
-    "pycode": Set("pycode", "medium", 5000, 1, _CODE),
-    "pycode-hard": Set("pycode", "hard", 1700, 1, _CODE),
-    "countdown-easy": Set("countdown", "easy", 1000, 1, _NUMBER),
+    "wordmath": Set("wordmath", "medium", 4000, 1),
+    "wordmath-hard": Set("wordmath", "hard", 1000, POOL),
+    "choice": Set("choice", "medium", 1200, 1),
+    "choice-hard": Set("choice", "hard", 2200, 1),
+    "pycode": Set("pycode", "medium", 5000, 1),
+    "pycode-hard": Set("pycode", "hard", 1700, 1),
+    "countdown-easy": Set("countdown", "easy", 1000, 1),
 }
 
 
@@ -107,46 +91,10 @@ def prefix(split: str) -> str:
     return "" if split == "test" else f"{split}-"
 
 
-def read_variants(model: Denoiser, name: str, out: Path, scale: float) -> None:
-    """Write what probes read of the first answers under each kind of critical text."""
-    own, started = SETS[name], time.perf_counter()
-    task = TASKS[own.task]
-    sampler = sampler_settings(model, kind=own.task, canvas=task.canvas_length(own.level))
-    problems = [
-        task.problem(i, split="validation", level=own.level, seed=SEED)
-        for i in range(max(4, int(VALIDATION * scale)))
-    ]
-    prompted = [prompt_for(model, problem, sampler.length) for problem in problems]
-    pools = draw_pools(model, prompted, sampler.for_pool(POOL, "samples"), range(1), SEED)
-    samples = [pool[0] for pool in pools]
-    rows: list[dict[str, Any]] = [
-        {"id": problem.id, "right": graded[0].grade.right}
-        for problem, graded in zip(problems, grade_pools(task, problems, pools), strict=True)
-    ]
-    probes = [Probe.named(probe) for probe in PROBES]
-    for kind in own.kinds:
-        critical = critical_of(model, problems, own.task, kind)
-        readings = read(model, samples, probes, critical=critical, seed=SEED)
-        for row, sample, by_name in zip(rows, samples, readings, strict=True):
-            row[kind] = {**probe_features(by_name), "critical_count": sum(critical(sample))}
-    jsonl.write_text(out / f"variants-{name}.jsonl", "".join(json.dumps(r) + "\n" for r in rows))
-    print(f"variants {name}: {time.perf_counter() - started:.1f} s", flush=True)
-
-
-def critical_of(model: Denoiser, problems: Sequence[Problem], task: str, kind: str) -> Critical:
-    """Return what says which tokens are critical, by another kind than the task's own."""
-    other = copy(TASKS[task])
-    other.critical = kind
-    questions = {problem.id: problem.prompt for problem in problems}
-    return api.critical_tokens(model, questions, kind=other)
-
-
 def collect_all(arguments: argparse.Namespace) -> int:
     """Work the sets in processes of their own, which share the GPU; return the exit code."""
-    words = [arguments.command, arguments.model, str(arguments.out), "--scale"]
-    words += [str(arguments.scale)]
-    if arguments.command == "collect":
-        words += ["--split", arguments.split]
+    words = ["collect", arguments.model, str(arguments.out), "--scale", str(arguments.scale)]
+    words += ["--split", arguments.split]
     running = {
         name: subprocess.Popen([sys.executable, __file__, *words, "--only", name]) for name in SETS
     }
@@ -157,7 +105,7 @@ def collect_all(arguments: argparse.Namespace) -> int:
 
 
 def choose(out: Path) -> None:
-    """Print how sets of probes do, with each family left out, and other critical text."""
+    """Print how sets of probes do, with each family left out, and what there is beside them."""
     records = {name: first_answers(out / f"validation-{name}.jsonl") for name in SETS}
     some = next(iter(records.values()))[0].features
     made = [probe for probe in (*PROBES, *TRIED) if lookup(probe, some) is not None]
@@ -179,23 +127,6 @@ def choose(out: Path) -> None:
     for rival in ("confidence", *RIVALS):
         values = {n: baseline(rows, rival) for n, rows in records.items()}
         print(f"{rival}: {mean_of(values):.4f} {rounded(values)}")
-    for name, rows in variants(out):
-        right = [row["right"] for row in rows]
-        for kind in SETS[name].kinds:
-            columns = {
-                "critical": [lookup("critical", row[kind]) for row in rows],
-                "label-free": [plain_mean(row[kind], PROBES) for row in rows],
-            }
-            told = {key: round(auroc(column, right) or 0.5, 4) for key, column in columns.items()}
-            print(name, kind, told, round(fmean(row[kind]["critical_count"] for row in rows), 1))
-
-
-def variants(out: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield the sets that were read again, with their rows."""
-    for name in SETS:
-        path = out / f"variants-{name}.jsonl"
-        if path.exists():
-            yield name, list(jsonl.read(path))
 
 
 def first_answers(path: Path) -> list[Record]:
@@ -247,14 +178,12 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(description="The records of the study frontier.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, line in (("collect", "records of every set"), ("variants", "other critical text")):
-        gather = commands.add_parser(name, help=line)
-        gather.add_argument("model", help="'tiny' or a checkpoint folder")
-        gather.add_argument("out", type=Path, help="folder for the records")
-        gather.add_argument("--scale", type=float, default=1.0, help="share of the problems")
-        gather.add_argument("--only", choices=SETS, help="one set, in this process")
-        if name == "collect":
-            gather.add_argument("--split", choices=("validation", "test"), default="test")
+    gather = commands.add_parser("collect", help="records of every set")
+    gather.add_argument("model", help="'tiny' or a checkpoint folder")
+    gather.add_argument("out", type=Path, help="folder for the records")
+    gather.add_argument("--split", choices=("validation", "test"), default="test")
+    gather.add_argument("--scale", type=float, default=1.0, help="share of the problems")
+    gather.add_argument("--only", choices=SETS, help="one set, in this process")
     pick = commands.add_parser("choose", help="label-free probes, from validation")
     pick.add_argument("out", type=Path, help="folder with the records")
     return parser.parse_args(arguments)
@@ -270,10 +199,7 @@ def main(command: Sequence[str]) -> int:
     if arguments.only is None:
         return collect_all(arguments)
     model = load(arguments.model)
-    if arguments.command == "collect":
-        collect_set(model, arguments.only, arguments.split, arguments.out, arguments.scale)
-    else:
-        read_variants(model, arguments.only, arguments.out, arguments.scale)
+    collect_set(model, arguments.only, arguments.split, arguments.out, arguments.scale)
     return 0
 
 

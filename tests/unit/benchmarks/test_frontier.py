@@ -19,7 +19,6 @@ def test_the_sets_are_tasks_with_levels_and_the_label_free_probes_cost_25_passes
     for own in frontier.SETS.values():
         assert own.level in TASKS[own.task].levels
         assert 1000 <= own.problems <= 5000
-        assert own.kinds[0] == TASKS[own.task].critical
     assert sum(Probe.named(probe).passes for probe in frontier.PROBES) == 25
 
 
@@ -34,22 +33,13 @@ def test_sets_of_a_family_are_left_out_together() -> None:
     assert frontier.without(values, "choice") == {"pycode": 0.9}
 
 
-def test_choosing_ranks_probes_and_kinds(
+def test_choosing_ranks_probes(
     tmp_path: Path, draw_features: Callable[..., list[Record]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, own in frontier.SETS.items():
         rows = draw_features(40, task=own.task, level=own.level, split="validation")
         lines = "".join(json.dumps(row.to_json()) + "\n" for row in rows)
         (tmp_path / f"validation-{name}.jsonl").write_text(lines)
-    right = [{"id": str(i), "right": i < 2} for i in range(4)]
-    kinds = frontier.SETS["choice"].kinds
-    for i, row in enumerate(right):
-        told = {f"{p}.{r}": -float(i) for p in frontier.PROBES for r in ("critical_mean",)}
-        told |= {f"{p}.response_mean": -float(i) for p in frontier.PROBES}
-        row |= {kind: {**told, "critical_count": 2} for kind in kinds}
-    lines = "".join(json.dumps(row) + "\n" for row in right)
-    (tmp_path / "variants-choice.jsonl").write_text(lines)
     frontier.choose(tmp_path)
     shown = capsys.readouterr().out
     assert "without choice: " in shown
-    assert "choice choice_letter {'critical': 1.0, 'label-free': 1.0} 2" in shown
