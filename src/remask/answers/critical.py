@@ -5,34 +5,18 @@ is not known); it returns spans of the text. No text makes one raise. What a reb
 surroundings decides nothing: a letter behind "C) Gus: yes" is given away, and so the verdicts on
 options belong to a choice; what a variable is called is free, and so only its uses belong to a
 program.
-
-Names with an underscore are variants, of which validation data choose one for a kind.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from remask.answers.mathematics import symbol_spans
 from remask.answers.number import number_spans
-from remask.answers.option import (
-    listed_options,
-    prompt_words,
-    telling_words,
-    verdict_spans,
-    word_spans,
-)
-from remask.answers.program import (
-    condition_spans,
-    constant_spans,
-    name_spans,
-    operator_spans,
-    program_span,
-)
+from remask.answers.option import listed_options, telling_words, verdict_spans, word_spans
+from remask.answers.program import constant_spans, name_spans, operator_spans, program_span
 from remask.errors import SettingsError
 
 Span = tuple[int, int]
 Finder = Callable[[str, str | None, str], list[Span]]  # text, final answer, prompt
-_BETWEEN = re.compile(r"(?<=[0-9)])\s?([-+*/^×÷−])\s?(?=[0-9(])")
 
 
 def critical_positions(
@@ -62,49 +46,22 @@ def of_number(text: str, answer: str | None, prompt: str) -> list[Span]:
     return [*number_spans(text), *last_occurrence(text, answer)]
 
 
-def of_expression(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return numbers and the final answer, and the operators that stand between numbers."""
-    operators = (match.span(1) for match in _BETWEEN.finditer(text))
-    return [*of_number(text, answer, prompt), *operators]
-
-
 def of_choice(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return the letter, the words of its option, numbers, and verdicts such as yes and no."""
-    chosen = telling_words(listed_options(prompt)).get(answer or "", set())
-    return [*_verdicts(text, answer), *word_spans(text, chosen)]
+    """Return the letter, the words of every option, numbers, and verdicts such as yes and no.
 
-
-def of_choice_options(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return the same, with the words of every option in place of those of the chosen one."""
-    offered = set[str]().union(*telling_words(listed_options(prompt)).values())
-    return [*_verdicts(text, answer), *word_spans(text, offered)]
-
-
-def of_choice_prompt(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return the same, with every word that the prompt is about, its options among them."""
-    words = word_spans(text, prompt_words(prompt))
-    return [*of_choice_options(text, answer, prompt), *words]
-
-
-def _verdicts(text: str, answer: str | None) -> list[Span]:
-    """Return the letter, which may be a small one, numbers, and verdicts."""
+    The letter may be a small one. Where the prompt lists no options, the rest is there still.
+    """
     letter = last_occurrence(text, answer) or last_occurrence(text, (answer or "").lower())
-    return [*number_spans(text), *letter, *verdict_spans(text)]
+    offered = set[str]().union(*telling_words(listed_options(prompt)).values())
+    return [*number_spans(text), *letter, *verdict_spans(text), *word_spans(text, offered)]
 
 
 def of_code(text: str, answer: str | None, prompt: str) -> list[Span]:
     """Return the names that a program uses, its operators and its constants."""
-    return _in_program(text, name_spans, operator_spans, constant_spans)
-
-
-def of_code_constants(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return the operators and constants of a program."""
-    return _in_program(text, operator_spans, constant_spans)
-
-
-def of_code_conditions(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return the tests and comparisons of a program, and what it returns."""
-    return _in_program(text, condition_spans)
+    first, last = program_span(text)
+    source = text[first:last]
+    spans = [*name_spans(source), *operator_spans(source), *constant_spans(source)]
+    return [(first + start, first + end) for start, end in spans]
 
 
 def of_formula(text: str, answer: str | None, prompt: str) -> list[Span]:
@@ -115,13 +72,6 @@ def of_formula(text: str, answer: str | None, prompt: str) -> list[Span]:
 def of_text(text: str, answer: str | None, prompt: str) -> list[Span]:
     """Return nothing: where there is no final result, no words count more than others."""
     return []
-
-
-def _in_program(text: str, *finders: Callable[[str], list[Span]]) -> list[Span]:
-    """Return what is sought in the program of a text, by its place in the text."""
-    first, last = program_span(text)
-    source = text[first:last]
-    return [(first + start, first + end) for find in finders for start, end in find(source)]
 
 
 def last_occurrence(text: str, answer: str | None) -> list[Span]:
@@ -137,14 +87,8 @@ def last_occurrence(text: str, answer: str | None) -> list[Span]:
 
 CRITICAL: Mapping[str, Finder] = {
     "number": of_number,
-    "expression": of_expression,
     "choice": of_choice,
-    "choice_letter": of_number,
-    "choice_options": of_choice_options,
-    "choice_prompt": of_choice_prompt,
     "code": of_code,
-    "code_constants": of_code_constants,
-    "code_conditions": of_code_conditions,
     "formula": of_formula,
     "text": of_text,
 }

@@ -61,11 +61,6 @@ def telling_words(options: Mapping[str, str]) -> dict[str, set[str]]:
     return {letter: _without_idle(own) or own for letter, own in telling.items()}
 
 
-def prompt_words(prompt: str) -> set[str]:
-    """Return what a prompt is about: its words in small letters, without those about nothing."""
-    return _without_idle(_all_words(prompt))
-
-
 def word_spans(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
     """Return where one of these words, given in small letters, stands in a text."""
     wanted = set(words)

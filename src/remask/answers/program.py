@@ -8,7 +8,7 @@ f-strings differently from one version of Python to the next. Nothing is execute
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from keyword import iskeyword
 
 from remask.answers.markup import answer_span
@@ -43,8 +43,6 @@ _BINDING = re.compile(  # stretches in which a name is bound
     |^[ \t]*{_NAME}(?:[ \t]*,[ \t]*{_NAME})*[ \t]*(?:=(?!=)|:(?!=)[^=\n]{{0,80}}=(?!=))""",
     re.VERBOSE | re.MULTILINE,
 )
-_CLAUSE = re.compile(r"\b(?:if|elif|while|assert)\b([^\n:]*)|\breturn\b([^\n]*)")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")  # as Python counts lines
 
 
 def fenced_span(text: str) -> Span:
@@ -86,11 +84,10 @@ def name_spans(source: str) -> list[Span]:
     Bound are functions, classes, parameters, what a loop runs through, what is imported, and what
     a line assigns to.
     """
-    bound = {place for stretch in _BINDING.finditer(source) for place in range(*stretch.span())}
     return [
         token.span()
-        for token in _TOKEN.finditer(source)
-        if token.lastgroup == "name" and not iskeyword(token.group()) and token.start() not in bound
+        for token in _unbound(source)
+        if token.lastgroup == "name" and not iskeyword(token.group())
     ]
 
 
@@ -114,19 +111,6 @@ def constant_spans(source: str) -> list[Span]:
     ]
 
 
-def condition_spans(source: str) -> list[Span]:
-    """Return where a program decides: its tests, its comparisons and what it returns.
-
-    Where it does not parse, that is what stands after `if`, `while`, `assert` and `return`.
-    """
-    tree = parsed(source)
-    if tree is None:
-        clauses = (match.span(match.lastindex or 0) for match in _CLAUSE.finditer(source))
-        return [(start, end) for start, end in clauses if source[start:end].strip()]
-    lines = [match.span() for match in _LINE.finditer(source)]
-    return [_span(node, source, lines) for node in _deciding(tree)]
-
-
 def _unbound(source: str) -> Iterator[re.Match[str]]:
     """Yield the tokens that stand where no name is bound."""
     binding = bytearray(len(source))
@@ -141,34 +125,3 @@ def _is_doc(source: str, token: re.Match[str]) -> bool:
     start = token.start()
     is_first = not source[source.rfind("\n", 0, start) + 1 : start].strip()
     return is_first and _DOC.match(token.group()) is not None
-
-
-def _deciding(tree: ast.Module) -> Iterator[ast.expr]:
-    """Yield the expressions that decide what a program does."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                yield test
-            case ast.Assert(test=test):
-                yield test
-            case ast.comprehension(ifs=tests):
-                yield from tests
-            case ast.Compare():
-                yield node
-            case ast.Return(value=ast.expr() as value):
-                yield value
-            case _:
-                pass
-
-
-def _span(node: ast.expr, source: str, lines: Sequence[Span]) -> Span:
-    """Return where an expression stands; syntax trees count lines from 1 and bytes of a line."""
-    last_line, last_byte = node.end_lineno or node.lineno, node.end_col_offset or 0
-    start = _place(source, lines[node.lineno - 1], node.col_offset)
-    return start, _place(source, lines[last_line - 1], last_byte)
-
-
-def _place(source: str, line: Span, byte: int) -> int:
-    """Return the place of a byte of a line in the source."""
-    text = source[slice(*line)]
-    return line[0] + (byte if text.isascii() else len(text.encode()[:byte].decode(errors="ignore")))
