@@ -1,6 +1,6 @@
 """Checkpoints of a training, and the model folders that come out of it.
 
-    OUT/checkpoint-000100/   all that a run needs to go on; only the last is kept
+    OUT/checkpoint-000100/   all that a run needs to go on; the last three and the best are there
     OUT/best/                the model with the best validation, as `remask.load` reads it
     OUT/final/               the model after the last update
 
@@ -14,7 +14,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,13 +26,14 @@ from remask.denoisers.native import Network, stacked
 from remask.denoisers.preset import chosen
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import read_json
-from remask.errors import CheckpointError
+from remask.errors import CheckpointError, SettingsError
 from remask.records import outputs
 
 if TYPE_CHECKING:
     from remask.align.settings import AlignSettings
 
-_STATE = "state.pt"
+NUM_LAST = 3  # checkpoints to go back to, beside the best
+_PREFIX, _STATE = "checkpoint-", "state.pt"
 _FIELDS = {"settings", "place", "monitor", "weights", "optimizer"}
 _PART, _OLD = ".part", ".old"
 BEST, FINAL, ADAPTER = "best", "final", "adapter"
@@ -48,14 +48,19 @@ def claim(settings: "AlignSettings") -> None:
     outputs.claim_folder(out, read, is_ours=(out / SETTINGS).is_file())
 
 
-def save_state(out: Path, update: int, state: State) -> Path:
-    """Write the checkpoint of an update, then remove earlier ones; return its folder."""
-    folder = out / f"checkpoint-{update:06d}"
+def save_state(out: Path, update: int, state: State, best_update: int) -> Path:
+    """Write the checkpoint of an update, then remove old ones but the best; return its folder."""
+    folder = checkpoint_of(out, update)
     _whole(folder, lambda part: torch.save(state, part / _STATE))
-    for old in _checkpoints(out):
-        if old != folder:
+    for old in _checkpoints(out)[:-NUM_LAST]:
+        if old != checkpoint_of(out, best_update):
             shutil.rmtree(old, ignore_errors=True)
     return folder
+
+
+def checkpoint_of(out: Path, update: int) -> Path:
+    """Return the folder of an update's checkpoint, whether it is there or not."""
+    return out / f"{_PREFIX}{update:06d}"
 
 
 def last_checkpoint(out: Path) -> Path | None:
@@ -64,19 +69,51 @@ def last_checkpoint(out: Path) -> Path | None:
     return checkpoints[-1] if checkpoints else None
 
 
+def find_checkpoint(out: Path, wanted: str) -> Path:
+    """Return the checkpoint of the best validation ("best"), or of an update by its number."""
+    folder = None
+    if wanted == BEST and (last := last_checkpoint(out)):
+        update = load_state(last, torch.device("cpu"))["place"].get("best_update")
+        folder = checkpoint_of(out, update) if isinstance(update, int) else None
+    elif wanted.isdecimal():
+        folder = checkpoint_of(out, int(wanted))
+    if folder in _checkpoints(out):
+        return folder
+    there = ", ".join(str(_update_of(one)) for one in _checkpoints(out)) or "none"
+    raise SettingsError(
+        f"resume_from {wanted!r:.40} is no checkpoint of {out}; give the update of one ({there}), "
+        "or best where a validation after the first update was the best."
+    )
+
+
+def drop_later(folder: Path) -> None:
+    """Remove the checkpoints of a run that come after one of them."""
+    for later in _checkpoints(folder.parent):
+        if _update_of(later) > _update_of(folder):
+            shutil.rmtree(later)
+
+
 def load_state(folder: Path, device: torch.device) -> State:
     """Return what a checkpoint holds."""
     try:
         state = dict(torch.load(folder / _STATE, map_location=device, weights_only=True))
-        absent = _FIELDS - state.keys()
+        absent = {name for name in _FIELDS if not isinstance(state.get(name), dict)}
         if absent:
             raise ValueError(f"it has no {min(absent)}")
         return state
-    except (OSError, RuntimeError, EOFError, ValueError, TypeError, UnpicklingError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise CheckpointError(
-            f"{folder / _STATE} cannot be read ({reason:.120}); remove {folder} and start again."
-        ) from None
+    except Exception as error:  # whatever a damaged archive, or pickle, makes torch raise
+        raise damaged(folder, error) from None
+
+
+def damaged(folder: Path, reason: Exception | str) -> CheckpointError:
+    """Return the one sentence about a checkpoint from which no run can go on."""
+    text = str(reason).strip() or "it ends too early"
+    text = f"it has no {text}" if isinstance(reason, KeyError) else text.splitlines()[0]
+    others = [one for one in _checkpoints(folder.parent) if one != folder]
+    remedy = f"resume: {others[-1].name} is there too" if others else "start again"
+    return CheckpointError(
+        f"{folder / _STATE} cannot be read ({text:.120}); remove {folder} and {remedy}."
+    )
 
 
 def tidy(out: Path) -> None:
@@ -168,5 +205,10 @@ def _flush(folder: Path) -> None:
 
 
 def _checkpoints(out: Path) -> list[Path]:
-    ends = (_PART, _OLD)
-    return sorted(p for p in out.glob("checkpoint-*") if p.is_dir() and not p.name.endswith(ends))
+    """Return the whole checkpoints of a run, the last update last."""
+    named = (p for p in out.glob(f"{_PREFIX}*") if p.is_dir())
+    return sorted((p for p in named if p.name.removeprefix(_PREFIX).isdecimal()), key=_update_of)
+
+
+def _update_of(folder: Path) -> int:
+    return int(folder.name.removeprefix(_PREFIX))

@@ -263,9 +263,14 @@ def as_yaml(settings: AlignSettings) -> str:
 
 
 def differing(ours: Mapping[str, Any], others: Mapping[str, Any]) -> str | None:
-    """Return the first field, of those that decide a run, in which two records differ."""
+    """Return the first field, of those that decide a run, in which two records differ.
+
+    A run may be continued beyond the updates that it once was to have.
+    """
     named = (f.name for f in fields(AlignSettings) if f.name not in FREE)
     theirs = {**_UNSAID, **others}
+    if isinstance(theirs.get("updates"), int) and theirs["updates"] < ours["updates"]:
+        theirs["updates"] = ours["updates"]
     return next((name for name in named if ours[name] != theirs.get(name)), None)
 
 

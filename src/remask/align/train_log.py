@@ -62,9 +62,8 @@ class TrainLog:
         for name in (LOG, COMPLETIONS):
             path = self.out / name
             if self.is_main_process and path.exists():
-                rows = [
-                    line for line in path.read_text("utf-8").splitlines() if _is_until(line, step)
-                ]
+                lines = path.read_text("utf-8", errors="replace").splitlines()
+                rows = [line for line in lines if _is_until(line, step)]
                 write_text(path, "".join(f"{line}\n" for line in rows))
 
     def _append(self, name: str, row: Row) -> None:

@@ -12,7 +12,7 @@ the uninterrupted one, bit for bit on a CPU in float32. Checkpoints are made bet
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,33 +26,25 @@ from remask.align.method_settings import MaskSettings
 from remask.align.named import build_reward, resolve
 from remask.align.policy import Actor, load_policy, reference_of, trained
 from remask.align.rollout import Prompts, Rollout, RolloutMaker, draw_groups
-from remask.align.settings import AlignSettings, as_yaml, differing, record
+from remask.align.run_state import Learner, RunState
+from remask.align.settings import AlignSettings, as_yaml
 from remask.align.train_log import Row, Say, TrainLog, measured, peak_memory_gb, summary
 from remask.align.update import Batch, Updater, make_optimizer, shown
 from remask.errors import SettingsError
 from remask.records.jsonl import write_text
 
 
-@dataclass
-class RunState:
-    """How far a run is; it is saved with every checkpoint."""
-
-    update: int = 0  # optimizer updates made, or left out
-    rollout: int = 0
-    cursor: int = 0  # the next training problem
-    best: float = -math.inf  # validation accuracy
-    best_update: int = 0
-
-
 class AlignTrainer:
     """One training run."""
 
-    def __init__(self, settings: AlignSettings, say: Say, *, resume: bool = False) -> None:
+    def __init__(
+        self, settings: AlignSettings, say: Say, *, resume: bool = False, resume_from: str = ""
+    ) -> None:
         s = self.settings = settings
         self.distributed = Distributed(s.device)
         self.share = self.distributed.share(s.prompts_per_update, "prompts_per_update")
         self.train_log = TrainLog(s.out, say, is_main_process=self.distributed.is_main_process)
-        self._open(resume)
+        self._open(resume or bool(resume_from))
         prompts = self.prompts = Prompts(s)
         resolve(s)  # before minutes of loading
         self.policy = load_policy(s, self.distributed.device)
@@ -72,8 +64,11 @@ class AlignTrainer:
         self.parameters = trained(self.policy)
         self.optimizer = make_optimizer(list(self.parameters.values()), s)
         self.guard = CollapseGuard(s)
+        self.learner = Learner(
+            settings=s, parameters=self.parameters, optimizer=self.optimizer, guard=self.guard
+        )
         self.state = RunState()
-        self._resume()
+        self._resume(resume_from)
         if self.distributed.is_main_process:  # not before: a refused run must change nothing
             write_text(s.out / checkpoint.SETTINGS, as_yaml(s))
         self.started, self.start = time.perf_counter(), self.state.update
@@ -106,7 +101,8 @@ class AlignTrainer:
             done = self.state.update == s.updates
             if s.eval_every and (done or _passed(before, self.state.update, s.eval_every)):
                 self._validate()
-            if done or _passed(before, self.state.update, s.checkpoint_every):
+            is_best = self.state.best_update == self.state.update  # to be gone back to
+            if done or is_best or _passed(before, self.state.update, s.checkpoint_every):
                 self._checkpoint()
         return self._finish()
 
@@ -224,49 +220,44 @@ class AlignTrainer:
         self.distributed.wait()
 
     def _checkpoint(self) -> None:
-        s = self.settings
         if self.distributed.is_main_process:
-            state = {
-                "settings": record(s),
-                "place": asdict(self.state),
-                "alpha": s.alpha_min + (s.alpha_max - s.alpha_min)
-                * self.state.update / s.updates,
-                "monitor": self.guard.state(),
-                "weights": {name: p.detach() for name, p in self.parameters.items()},
-                "optimizer": self.optimizer.state_dict(),
-            }  # fmt: skip
-            checkpoint.save_state(s.out, self.state.update, state)
+            state, out = self.learner.state(self.state), self.settings.out
+            checkpoint.save_state(out, self.state.update, state, self.state.best_update)
         self.distributed.wait()
 
-    @torch.no_grad()
-    def _resume(self) -> None:
-        """Go on from the last checkpoint, where there is one."""
-        folder = checkpoint.last_checkpoint(self.settings.out)
+    def _resume(self, wanted: str) -> None:
+        """Go on from the last checkpoint, where there is one, or from one that is named."""
+        out = self.settings.out
+        folder = (
+            checkpoint.find_checkpoint(out, wanted) if wanted else checkpoint.last_checkpoint(out)
+        )
         if folder is None:
             self.train_log.rewind(-1)
             return
-        saved = checkpoint.load_state(folder, self.distributed.device)
-        ours = record(self.settings)
-        field = differing(ours, saved["settings"])
-        if field is not None:
-            raise SettingsError(
-                f"{field} is {ours[field]!r} and was {saved['settings'].get(field)!r} in "
-                f"{folder}; resume with the settings of the run, or choose another folder."
-            )
-        for name, parameter in self.parameters.items():
-            parameter.copy_(saved["weights"][name])
-        self.optimizer.load_state_dict(saved["optimizer"])
-        self.guard.restore(saved["monitor"])
-        self.state = RunState(**saved["place"])
+        self.state = self.learner.restore(folder, self.distributed.device)
+        self.distributed.wait()  # until all have read it
+        if self.distributed.is_main_process:
+            checkpoint.drop_later(folder)
         self.train_log.rewind(self.state.update)
         self.train_log.tell({"resumed": self.state.update})
 
 
 def align(
-    settings: AlignSettings, say: Say | Callable[[Row], None] = print, *, resume: bool = False
+    settings: AlignSettings,
+    say: Say | Callable[[Row], None] = print,
+    *,
+    resume: bool = False,
+    resume_from: str = "",
 ) -> Path:
-    """Train (or go on with) a model and return the folder of the best one."""
-    trainer = AlignTrainer(settings, say, resume=resume)
+    """Train (or go on with) a model and return the folder of the best one.
+
+    Args:
+        settings: of the run.
+        say: is called with every row of the log.
+        resume: go on from the last checkpoint, where there is one.
+        resume_from: go back to this one: an update's number, or "best"; what came after is removed.
+    """
+    trainer = AlignTrainer(settings, say, resume=resume, resume_from=resume_from)
     try:
         return trainer.run()
     finally:

@@ -21,6 +21,9 @@ More = Annotated[
     typer.Option("--set", help="Any other setting, as in renyi_order=1.0; again for more."),
 ]
 Resume = Annotated[bool, Setting("Go on from the last checkpoint.")]
+ResumeFrom = Annotated[
+    str, Setting("Go back to a checkpoint: its update, or best; later ones are removed.")
+]
 DryRun = Annotated[bool, Setting("Print memory and time; train nothing.")]
 Processes = Annotated[int, Setting("Of a dry run: how many train.", least=1, most=1_000)]
 Speed = Annotated[
@@ -34,6 +37,7 @@ def align(
     config: Config = None,
     more: More = None,
     resume: Resume = False,
+    resume_from: ResumeFrom = "",
     dry_run: DryRun = False,
     processes: Processes = 1,
     tflops: Speed = 400.0,
@@ -50,7 +54,7 @@ def align(
         return
     from remask.align.trainer import align as train
 
-    train(settings, say=print_json if as_json else _say, resume=resume)
+    train(settings, say=print_json if as_json else _say, resume=resume, resume_from=resume_from)
 
 
 def _refuse_twice(flags: dict[str, Any], further: dict[str, Any]) -> None:

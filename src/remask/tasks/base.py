@@ -7,11 +7,12 @@ hash alone decides the split. No torch here: graders run anywhere.
 """
 
 import hashlib
+import json
 import random
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from remask.answers import Extraction
@@ -48,6 +49,33 @@ class Problem:
     solution: str  # one right solution, in one of many wordings
     facts: Mapping[str, Any] = field(default_factory=dict)  # what grade and process_ok look at
     examples: tuple[tuple[str, str], ...] = ()  # worked ones, asked and answered in earlier turns
+
+    def __post_init__(self) -> None:
+        """Read facts that `as_row` has written as a text."""
+        if isinstance(self.facts, str):
+            object.__setattr__(self, "facts", _read_facts(self.id, self.facts))
+            object.__setattr__(self, "examples", tuple(map(tuple, self.examples)))
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the fields for a column of `datasets`; `Problem(**row)` is the problem again.
+
+        Facts are written as a text: a table has one type for all rows, and facts of other rows
+        would appear as None in this one.
+        """
+        return {**asdict(self), "facts": json.dumps(self.facts), "examples": [*self.examples]}
+
+
+def _read_facts(name: str, text: str) -> dict[str, Any]:
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        facts = None
+    if not isinstance(facts, dict):
+        raise TaskError(
+            f"facts of problem {name} are the text {text!r:.80}, which is no JSON object; write "
+            "the column with Problem.as_row."
+        )
+    return facts
 
 
 # The tiers of `remask.answers`, in words.

@@ -103,9 +103,11 @@ def settings(model: Path, tmp_path: Path, toy: Path) -> Settings:
 def train() -> Callable[..., list[dict[str, Any]]]:
     """Train in this process; return the rows that were said."""
 
-    def run(settings: AlignSettings, *, resume: bool = False) -> list[dict[str, Any]]:
+    def run(
+        settings: AlignSettings, *, resume: bool = False, resume_from: str = ""
+    ) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
-        align(settings, rows.append, resume=resume)
+        align(settings, rows.append, resume=resume, resume_from=resume_from)
         return rows
 
     return run
