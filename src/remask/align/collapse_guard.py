@@ -3,17 +3,23 @@
 Policy gradients on diffusion models collapse in the wild: completions become one repeated mark,
 rewards fall to 0, log-probabilities to NaN. A step whose loss or gradient is not finite is left out
 and counted; many in a row end the run. Averages over a window of rollouts are compared with what
-they were: the reward with the best so far, length and entropy with the first. One that is out of
-bounds ends the run with a sentence; the last checkpoint is then the last good one.
+they were: the reward with the best so far, length with the first. So is what tells runs that fail
+from runs that learn: the likelihood of the completions that are to become likelier, averaged over
+ten updates, with that of the first ten, and accuracy on validation with the best. Entropy does not
+tell: it rose in runs that improved as well. One that is out of bounds ends the run with a sentence;
+the last checkpoint is then from before that was seen.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from remask.align.settings import AlignSettings
 from remask.errors import RemaskError
+
+NUM_LIKELIHOODS = 10  # updates over which a likelihood is averaged
 
 
 class Collapse(RemaskError):
@@ -30,6 +36,9 @@ class CollapseGuard:
     recent: dict[str, list[float]] = field(default_factory=dict)  # the window, by name
     first: dict[str, float] = field(default_factory=dict)  # averages of the first window
     best_reward: float = -math.inf  # of the averages
+    first_likelihoods: list[float] = field(default_factory=list)  # of the first updates
+    last_likelihoods: list[float] = field(default_factory=list)
+    best_accuracy: float = -math.inf
 
     def step_is_sound(self, loss: float, norm: float, update: int) -> bool:
         """Return whether the step may be made; many unsound ones in a row raise."""
@@ -46,26 +55,71 @@ class CollapseGuard:
             )
         return False
 
-    def watch(self, *, reward: float, length: float, entropy: float | None, update: int) -> None:
-        """Take note of a rollout; raise where the averages say that the policy has collapsed."""
+    def watch(
+        self, *, reward: float, length: float, likelihoods: Sequence[float] = (), update: int
+    ) -> None:
+        """Take note of a rollout; raise where the averages say that the policy has collapsed.
+
+        Args:
+            reward: the mean of its completions.
+            length: of its completions, the mean.
+            likelihoods: of each update on it, the lower bound of completions above their mean.
+            update: number of the last of them.
+        """
         size = self.settings.collapse_window
         if size == 0:
             return
-        watched = {"reward": reward, "length": length, "entropy": entropy}
-        for name, value in watched.items():
-            if value is not None and math.isfinite(value):
+        for name, value in {"reward": reward, "length": length}.items():
+            if math.isfinite(value):
                 self.recent[name] = [*self.recent.get(name, []), value][-size:]
         full = {name: fmean(v) for name, v in self.recent.items() if len(v) == size}
         for name, average in full.items():
             self.first.setdefault(name, average)
-        sentence = self._reward(full) or self._length(full) or self._entropy(full)
+        sentence = self._reward(full) or self._length(full)
         self.best_reward = max(self.best_reward, full.get("reward", -math.inf))
         if sentence:
-            raise Collapse(
-                f"collapse at update {update}: over the last {size} rollouts {sentence}; resume "
-                "from the last checkpoint with a lower learning_rate, or set collapse_window 0 to "
-                "go on."
+            self._stop(update, f"over the last {size} rollouts {sentence}")
+        sentence = self._likelihood(likelihoods)
+        if sentence:
+            self._stop(update, sentence)
+
+    def watch_accuracy(self, accuracy: float, num_problems: int, update: int) -> None:
+        """Take note of a validation; raise where it is far below the best, more than by chance."""
+        if self.settings.collapse_window == 0:
+            return
+        best = self.best_accuracy = max(self.best_accuracy, accuracy)
+        pooled = (best + accuracy) / 2
+        by_chance = 2 * math.sqrt(2 * pooled * (1 - pooled) / num_problems)  # two standard errors
+        most = self.settings.collapse_accuracy_fall
+        if best - accuracy > most + by_chance:
+            self._stop(
+                update,
+                f"accuracy on {num_problems} validation problems is {accuracy:.3g}, and was "
+                f"{best:.3g} (collapse_accuracy_fall {most:g}, and {by_chance:.2g} by chance)",
             )
+
+    def _stop(self, update: int, sentence: str) -> None:
+        raise Collapse(
+            f"collapse at update {update}: {sentence}; resume from the last checkpoint with a "
+            "lower learning_rate, or set collapse_window 0 to go on."
+        )
+
+    def _likelihood(self, likelihoods: Sequence[float]) -> str:
+        for value in filter(math.isfinite, likelihoods):
+            if len(self.first_likelihoods) < NUM_LIKELIHOODS:
+                self.first_likelihoods.append(value)
+            self.last_likelihoods = [*self.last_likelihoods, value][-NUM_LIKELIHOODS:]
+        if len(self.first_likelihoods) < NUM_LIKELIHOODS:
+            return ""
+        first, last = fmean(self.first_likelihoods), fmean(self.last_likelihoods)
+        most = self.settings.collapse_likelihood_fall
+        if first - last <= most:
+            return ""
+        return (
+            f"completions that were to become likelier are at {last:.3g} nats a token over the "
+            f"last {NUM_LIKELIHOODS} updates, and began at {first:.3g} "
+            f"(collapse_likelihood_fall {most:g})"
+        )
 
     def _reward(self, full: dict[str, float]) -> str:
         average, least = full.get("reward"), self.settings.collapse_reward_ratio
@@ -85,25 +139,14 @@ class CollapseGuard:
             f"(collapse_length_ratio {most:g})"
         )
 
-    def _entropy(self, full: dict[str, float]) -> str:
-        average, s = full.get("entropy"), self.settings
-        if average is None:
-            return ""
-        start = self.first["entropy"]
-        if start * s.collapse_entropy_ratio <= average <= start + s.collapse_entropy_rise:
-            return ""
-        name = "rise" if average > start else "ratio"
-        return (
-            f"the mean entropy is {average:.3g} nats a token, and it began at {start:.3g} "
-            f"(collapse_entropy_{name} {getattr(s, f'collapse_entropy_{name}'):g})"
-        )
-
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""
         return {
             "skipped": self.skipped, "in_a_row": self.in_a_row, "best_reward": self.best_reward,
             "recent": {name: list(values) for name, values in self.recent.items()},
-            "first": dict(self.first),
+            "first": dict(self.first), "best_accuracy": self.best_accuracy,
+            "first_likelihoods": list(self.first_likelihoods),
+            "last_likelihoods": list(self.last_likelihoods),
         }  # fmt: skip
 
     def restore(self, state: dict[str, Any]) -> None:

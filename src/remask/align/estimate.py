@@ -196,16 +196,25 @@ def forwards_per_update(
         return {"rollout": 0.0, "score": 0.0, "preview": 0.0, "update": float(rows)}
     scored = any(entry.partition("=")[0] in SCORED for entry in s.reward)
     passes = passes_of_score(s, canvas, block_size) if scored else 0
-    if s.method == "spg":
-        preview = float(rows * s.num_copies if s.part(SpgSettings).uses_upper else 0)
-    else:
-        preview = rows * ((s.inner_updates - 1) / s.inner_updates + (s.kl_weight > 0))
     return {
         "rollout": rows * canvas.steps / s.inner_updates,
         "score": rows * passes / s.inner_updates,
-        "preview": preview,
+        "preview": rows * s.num_copies * passes_before(s),
         "update": float(rows * s.num_copies),
     }
+
+
+def passes_before(settings: AlignSettings) -> float:
+    """Return the passes of a masked copy before it learns, at most: now, at the rollout, at first.
+
+    On the first update after a rollout the model is the one that wrote it.
+    """
+    s, spg = settings, settings.part(SpgSettings)
+    later = (s.inner_updates - 1) / s.inner_updates
+    now = float(s.method == "spg" and (spg.uses_upper or spg.restrained))
+    if s.method == "regression":
+        now = later if s.uses_rollout_model else 1.0
+    return now + s.uses_rollout_model * later + s.uses_reference
 
 
 def passes_of_score(settings: AlignSettings, canvas: RowSize, block_size: int | None) -> int:
@@ -250,7 +259,7 @@ def memory_gb(settings: AlignSettings, shape: Shape, canvas: RowSize) -> dict[st
     weights = shape.num_parameters * (4 if full else size)
     if full and size < 4:
         weights += shape.num_parameters * size  # the copy that writes completions
-    if full and s.method == "diffu_grpo" and s.kl_weight > 0:
+    if full and s.uses_reference:
         weights += shape.num_parameters * 4  # the reference
     tokens = s.micro_batch * canvas.row
     stored = 1.5 * shape.spread * size

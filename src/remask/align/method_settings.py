@@ -12,6 +12,7 @@ from remask.settings import Setting, check
 MaskSampler = Literal["full", "random", "block_all", "block_random"]
 LossRegion = Literal["all_masked", "active_block"]
 NegativeBranch = Literal["mixture", "eubo", "elbo", "zero"]
+Anchor = Literal["rollout", "start"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +43,18 @@ class MaskSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SpgSettings:
-    """The negative branch. The defaults are the published ones for mathematics."""
+    """The negative branch, and what may restrain it; see `remask.align.restraints`.
+
+    The defaults are the published ones for mathematics, without restraints.
+    """
 
     negative: NegativeBranch = "mixture"  # zero: learn from completions above the mean alone
     renyi_order: float = 1.5  # beta; 1.0 was better for Sudoku
     # omega: the share of the upper bound in the mixture
     upper_weight: Annotated[float, Setting(least=0, most=1)] = 0.5
+    negative_floor: Annotated[float | None, Setting(below=0)] = None  # nats per token
+    ratio_clip: Annotated[float | None, Setting(above=0, below=1)] = None
+    start_kl: Annotated[float, Setting(least=0)] = 0.0  # weight; 0: no reference model is needed
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
@@ -61,6 +68,11 @@ class SpgSettings:
     def uses_upper(self) -> bool:
         """Whether the upper bound enters the loss."""
         return self.negative == "eubo" or (self.negative == "mixture" and self.upper_weight > 0)
+
+    @property
+    def restrained(self) -> bool:
+        """Whether anything is added to the published loss."""
+        return self.negative_floor is not None or self.ratio_clip is not None or self.start_kl > 0
 
     def check_copies(self, copies: int) -> None:
         """Refuse a number of copies at which the upper bound has the lower one's gradient."""
@@ -77,6 +89,18 @@ class GrpoSettings:
 
     clip: Annotated[float, Setting(above=0, below=1)] = 0.5
     kl_weight: Annotated[float, Setting(least=0)] = 0.04  # 0: no reference model is needed
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        check(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionSettings:
+    """How far an advantage moves an answer, and from where."""
+
+    beta: Annotated[float, Setting(above=0)] = 1.0  # advantage per nat of a token
+    anchor: Anchor = "rollout"  # the model that wrote the completions, or that of the first update
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from remask.align.method_settings import (
+    Anchor,
     Annealed,
     GrpoSettings,
     LossRegion,
     MaskSampler,
     MaskSettings,
     NegativeBranch,
+    RegressionSettings,
     SpgSettings,
 )
 from remask.consistency.settings import ConsistencySettings, MaskDesign, Metrics
@@ -49,10 +51,15 @@ Positive = Annotated[float, Setting(above=0)]
 FREE = frozenset({
     "out", "device", "data", "checkpoint_every", "show_every", "micro_batch",
     "gradient_checkpointing", "learning_rate", "max_grad_norm", "max_skipped", "collapse_window",
-    "collapse_reward_ratio", "collapse_length_ratio", "collapse_entropy_ratio",
-    "collapse_entropy_rise",
+    "collapse_reward_ratio", "collapse_length_ratio", "collapse_likelihood_fall",
+    "collapse_accuracy_fall",
 })  # fmt: skip
-_UNSAID = {"scorer": ROUNDTRIPS}  # by a run that an older version began
+# What belongs to one method, and would be ignored by the others.
+OWN = {
+    "spg": ("negative_floor", "ratio_clip", "start_kl", "never_down"),
+    "regression": ("beta", "anchor"),
+}
+WARMUP = 10  # updates of the regression's warm-up, or a tenth of all where that is less
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +74,9 @@ class AlignSettings:
     wording: WordingName = "llada"
     allow_execution: bool = False
 
-    method: Annotated[Literal["spg", "diffu_grpo", "sft"], Setting("How to learn.")] = "spg"
+    method: Annotated[
+        Literal["spg", "diffu_grpo", "regression", "sft"], Setting("How to learn.")
+    ] = "spg"
     reward: Annotated[
         tuple[str, ...],
         Setting(
@@ -103,8 +112,14 @@ class AlignSettings:
     negative: NegativeBranch = "mixture"
     renyi_order: float = 1.5
     upper_weight: float = 0.5
+    negative_floor: float | None = None
+    ratio_clip: float | None = None
+    start_kl: float = 0.0
+    never_down: bool = False  # right answers; see `restraints`
     clip: float = 0.5
     kl_weight: float = 0.04
+    beta: float = 1.0
+    anchor: Anchor = "rollout"
 
     length: Length | None = None  # None: the canvas that the task asks for
     steps: Steps | None = None  # None: a token a step
@@ -154,8 +169,8 @@ class AlignSettings:
     collapse_window: CountOrNone = 20  # rollouts that are averaged
     collapse_reward_ratio: Share = 0.25  # of the best average so far
     collapse_length_ratio: Annotated[float, Setting(above=1)] = 4.0  # of the first, or over it
-    collapse_entropy_ratio: Share = 0.02  # of the first average
-    collapse_entropy_rise: Positive = 2.0  # nats above the first average
+    collapse_likelihood_fall: Positive = 0.5  # nats per token, of what is to become likelier
+    collapse_accuracy_fall: Positive = 0.1  # of validation, from its best
     device: Annotated[str, Setting("auto, cpu, cuda or cuda:N.")] = "auto"
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: Seed = 0
@@ -164,7 +179,9 @@ class AlignSettings:
         """Refuse what each field allows and all together do not."""
         self.masks(self.mask_block or 1)
         self._check_scorer()
+        self._check_method()
         self.part(Annealed)
+        self.part(RegressionSettings)
         if self.method == "spg":
             self.part(SpgSettings).check_copies(self.num_copies)
         if self.method == "diffu_grpo":
@@ -181,10 +198,22 @@ class AlignSettings:
         if self.warmup >= self.updates:
             raise SettingsError(f"warmup {self.warmup} is not below updates {self.updates}.")
 
+    def _check_method(self) -> None:
+        """Refuse what another method alone would look at."""
+        for method, names in OWN.items():
+            for name in names:
+                value = getattr(self, name)
+                if method != self.method and value != getattr(AlignSettings, name):
+                    raise SettingsError(
+                        f"{name} {value} belongs to method {method}, and method is {self.method}; "
+                        f"leave {name} out."
+                    )
+
     def _check_scorer(self) -> None:
         """Refuse settings of round trips that cannot work, or that nobody makes."""
-        ours = {**asdict(self.part(ConsistencySettings)), "metrics": self.metrics}
-        usual = {**asdict(ConsistencySettings()), "metrics": AlignSettings.metrics}
+        own = ("metrics",)
+        ours = asdict(self.part(ConsistencySettings)) | {n: getattr(self, n) for n in own}
+        usual = asdict(ConsistencySettings()) | {n: getattr(AlignSettings, n) for n in own}
         for name, value in ours.items():
             if self.scorer != ROUNDTRIPS and value != usual[name]:
                 raise SettingsError(
@@ -196,6 +225,24 @@ class AlignSettings:
     def num_copies(self) -> int:
         """M, as the method has it by default."""
         return self.copies or (1 if self.method == "diffu_grpo" else 2)
+
+    @property
+    def uses_reference(self) -> bool:
+        """Whether updates look at the model as it was before the first of them."""
+        return {
+            "spg": self.start_kl > 0,
+            "diffu_grpo": self.kl_weight > 0,
+            "regression": self.anchor == "start",
+        }.get(self.method, False)
+
+    @property
+    def uses_rollout_model(self) -> bool:
+        """Whether later updates on a rollout look at the model that wrote it."""
+        return {
+            "spg": self.ratio_clip is not None,
+            "diffu_grpo": True,
+            "regression": self.anchor == "rollout",
+        }.get(self.method, False)
 
     @property
     def num_rows(self) -> int:
@@ -242,8 +289,16 @@ def read_settings(path: Path | None, flags: Mapping[str, Any]) -> AlignSettings:
 
 
 def check_settings(values: Mapping[str, Any]) -> AlignSettings:
-    """Return the settings, or raise one sentence that names the field, the value and a remedy."""
-    return validate(AlignSettings, values)
+    """Return the settings, or raise one sentence that names the field, the value and a remedy.
+
+    The rate of the regression falls unless the mapping says otherwise: what is fitted to one
+    rollout is noise to the next, and less of it as the steps become small.
+    """
+    settings = validate(AlignSettings, values)
+    if settings.method != "regression":
+        return settings
+    falling = {"schedule": "linear", "warmup": min(WARMUP, settings.updates // 10)}
+    return validate(AlignSettings, {**falling, **values})
 
 
 def record(settings: AlignSettings) -> dict[str, Any]:
@@ -268,7 +323,8 @@ def differing(ours: Mapping[str, Any], others: Mapping[str, Any]) -> str | None:
     A run may be continued beyond the updates that it once was to have.
     """
     named = (f.name for f in fields(AlignSettings) if f.name not in FREE)
-    theirs = {**_UNSAID, **others}
+    unsaid = {f.name: f.default for f in fields(AlignSettings)}  # by an older version
+    theirs = {**unsaid, **others}
     if isinstance(theirs.get("updates"), int) and theirs["updates"] < ours["updates"]:
         theirs["updates"] = ours["updates"]
     return next((name for name in named if ours[name] != theirs.get(name)), None)

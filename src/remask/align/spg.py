@@ -5,7 +5,8 @@ more probable, an upper one where it is to become less.
 
 with A_j the reward minus its group's mean and n_j the tokens of response j. The negative branch is
 by default the mixture of both bounds. There is no importance ratio, no clipping, no reference
-model. What is reproduced is the public code, whose loss is a token-weighted mean.
+model, unless they are asked for (`remask.align.restraints`). What is reproduced is the public code,
+whose loss is a token-weighted mean.
 
 All copies at once, `spg_loss(...).backward()` keeps M forward passes in memory. One at a time:
 
@@ -25,6 +26,8 @@ from torch import Tensor
 
 from remask.align.bounds import Bounds, bounds, elbo_weights, eubo_weights, mixture
 from remask.align.method_settings import SpgSettings
+from remask.align.restraints import divergence, gains
+from remask.errors import SettingsError
 
 
 class SpgLoss(NamedTuple):
@@ -42,6 +45,8 @@ def spg_loss(
     settings: SpgSettings,
     *,
     num_tokens: Tensor | int | None = None,
+    old_logp: Tensor | None = None,
+    start_logp: Tensor | None = None,
 ) -> SpgLoss:
     """Return the loss, to be minimised, with its gradient through all copies.
 
@@ -50,14 +55,30 @@ def spg_loss(
         counted: (M, B, L) bool, from `draw_masks`.
         response: (B, L) bool.
         advantages: (B,).
-        settings: the negative branch.
+        settings: the negative branch, and restraints.
         num_tokens: response tokens of the whole batch of which these rows are a part, so that the
             losses of the parts add up to that of the whole; None: they are the whole.
+        old_logp: (M, B, L) of the model that wrote the completions, for `ratio_clip`; None: `logp`.
+        start_logp: (M, B, L) of the model before the first update, for `start_kl`.
     """
     settings.check_copies(len(logp))
     estimated = bounds(logp, counted, response, order=settings.renyi_order)
-    chosen = torch.where(advantages > 0, estimated.elbo, _negative(estimated, settings))
-    return SpgLoss((_scale(response, advantages, num_tokens) * chosen).sum(), estimated)
+    chosen = _chosen(estimated, advantages, settings)
+    if not settings.restrained:
+        return SpgLoss((_scale(response, advantages, num_tokens) * chosen).sum(), estimated)
+    before = None
+    if old_logp is not None:
+        old = bounds(old_logp, counted, response, order=settings.renyi_order)
+        before = _chosen(old, advantages, settings)
+    rows = -gains(chosen, before, advantages, settings)
+    if settings.start_kl > 0:
+        if start_logp is None:
+            raise SettingsError(
+                f"start_kl {settings.start_kl} needs the model before the first update; give "
+                "start_logp, or set start_kl 0."
+            )
+        rows = rows + settings.start_kl * divergence(logp, start_logp, counted)
+    return SpgLoss((_shares(response, num_tokens) * rows).sum(), estimated)
 
 
 @torch.no_grad()
@@ -69,9 +90,19 @@ def spg_weights(
     settings: SpgSettings,
     *,
     num_tokens: Tensor | int | None = None,
+    old_logp: Tensor | None = None,
+    start_logp: Tensor | None = None,
 ) -> Tensor:
     """Return d loss / d logp, (M, B, L); arguments as of `spg_loss`."""
     settings.check_copies(len(logp))
+    if settings.restrained:
+        with torch.enable_grad():
+            leaf = logp.detach().clone().requires_grad_()
+            rows = (counted, response, advantages, settings)
+            result = spg_loss(
+                leaf, *rows, num_tokens=num_tokens, old_logp=old_logp, start_logp=start_logp
+            )
+            return torch.autograd.grad(result.loss, leaf)[0]
     lower = elbo_weights(counted)
     upper = eubo_weights(logp, counted, response, order=settings.renyi_order)
     chosen = torch.where(advantages[:, None] > 0, lower, _negative(Bounds(lower, upper), settings))
@@ -80,7 +111,14 @@ def spg_weights(
 
 def needs_preview(advantages: Tensor, settings: SpgSettings) -> Tensor:
     """Return the rows whose weights depend on their probabilities, (B,) bool."""
-    return (advantages < 0) & settings.uses_upper
+    if settings.ratio_clip is not None or settings.start_kl > 0:
+        return torch.ones_like(advantages, dtype=torch.bool)
+    return (advantages < 0) & (settings.uses_upper or settings.negative_floor is not None)
+
+
+def _chosen(estimated: Bounds, advantages: Tensor, settings: SpgSettings) -> Tensor:
+    """Return what stands for the log-likelihood of each completion, (B,)."""
+    return torch.where(advantages > 0, estimated.elbo, _negative(estimated, settings))
 
 
 def _negative(estimated: Bounds, settings: SpgSettings) -> Tensor:
@@ -96,3 +134,9 @@ def _scale(response: Tensor, advantages: Tensor, num_tokens: Tensor | int | None
     """Return - A_j n_j / sum n, (B,)."""
     lengths = response.sum(-1)
     return -advantages * lengths / (lengths.sum() if num_tokens is None else num_tokens)
+
+
+def _shares(response: Tensor, num_tokens: Tensor | int | None) -> Tensor:
+    """Return n_j / sum n, (B,)."""
+    lengths = response.sum(-1)
+    return lengths / (lengths.sum() if num_tokens is None else num_tokens)

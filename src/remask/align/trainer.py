@@ -58,8 +58,7 @@ class AlignTrainer:
             settings=s, prompts=prompts, denoiser=acting, sampler=self.sampler,
             reward=None if s.method == "sft" else build_reward(s, prompts.task, acting),
         )  # fmt: skip
-        penalised = s.method == "diffu_grpo" and s.kl_weight > 0
-        reference = reference_of(self.policy, s) if penalised else None
+        reference = reference_of(self.policy, s) if s.uses_reference else None
         self.updater = Updater(self.policy, s, masks, reference)
         self.parameters = trained(self.policy)
         self.optimizer = make_optimizer(list(self.parameters.values()), s)
@@ -136,24 +135,26 @@ class AlignTrainer:
         batch = Batch(
             samples=rollout.samples, advantages=rollout.advantages,
             num_tokens=round(self.distributed.sums(lengths)["tokens"]), num_rows=s.num_rows,
-            update=state.update,
+            update=state.update, groups=rollout.groups,
         )  # fmt: skip
         started = time.perf_counter()
         times = min(s.inner_updates, s.updates - state.update)
         old: list[Any] = [()]  # the first update starts where the rollout was made
-        if s.method == "diffu_grpo":
+        if s.uses_rollout_model:
             ahead = range(state.update + 1, state.update + times)
             old += [self.updater.old_log_probs(batch, update) for update in ahead]
+        likelihoods = []
         for k in range(times):
             logs = self._update(replace(batch, update=state.update, old_logp=old[k % len(old)]))
             seconds = time.perf_counter() - started
             self._log({**(row if k == 0 else {}), **logs, "time/update": seconds,
                        "num_tokens": batch.num_tokens})  # fmt: skip
             started = time.perf_counter()
+            likelihoods += [v for name, v in logs.items() if name.endswith("/elbo_pos")]
         if "reward" in row:
             self.guard.watch(
                 reward=row["reward"], length=row["completions/mean_length"],
-                entropy=row.get("entropy"), update=state.update,
+                likelihoods=likelihoods, update=state.update,
             )  # fmt: skip
 
     def _summary(self, rollout: Rollout) -> Row:
@@ -218,6 +219,7 @@ class AlignTrainer:
             if self.distributed.is_main_process:
                 checkpoint.save_model(self.policy, s, s.out / checkpoint.BEST)
         self.distributed.wait()
+        self.guard.watch_accuracy(accuracy, len(graded), state.update)
 
     def _checkpoint(self) -> None:
         if self.distributed.is_main_process:

@@ -42,6 +42,13 @@ def test_forward_passes_are_counted_by_hand(settings: Settings) -> None:
     assert forwards_per_update(grpo, canvas) == {
         "rollout": 12.0, "score": 0.0, "preview": 6 * (0.5 + 1), "update": 6.0,
     }  # fmt: skip
+    regression = partial(settings, method="regression", reward="outcome")
+    # Copies 2 of 6 rows: on every second update what moved and from where; or both on each.
+    for anchor, preview in (("rollout", 12 * (0.5 + 0.5)), ("start", 12 * (1 + 1))):
+        found = forwards_per_update(regression(anchor=anchor), canvas)
+        assert found == {"rollout": 12.0, "score": 0.0, "preview": preview, "update": 12.0}
+    held = settings(reward="outcome", negative="elbo", ratio_clip=0.2, start_kl=0.1)
+    assert forwards_per_update(held, canvas)["preview"] == 12 * (1 + 0.5 + 1)
     sft = settings(method="sft")
     assert forwards_per_update(sft, canvas) == {
         "rollout": 0.0, "score": 0.0, "preview": 0.0, "update": 6.0,

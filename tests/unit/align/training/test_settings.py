@@ -50,7 +50,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a method nobody has": (
         {"method": "ppo"},
-        "method is 'ppo'; give spg, diffu_grpo or sft (the default is spg).",
+        "method is 'ppo'; give spg, diffu_grpo, regression or sft (the default is spg).",
     ),
     "a group of one": (
         {"num_generations": 1},
@@ -78,6 +78,17 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"temperature": 0},
         "temperature 0 draws the same completion every time, and equal ones teach nothing; use "
         "0.9.",
+    ),
+    "a restraint of another method": (
+        {"method": "regression", "ratio_clip": 0.2},
+        "ratio_clip 0.2 belongs to method spg, and method is regression; leave ratio_clip out.",
+    ),
+    "how far of another method": (
+        {"beta": 2.0},
+        "beta 2.0 belongs to method regression, and method is spg; leave beta out.",
+    ),
+    "a distance of nothing": (
+        {"method": "regression", "beta": 0}, "beta is 0.0; it must be above 0.",
     ),
     "an order below one": (
         {"renyi_order": 0.5},
@@ -177,6 +188,18 @@ def test_settings_of_round_trips_are_refused_where_probes_score(name: str, value
     assert str(refused.value) == (
         f"{name} {value} belongs to round trips, and scorer is verifier; leave {name} out."
     )
+
+
+def test_the_rate_of_the_regression_falls_unless_it_is_said_otherwise() -> None:
+    """A warm-up of ten updates, or of a tenth of them all."""
+    stable = {**LEAST, "method": "regression"}
+    s = check_settings(stable)
+    assert (s.schedule, s.warmup) == ("linear", 10)
+    assert check_settings({**stable, "updates": 25}).warmup == 2
+    kept = check_settings({**stable, "schedule": "constant", "warmup": 0})
+    assert (kept.schedule, kept.warmup) == ("constant", 0)
+    assert check_settings(record(s)) == s
+    assert (check_settings(LEAST).schedule, check_settings(LEAST).warmup) == ("constant", 0)
 
 
 def test_the_defaults_are_the_published_ones() -> None:
