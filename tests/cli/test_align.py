@@ -28,6 +28,7 @@ def words(model: str, tmp_path: Path) -> tuple[str, ...]:
         "--prompts-per-update", "1", "--num-generations", "2", "--inner-updates", "1",
         "--length", "16", "--steps", "4", "--block", "4", "--trips", "2", "--rebuild-steps", "2",
         "--eval-problems", "2", "--device", "cpu", "--set", "show_every=0",
+        "--track", "none",
     )  # fmt: skip
 
 
@@ -40,6 +41,8 @@ def test_a_training_is_told_line_by_line_and_its_model_loads(
     assert [row["step"] for row in rows[:-1]] == [0, 1, 2, 2]
     assert rows[-1] == {"model": str(tmp_path / "out" / "best")}
     assert remask.load(tmp_path / "out" / "best").preset.length == 16
+    assert "curves drawn in" in done.err
+    assert (tmp_path / "out" / "curves.svg").is_file()
     again = run(*words, "--resume")
     assert again.out.splitlines()[0] == "resumed at update 2"
 

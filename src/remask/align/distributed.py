@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from remask.align.settings import AlignSettings, record
+from remask.align.trackers import PROJECT, find_trackers, folder_of, measures, plain
 from remask.denoisers.load import choose_device
 from remask.errors import EngineError, MissingExtra, SettingsError
 
@@ -20,13 +22,17 @@ _T = TypeVar("_T")
 class Distributed:
     """What one process needs to know of the others."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, settings: AlignSettings) -> None:
         try:
             from accelerate import Accelerator
         except ImportError:
             raise MissingExtra("accelerate", "align") from None
-        wanted = choose_device(device)
-        self._accelerator: Any = Accelerator(cpu=wanted.type == "cpu")
+        wanted = choose_device(settings.device)
+        self._settings = settings
+        self._accelerator: Any = Accelerator(
+            cpu=wanted.type == "cpu", log_with=find_trackers(settings.track) or None,
+            project_dir=folder_of(settings.out),
+        )  # fmt: skip
         self.size: int = self._accelerator.num_processes
         self.rank: int = self._accelerator.process_index
         self.device = wanted if self.size == 1 else torch.device(self._accelerator.device)
@@ -93,6 +99,17 @@ class Distributed:
                 "all of them again with --resume."
             ) from error
 
+    def start_trackers(self, update: int) -> None:
+        """Begin to track a run at an update; what TensorBoard has of later ones is not shown."""
+        s = self._settings
+        named = {"tensorboard": {"purge_step": update + 1},
+                 "wandb": {"name": s.out.name, "dir": str(s.out)}}  # fmt: skip
+        self._accelerator.init_trackers(PROJECT, plain(record(s)), named)
+
+    def track(self, row: Mapping[str, Any]) -> None:
+        """Show a row of the log to the trackers."""
+        self._accelerator.log(measures(row), step=row["step"])
+
     def leave(self) -> None:
-        """Close the connections between processes."""
+        """Close the trackers, and the connections between processes."""
         self._accelerator.end_training()

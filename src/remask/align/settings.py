@@ -21,6 +21,7 @@ from remask.align.method_settings import (
     RegressionSettings,
     SpgSettings,
 )
+from remask.align.trackers import AUTO, check_track
 from remask.consistency.settings import ConsistencySettings, MaskDesign, Metrics
 from remask.errors import SettingsError
 from remask.records.text_file import read_text
@@ -49,7 +50,7 @@ Positive = Annotated[float, Setting(above=0)]
 # (micro_batch: and what dropout draws), and what a guard that has stopped the run may ask to be
 # changed.
 FREE = frozenset({
-    "out", "device", "data", "checkpoint_every", "show_every", "micro_batch",
+    "out", "device", "data", "track", "checkpoint_every", "show_every", "micro_batch",
     "gradient_checkpointing", "learning_rate", "max_grad_norm", "max_skipped", "collapse_window",
     "collapse_reward_ratio", "collapse_length_ratio", "collapse_likelihood_fall",
     "collapse_accuracy_fall",
@@ -171,6 +172,10 @@ class AlignSettings:
     collapse_length_ratio: Annotated[float, Setting(above=1)] = 4.0  # of the first, or over it
     collapse_likelihood_fall: Positive = 0.5  # nats per token, of what is to become likelier
     collapse_accuracy_fall: Positive = 0.1  # of validation, from its best
+    track: Annotated[
+        tuple[str, ...],
+        Setting("tensorboard, wandb or both; none; auto: TensorBoard where it is installed."),
+    ] = (AUTO,)
     device: Annotated[str, Setting("auto, cpu, cuda or cuda:N.")] = "auto"
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: Seed = 0
@@ -180,6 +185,7 @@ class AlignSettings:
         self.masks(self.mask_block or 1)
         self._check_scorer()
         self._check_method()
+        check_track(self.track)
         self.part(Annealed)
         self.part(RegressionSettings)
         if self.method == "spg":

@@ -34,12 +34,14 @@ NUM_SHOWN = 2  # completions of a rollout
 class TrainLog:
     """The files of a run; only the main process writes."""
 
-    def __init__(self, out: Path, say: Say, *, is_main_process: bool) -> None:
-        self.out, self.say, self.is_main_process = out, say, is_main_process
+    def __init__(self, out: Path, say: Say, track: Say, *, is_main_process: bool) -> None:
+        self.out, self.say, self.track = out, say, track
+        self.is_main_process = is_main_process
 
     def log(self, row: Row) -> None:
-        """Append a row to the log, and say it."""
+        """Append a row to the log, track it, and say it."""
         self._append(LOG, row)
+        self.track(row)
         self.tell(row)
 
     def tell(self, row: Row) -> None:

@@ -41,9 +41,11 @@ class AlignTrainer:
         self, settings: AlignSettings, say: Say, *, resume: bool = False, resume_from: str = ""
     ) -> None:
         s = self.settings = settings
-        self.distributed = Distributed(s.device)
+        self.distributed = Distributed(s)
         self.share = self.distributed.share(s.prompts_per_update, "prompts_per_update")
-        self.train_log = TrainLog(s.out, say, is_main_process=self.distributed.is_main_process)
+        self.train_log = TrainLog(
+            s.out, say, self.distributed.track, is_main_process=self.distributed.is_main_process
+        )
         self._open(resume or bool(resume_from))
         prompts = self.prompts = Prompts(s)
         resolve(s)  # before minutes of loading
@@ -70,6 +72,7 @@ class AlignTrainer:
         self._resume(resume_from)
         if self.distributed.is_main_process:  # not before: a refused run must change nothing
             write_text(s.out / checkpoint.SETTINGS, as_yaml(s))
+        self.distributed.start_trackers(self.state.update)
         self.started, self.start = time.perf_counter(), self.state.update
 
     def _open(self, resume: bool) -> None:

@@ -1,5 +1,6 @@
 """The command that trains with the score as a reward."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +9,7 @@ import typer
 
 from remask.align.settings import AlignSettings, read_settings
 from remask.cli import settings as opt
-from remask.cli.app import print_json
+from remask.cli.app import print_json, say_aside
 from remask.cli.flags import FlagsOf
 from remask.settings import Setting
 
@@ -54,7 +55,31 @@ def align(
         return
     from remask.align.trainer import align as train
 
-    train(settings, say=print_json if as_json else _say, resume=resume, resume_from=resume_from)
+    speaker = _Speaker(print_json if as_json else _say)
+    try:
+        train(settings, say=speaker, resume=resume, resume_from=resume_from)
+    finally:  # of a run that a guard has stopped the curves say why
+        if speaker.has_spoken:
+            _draw(settings.out)
+
+
+class _Speaker:
+    """Says the rows of a run; of several processes only the first one has any to say."""
+
+    def __init__(self, say: Callable[[dict[str, Any]], None]) -> None:
+        self.say, self.has_spoken = say, False
+
+    def __call__(self, row: dict[str, Any]) -> None:
+        self.has_spoken = True
+        self.say(row)
+
+
+def _draw(out: Path) -> None:
+    from remask.report.training import draw_training
+
+    picture = draw_training(out)
+    if picture is not None:
+        say_aside(f"curves drawn in {picture}")
 
 
 def _refuse_twice(flags: dict[str, Any], further: dict[str, Any]) -> None:

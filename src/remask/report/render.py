@@ -23,6 +23,7 @@ from remask.records import jsonl
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 RIGHT, WRONG = "#0072B2", "#D55E00"
 COLOURS = (RIGHT, WRONG, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -45,6 +46,7 @@ STYLE: Any = {
 }
 Curves = Mapping[str, tuple[Sequence[float], Sequence[bool]]]  # scores and labels by method
 Reached = tuple[float, tuple[float, float, float]]  # cost; a number with its interval
+Panel = Mapping[str, tuple[Sequence[float], Sequence[float]]]  # x and y of its lines, by name
 Spread = tuple[str, float, float, float]  # what it is, a number, its interval
 SHARES = tuple(k / 50 for k in range(1, 51))  # of the answers, at which a coverage curve has points
 COLUMNS = 84  # characters per line of a drift map
@@ -197,6 +199,25 @@ def plane(density: Any, quality: Any, right: Any, path: Path, *, title: str) -> 
     return path
 
 
+def panels(drawn: Mapping[str, Panel], path: Path, *, x: str) -> Path:
+    """Draw several panels over one axis, each with its lines; dots where a line has few points."""
+    num = len(drawn)
+    with _figure(path, 9.6, 1.0 + 2.2 * -(-num // 2)) as figure:
+        grid = figure.subplots(-(-num // 2), 2, sharex=True, squeeze=False).flat
+        for (title, lines), axes in zip(drawn.items(), grid, strict=False):
+            for number, (name, (places, values)) in enumerate(lines.items()):
+                marker = "o" if len(places) <= 12 else ""
+                axes.plot(places, values, **_line(number), marker=marker, markersize=4, label=name)
+            axes.set_title(title)
+            axes.tick_params(labelbottom=True)
+            if len(lines) > 1:
+                axes.legend(fontsize=8.5, **BOXED)
+        for axes in list(grid):  # an odd one has no neighbour
+            axes.set_axis_off()
+        figure.supxlabel(x, fontsize=11)
+    return path
+
+
 @dataclass(frozen=True, kw_only=True)
 class DriftMap:
     """An answer, token by token, and what each round trip made of it."""
@@ -343,13 +364,19 @@ def _key(axes: "Axes") -> None:
 @contextmanager
 def _axes(path: Path, width: float, height: float) -> Iterator["Axes"]:
     """Yield axes in the house style; save them as PNG and, beside it, as SVG, or as SVG alone."""
+    with _figure(path, width, height) as figure:
+        yield figure.subplots()
+
+
+@contextmanager
+def _figure(path: Path, width: float, height: float) -> Iterator["Figure"]:
     import matplotlib
     from matplotlib.figure import Figure
 
     alone = path.suffix == ".svg"
     with matplotlib.rc_context(STYLE | ({"svg.fonttype": "none"} if alone else {})):
         figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
-        yield figure.subplots()
+        yield figure
         path.parent.mkdir(parents=True, exist_ok=True)
         if not alone:
             with jsonl.whole(path) as part:

@@ -92,7 +92,7 @@ def settings(model: Path, tmp_path: Path, toy: Path) -> Settings:
             "temperature": 1.0, "metrics": "core", "trips": 2, "rebuild_steps": 2,
             "eval_every": 2, "eval_problems": 2, "checkpoint_every": 2, "learning_rate": 1e-3,
             "lora_rank": 2, "lora_dropout": 0.5, "micro_batch": 4, "show_every": 0,
-            "device": "cpu",
+            "track": "none", "device": "cpu",
         }  # fmt: skip
         return check_settings({**usual, **changes})
 
