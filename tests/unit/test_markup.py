@@ -61,6 +61,9 @@ def test_boxes_are_read_with_their_braces_matched(text: str, found: list[str]) -
         (r"$\boxed{1}$, $\boxed{2}$ or $\boxed{3}$", [("1", "2", "3")]),
         (r"$x = \boxed{1}$ or $x_{2}=\boxed{2}$", [("1", "2")]),
         (r"\boxed{3} hours and \boxed{20} minutes", [("3", "20")]),
+        (r"\boxed{1} and or and \boxed{2}", [("1", "2")]),
+        (r"\boxed{1} then x and or so and \boxed{2}", [("1", "2")]),
+        (r"\boxed{1} then so x and \boxed{2}", [("1",), ("2",)]),
         (r"\boxed{1}. Then we add, and get \boxed{2}", [("1",), ("2",)]),
         ("\\boxed{1}\n\\boxed{2}", [("1",), ("2",)]),
         ("boxed{7}", [("7",)]),
@@ -105,3 +108,9 @@ def test_marks_are_in_order_and_hold_what_the_text_has(text: str) -> None:
     for mark in seen:
         assert 0 <= mark.start <= mark.end <= len(text)
         assert all(body in text for body in mark.bodies)
+
+
+def test_boxes_among_many_joining_words_are_looked_through() -> None:
+    """Where words could be joined in many ways, and each was tried, this would not end."""
+    text = (r"\boxed{1}" + " and" * 19 + " x ") * 2_000
+    assert [mark.bodies for mark in marks(text)] == [("1",)] * 2_000

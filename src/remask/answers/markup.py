@@ -65,7 +65,7 @@ _LINE_END = re.compile(r"[\n<>]")
 _GAP = 80  # characters between boxes that are joined
 _JOINT = re.compile(
     r"(?:[\s$.,;]|\\[()\[\],;! ]|\\q?quad|\\(?:text|mbox)\{[\s,]*(?:and|or)?[\s,]*\}"
-    r"|(?:[A-Za-z]+\s+){0,2}(?:and|or)\b|[A-Za-z](?:_\{?\w{1,9}\}?)?\s*=)*"
+    r"|(?:(?!(?:and|or)\b)[A-Za-z]+\s+){0,2}(?:and|or)\b|[A-Za-z](?:_\{?\w{1,9}\}?)?\s*=)*"
 )
 _JOINS = re.compile(r",|\b(?:and|or)\b")
 _EMPTY = re.compile(r"(?:[\s.…?_\[\]()$*{}-]|\\(?:dots|ldots|cdots|text|square|[()\[\],;! ]))*")
@@ -137,16 +137,20 @@ def _unclosed(text: str, opened: tuple[int, int]) -> Mark:
 
 def _joined(text: str, boxes: Sequence[Mark]) -> Iterator[Mark]:
     """Yield the boxes; those that a list joins are one."""
-    last: Mark | None = None
+    run: list[Mark] = []
     for box in boxes:
-        if last is not None and _is_joint(text[last.end : box.start][: _GAP + 1]):
-            last = replace(last, end=box.end, bodies=(*last.bodies, *box.bodies), cut=box.cut)
-            continue
-        if last is not None:
-            yield last
-        last = box
-    if last is not None:
-        yield last
+        if run and not _is_joint(text[run[-1].end : box.start][: _GAP + 1]):
+            yield _one_of(run)
+            run = []
+        run.append(box)
+    if run:
+        yield _one_of(run)
+
+
+def _one_of(boxes: Sequence[Mark]) -> Mark:
+    """Return one mark with the bodies of all boxes."""
+    bodies = tuple(body for box in boxes for body in box.bodies)
+    return replace(boxes[-1], start=boxes[0].start, bodies=bodies)
 
 
 def _is_joint(gap: str) -> bool:

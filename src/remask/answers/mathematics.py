@@ -5,6 +5,8 @@ Of a formula what counts is its numbers, variables and operators, commands such 
 """
 
 import re
+import sys
+from collections.abc import Iterator
 
 from remask.answers.markup import answer_span, marks
 from remask.answers.number import LITERAL
@@ -12,15 +14,14 @@ from remask.answers.number import LITERAL
 Span = tuple[int, int]
 
 _MOST = 2000  # characters of one formula; what is longer was never closed
+_NOWHERE = sys.maxsize
 # A dollar before a blank, or one with a figure after it, is money.
-_FORMULA = re.compile(
-    rf"""(?<!\\)\$\$(.{{1,{_MOST}}}?)\$\$
-    |(?<![\\$])\$(?![\s$])([^$]{{0,{_MOST}}}?[^\s\\$])\$(?![0-9$])
-    |\\\((.{{1,{_MOST}}}?)\\\)
-    |(?<!\\)\\\[(.{{1,{_MOST}}}?)\\\]
-    |\\begin\{{(?P<name>(?:align|equation|gather|eqnarray)\*?)\}}(.{{1,{_MOST}}}?)\\end\{{(?P=name)\}}""",
-    re.VERBOSE | re.DOTALL,
+_OPENING = re.compile(
+    rf"""(?<![\\$])\$(?![\s$])(?P<inline>[^$]{{0,{_MOST}}}?[^\s\\$])\$(?![0-9$])
+    |(?<!\\)\$\$|\\\(|(?<!\\)\\\[|\\begin\{{(?:align|equation|gather|eqnarray)\*?\}}""",
+    re.VERBOSE,
 )
+_CLOSING = {"$$": "$$", r"\(": r"\)", r"\[": r"\]"}
 _WORDS = "text|textbf|textit|textrm|mbox|hbox|begin|end|tag|label|operatorname|phantom"
 _LAYOUT = (
     "left|right|middle|[bB]igg?[lrm]?|q?quad|displaystyle|textstyle|limits|nonumber|boxed|fbox"
@@ -34,12 +35,31 @@ _SYMBOL = re.compile(
 
 def formula_spans(text: str) -> list[Span]:
     """Return where formulas stand in a text, up to its end; a box is one, within another too."""
-    start, end = answer_span(text)
-    spans = []
-    for formula in _FORMULA.finditer(text, start, end):
-        spans.append(formula.span(formula.lastindex or 0))
-    boxes = (mark for mark in marks(text[start:end]) if mark.kind == "box")
-    return [*spans, *((start + box.start, start + box.end) for box in boxes)]
+    first, last = answer_span(text)
+    source = text[first:last]
+    boxes = ((mark.start, mark.end) for mark in marks(source) if mark.kind == "box")
+    return [(first + start, first + end) for start, end in (*_delimited(source), *boxes)]
+
+
+def _delimited(text: str) -> Iterator[Span]:
+    """Yield what stands between the signs that open and close a formula."""
+    ahead: dict[str, int] = {}  # where a closing sign stands next: none is sought twice
+    place = 0
+    while opening := _OPENING.search(text, place):
+        if opening["inline"] is not None:
+            yield opening.span("inline")
+            place = opening.end()
+            continue
+        inside, opened = opening.end(), opening.group()
+        sign = _CLOSING.get(opened) or opened.replace("begin", "end")
+        if ahead.get(sign, -1) <= inside:
+            closing = text.find(sign, inside + 1)
+            ahead[sign] = _NOWHERE if closing < 0 else closing
+        if ahead[sign] - inside <= _MOST:
+            yield inside, ahead[sign]
+            place = ahead[sign] + len(sign)
+        else:
+            place = opening.start() + 1
 
 
 def symbol_spans(text: str) -> list[Span]:

@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 )
 _VALUES = {"True", "False", "None"}
 _WORD_OPERATORS = {"and", "or", "not", "in", "is"}
-_DOC = re.compile(r"[rRuU]?(?:\"{3}|'{3})")
+_DOC = re.compile(r"^[^\S\n]*([rRuU]?(?:\"{3}|'{3}))", re.MULTILINE)
 _NAME = r"[^\W\d]\w*"
 _BINDING = re.compile(  # stretches in which a name is bound
     rf"""\b(?:def|class)\s+{_NAME}(?:\s*\((?:[^):]|:(?!\s*\n)){{0,400}}(?:\)\s*->[^:\n]{{0,80}})?)?
@@ -101,13 +101,17 @@ def operator_spans(source: str) -> list[Span]:
 
 
 def constant_spans(source: str) -> list[Span]:
-    """Return where numbers, strings, True, False and None stand; no docstrings."""
+    """Return where numbers, strings, True, False and None stand; no docstrings.
+
+    A docstring is a string in three quotes that begins a line.
+    """
+    docs = {doc.start(1) for doc in _DOC.finditer(source)}
     return [
         token.span()
         for token in _TOKEN.finditer(source)
         if token.lastgroup == "number"
         or token.group() in _VALUES
-        or (token.lastgroup == "string" and not _is_doc(source, token))
+        or (token.lastgroup == "string" and token.start() not in docs)
     ]
 
 
@@ -118,10 +122,3 @@ def _unbound(source: str) -> Iterator[re.Match[str]]:
         start, end = stretch.span()
         binding[start:end] = b"\x01" * (end - start)
     yield from (token for token in _TOKEN.finditer(source) if not binding[token.start()])
-
-
-def _is_doc(source: str, token: re.Match[str]) -> bool:
-    """Say whether a string is a docstring: three quotes at the beginning of a line."""
-    start = token.start()
-    is_first = not source[source.rfind("\n", 0, start) + 1 : start].strip()
-    return is_first and _DOC.match(token.group()) is not None

@@ -138,8 +138,20 @@ def test_there_is_one_critical_flag_per_piece(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("piece", ["A) a ", "$", "```", '"""', "for ", "\\boxed{", "x<1 ", "("])
+@pytest.mark.parametrize(
+    "piece", ["A) a ", "$", "\\(", "```", '"""', "for ", "\\boxed{", "x<1 ", "("]
+)
 def test_a_long_text_of_one_piece_is_looked_through(kind: str, piece: str) -> None:
     """Where a finder took quadratic time, this would not end."""
     pieces = [piece] * 20_000
     assert len(critical_positions(pieces, "A", prompt="".join(pieces), kind=kind)) == 20_000
+
+
+def test_strings_behind_a_long_indent_are_looked_through() -> None:
+    """One is a docstring, which begins its line, and the others are none."""
+    strings = "''" * 50_000
+    assert critical("code", " " * 100_000 + "'''a'''" + strings) == [strings]
+
+
+def test_a_formula_is_found_behind_signs_that_nothing_closes() -> None:
+    assert critical("formula", r"\[" * 10_000 + r"\(x\) costs $$5") == ["x", "5"]
