@@ -25,7 +25,7 @@ import torch
 from lib import checkpoint
 from lib.meter import Timed, matmul_tflops, timed
 from lib.probing import NOTES as PROBE_NOTES
-from lib.probing import SETS, probe_work, read_set
+from lib.probing import SETS, num_passes, probe_work, read_set
 from lib.public import public_experts, rebuild
 from lib.report import Report, Row, progress
 from lib.shapes import SHAPES, Shape, build, compile_blocks, random_answers, windows
@@ -139,9 +139,13 @@ def measure_probes(bench: Bench, answers: int, name: str, *, compiled: bool) -> 
 
 def measure_library(bench: Bench, answers: int, *, compiled: bool) -> Iterator[Row]:
     """Yield what the library does at one size of batch: round trips, then probes if asked for."""
-    yield measure_ours(bench, answers, compiled=compiled)
+    ours = measure_ours(bench, answers, compiled=compiled)
+    yield ours
+    step = ours["seconds_per_answer"] / (SETTINGS.trips * SETTINGS.rebuild_steps)
     for name in SETS if bench.probes else ():
-        yield measure_probes(bench, answers, name, compiled=compiled)
+        row = measure_probes(bench, answers, name, compiled=compiled)
+        ratio = row["seconds_per_answer"] / num_passes(SETS[name]) / step
+        yield row | {"pass_over_step": ratio}
 
 
 def measure_public(bench: Bench, jobs: Sequence[Tensor], *, compiled: bool) -> Row:
@@ -216,6 +220,8 @@ def measure_shape(arguments: argparse.Namespace, words: Sequence[str]) -> Report
     base: float | None = None
     for row in shape_rows(bench, arguments.answers, arguments.eager):
         base = base or row["seconds_per_answer"]
+        if bench.probes:
+            row.setdefault("pass_over_step", None)
         row |= {"peak_share": row["tflops"] / peak, "ratio": base / row["seconds_per_answer"]}
         report.add(row)
         progress(f"{row['seconds_per_answer']:.4f} s per answer, {row['ratio']:.2f} x the public")

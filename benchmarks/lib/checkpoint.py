@@ -10,6 +10,7 @@ from statistics import median
 
 import torch
 from lib.meter import peak_memory_gb, timed
+from lib.probing import num_passes
 from lib.report import Row
 
 from remask.consistency.roundtrips import round_trips
@@ -27,7 +28,8 @@ NOTES = (
     "the first row is over the two trained levels together, so many answers of each.",
     "forwards_per_second is over the rebuild part.",
     "probe_s, verifier_s, where they were asked for: a set of probes of the same answer, critical "
-    "tokens found in its text.",
+    "tokens found in its text. probe_pass_over_step, verifier_pass_over_step: seconds of a pass "
+    "over those of a rebuild step of the same answer, whose trips are computed together.",
     "peak_resident_gb: ru_maxrss of the process, model, encoder and libraries together.",
 )
 Each = list[dict[str, float]]  # one per answer
@@ -78,12 +80,13 @@ def verify_each(
         rebuilt = timed(partial(round_trips, denoiser, [sample], settings), 1, denoiser.device)
         measured = timed(partial(paper.measure, rebuilt.result), 1, denoiser.device)
         text = timed(partial(core.measure, rebuilt.result), 1, denoiser.device)
-        probed = {
-            f"{name}_s": timed(
-                partial(read, denoiser, [sample], several, critical=critical), 1, denoiser.device
-            ).seconds[0]
-            for name, several in probes.items()
-        }
+        step = rebuilt.seconds[0] / (settings.trips * settings.rebuild_steps)
+        probed = {}
+        for name, several in probes.items():
+            call = partial(read, denoiser, [sample], several, critical=critical)
+            (seconds,) = timed(call, 1, denoiser.device).seconds
+            probed[f"{name}_s"] = seconds
+            probed[f"{name}_pass_over_step"] = seconds / num_passes(sets[name]) / step
         yield {
             "seconds_per_answer": rebuilt.seconds[0] + measured.seconds[0],
             "rebuild_s": rebuilt.seconds[0],

@@ -29,7 +29,15 @@ NOTES = (
     "critical. A pass of a block-causal model over noisy and clean rows is charged with the "
     "positions of both, and counts as two forwards.",
     "Equal prompts are computed anew for every mask.",
+    "pass_over_step: seconds of a pass over those of a rebuild step in the row of round trips "
+    "above it, for as many answers. A step fills a sixteenth of the row; where the model is "
+    "block-causal it is one step in every block.",
 )
+
+
+def num_passes(names: Sequence[str]) -> int:
+    """Return the passes of a set of probes over one answer."""
+    return sum(Probe.named(name).passes for name in names)
 
 
 def every_eighth(sample: Sample) -> list[bool]:

@@ -37,6 +37,7 @@ class Canvas:
         device: "torch.device",
     ) -> "Canvas":
         """Return the batch of `prompts[i] + canvases[i]`."""
+        import numpy as np
         import torch
 
         rows = [(*p, *c) for p, c in zip(prompts, canvases, strict=True)]
@@ -47,7 +48,8 @@ class Canvas:
         starts = torch.tensor([len(p) for p in prompts], device=device)
         attend = place < lengths[:, None]  # (B, L)
         return Canvas(
-            tokens=torch.tensor(padded, device=device),
+            # By way of an array: torch takes ten times as long to read nested sequences.
+            tokens=torch.from_numpy(np.array(padded, dtype=np.int64)).to(device),
             canvas=attend & (place >= starts[:, None]),
             attend=None if min(len(row) for row in rows) == longest else attend,
         )

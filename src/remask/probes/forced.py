@@ -16,7 +16,7 @@ from remask.consistency.roundtrips import linear_schedule
 from remask.denoisers.base import Denoiser
 from remask.sampling.blocks import block_numbers, row_block
 from remask.sampling.likelihood import hidden_of_noisy
-from remask.sampling.loop import predict
+from remask.sampling.loop import predict, scatter
 from remask.sampling.settings import Rule
 from remask.values import Canvas
 
@@ -42,15 +42,19 @@ def forced_path(denoiser: Denoiser, canvas: Canvas, steps: int) -> Forced:
     taken = torch.zeros(len(masked), dtype=torch.long, device=masked.device)
     totals = _by_block(masked, blocks)  # (B, K)
     reveals = linear_schedule(totals.flatten(), steps).view(steps, *totals.shape)
-    for due in reveals:
-        if not masked.any():
+    each = reveals.flatten(1).sum(1)  # (S,)
+    # What is masked before each step: the last host read, so that a GPU has the next step in time.
+    num_masked = (totals.sum() - each.cumsum(0) + each).tolist()
+    for due, num in zip(reveals, num_masked, strict=True):
+        if num == 0:
             break
+        places = (~masked).flatten().byte().argsort(stable=True)[:num]  # (M,) as in the loop
         noisy = replace(canvas, tokens=canvas.tokens.masked_fill(masked, mask_id))
-        rows = hidden_of_noisy(denoiser, noisy, canvas.tokens)[masked]  # (M, H)
-        predicted = predict(denoiser, rows, canvas.tokens[masked], _GREEDY, None)
-        top = torch.zeros_like(logp).masked_scatter(masked, predicted.top)
+        rows = hidden_of_noisy(denoiser, noisy, canvas.tokens).flatten(0, 1)[places]  # (M, H)
+        predicted = predict(denoiser, rows, canvas.tokens.flatten()[places], _GREEDY, None)
+        top = scatter(predicted.top, places, masked.shape, 0.0)
         revealed = pick_in_blocks(top, masked, blocks, due)
-        truth = torch.zeros_like(logp).masked_scatter(masked, predicted.truth)
+        truth = scatter(predicted.truth, places, masked.shape, 0.0)
         logp = torch.where(revealed, truth, logp)
         taken += masked.any(1)
         masked = masked & ~revealed

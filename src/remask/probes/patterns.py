@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -62,14 +63,27 @@ class ProbeBatch(NamedTuple):
 
     @staticmethod
     def of(denoiser: Denoiser, rows: Sequence[ProbePass]) -> "ProbeBatch":
-        """Return the batch of these passes."""
-        canvas, response = finished_rows(denoiser, [row.sample for row in rows])
-        width = response.shape[1]
-        padded = []
-        for sample, _, _, targets, _ in rows:
-            before = (False,) * len(sample.prompt)
-            padded.append((*before, *targets, *(False,) * (width - len(before) - len(targets))))
-        return ProbeBatch(canvas, response, torch.tensor(padded, device=response.device), rows)
+        """Return the batch of these passes; an answer is laid out once, however many it has."""
+        names = [(id(row.sample), id(row.targets)) for row in rows]
+        by_name = dict(zip(names, rows, strict=True))  # one pass of each answer
+        answers, order = list(by_name.values()), {name: i for i, name in enumerate(by_name)}
+        each = [order[name] for name in names]
+        canvas, response = finished_rows(denoiser, [row.sample for row in answers])
+        marked = np.zeros(response.shape, dtype=bool)
+        for i, (sample, _, _, targets, _) in enumerate(answers):
+            start = len(sample.prompt)
+            marked[i, start : start + len(targets)] = targets
+        attend = canvas.attend
+        return ProbeBatch(
+            canvas=Canvas(
+                tokens=canvas.tokens[each],
+                canvas=canvas.canvas[each],
+                attend=None if attend is None else attend[each],
+            ),
+            response=response[each],
+            targets=torch.from_numpy(marked).to(response.device)[each],
+            rows=rows,
+        )
 
     def each(self, values: Iterable[float]) -> Tensor:
         """Return a value of every row on the device, (B,)."""

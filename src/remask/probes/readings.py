@@ -211,9 +211,9 @@ def make_passes(denoiser: Denoiser, rows: Sequence[ProbePass]) -> list[PassOutpu
         is_read, spent = reads(batch, masked, denoiser.block_size), [cost] * len(rows)
         is_shown = pattern == "visible" and denoiser.block_size is not None
         logp = log_likelihood(denoiser, canvas, None if is_shown else masked, is_read)
+    logp, is_read = logp.cpu(), is_read.cpu()
     if logp.isnan().any():
         raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
-    logp, is_read = logp.cpu(), is_read.cpu()
     outputs = []
     for i, row in enumerate(rows):
         start = len(row.sample.prompt)

@@ -42,14 +42,16 @@ def log_likelihood(
             or the canvas where nothing is.
         elements: logits held at once.
     """
+    if wanted is None:
+        wanted = canvas.canvas if masked is None else masked
+    # Before the pass: how many they are is a host read, for which a GPU would have to finish it.
+    places = wanted.flatten().nonzero()[:, 0]  # (M,)
     if masked is None:
-        wanted = canvas.canvas if wanted is None else wanted
         hidden = denoiser.hidden(canvas)
     else:
-        wanted = masked if wanted is None else wanted
         tokens = canvas.tokens.masked_fill(masked, denoiser.tokenizer.mask_id)
         hidden = hidden_of_noisy(denoiser, replace(canvas, tokens=tokens), canvas.tokens)
-    rows, truth = hidden[wanted], canvas.tokens[wanted]  # (M, H), (M,)
+    rows, truth = hidden.flatten(0, 1)[places], canvas.tokens.flatten()[places]  # (M, H), (M,)
     size = max(1, elements // denoiser.vocab_size)
     part = partial(_log_probs, denoiser)
     if len(rows) > size and rows.requires_grad:

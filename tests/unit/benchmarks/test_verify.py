@@ -123,6 +123,8 @@ def test_probes_are_measured_beside_the_round_trips(run_script: Any) -> None:
         seconds = rows[name]["seconds_per_answer"]
         assert rows[name]["forwards_per_second"] * seconds == pytest.approx(passes)
         assert rows[name]["tokens_per_second"] * seconds == pytest.approx(28 * passes)
+        step = rows["ours"]["seconds_per_answer"] / 64
+        assert rows[name]["pass_over_step"] == pytest.approx(seconds / passes / step)
 
 
 def test_a_clean_copy_counts_in_the_work_of_probes() -> None:
