@@ -14,7 +14,7 @@ from torch import nn
 
 from remask.align.lora import find_targets
 from remask.align.method_settings import SpgSettings
-from remask.align.named import SCORED, resolve
+from remask.align.named import resolve
 from remask.align.policy import LOGITS
 from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings
@@ -194,7 +194,7 @@ def forwards_per_update(
     s, rows = settings, settings.num_rows
     if s.method == "sft":
         return {"rollout": 0.0, "score": 0.0, "preview": 0.0, "update": float(rows)}
-    scored = any(entry.partition("=")[0] in SCORED for entry in s.reward)
+    scored = any(one.scored for one in resolve(s).values())
     passes = passes_of_score(s, canvas, block_size) if scored else 0
     return {
         "rollout": rows * canvas.steps / s.inner_updates,
@@ -261,6 +261,8 @@ def memory_gb(settings: AlignSettings, shape: Shape, canvas: RowSize) -> dict[st
         weights += shape.num_parameters * size  # the copy that writes completions
     if full and s.uses_reference:
         weights += shape.num_parameters * 4  # the reference
+    if full and s.scored_by == "start" and any(one.scored for one in resolve(s).values()):
+        weights += shape.num_parameters * size  # the copy that scores
     tokens = s.micro_batch * canvas.row
     stored = 1.5 * shape.spread * size
     if s.gradient_checkpointing:

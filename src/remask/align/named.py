@@ -4,16 +4,25 @@ Names are resolved before a model is loaded, and by a dry run as well; what they
 once the model is there, because rewards by the score need it.
 """
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from remask import extension
 from remask.align import formats
 from remask.align.combined import Combined, Reward
+from remask.align.frozen import at_start, scoring_denoiser
+from remask.align.lexicographic import LexicographicReward, OracleReward, PlaceboReward
 from remask.align.method_settings import Annealed
-from remask.align.reward import ConsistencyReward, OutcomeReward, ScorerOfPrompts, UngatedReward
-from remask.align.settings import AlignSettings
+from remask.align.reward import (
+    ConsistencyReward,
+    FunctionOfScore,
+    OutcomeReward,
+    ScorerOfPrompts,
+    UngatedReward,
+    wants_score,
+)
+from remask.align.settings import AlignSettings, read_weight
+from remask.consistency.metrics import metric_names
 from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
@@ -21,6 +30,7 @@ from remask.errors import SettingsError
 from remask.probes.marks import mark_critical
 from remask.probes.scorer import ProbeScorer
 from remask.tasks.base import Task
+from remask.tasks.public.benchmark import Benchmark
 from remask.values import ROUNDTRIPS, Scorer
 from remask.verifier.verifier import Verifier
 
@@ -31,8 +41,8 @@ FORMATS: Mapping[str, Reward] = {
     "whole_number_answer": formats.whole_number_answer,
     "boxed_format": formats.boxed_format,
 }
-SCORED = ("consistency", "ungated")  # rewards that need the score
-REWARDS = ("consistency", "outcome", "ungated", *FORMATS)
+SCORED = ("consistency", "lexicographic", "ungated", "placebo")  # rewards that need the score
+REWARDS = ("consistency", "outcome", "ungated", "lexicographic", "placebo", "oracle", *FORMATS)
 
 
 class Named(NamedTuple):
@@ -41,6 +51,11 @@ class Named(NamedTuple):
     name: str
     weight: float | None  # None: 1
     function: Reward | None  # None: it is built with the task and the model
+
+    @property
+    def scored(self) -> bool:
+        """Whether completions have to be scored for it."""
+        return self.name in SCORED if self.function is None else wants_score(self.function)
 
 
 def resolve(settings: AlignSettings) -> dict[str, Named]:
@@ -51,7 +66,7 @@ def resolve(settings: AlignSettings) -> dict[str, Named]:
         short = name.rpartition(":")[2]
         if short in rewards:
             raise SettingsError(f"reward {short!r} is named twice; name it once, with a weight.")
-        number = _weight(entry, weight) if equals else None
+        number = read_weight("reward", entry, weight) if equals else None
         rewards[short] = Named(name, number, _function(name))
     return rewards
 
@@ -59,22 +74,12 @@ def resolve(settings: AlignSettings) -> dict[str, Named]:
 def build_reward(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Combined:
     """Return the rewards that the settings name, as one."""
     named = resolve(settings)
-    rewards = {
-        short: one.function or _built(one.name, settings, task, denoiser)
-        for short, one in named.items()
-    }
+    scorer = None
+    if any(one.scored for one in named.values()):
+        scorer = _scorer(settings, task, scoring_denoiser(denoiser, settings))
+    rewards = {short: _built(one, settings, task, scorer) for short, one in named.items()}
     weights = {short: one.weight for short, one in named.items() if one.weight is not None}
     return Combined(rewards=rewards, weights=weights)
-
-
-def _weight(entry: str, weight: str) -> float:
-    try:
-        value = float(weight)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise SettingsError(f"reward {entry!r} has no number for a weight; write name=0.5.")
-    return value
 
 
 def _function(name: str) -> Reward | None:
@@ -89,23 +94,58 @@ def _function(name: str) -> Reward | None:
     return function
 
 
-def _built(name: str, settings: AlignSettings, task: Task, denoiser: Denoiser) -> Reward:
-    if name == "outcome":
+def _built(
+    named: Named, settings: AlignSettings, task: Task, scorer: Scorer | ScorerOfPrompts | None
+) -> Reward:
+    """Return one reward; a scorer is there where one is needed."""
+    if named.function is not None and scorer is not None and named.scored:
+        short = named.name.rpartition(":")[2]
+        return FunctionOfScore(function=named.function, scorer=scorer, name=short)
+    if named.function is not None:
+        return named.function
+    if named.name == "outcome":
         return OutcomeReward(grade=task.grade, right_reward=settings.right_reward)
-    scorer = _scorer(settings, task, denoiser)
-    annealed = vars(settings.part(Annealed))
+    if named.name == "oracle":
+        return _oracle(settings, task)
+    assert scorer is not None
+    return _by_score(named.name, settings, task, scorer)
+
+
+def _by_score(
+    name: str, settings: AlignSettings, task: Task, scorer: Scorer | ScorerOfPrompts
+) -> Reward:
+    weight, annealed = settings.rank_reward, vars(settings.part(Annealed))
+    if name == "lexicographic":
+        return LexicographicReward(scorer=scorer, grade=task.grade, rank_reward=weight)
+    if name == "placebo":
+        return PlaceboReward(
+            scorer=scorer, grade=task.grade, rank_reward=weight, seed=settings.seed
+        )
     if name == "ungated":
         return UngatedReward(scorer=scorer, **annealed)
     return ConsistencyReward(scorer=scorer, grade=task.grade, **annealed)
 
 
+def _oracle(settings: AlignSettings, task: Task) -> Reward:
+    if isinstance(task, Benchmark) or not hasattr(task, "process_ok"):
+        raise SettingsError(
+            f"reward 'oracle' needs labels of steps, and task {settings.task!r} has none; use "
+            "lexicographic, or a generated task."
+        )
+    return OracleReward(
+        grade=task.grade, process_ok=task.process_ok, rank_reward=settings.rank_reward
+    )
+
+
 def _scorer(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Scorer | ScorerOfPrompts:
     """Return what scores completions; probes have to know what was asked."""
     if settings.scorer == ROUNDTRIPS:
-        return Consistency(
+        consistency = Consistency(
             denoiser=denoiser, extract=task.extract, settings=settings.part(ConsistencySettings),
             metric_set=settings.metrics, task_metrics=task.metrics, seed=settings.seed,
+            weights=_metric_weights(settings, task),
         )  # fmt: skip
+        return at_start(consistency, denoiser, settings)
     kind = getattr(task, "critical", "number")  # a task of one's own need not say
 
     def make(questions: Mapping[str, str]) -> Scorer:
@@ -116,4 +156,19 @@ def _scorer(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Scorer |
             denoiser=denoiser, extract=task.extract, critical=critical, seed=settings.seed
         )
 
-    return make
+    return at_start(make, denoiser, settings)
+
+
+def _metric_weights(settings: AlignSettings, task: Task) -> dict[str, float] | None:
+    """Return the weights of all metrics, those that are not named 0; None: all the same."""
+    given = settings.weight_of_metric
+    if given is None:
+        return None
+    names = metric_names(settings.metrics, task.metrics)
+    for name in given:
+        if name not in names:
+            raise SettingsError(
+                f"metric_weights name {name!r}, which is no metric of this score; there are "
+                f"{', '.join(names)}."
+            )
+    return {name: given.get(name, 0.0) for name in names}

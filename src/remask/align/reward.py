@@ -21,8 +21,9 @@ from typing import Any, cast
 
 from remask.align.method_settings import Annealed, TrainerState
 from remask.errors import InputError
+from remask.extension import taken
 from remask.tasks.base import Problem
-from remask.values import Sample, Scorer
+from remask.values import Sample, Score, Scorer
 
 Messages = Sequence[Mapping[str, Any]]
 Turn = str | Messages  # a prompt or a completion: a text, or a conversation
@@ -66,8 +67,49 @@ class OutcomeReward(NamedReward):
         self, prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any
     ) -> Values:
         """Return one reward per completion."""
-        right = _graded(self.name, self.grade, columns.get("problem"), completions)
+        right = graded(self.name, self.grade, columns.get("problem"), completions)
         return [self.right_reward * r for r in right]
+
+
+@dataclass(frozen=True)
+class ScoreSource:
+    """What a reward was called with that scores can be had of."""
+
+    name: str  # of the reward
+    prompts: Sequence[Turn]
+    completions: Sequence[Turn]
+    samples: Sequence[Sample] | None
+
+    def scores(
+        self,
+        scorer: Scorer | ScorerOfPrompts,
+        sample_from_text: SampleFromText | None,
+        wanted: Sequence[bool],
+    ) -> list[Score | None]:
+        """Return the scores of the wanted completions, None for the others, in one batch."""
+        places = [i for i, is_wanted in enumerate(wanted) if is_wanted]
+        scores: list[Score | None] = [None] * len(wanted)
+        chosen = self._chosen(places, sample_from_text)
+        if chosen:
+            made = _made(scorer, chosen, [self.prompts[i] for i in places])
+            for i, score in zip(places, made.score(chosen), strict=True):
+                scores[i] = score
+        return scores
+
+    def _chosen(
+        self, places: Sequence[int], sample_from_text: SampleFromText | None
+    ) -> list[Sample]:
+        """Return some completions as samples: those that were drawn, or made of texts."""
+        if self.samples is not None:
+            return [self.samples[i] for i in places]
+        if sample_from_text is None:
+            raise InputError(
+                f"reward {self.name!r} needs the column 'sample', or sample_from_text to make "
+                "samples of texts; set sample_from_text to partial(remask.sample_from_text, model)."
+            )
+        return [
+            sample_from_text(_single(self.prompts[i]), text_of(self.completions[i])) for i in places
+        ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,10 +139,14 @@ class ScoredReward(Annealed, NamedReward):
         """Return one reward per completion."""
         earned = self.earned(completions, problem)
         alpha = self.alpha(trainer_state)
-        scores = _scored(self, prompts, completions, sample, earned)
-        _log(log_metric, alpha, scores)
+        source = ScoreSource(self.name, prompts, completions, sample)
+        scores = source.scores(self.scorer, self.sample_from_text, earned)
+        values = [None if score is None else score.value for score in scores]
+        if log_metric is not None:
+            log_metric("bmc/alpha", alpha)
+        log_scores(log_metric, values)
         return [
-            e * (self.base_reward + alpha * (s or 0.0)) for e, s in zip(earned, scores, strict=True)
+            e * (self.base_reward + alpha * (v or 0.0)) for e, v in zip(earned, values, strict=True)
         ]
 
 
@@ -117,7 +163,7 @@ class ConsistencyReward(ScoredReward):
 
     def earned(self, completions: Sequence[Turn], problems: Problems | None) -> list[bool]:
         """Return which completions are right."""
-        return _graded(self.name, self.grade, problems, completions)
+        return graded(self.name, self.grade, problems, completions)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,6 +183,39 @@ class UngatedReward(ScoredReward):
         return [bool(text_of(completion).strip()) for completion in completions]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FunctionOfScore(NamedReward):
+    """A function that asks for `score` by name: it is passed one `Score` per completion."""
+
+    function: Callable[..., Any]
+    scorer: Scorer | ScorerOfPrompts
+    sample_from_text: SampleFromText | None = None
+    name: str = "function"
+
+    def __call__(
+        self,
+        prompts: Sequence[Turn],
+        completions: Sequence[Turn],
+        *,
+        sample: Sequence[Sample] | None = None,
+        log_metric: LogMetric | None = None,
+        **columns: Any,
+    ) -> Any:
+        """Return what the function returns; right or wrong, every completion is scored."""
+        source = ScoreSource(self.name, prompts, completions, sample)
+        scores = source.scores(self.scorer, self.sample_from_text, [True] * len(completions))
+        log_scores(log_metric, [None if score is None else score.value for score in scores])
+        return self.function(
+            prompts=prompts, completions=completions, score=scores, sample=sample,
+            log_metric=log_metric, **columns,
+        )  # fmt: skip
+
+
+def wants_score(function: Callable[..., Any]) -> bool:
+    """Return whether a reward has a parameter named `score`."""
+    return bool(taken(function, {"score": None}))
+
+
 def text_of(turn: Turn) -> str:
     """Return the text of a prompt or completion: itself, or the content of its last message."""
     if isinstance(turn, str):
@@ -149,7 +228,7 @@ def text_of(turn: Turn) -> str:
     return content
 
 
-def _graded(
+def graded(
     name: str,
     grade: Grade,
     problems: Problems | None,
@@ -161,37 +240,14 @@ def _graded(
             f"reward {name!r} needs the column 'problem' to grade answers; add it to the data set."
         )
     return [
-        grade(p if isinstance(p, Problem) else Problem(**p), text_of(completion))
-        for p, completion in zip(problems, completions, strict=True)
+        grade(p, text_of(completion))
+        for p, completion in zip(problems_of(problems), completions, strict=True)
     ]
 
 
-def _scored(
-    reward: ScoredReward,
-    prompts: Sequence[Turn],
-    completions: Sequence[Turn],
-    samples: Sequence[Sample] | None,
-    wanted: Sequence[bool],
-) -> Values:
-    """Return the scores of the wanted completions, None for the others, in one batch."""
-    places = [i for i, is_wanted in enumerate(wanted) if is_wanted]
-    if samples is not None:
-        chosen = [samples[i] for i in places]
-    elif reward.sample_from_text is not None:
-        chosen = [
-            reward.sample_from_text(_single(prompts[i]), text_of(completions[i])) for i in places
-        ]
-    else:
-        raise InputError(
-            f"reward {reward.name!r} needs the column 'sample', or sample_from_text to make "
-            "samples of texts; set sample_from_text to partial(remask.sample_from_text, model)."
-        )
-    values: Values = [None] * len(wanted)
-    if chosen:
-        scorer = _made(reward.scorer, chosen, [prompts[i] for i in places])
-        for i, score in zip(places, scorer.score(chosen), strict=True):
-            values[i] = score.value
-    return values
+def problems_of(problems: Problems | None) -> list[Problem]:
+    """Return the column of problems, those that are mappings too."""
+    return [p if isinstance(p, Problem) else Problem(**p) for p in problems or ()]
 
 
 def _made(
@@ -214,11 +270,8 @@ def _single(prompt: Turn) -> str:
     return text_of(prompt)
 
 
-def _log(log_metric: LogMetric | None, alpha: float, scores: Sequence[float | None]) -> None:
-    """Tell the trainer how much the score counts, and what it was on average."""
-    if log_metric is None:
-        return
-    log_metric("bmc/alpha", alpha)
+def log_scores(log_metric: LogMetric | None, scores: Sequence[float | None]) -> None:
+    """Tell the trainer what the score was on average."""
     known = [score for score in scores if score is not None]
-    if known:
+    if log_metric is not None and known:
         log_metric("bmc/score", sum(known) / len(known))

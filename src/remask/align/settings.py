@@ -5,6 +5,7 @@ loaded. The defaults are those of the Sandwiched Policy Gradient (arXiv:2510.095
 size and the learning rate of the paper. Not here: what a field does; see the module that reads it.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -81,9 +82,9 @@ class AlignSettings:
     reward: Annotated[
         tuple[str, ...],
         Setting(
-            "consistency, outcome, ungated, soft_format, strict_format, tag_count, "
-            "whole_number_answer, boxed_format or module:name, several with commas; name=0.5 "
-            "weighs."
+            "consistency, lexicographic, outcome, ungated, placebo, oracle, soft_format, "
+            "strict_format, tag_count, whole_number_answer, boxed_format or module:name, several "
+            "with commas; name=0.5 weighs."
         ),
     ] = ("consistency",)
     updates: Annotated[int, Setting("Optimizer updates, T.", least=1, most=_UPDATES)] = 6000
@@ -136,10 +137,16 @@ class AlignSettings:
     mask_ratio: float = 0.9
     mask_design: MaskDesign = "independent"
     metrics: Metrics = "paper"
+    metric_weights: tuple[str, ...] | None = None  # as token_accuracy=2, others 0; None: all alike
+    scored_by: Annotated[
+        Literal["live", "start"],
+        Setting("Who scores: the model as it learns (live), or as it was at first (start)."),
+    ] = "live"
     alpha_min: float = 0.5
     alpha_max: float = 1.0
     base_reward: float = 1.5
     right_reward: float = 2.0
+    rank_reward: NotNegative = 0.5  # what the best of the right ones gets above the worst
 
     tuning: Annotated[
         Literal["lora", "full"], Setting("Adapters (lora) or all weights (full).")
@@ -186,6 +193,7 @@ class AlignSettings:
         self._check_scorer()
         self._check_method()
         check_track(self.track)
+        _ = self.weight_of_metric  # raises where one is no number
         self.part(Annealed)
         self.part(RegressionSettings)
         if self.method == "spg":
@@ -217,7 +225,7 @@ class AlignSettings:
 
     def _check_scorer(self) -> None:
         """Refuse settings of round trips that cannot work, or that nobody makes."""
-        own = ("metrics",)
+        own = ("metrics", "metric_weights")
         ours = asdict(self.part(ConsistencySettings)) | {n: getattr(self, n) for n in own}
         usual = asdict(ConsistencySettings()) | {n: getattr(AlignSettings, n) for n in own}
         for name, value in ours.items():
@@ -231,6 +239,22 @@ class AlignSettings:
     def num_copies(self) -> int:
         """M, as the method has it by default."""
         return self.copies or (1 if self.method == "diffu_grpo" else 2)
+
+    @property
+    def weight_of_metric(self) -> dict[str, float] | None:
+        """The weights that metrics were given, by name, divided by their sum; None: all alike."""
+        if self.metric_weights is None:
+            return None
+        weights = {}
+        for entry in self.metric_weights:
+            name, _, number = entry.partition("=")
+            weights[name] = read_weight("metric_weights", entry, number)
+        total = math.fsum(weights.values())
+        if min(weights.values()) < 0 or not total > 0:
+            raise SettingsError(
+                f"metric_weights {', '.join(self.metric_weights)} must be 0 or more, and not all 0."
+            )
+        return {name: weight / total for name, weight in weights.items()}
 
     @property
     def uses_reference(self) -> bool:
@@ -305,6 +329,17 @@ def check_settings(values: Mapping[str, Any]) -> AlignSettings:
         return settings
     falling = {"schedule": "linear", "warmup": min(WARMUP, settings.updates // 10)}
     return validate(AlignSettings, {**falling, **values})
+
+
+def read_weight(field: str, entry: str, text: str) -> float:
+    """Return the number of `name=0.5`, or raise."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise SettingsError(f"{field} {entry!r} has no number for a weight; write name=0.5.")
+    return value
 
 
 def record(settings: AlignSettings) -> dict[str, Any]:

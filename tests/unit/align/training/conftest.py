@@ -26,6 +26,10 @@ def low_ids(prompts, completions, completion_ids, **columns):
     return [sum(i < 131 for i in ids) / len(ids) for ids in completion_ids]
 
 
+def by_score(prompts, completions, score, **columns):
+    return [one.value for one in score]
+
+
 def failing(prompts, completions, completion_ids, **columns):
     global calls
     calls += 1

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from remask import api
 from remask.align.named import build_reward
-from remask.align.policy import load_policy
+from remask.align.policy import load_policy, trained
 from remask.align.rollout import Prompts, RolloutMaker, draw_groups, gold_samples
 from remask.align.settings import AlignSettings
 from remask.consistency.roundtrips import Consistency
@@ -101,13 +102,66 @@ def test_gold_solutions_end_and_are_padded(settings: Settings) -> None:
     assert (one.num_response, one.number, other.number) == (len(ids) + 1, 0, 1)
 
 
-@pytest.mark.parametrize("name", ["soft_format", "boxed_format", "consistency", "ungated"])
+@pytest.mark.parametrize(
+    "name", ["boxed_format", "consistency", "ungated", "lexicographic", "placebo", "oracle"]
+)
 def test_rewards_go_by_their_names(name: str, settings: Settings) -> None:
     s = settings(reward=name, alpha_min=0.2, alpha_max=0.4, base_reward=3.0)
     found: Any = build_reward(s, Prompts(s).task, load_policy(s)).rewards[name]
     assert found.__name__ == name
     if name in ("consistency", "ungated"):
         assert (found.alpha_min, found.alpha_max, found.base_reward) == (0.2, 0.4, 3.0)
+    if name in ("lexicographic", "placebo", "oracle"):
+        assert found.rank_reward == 0.5
+
+
+def test_an_oracle_needs_a_task_whose_steps_have_labels(settings: Settings, gsm8k: Path) -> None:
+    s = settings(reward="oracle", task="gsm8k", data=gsm8k, eval_problems=3)
+    with pytest.raises(SettingsError, match="'oracle' needs labels of steps, and task 'gsm8k' has"):
+        build_reward(s, Prompts(s).task, load_policy(s))
+
+
+def test_metrics_are_weighed_as_the_settings_say(settings: Settings) -> None:
+    """Weights 3 and 1 of two metrics; the others have none."""
+    s = settings(reward="consistency", metric_weights="token_accuracy=3,confidence=1")
+    policy, task = load_policy(s), Prompts(s).task
+    scorer: Any = build_reward(s, task, policy).rewards["consistency"].scorer
+    given = {name: weight for name, weight in scorer.weights.items() if weight}
+    assert given == {"token_accuracy": 0.75, "confidence": 0.25}
+    assert scorer.weights.keys() == set(scorer.metrics)
+    other = settings(reward="consistency", metric_weights="taste=1")
+    with pytest.raises(SettingsError, match=r"metric_weights name 'taste', .*; there are tok"):
+        build_reward(other, task, policy)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("tuning", ["full", "lora"])
+@pytest.mark.parametrize("scorer", ["roundtrips", "probe"])
+def test_what_is_learned_changes_live_scores_and_not_those_of_the_start(
+    settings: Settings, tuning: str, scorer: str
+) -> None:
+    plain = PLAIN if scorer == "probe" else {}
+    s = settings(reward="toy_rewards:by_score", scorer=scorer, tuning=tuning, **plain)
+    policy, prompts = load_policy(s), Prompts(s)
+    sampler = s.sampler(policy, prompts.task.canvas_length(prompts.level))
+    samples = draw_groups(policy, [prompts.training(0)], 3, sampler, seed=0)
+    rewards = {
+        who: build_reward(replace(s, scored_by=who), prompts.task, policy)
+        for who in ("live", "start")
+    }
+
+    def paid() -> dict[str, Any]:
+        prompt = [prompts.training(0).prompt] * 3
+        texts = [sample.text for sample in samples]
+        return {who: one(prompt, texts, sample=samples) for who, one in rewards.items()}
+
+    before = paid()
+    assert before["live"] == before["start"]
+    for parameter in trained(policy).values():
+        parameter.add_(torch.linspace(-0.5, 0.5, parameter.numel()).view_as(parameter))
+    learned = paid()
+    assert learned["start"] == before["start"]
+    assert learned["live"] != before["live"]
 
 
 PLAIN = {"trips": 4, "rebuild_steps": 16, "metrics": "paper"}  # what no other scorer has

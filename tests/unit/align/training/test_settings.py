@@ -90,6 +90,14 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a distance of nothing": (
         {"method": "regression", "beta": 0}, "beta is 0.0; it must be above 0.",
     ),
+    "a weight that is no number": (
+        {"metric_weights": "token_accuracy"},
+        "metric_weights 'token_accuracy' has no number for a weight; write name=0.5.",
+    ),
+    "no weight at all": (
+        {"metric_weights": ["token_accuracy=0", "confidence=0"]},
+        "metric_weights token_accuracy=0, confidence=0 must be 0 or more, and not all 0.",
+    ),
     "an order below one": (
         {"renyi_order": 0.5},
         "renyi_order 0.5 gives no upper bound; use 1 or more, such as 1.5.",
