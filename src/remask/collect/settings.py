@@ -89,9 +89,10 @@ class CollectSettings(TaskSettings):
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse what nobody can wait for, and name the baselines in their usual order."""
+        """Refuse what nobody can wait for; what is named twice is meant once."""
         check(self)
         object.__setattr__(self, "baselines", choose_baselines(self.baselines))
+        object.__setattr__(self, "probes", tuple(dict.fromkeys(self.probes)))
         for name in self.probes:
             Probe.named(name)  # raises where there is no such probe
         if self.scored > self.samples:

@@ -251,13 +251,14 @@ def chosen_metrics(
 ) -> tuple[Metric, ...]:
     """Return the metrics of a composite: the task's own, or the paper's six where it has none.
 
-    The set `core` leaves out those that need a sentence encoder.
+    The set `core` leaves out those that need a sentence encoder. One that is named twice is meant
+    once.
     """
     if set_name not in METRIC_SETS:
         raise SettingsError(f"metrics {set_name!r} is unknown; use {' or '.join(METRIC_SETS)}.")
     names = METRIC_SETS["paper"] if task_metrics is None else task_metrics
-    metrics = tuple(map(find_metric, names))
-    return tuple(m for m in metrics if set_name != "core" or not m.needs_encoder)
+    metrics = {metric.name: metric for metric in map(find_metric, names)}
+    return tuple(m for m in metrics.values() if set_name != "core" or not m.needs_encoder)
 
 
 def metric_names(

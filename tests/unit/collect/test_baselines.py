@@ -49,9 +49,11 @@ def settings() -> CollectSettings:
     )  # fmt: skip
 
 
-def test_the_free_ones_are_always_there_and_the_order_is_one() -> None:
+def test_the_free_ones_are_always_there_and_each_one_is_there_once() -> None:
     assert choose_baselines(("editor", "vote")) == ("confidence", "agreement", "vote", "editor")
     assert choose_baselines(()) == CollectSettings(task="wordmath").baselines
+    twice = CollectSettings(task="wordmath", baselines=("tre",) * 2, probes=("visible",) * 2)
+    assert twice == CollectSettings(task="wordmath", baselines=("tre",), probes=("visible",))
     with pytest.raises(SettingsError, match="baseline 'votes' is unknown; choose among confidence"):
         choose_baselines(("votes",))
 

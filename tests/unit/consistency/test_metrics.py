@@ -330,6 +330,7 @@ def test_a_task_brings_its_own_metrics() -> None:
     assert metric_names("paper", None) == METRIC_SETS["paper"]
     assert metric_names("paper", code) == code
     assert metric_names("core", code) == ("token_accuracy", "ast_similarity", "token_substitution")
+    assert metric_names("paper", ("confidence", *code, "confidence")) == ("confidence", *code)
 
 
 def test_unknown_sets_and_metrics_are_refused() -> None:
