@@ -152,6 +152,7 @@ def verifier(
 
 
 SCORERS: Mapping[str, ScorerMaker] = {
+    ROUNDTRIPS: lambda model, questions, kind, seed: consistency(model, kind=kind, seed=seed),
     "probe": probe_scorer,
     "verifier": verifier,
     "confidence": lambda model, questions: ModelConfidence(),
@@ -337,9 +338,10 @@ def score(
 
     Round trips score it, with these settings, unless another scorer is given.
     """
-    scorer = scorer or consistency(
-        model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
-    )
+    if scorer is None or scorer == ROUNDTRIPS:
+        scorer = consistency(
+            model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
+        )
     return score_many(model, [(prompt, answer)], scorer=scorer, kind=kind, seed=seed)[0]
 
 
@@ -357,8 +359,7 @@ def score_many(
     """
     samples = [a if isinstance(a, Sample) else sample_from_text(model, p, a) for p, a in pairs]
     prompts = [prompt for prompt, _ in pairs]
-    usual = consistency(model, kind=kind, seed=seed)
-    judge = find_scorer(scorer or usual, model, prompts, kind=kind, seed=seed)
+    judge = find_scorer(scorer or ROUNDTRIPS, model, prompts, kind=kind, seed=seed)
     return [score.signed(judge.name) for score in judge.score(samples)]
 
 
@@ -383,9 +384,10 @@ def solve(
     Round trips score it, with these settings, unless another scorer is given. The other arguments
     are those of `solve_many`.
     """
-    scorer = scorer or consistency(
-        model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
-    )
+    if scorer is None or scorer == ROUNDTRIPS:
+        scorer = consistency(
+            model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
+        )
     return solve_many(
         model, [prompt], scorer=scorer, kind=kind, sampler=sampler, threshold=threshold,
         budget=budget, seed=seed, examples=examples, watch=watch,
@@ -428,8 +430,7 @@ def solve_many(
         rows = [ids[item] for item in items]
         return sample_ids(model, rows, writer, items=items, number=number, seed=seed)
 
-    usual_scorer = consistency(model, kind=kind, seed=seed)
-    judge = find_scorer(scorer or usual_scorer, model, prompts, kind=kind, seed=seed)
+    judge = find_scorer(scorer or ROUNDTRIPS, model, prompts, kind=kind, seed=seed)
     if threshold is None:  # of a scorer that was fitted, else the preset's
         threshold = getattr(judge, "threshold", None)
     limit = threshold_for(model, how.name, judge.name) if threshold is None else threshold

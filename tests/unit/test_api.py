@@ -108,8 +108,11 @@ def test_scores_alone_equal_scores_together(model: NativeDenoiser) -> None:
 
 def test_a_bare_score_is_that_of_the_round_trips(model: NativeDenoiser) -> None:
     score = api.score(model, "Add 2 and 3.", "5", settings=SHORT, metrics="core")
-    assert (score.scorer, score.version) == ("roundtrips", api.scorer_version("roundtrips"))
+    name = "roundtrips"
+    assert (score.scorer, score.version) == (name, api.scorer_version(name))
     assert score.by_trip.keys() >= {"token_accuracy", "answer_match"}
+    named = api.score(model, "Add 2 and 3.", "5", settings=SHORT, metrics="core", scorer=name)
+    assert named == score
 
 
 def test_a_drawn_sample_is_scored_on_its_own_canvas(model: NativeDenoiser) -> None:
@@ -301,6 +304,7 @@ def test_the_probe_masks_what_decides_an_answer_of_its_kind(model: NativeDenoise
     ("given", "sentence"),
     [
         ("confidenc", "scorer 'confidenc' is unknown; use confidence."),
+        ("nope", f"unknown; use roundtrips, {', '.join(list(api.SCORERS)[1:])}, or module:name."),
         (ByLength, "cannot be made of the model: ByLength() takes no arguments."),
         (lambda model, questions: 3, "scorer 'int' has no name, score; see docs/extending.md."),
     ],
