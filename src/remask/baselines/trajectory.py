@@ -9,8 +9,8 @@ Temporal semantic entropy is the entropy over groups of steps that say the same.
 abstract. Assumed: every step counts alike, one that cannot be read not at all, and two answers are
 one group where the caller's key says so, as in self-consistency.
 
-Departure: a trace knows the current block, not those behind it, and out of half a text a reader may
-take any number for the answer. So a step is read once it has predicted the response to its end.
+Departure: a step is read once it has predicted the response to its end, where they read all
+(`remask.sampling.trajectory`).
 """
 
 import math
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from remask.baselines.entropy import NO_TRACE
 from remask.denoisers.tokenizer import Tokenizer
+from remask.sampling.trajectory import tentative_answers
 from remask.values import Sample, Score, Trace
 
 Key = Callable[[Sample], str | None]  # what two answers are compared by; None: unreadable
@@ -47,7 +48,7 @@ class TemporalVote:
         if sample.trace is None:
             return Score(value=None, reason=NO_TRACE, scorer=self.name)
         own = self.key(sample)
-        votes = tentative_keys(self.tokenizer, sample, sample.trace, self.key)
+        votes = _tentative_keys(self.tokenizer, sample, sample.trace, self.key)
         weights = [math.exp(self.alpha * step / len(votes)) for step in range(len(votes))]
         cast = [(vote, w) for vote, w in zip(votes, weights, strict=True) if vote is not None]
         if own is None:
@@ -73,7 +74,7 @@ class TemporalEntropy:
     def _score(self, sample: Sample) -> Score:
         if sample.trace is None:
             return Score(value=None, reason=NO_TRACE, scorer=self.name)
-        keys = tentative_keys(self.tokenizer, sample, sample.trace, self.key)
+        keys = _tentative_keys(self.tokenizer, sample, sample.trace, self.key)
         groups = Counter(key for key in keys if key is not None)
         if not groups:
             return Score(value=None, reason=NO_STEP, scorer=self.name)
@@ -81,21 +82,12 @@ class TemporalEntropy:
         return Score(value=sum(share * math.log(share) for share in shares), scorer=self.name)
 
 
-def tentative_keys(
+def _tentative_keys(
     tokenizer: Tokenizer, sample: Sample, trace: Trace, key: Key
 ) -> list[str | None]:
-    """Return what the answer of every step is compared by; a text that recurs is read once.
+    """Return what the answer of every step is compared by."""
 
-    None where it cannot be read, and where the step had not come to the end of the response.
-    """
-    by_text: dict[str, str | None] = {}
-    keys: list[str | None] = []
-    for tokens in trace.tentative:
-        if tokens[sample.num_response - 1] < 0:
-            keys.append(None)
-            continue
-        text = tokenizer.decode([token for token in tokens if token >= 0])
-        if text not in by_text:
-            by_text[text] = key(replace(sample, text=text))
-        keys.append(by_text[text])
-    return keys
+    def read(text: str) -> str | None:
+        return key(replace(sample, text=text))
+
+    return tentative_answers(trace, sample.num_response, tokenizer.decode, read)

@@ -12,18 +12,32 @@ from remask.values import Trace
 
 
 def tentative_answers(
-    trace: Trace, decode: Callable[[Sequence[int]], str], extract: Callable[[str], str | None]
+    trace: Trace,
+    num_response: int,
+    decode: Callable[[Sequence[int]], str],
+    read: Callable[[str], str | None],
 ) -> list[str | None]:
     """Return the answer that is read in what each step would have written, (S,).
 
+    None where none is, and where the step had not predicted the response to its end: a trace knows
+    the current block, not those behind it, and half a text may state anything.
+
     Args:
         trace: of a sample.
+        num_response: of that sample.
         decode: tokens to text, as of the model's tokenizer: up to the first end token.
-        extract: the final answer of a text; None where it states none.
+        read: the final answer of a text, or what two of them are compared by; each text is read
+            once.
     """
+    by_text: dict[str, str | None] = {}
     answers: list[str | None] = []
     for tokens, steps in groupby(trace.tentative):  # most steps change nothing
-        answer = extract(decode([token for token in tokens if token >= 0]))
+        answer = None
+        if tokens[num_response - 1] >= 0:
+            text = decode([token for token in tokens if token >= 0])
+            if text not in by_text:
+                by_text[text] = read(text)
+            answer = by_text[text]
         answers += [answer for _ in steps]
     return answers
 

@@ -25,7 +25,7 @@ def generation_features(
         written = Reading(logp=logp, critical=marks, forwards=0)
         features |= {f"generation.{which}": written.value(which) for which in EVERY}
     if sample.trace is not None:
-        answers = tentative_answers(sample.trace, decode, extract)
+        answers = tentative_answers(sample.trace, sample.num_response, decode, extract)
         features["trace.flips"] = answer_flips(answers)
         features["trace.settled"] = settled_step(answers)
     return features

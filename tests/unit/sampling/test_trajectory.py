@@ -1,6 +1,6 @@
 """Flips and settling, worked by hand, and read from a model's own steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -55,17 +55,19 @@ def test_further_steps_with_the_same_answer_settle_it(
     )
 
 
-def test_equal_steps_are_read_once_and_places_without_a_prediction_left_out() -> None:
-    read: list[Sequence[int]] = []
+def test_a_step_is_read_once_it_has_come_to_the_end_and_each_text_once() -> None:
+    """The response has three tokens; the second place is predicted late, the last not at first."""
+    read: list[str] = []
 
-    def decode(tokens: Sequence[int]) -> str:
-        read.append(tokens)
-        return "".join(map(str, tokens))
+    def note(text: str) -> str:
+        read.append(text)
+        return text
 
-    steps = ((1, -1, 3), (1, -1, 3), (1, 2, 3), (1, -1, 3))
-    trace = Trace(entropy=(0.0,) * 3, tentative=steps, mean_entropy=(0.0,) * 4)
-    assert tentative_answers(trace, decode, lambda text: text) == ["13", "13", "123", "13"]
-    assert read == [[1, 3], [1, 2, 3], [1, 3]]
+    steps = ((1, -1, -1, -1), (1, -1, 3, -1), (1, -1, 3, -1), (1, 2, 3, -1), (1, -1, 3, -1))
+    trace = Trace(entropy=(0.0,) * 4, tentative=steps, mean_entropy=(0.0,) * 5)
+    answers = tentative_answers(trace, 3, lambda tokens: "".join(map(str, tokens)), note)
+    assert answers == [None, "13", "13", "123", "13"]
+    assert read == ["13", "123"]
 
 
 def test_an_answer_that_a_model_changes(
@@ -85,6 +87,16 @@ def test_an_answer_that_a_model_changes(
     model = scripted(script)
     (answer,) = sample(model, [ids("p")], how, items=["a"], trace=True)
     assert answer.trace is not None
-    answers = tentative_answers(answer.trace, model.tokenizer.decode, extract_number)
+    answers = tentative_answers(answer.trace, 4, model.tokenizer.decode, extract_number)
     assert answers == [None, "7", "8", "8"]
     assert answer.text == "ab 8"
+
+
+def test_the_last_step_of_a_sampler_is_its_answer(llada: Denoiser) -> None:
+    how = SamplerSettings(length=8, steps=8, block=4)
+    for one in sample(llada, [[5], [6, 7]], how, items=["i", "j"], trace=True):
+        assert one.trace is not None
+        decode = llada.tokenizer.decode
+        *earlier, last = tentative_answers(one.trace, one.num_response, decode, str)
+        assert last == one.text
+        assert set(earlier) != {last}

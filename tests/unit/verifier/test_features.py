@@ -45,11 +45,13 @@ def test_an_answer_from_outside_has_no_generation(answer: Answer, digits: Critic
 
 
 def test_a_traced_answer_says_how_often_it_changed(answer: Answer, digits: Critical) -> None:
-    """A, B, B, B: one flip, and settled after the first of four steps."""
-    rows = tuple(tuple(map(ord, text)) for text in ("xA", "xB", "xB", "yB"))
+    """None, as the end is missing, A, B, B: one flip, and settled after two of four steps."""
+    ended = (tuple(map(ord, text)) for text in ("xA", "xB", "yB"))
+    rows = ((ord("x"), -1), *ended)
     trace = Trace(entropy=(0.0, 0.0), tentative=rows, mean_entropy=(0.0,) * 4)
-    features = generation_features(replace(answer("a1"), trace=trace), digits, decode, extract)
-    assert (features["trace.flips"], features["trace.settled"]) == (1, 0.25)
+    traced = replace(answer("a1"), num_response=2, trace=trace)
+    features = generation_features(traced, digits, decode, extract)
+    assert (features["trace.flips"], features["trace.settled"]) == (1, 0.5)
 
 
 def test_probes_are_named_and_priced() -> None:
