@@ -1,16 +1,18 @@
 """Probes on a shape: what they are made of, and the work that they have to do.
 
-Equal prompts are computed anew for every mask: a model that sees both ways keeps no cache, and the
-pass of a block-causal one over noisy and clean rows together uses none.
+A model that sees both ways computes equal prompts anew for every mask. A block-causal one computes
+them once in a batch, and so it does the clean copy of an answer.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import torch
 from lib.work import Work, flops_of
 from torch import Tensor
 
 from remask.denoisers.kv_cache import KVCache
+from remask.denoisers.levels import levels_of
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Wrapped
 from remask.probes.readings import Reading, read
@@ -26,9 +28,9 @@ CRITICAL_EVERY = 8  # tokens, one of which counts as critical: random ones have 
 NOTES = (
     "probe: all critical tokens masked at once, one forward. verifier: "
     f"{', '.join(SETS['verifier'])}, 25 forwards. One token of {CRITICAL_EVERY} counts as "
-    "critical. A pass of a block-causal model over noisy and clean rows is charged with the "
-    "positions of both, and counts as two forwards.",
-    "Equal prompts are computed anew for every mask.",
+    "critical. A pass of a block-causal model over noisy and clean rows counts as two forwards.",
+    "Equal prompts are computed anew for every mask, unless the model is block-causal: then what "
+    "rows of a batch have in common is computed, and charged, once.",
     "pass_over_step: seconds of a pass over those of a rebuild step in the row of round trips "
     "above it, for as many answers. A step fills a sixteenth of the row; where the model is "
     "block-causal it is one step in every block.",
@@ -65,8 +67,10 @@ class Tallied(Wrapped):
         return super().hidden(canvas, cache)
 
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        """Count both rows, then pass on."""
-        self.calls.append((2 * canvas.tokens.numel(), canvas.tokens.shape[1]))
+        """Count the rows, what they share once, then pass on."""
+        blocks = torch.arange(clean.shape[1], device=clean.device)[None] // self.block_size
+        for level in levels_of(canvas.tokens, clean, canvas.attend, blocks):
+            self.calls.append((level.tokens.numel(), level.seen.shape[-1]))
         return super().hidden_noisy_given_clean(canvas, clean)
 
     def head(self, rows: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ n, a draw is the mean of log p over what it masked, and the mean over draws is m
 of the perplexity. Its authors use 128 draws; here there are 16, as many forward passes.
 
 The response is masked, its end token included. The tail behind it stays visible. A block-causal
-model reads every noisy block behind clean ones (`sampling.likelihood`): that pass is twice as long
-as the row and counts as two.
+model reads every noisy block behind clean ones (`sampling.likelihood`): that pass reads the
+row and its clean copy, and counts as two.
 """
 
 from collections.abc import Sequence

@@ -102,7 +102,8 @@ class BlockCausalDenoiser(Denoiser, Protocol):
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return what `hidden` would of each block behind blocks of `clean` (B, L), (B, L, H).
 
-        All blocks are computed in one forward pass, twice as long as the row.
+        All blocks are computed in one forward pass, at most twice as long as the row: rows over
+        the same text may share the pass over its clean copy.
         """
         ...
 

@@ -5,7 +5,7 @@ Norms are computed in float32 and cast back. The rotary embedding is computed in
 tables: LLaDA keeps them in float32, the families that descend from Qwen cast them to the model's.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -218,3 +218,13 @@ class Block(nn.Module):
         """Return the residual stream after the MLP, position by position, (..., width)."""
         out: Tensor = x + self.mlp(self.mlp_norm(x))
         return out
+
+
+def home(block: nn.Module) -> torch.device:
+    """Return where the weights of a block are."""
+    return cast(Block, block).attention_norm.weight.device
+
+
+def moved(device: torch.device, *tensors: Any) -> tuple[Any, ...]:
+    """Return tensors on a device: themselves, where they are there already, or None."""
+    return tuple(None if tensor is None else tensor.to(device) for tensor in tensors)

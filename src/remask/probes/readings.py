@@ -12,8 +12,10 @@ Answers, probes and passes are flattened into one batch of rows; the outcome of 
 depend on the rows beside it (see `patterns`). Replicas of a model share the batches.
 
 A block-causal model reads each block behind clean earlier ones, as it would have written it, in one
-pass over the noisy row and the clean one together. That pass is twice as long as the row and counts
-as two. `visible` needs no clean copy, and `suffix` reads all blocks at once.
+pass over the noisy row and the clean one together, which counts as two. `visible` needs no clean
+copy, and `suffix` reads all blocks at once. Passes over one answer share its clean copy, answers to
+one prompt what the model keeps of it; each counts as if it were alone. A model that sees both ways
+shares nothing: the states of a prompt depend on the answer and on what is masked of it.
 
 `visible` is DiSE (arXiv:2603.02760), a model's probability of an answer that it sees whole.
 

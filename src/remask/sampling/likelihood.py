@@ -2,7 +2,9 @@
 
 A block-causal model, shown a row with masks in several blocks, would read the later ones behind a
 noisy context, which it never does when it writes. It is shown the noisy row and the clean one
-together instead, each noisy block behind clean ones (`hidden_noisy_given_clean`).
+together instead, each noisy block behind clean ones (`hidden_noisy_given_clean`). Rows over one
+text share the clean one, and texts that begin alike share what they begin with. Other models see
+the prompt through the masks behind it, so that equal prompts are computed anew.
 
 Nothing here stops gradients: where the denoiser lets them through, they flow. Logits that do not
 fit at once are then computed again on the way back instead of being kept.
