@@ -1,43 +1,52 @@
 """The records of the study `frontier`, collected where the GPU is, and what validation chooses.
 
-    python benchmarks/frontier.py collect MODEL OUT --split validation      every set, in parallel
-    python benchmarks/frontier.py collect MODEL OUT --only choice           one set, in this process
-    python benchmarks/frontier.py choose OUT                label-free probes, from validation
+    python benchmarks/frontier.py collect MODEL OUT --part tried        every set, in parallel
+    python benchmarks/frontier.py choose OUT                            label-free values
+    python benchmarks/frontier.py collect MODEL OUT --part validation   labels, and pools of ten
+    python benchmarks/frontier.py collect MODEL OUT                     the test split
+    python benchmarks/frontier.py collect MODEL OUT --only choice       one set, in this process
 
-`collect` writes one file of records per set and continues where it was stopped. `choose` ranks sets
-of probes by the mean AUROC of their plain mean, with each family left out in turn. What the records
-of the test split say is the study's to tell: `remask study frontier OUT`.
+`collect` writes one file of records per set and continues where it was stopped. `tried` are single
+answers to validation problems, read by many probes; `choose` ranks sets of what these read by the
+mean AUROC of their plain mean, with each family left out in turn. What the records of the other
+parts say is the study's to tell: `remask study frontier OUT`.
 """
 
 import argparse
+import math
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple
 
-from remask.analysis.pool import agreement, pools
+import numpy as np
+
 from remask.collect.collect import collect
-from remask.collect.settings import OPTIONAL_BASELINES, CollectSettings
+from remask.collect.settings import FREE_BASELINES, OPTIONAL_BASELINES, CollectSettings
 from remask.decide.auroc import auroc
+from remask.decide.columns import Flags, Floats
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import RemaskError
 from remask.probes.settings import Probe
 from remask.records.record import Record, answers_in, read_records
-from remask.tasks.base import Split
-from remask.verifier.columns import lookup
+from remask.verifier.columns import GENERATION, LABEL_FREE, LABEL_FREE_PROBES, readings_of
 
 SEED = 11
 POOL = 10
 RIVALS = OPTIONAL_BASELINES[2:]  # all that neither ask the model in words nor need an editor
-VALIDATION = 500  # problems of each set
-PROBES = ("critical", "halves8", "stratified80x8", "forced8")
-# Tried on validation beside those.
-TRIED = ("stratified50x8", "random15x8", "forced4", "forced16", "visible", "suffix")
+# Tried on validation beside those of the verifier.
+TRIED = (
+    "halves16", "stratified50x8", "stratified80x8", "stratified95x8", "random15x8", "random5x16",
+    "forced4", "forced8", "forced16", "visible",
+)  # fmt: skip
+BUDGET = 25  # forward passes of the label-free verifier
+MOST = 4  # values in its mean
+PROBLEMS = {"tried": 1000, "validation": 600}  # of each set
 
 
 class Set(NamedTuple):
@@ -47,11 +56,6 @@ class Set(NamedTuple):
     level: str
     problems: int  # of the test split: about 150 answers of the rarer kind, 1,000 to 5,000
     scored: int  # samples of each that are verified
-
-    @property
-    def family(self) -> str:
-        """What is left out in turn."""
-        return self.task
 
 
 SETS = {
@@ -65,36 +69,36 @@ SETS = {
 }
 
 
-def collect_set(model: Denoiser, name: str, split: Split, out: Path, scale: float) -> None:
+def collect_set(model: Denoiser, name: str, part: str, out: Path, scale: float) -> None:
     """Collect one file, and say how long it took."""
     own, started = SETS[name], time.perf_counter()
-    is_test = split == "test"
+    is_tried = part == "tried"
     settings = CollectSettings(
         task=own.task,
         level=own.level,
-        split=split,
-        problems=max(4, int((own.problems if is_test else VALIDATION) * scale)),
-        samples=POOL,
-        scored=own.scored if is_test else 1,
-        baselines=RIVALS,
-        probes=PROBES if is_test else (*PROBES, *TRIED),
+        split="test" if part == "test" else "validation",
+        problems=max(4, int(PROBLEMS.get(part, own.problems) * scale)),
+        samples=1 if is_tried else POOL,
+        scored=1 if is_tried else own.scored,
+        baselines=FREE_BASELINES if is_tried else RIVALS,
+        probes=(*LABEL_FREE_PROBES, *(TRIED if is_tried else ())),
         metrics="core",
         seed=SEED,
         chunk=250,
     )
-    collect(model, settings, out / f"{prefix(split)}{name}.jsonl")
-    print(f"{split} {name}: {time.perf_counter() - started:.1f} s", flush=True)
+    collect(model, settings, out / file_name(part, name))
+    print(f"{part} {name}: {time.perf_counter() - started:.1f} s", flush=True)
 
 
-def prefix(split: str) -> str:
-    """Return how the files of a split begin."""
-    return "" if split == "test" else f"{split}-"
+def file_name(part: str, name: str) -> str:
+    """Return the file of a set; of the test split it is the set's own name."""
+    return f"{name}.jsonl" if part == "test" else f"{part}-{name}.jsonl"
 
 
 def collect_all(arguments: argparse.Namespace) -> int:
     """Work the sets in processes of their own, which share the GPU; return the exit code."""
     words = ["collect", arguments.model, str(arguments.out), "--scale", str(arguments.scale)]
-    words += ["--split", arguments.split]
+    words += ["--part", arguments.part]
     running = {
         name: subprocess.Popen([sys.executable, __file__, *words, "--only", name]) for name in SETS
     }
@@ -104,74 +108,81 @@ def collect_all(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+class TriedSet(NamedTuple):
+    """What was read of the answers of one set."""
+
+    names: list[str]
+    values: Floats  # (J, n) in 0..1: exp of what was read; NaN where there was nothing to read
+    right: Flags  # (n,)
+    rows: list[Record]
+
+    @staticmethod
+    def of(name: str, path: Path) -> "TriedSet":
+        """Read a file of records."""
+        rows = answers_in(read_records(path))
+        names = [n for n in rows[0].features if n.endswith(("_mean", "_min"))]
+        values = np.exp([[_number(row.features[n]) for row in rows] for n in names])
+        print(f"{name}: {len(rows)} answers, {sum(row.right for row in rows)} right")
+        return TriedSet(names, values, np.array([row.right for row in rows]), rows)
+
+    def auroc(self, chosen: Sequence[int]) -> float:
+        """Return the AUROC of a plain mean of some values; ties are rare among such sums."""
+        mean = np.nanmean(self.values[list(chosen)], 0)  # (n,) over what there is
+        if np.isnan(mean).all():
+            return 0.5
+        rank = mean.argsort().argsort() + 1
+        num_right = int(self.right.sum())
+        wins = rank[self.right].sum() - num_right * (num_right + 1) / 2
+        return float(wins / (num_right * (len(rank) - num_right)))
+
+    def roundtrips(self) -> float:
+        """Return the AUROC of the paper's score."""
+        return auroc([row.scores["roundtrips"] for row in self.rows], self.right) or 0.5
+
+
 def choose(out: Path) -> None:
-    """Print how sets of probes do, with each family left out, and what there is beside them."""
-    records = {name: first_answers(out / f"validation-{name}.jsonl") for name in SETS}
-    some = next(iter(records.values()))[0].features
-    made = [probe for probe in (*PROBES, *TRIED) if lookup(probe, some) is not None]
-    sets = [c for size in range(1, 5) for c in combinations(made, size)]
-    sets = [c for c in sets if sum(Probe.named(probe).passes for probe in c) <= 25]
-    table = {c: {n: auroc_of(rows, c) for n, rows in records.items()} for c in sets}
-    print("mean AUROC of the plain mean, best first:")
-    for chosen in sorted(table, key=lambda c: -mean_of(table[c]))[:25]:
-        print(f"{mean_of(table[chosen]):.4f}  {' '.join(chosen)}  {rounded(table[chosen])}")
-    print(f"{mean_of(table[PROBES]):.4f}  {' '.join(PROBES)}  {rounded(table[PROBES])}")
-    for family in dict.fromkeys(own.family for own in SETS.values()):
-        best = max(sets, key=lambda c, f=family: mean_of(without(table[c], f)))
-        left = {n: v for n, v in table[best].items() if SETS[n].family == family}
-        print(f"without {family}: {' '.join(best)}; on it {rounded(left)}")
-    print("roundtrips:", rounded({n: baseline(rows, "roundtrips") for n, rows in records.items()}))
-    for size in (2, 3, 5, POOL):
-        values = {name: of_pools(out, name, size) for name in SETS}
-        print(f"agreement of {size}: {mean_of(values):.4f} {rounded(values)}")
-    for rival in ("confidence", *RIVALS):
-        values = {n: baseline(rows, rival) for n, rows in records.items()}
-        print(f"{rival}: {mean_of(values):.4f} {rounded(values)}")
+    """Print which plain means do best, with each family left out in turn too."""
+    warnings.filterwarnings("ignore", "Mean of empty slice")  # halves alone, of a choice
+    sets = [TriedSet.of(name, out / file_name("tried", name)) for name in SETS]
+    names = sets[0].names
+    table = {c: np.array([own.auroc(c) for own in sets]) for c in affordable(names)}
+    print(f"{len(table)} plain means of at most {MOST} values; the best of each size:")
+    for size in range(1, MOST + 1):
+        own = [chosen for chosen in table if len(chosen) == size]
+        for chosen in sorted(own, key=lambda c: -table[c].mean())[:10]:
+            print(line(table[chosen], chosen, names))
+    families = np.array([own.task for own in SETS.values()])
+    left = np.zeros(len(sets))
+    for family in dict.fromkeys(families):
+        here = families == family
+        best = max(table, key=lambda c, others=~here: table[c][others].mean())
+        left[here] = table[best][here]
+        print(f"without {family}: {line(table[best], best, names)}")
+    print(f"each set by what is best without its family: {left.mean():.4f} {left.round(3)}")
+    ours = tuple(sorted(names.index(f"{n}.{readings_of(n)[0]}") for n in LABEL_FREE))
+    print(f"the verifier: {line(table[ours], ours, names)}")
+    trips = np.array([own.roundtrips() for own in sets])
+    print(f"round trips: {trips.mean():.4f} {trips.round(3)}")
 
 
-def first_answers(path: Path) -> list[Record]:
-    """Return the standard answers of a file."""
-    return [row for row in answers_in(read_records(path)) if row.number == 0]
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
-def of_pools(out: Path, name: str, size: int) -> float:
-    """Return the AUROC of the agreement of so many samples."""
-    pooled = pools(answers_in(read_records(out / f"validation-{name}.jsonl")))
-    scores = [agreement(pool[:size]) for pool in pooled]
-    return auroc(scores, [pool[0].right for pool in pooled]) or 0.5
+def affordable(names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Return the sets of values, by number, that the budget has room for."""
+    sets = (c for size in range(1, MOST + 1) for c in combinations(range(len(names)), size))
+    return [c for c in sets if passes(names[i].partition(".")[0] for i in c) <= BUDGET]
 
 
-def plain_mean(features: Mapping[str, float | None], probes: Sequence[str]) -> float:
-    """Return the label-free value of an answer."""
-    values = [lookup(probe, features) for probe in probes]
-    return fmean(value for value in values if value is not None)
+def passes(sources: Iterable[str]) -> int:
+    """Return what probes cost together; the generation costs nothing."""
+    return sum(Probe.named(name).passes for name in set(sources) - {GENERATION})
 
 
-def auroc_of(rows: Sequence[Record], probes: Sequence[str]) -> float:
-    """Return the AUROC of a plain mean of probes; 0.5 where all answers are of one kind."""
-    scores = [plain_mean(row.features, probes) for row in rows]
-    return auroc(scores, [row.right for row in rows]) or 0.5
-
-
-def baseline(rows: Sequence[Record], name: str) -> float:
-    """Return the AUROC of a score as it is recorded."""
-    pairs = [(row.scores[name], row.right) for row in rows if row.scores.get(name) is not None]
-    return auroc([score for score, _ in pairs], [right for _, right in pairs]) or 0.5
-
-
-def mean_of(values: Mapping[str, float]) -> float:
-    """Return the mean over sets."""
-    return fmean(values.values())
-
-
-def without(values: Mapping[str, float], family: str) -> dict[str, float]:
-    """Return the sets of other families."""
-    return {name: value for name, value in values.items() if SETS[name].family != family}
-
-
-def rounded(values: Mapping[str, float]) -> dict[str, float]:
-    """Return values fit to be read."""
-    return {name: round(value, 3) for name, value in values.items()}
+def line(row: Floats, chosen: Sequence[int], names: Sequence[str]) -> str:
+    """Return a row of the table."""
+    return f"{row.mean():.4f} {row.round(3)} {' '.join(names[i] for i in chosen)}"
 
 
 def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -181,10 +192,10 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     gather = commands.add_parser("collect", help="records of every set")
     gather.add_argument("model", help="'tiny' or a checkpoint folder")
     gather.add_argument("out", type=Path, help="folder for the records")
-    gather.add_argument("--split", choices=("validation", "test"), default="test")
+    gather.add_argument("--part", choices=(*PROBLEMS, "test"), default="test")
     gather.add_argument("--scale", type=float, default=1.0, help="share of the problems")
     gather.add_argument("--only", choices=SETS, help="one set, in this process")
-    pick = commands.add_parser("choose", help="label-free probes, from validation")
+    pick = commands.add_parser("choose", help="label-free values, from validation")
     pick.add_argument("out", type=Path, help="folder with the records")
     return parser.parse_args(arguments)
 
@@ -199,7 +210,7 @@ def main(command: Sequence[str]) -> int:
     if arguments.only is None:
         return collect_all(arguments)
     model = load(arguments.model)
-    collect_set(model, arguments.only, arguments.split, arguments.out, arguments.scale)
+    collect_set(model, arguments.only, arguments.part, arguments.out, arguments.scale)
     return 0
 
 

@@ -22,6 +22,7 @@ from remask.denoisers.tokenizer import Tokenizer
 from remask.records.record import BaselineCost, Record
 from remask.testing import ScriptedDenoiser
 from remask.values import Canvas, Sample
+from remask.verifier.columns import LABEL_FREE_PROBES, readings_of
 
 SPECIAL = ("<eos>", "<mask>", "<eot>")
 EOS_ID, MASK_ID, EOT_ID = range(3)
@@ -207,9 +208,6 @@ def make_row() -> Callable[..., Row]:
     return lambda *args, **further: build_record(*args, **further).to_json()
 
 
-PROBES = ("critical", "halves8", "stratified80x8", "forced8")
-
-
 def draw_records(
     problems: int,
     samples: int = 1,
@@ -226,11 +224,14 @@ def draw_records(
         signal = 1.0 if right else -1.0
         # Values in 0..1 that know, with noise, whether the answer is right.
         score, confidence, written, *probed = (
-            1 / (1 + math.exp(-signal - rng.gauss(0, 1.5))) for _ in range(3 + 2 * len(PROBES))
+            1 / (1 + math.exp(-signal - rng.gauss(0, 1.5)))
+            for _ in range(3 + 2 * len(LABEL_FREE_PROBES))
         )
-        names = [f"{probe}.{over}_mean" for probe in PROBES for over in ("critical", "response")]
+        names = [
+            f"{probe}.{which}" for probe in LABEL_FREE_PROBES for which in readings_of(probe)[:2]
+        ]
         features = {name: math.log(value) for name, value in zip(names, probed, strict=True)}
-        features |= {"generation.response_mean": math.log(written), "critical_count": 2.0}
+        features |= {"generation.response_min": math.log(written), "critical_count": 2.0}
         features |= {"length": float(rng.randint(5, 9))}
         row = build_record(
             f"{split}/11/{problem}", number, right=right, task=task, level=level,

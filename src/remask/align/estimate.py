@@ -39,7 +39,7 @@ from remask.probes.settings import Probe
 from remask.tasks import TASKS
 from remask.tasks import task as find_task
 from remask.values import ROUNDTRIPS
-from remask.verifier.columns import LABEL_FREE
+from remask.verifier.columns import LABEL_FREE_PROBES
 
 PROMPT = 200  # tokens, where neither the tokenizer nor the problems are at hand
 NUM_ASKED = 16  # problems whose prompts are measured
@@ -220,7 +220,7 @@ def passes_before(settings: AlignSettings) -> float:
 def passes_of_score(settings: AlignSettings, canvas: RowSize, block_size: int | None) -> int:
     """Return the forward passes that score one completion, at most."""
     if settings.scorer != ROUNDTRIPS:
-        names = LABEL_FREE if settings.scorer == "verifier" else ("critical",)
+        names = LABEL_FREE_PROBES if settings.scorer == "verifier" else ("critical",)
         return sum(price(PricedModel(block_size), Probe.named(name)) for name in names)
     steps = steps_at_once(settings.part(ConsistencySettings), block_size)
     blocks = 1 if block_size is None else -(-canvas.length // block_size)

@@ -33,12 +33,12 @@ from remask.records.record import Record, answers_in, read_records
 from remask.tasks import public
 from remask.tasks import task as find_task
 from remask.values import ROUNDTRIPS
-from remask.verifier.columns import LABEL_FREE, MEANS, Features, label_free
+from remask.verifier.columns import LABEL_FREE_PROBES, MEANS, Features, label_free
 from remask.verifier.fit import fit_verifier
 
 FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
 BASELINES = (*RECORDED, *BY_POOL)
-_PROBES = f"collect it with --probes {','.join(LABEL_FREE)}"
+_PROBES = f"collect it with --probes {','.join(LABEL_FREE_PROBES)}"
 Columns = dict[str, list[float | None]]
 
 

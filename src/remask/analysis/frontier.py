@@ -163,7 +163,8 @@ def _rejection(own: FrontierSet, samples: PoolScores, fits: Sequence[AnyFits]) -
     first = {name: score_pools(method, own.validation) for name, method in methods.items()}
     first |= {fit.name: fit.score(own.validation) for fit in fits if fit.name in MGRS_METHODS}
     whole = pool_scores(own.validation, fits, MGRS_METHODS)
-    return mgrs_figures(own, samples, *choose_thresholds(own, whole, first))
+    labelled = {fit.name: fit.labelled for fit in fits if isinstance(fit, StagedFits)}
+    return mgrs_figures(own, samples, *choose_thresholds(own, whole, first, labelled))
 
 
 def labels_part(labels: int) -> str:

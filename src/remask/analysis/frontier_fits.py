@@ -12,17 +12,18 @@ from functools import partial
 
 import numpy as np
 
-from remask.analysis.frontier_methods import LABEL_FREE, MethodScores, chance, price
+from remask.analysis.frontier_methods import MethodScores, price
 from remask.analysis.pool import Pool, agreement, composite_metrics, verify_forwards
 from remask.decide.columns import Column, Flags, trip_mean
 from remask.decide.logistic import Combination, fit_combination, read_columns
 from remask.decide.provenance import Provenance
 from remask.records.record import Record
+from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, value_of
 
 LABELS = (50, 100, 200, 400)
 USUAL = 200  # labels of the figures that name no number
 DRAWS = 20
-WRITTEN = ("generation", "trace", "length", "critical_count")  # cost nothing
+WRITTEN = ("generation", "length", "critical_count")  # cost nothing
 ROUNDTRIPS, AGREEMENT, POOL_SIZE = "roundtrips", "agreement10", 10
 COMPUTED = (ROUNDTRIPS, AGREEMENT)  # of the record or the pool, and no features there
 
@@ -33,20 +34,15 @@ class Recipe:
 
     name: str
     groups: tuple[str, ...]  # a feature's name, or what stands before its point
-    base: tuple[str, ...]  # values in 0..1, or features that are log p: their mean is the base
+    base: tuple[str, ...]  # values in 0..1, whose plain mean the fit is drawn towards
 
 
-def within(groups: Sequence[str]) -> tuple[str, ...]:
-    """Return the features of the label-free verifier that are of these probes."""
-    return tuple(name for name in LABEL_FREE if name.split(".")[0] in groups)
-
-
-_CHEAP = ("critical", "stratified80x8", "forced8")  # 17 forwards
-_DEAR = ("critical", "halves8", "stratified80x8")  # 17, and 64 of round trips
 RECIPES = (
-    Recipe(name="fitted20", groups=(*WRITTEN, *_CHEAP), base=within(_CHEAP)),
+    Recipe(name="fitted20", groups=(*WRITTEN, *LABEL_FREE_PROBES), base=LABEL_FREE),  # 17 forwards
     Recipe(
-        name="fitted85", groups=(*WRITTEN, *_DEAR, ROUNDTRIPS), base=(*within(_DEAR), ROUNDTRIPS)
+        name="fitted85",  # 64 more
+        groups=(*WRITTEN, *LABEL_FREE_PROBES, ROUNDTRIPS),
+        base=(*LABEL_FREE, ROUNDTRIPS),
     ),
     Recipe(
         name="agreement10_fitted",
@@ -195,4 +191,4 @@ def _base(pool: Pool, name: str) -> float | None:
         return agreement(pool[:POOL_SIZE])
     if name == ROUNDTRIPS:
         return pool[0].scores.get(ROUNDTRIPS)
-    return chance(pool[0], name)
+    return value_of(name, pool[0].features)

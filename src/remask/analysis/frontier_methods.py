@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import fmean
 
 import numpy as np
 
@@ -17,18 +16,9 @@ from remask.analysis.pool import RECORDED, Pool, pool_size
 from remask.decide.columns import Floats
 from remask.probes.settings import Probe
 from remask.records.record import Record
-from remask.verifier.columns import LABEL_FREE as PROBES
-from remask.verifier.columns import probes_in, readings_of
+from remask.verifier.columns import MEANS, label_free, probes_in
 
-
-def value_feature(probe: str) -> str:
-    """Return the feature whose exp is the value of a probe."""
-    return f"{probe}.{readings_of(probe)[0]}"
-
-
-LABEL_FREE = tuple(map(value_feature, PROBES))
-PROBE = (value_feature("critical"),)
-DISE = value_feature("visible")
+DISE = "visible.response_mean"
 SIZES = (2, 3, 5, 10)  # of self-consistency
 
 
@@ -58,7 +48,7 @@ def score_pools(method: Method, pooled: Sequence[Pool]) -> MethodScores:
 
 def frontier_methods(pooled: Sequence[Pool]) -> list[Method]:
     """Return every method without a fit that these records allow."""
-    listed = [ROUNDTRIPS, mean_chance("probe", PROBE), mean_chance("verifier", LABEL_FREE)]
+    listed = [ROUNDTRIPS, *map(plain_mean, MEANS)]
     listed += [agreement_of(size) for size in SIZES if size <= pool_size(pooled)]
     listed += [recorded(name) for name in RECORDED if name != "confidence_canvas"]
     listed += [  # what features and round trips tell where it was not recorded as a baseline
@@ -70,23 +60,17 @@ def frontier_methods(pooled: Sequence[Pool]) -> list[Method]:
     return list({method.name: method for method in reversed(allowed)}.values())[::-1]
 
 
-def mean_chance(name: str, features: Sequence[str]) -> Method:
-    """Return the plain mean of exp of features that are log p; absent where one of them is."""
+def plain_mean(scorer: str) -> Method:
+    """Return the method of a scorer whose score is a plain mean of values in the features."""
     return Method(
-        name=name,
-        score=lambda pool: _mean_chance(pool[0], features),
-        forwards=lambda pool: pool[0].forwards + price(pool[0], features),
+        name=scorer,
+        score=lambda pool: label_free(scorer, pool[0].features),
+        forwards=lambda pool: pool[0].forwards + price(pool[0], MEANS[scorer]),
     )
 
 
-def chance(row: Record, feature: str) -> float | None:
-    """Return exp of a feature that is a log p: a value in 0..1."""
-    value = row.features.get(feature)
-    return None if value is None else math.exp(min(value, 0.0))
-
-
 def price(row: Record, features: Sequence[str]) -> float:
-    """Return what features cost beyond the answer, each probe once; without round trips."""
+    """Return what features or values cost beyond the answer, each probe once; no round trips."""
     return sum(_forwards(row, name) for name in dict.fromkeys(f.split(".")[0] for f in features))
 
 
@@ -103,12 +87,6 @@ def in_first_place(pool: Pool, number: int) -> Pool:
 
 def _written(pool: Pool) -> float:
     return float(pool[0].forwards)
-
-
-def _mean_chance(row: Record, features: Sequence[str]) -> float | None:
-    values = [chance(row, name) for name in features]
-    present = [value for value in values if value is not None]
-    return fmean(present) if len(present) == len(features) else None
 
 
 def _forwards(row: Record, source: str) -> float:

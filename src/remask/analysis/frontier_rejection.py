@@ -76,22 +76,42 @@ def within_pool(own: FrontierSet, scored: PoolScores) -> dict[str, Resampled]:
 
 
 def choose_thresholds(
-    own: FrontierSet, whole: PoolScores | None, first: Mapping[str, MethodScores]
+    own: FrontierSet,
+    whole: PoolScores | None,
+    first: Mapping[str, MethodScores],
+    labelled: Mapping[str, Sequence[Sequence[int]]],
 ) -> tuple[dict[str, list[float]], str]:
     """Return a threshold for each fit of each scorer, all by one rule, and the rule.
+
+    Problems that a fit was made on choose nothing for it.
 
     Args:
         own: the set whose validation answers they are chosen on.
         whole: what the scorers say of every sample of its validation pools.
         first: what they say of the first samples alone.
+        labelled: the validation problems that each fit of a fitted scorer was made on.
     """
-    if whole is not None and all(whole.of(method) for method in first):
-        return {m: [cheapest_threshold(pools) for pools in whole.of(m)] for m in first}, CHEAPEST
-    right = np.array([pool[0].right for pool in own.validation], bool)
-    limits = {
-        m: [best_f1_threshold(row, right) for row in each.scores] for m, each in first.items()
+    every = range(len(own.validation))
+    rows = {
+        method: [[row for row in every if row not in drawn] for drawn in labelled.get(method, [()])]
+        for method in first
     }
-    return limits, BEST_F1
+    if whole is not None and all(whole.of(method) for method in first):
+        pools = {method: zip(whole.of(method), rows[method], strict=True) for method in first}
+        cheapest = {
+            method: [cheapest_threshold(each.take(own_rows)) for each, own_rows in pairs]
+            for method, pairs in pools.items()
+        }
+        return cheapest, CHEAPEST
+    right = np.array([pool[0].right for pool in own.validation], bool)
+    best = {
+        method: [
+            best_f1_threshold(scores[own_rows], right[own_rows])
+            for scores, own_rows in zip(each.scores, rows[method], strict=True)
+        ]
+        for method, each in first.items()
+    }
+    return best, BEST_F1
 
 
 def mgrs_figures(

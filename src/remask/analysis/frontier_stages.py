@@ -4,7 +4,7 @@ Its full form runs every stage for every answer; what stopping early costs is th
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
@@ -22,7 +22,7 @@ from remask.analysis.frontier_fits import (
     take,
     unread,
 )
-from remask.analysis.frontier_methods import MethodScores, value_feature
+from remask.analysis.frontier_methods import MethodScores
 from remask.analysis.pool import Pool
 from remask.decide.columns import Floats
 from remask.decide.logistic import read_columns
@@ -31,13 +31,12 @@ from remask.decide.stages import (
     Stage,
     StagedVerifier,
     fit_stages,
-    prices_of,
     settled_at,
 )
-from remask.verifier.fit import ORDER, base_of
+from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, value_of
 
 SEQUENTIAL, FULL = "sequential", "sequential_full"
-STAGES = (WRITTEN, *((probe,) for probe in ORDER))  # 0, 1, 8, 8 and 8 forwards
+STAGES = (WRITTEN, *((probe,) for probe in LABEL_FREE_PROBES))  # 0, 1, 8 and 8 forwards
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,6 +46,7 @@ class StagedFits:
     stages: tuple[Recipe, ...]
     names: tuple[str, ...]  # of the features of all stages
     fits: tuple[StagedVerifier, ...]
+    labelled: Sequence[Sequence[int]]  # the validation problems that each of them was made on
     name: str = SEQUENTIAL  # or its full form
 
     def fits_pools(self, pooled: Sequence[Pool]) -> bool:
@@ -59,17 +59,27 @@ class StagedFits:
         bases = dict.fromkeys(name for recipe in self.stages for name in recipe.base)
         columns = {**feature_columns(self.names, pooled), **base_columns(list(bases), pooled)}
         table = read_columns(columns, list(columns))
-        chances, extra = zip(*(self._run(fit, table) for fit in self.fits), strict=True)
+        prices = self._prices(pooled)
+        chances, extra = zip(*(self._run(fit, table, prices) for fit in self.fits), strict=True)
         scores = np.array(chances)  # (K, n)
         scores[:, unread(self.names, pooled)] = -np.inf
         return MethodScores(name=self.name, scores=scores, extra=np.array(extra))
 
-    def _run(self, fit: StagedVerifier, table: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+    def _prices(self, pooled: Sequence[Pool]) -> Floats:
+        """Return what the first samples had cost after each stage, (S, n)."""
+        stages = [(recipe, features_of(recipe, pooled)) for recipe in self.stages]
+        spent = [[recipe_price(recipe, own, pool) for pool in pooled] for recipe, own in stages]
+        return np.cumsum(np.array(spent), axis=0)
+
+    def _run(
+        self, fit: StagedVerifier, table: Mapping[str, Floats], prices: Floats
+    ) -> tuple[Floats, Floats]:
         """Return what a fit says and spends, as `StagedVerifier.run` does, of columns once read."""
         chances = np.array([stage.regression.chances(table) for stage in fit.stages])  # (S, n)
         limits = [OPEN if self.name == FULL else (stage.low, stage.high) for stage in fit.stages]
         at = settled_at(chances, limits)
-        return chances[at, np.arange(len(at))], prices_of(fit.stages)[at]
+        everyone = np.arange(len(at))
+        return chances[at, everyone], prices[at, everyone]
 
 
 def fit_sequential(
@@ -92,8 +102,8 @@ def fit_sequential(
         fit_stages([_rows(stage, rows) for stage in own], right[rows], provenance)
         for rows in chosen
     )
-    sequential = StagedFits(stages=stages, names=tuple(names), fits=fits)
-    return [sequential, StagedFits(stages=stages, names=tuple(names), fits=fits, name=FULL)]
+    sequential = StagedFits(stages=stages, names=tuple(names), fits=fits, labelled=chosen)
+    return [sequential, replace(sequential, name=FULL)]
 
 
 def _stages(pooled: Sequence[Pool]) -> list[Recipe]:
@@ -102,10 +112,14 @@ def _stages(pooled: Sequence[Pool]) -> list[Recipe]:
     stages = []
     for added in STAGES:
         groups += added
-        base = tuple(map(value_feature, base_of(groups)))
-        if all(any(pool[0].features.get(name) is not None for pool in pooled) for name in base):
+        base = tuple(name for name in LABEL_FREE if name in groups and _is_known(name, pooled))
+        if base:
             stages.append(Recipe(name="+".join(added), groups=added, base=base))
     return stages
+
+
+def _is_known(name: str, pooled: Sequence[Pool]) -> bool:
+    return any(value_of(name, pool[0].features) is not None for pool in pooled)
 
 
 def _stage(recipe: Recipe, pooled: Sequence[Pool]) -> Stage:

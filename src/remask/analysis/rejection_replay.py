@@ -7,6 +7,7 @@ it knows nothing of cost, so one scorer may accept early and another late. Both 
 quantiles of the scorer's own scores, whatever its scale, and each of these rejects some answer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,13 @@ class ScoredPools:
     scores: Floats  # -inf: none
     right: Flags
     forwards: Floats  # writing a sample and scoring it
+
+    def take(self, rows: Sequence[int]) -> "ScoredPools":
+        """Return some of the pools."""
+        picked = list(rows)
+        return ScoredPools(
+            scores=self.scores[picked], right=self.right[picked], forwards=self.forwards[picked]
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

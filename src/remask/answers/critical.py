@@ -92,3 +92,4 @@ CRITICAL: Mapping[str, Finder] = {
     "formula": of_formula,
     "text": of_text,
 }
+OFFERED = ("choice",)  # kinds whose critical text stands in the prompt, to be chosen from

@@ -30,7 +30,7 @@ from remask.records.parquet import ACCEPTED, ADDED, SCORER, RowTable, read_table
 from remask.sampling.batches import check_length, token_budget
 from remask.sampling.settings import sampler_settings
 from remask.values import ROUNDTRIPS, Sample, Score, Scorer
-from remask.verifier.columns import LABEL_FREE
+from remask.verifier.columns import LABEL_FREE_PROBES
 
 _UNSAID = {"scorer": ROUNDTRIPS, "scorer_version": 1}  # by a run that an older version began
 _FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
@@ -212,7 +212,7 @@ def _chunks(
 def _passes(scorer: str, denoiser: Denoiser) -> int:
     """Return about how many passes a scorer takes of an answer."""
     if scorer == "verifier":
-        return sum(Probe.named(name).passes for name in LABEL_FREE)
+        return sum(Probe.named(name).passes for name in LABEL_FREE_PROBES)
     return baseline_forwards([scorer], denoiser, sampler_settings(denoiser)) or 1
 
 

@@ -74,7 +74,7 @@ class CollectSettings(TaskSettings):
     probes: Annotated[
         tuple[str, ...],
         Setting(
-            "Probes of the verified answers, such as critical,halves8,stratified80x8,forced8: what "
+            "Probes of the verified answers, such as critical,stratified90x8,halves8: what "
             "they read stands in the features."
         ),
     ] = ()

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from remask.answers.critical import critical_positions
+from remask.answers.critical import OFFERED, critical_positions
 from remask.denoisers.tokenizer import Tokenizer
-from remask.probes.readings import Critical
+from remask.probes.readings import CriticalTokens
 from remask.values import Sample
 
 
@@ -14,7 +14,7 @@ def mark_critical(
     *,
     extract: Callable[[str], str | None],
     kind: str = "number",
-) -> Critical:
+) -> CriticalTokens:
     """Return what says of each response token of a sample whether it decides the answer.
 
     Args:
@@ -32,4 +32,4 @@ def mark_critical(
         question = questions.get(sample.item, "")
         return critical_positions(pieces, extract(sample.text), prompt=question, kind=kind)
 
-    return mark
+    return CriticalTokens(mark=mark, is_halved=kind not in OFFERED)

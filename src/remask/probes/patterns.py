@@ -42,11 +42,10 @@ def passes_of(
 ) -> list[ProbePass]:
     """Return the rows of one answer's probe.
 
-    The halves of a single token are the token and nothing: they are one pass. The steps of `forced`
-    are taken by one row.
+    The steps of `forced` are taken by one row.
     """
     num = probe.passes
-    if probe.pattern == "forced" or (probe.pattern == "halves" and sum(targets) == 1):
+    if probe.pattern == "forced":
         num = 1
     elif probe.pattern == "suffix" and denoiser.block_size is None:
         num = -(-sample.num_response // SUFFIX_BLOCK)

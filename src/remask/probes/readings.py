@@ -19,13 +19,12 @@ shares nothing: the states of a prompt depend on the answer and on what is maske
 
 `visible` is DiSE (arXiv:2603.02760), a model's probability of an answer that it sees whole.
 
-Forward passes: `Reading.forwards` are those that were made for this reading. Where an answer has
-one critical token its halves are what `critical` masks: asked for together, they are read once, and
-it is `critical` that is charged.
+Where there is nothing to halve, `halves` reads nothing and costs nothing: an answer with one
+critical token, or one whose critical tokens give one another away (`CriticalTokens`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple, Protocol, get_args
 
@@ -45,6 +44,21 @@ Critical = Callable[[Sample], Sequence[bool]]  # of each response token
 
 
 @dataclass(frozen=True, kw_only=True)
+class CriticalTokens:
+    """Says of each response token whether it decides the answer, and whether halves of them tell.
+
+    The words of options recur in an answer: where half of them is seen, the rest can be read off.
+    """
+
+    mark: Critical
+    is_halved: bool = True  # as it is of a plain function
+
+    def __call__(self, sample: Sample) -> Sequence[bool]:
+        """Return which tokens are critical, (num_response,)."""
+        return self.mark(sample)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """What one probe read of one answer."""
 
@@ -52,11 +66,11 @@ class Reading:
     critical: tuple[bool, ...]  # per response token
     forwards: int
 
-    def value(self, which: Which) -> float:
+    def value(self, which: Which) -> float | None:
         """Return the mean or the minimum of log p over critical tokens or over the response.
 
         Where no critical token was read, because there is none or none was masked, those that were
-        read stand in for them.
+        read stand in for them; None where none was.
         """
         if which not in get_args(Which):
             raise SettingsError(f"reading {which!r} is unknown; use {', '.join(get_args(Which))}.")
@@ -64,6 +78,8 @@ class Reading:
         pairs = zip(self.logp, self.critical, strict=True)
         critical = [logp for logp, is_critical in pairs if is_critical and logp is not None]
         values = critical if critical and which.startswith("critical") else every
+        if not values:
+            return None
         return fmean(values) if which.endswith("mean") else min(values)
 
 
@@ -93,11 +109,14 @@ def read(
         seed: of the masks that are drawn.
     """
     marks = [_marks(denoiser, sample, critical) for sample in samples]
+    is_halved = not isinstance(critical, CriticalTokens) or critical.is_halved
     rows: list[ProbePass] = []
     owners: list[tuple[int, str]] = []  # the answer and the probe of each row
     for i, (sample, marked) in enumerate(zip(samples, marks, strict=True)):
         targets = marked if any(marked) else (True,) * len(marked)
-        for probe in _distinct(probes, targets):
+        for probe in dict.fromkeys(probes):
+            if probe.pattern == "halves" and not (is_halved and sum(targets) > 1):
+                continue
             added = passes_of(denoiser, sample, probe, targets, seed)
             rows += added
             owners += [(i, probe.name)] * len(added)
@@ -124,12 +143,6 @@ def _marks(denoiser: Denoiser, sample: Sample, critical: Critical) -> tuple[bool
     return marked
 
 
-def _distinct(probes: Sequence[Probe], targets: Sequence[bool]) -> list[Probe]:
-    """Return the probes whose passes no other one makes."""
-    whole = sum(targets) == 1 and any(probe.pattern == "critical" for probe in probes)
-    return [p for p in dict.fromkeys(probes) if not (whole and p.pattern == "halves")]
-
-
 def _by_probe(
     number: int,
     probes: Sequence[Probe],
@@ -139,14 +152,14 @@ def _by_probe(
     """Return the readings of one answer, passes in their order."""
     readings = {}
     for probe in probes:
-        own = outputs.get((number, probe.name))
-        rows = outputs[number, "critical"] if own is None else own
-        reading = _reading([rows[k] for k in sorted(rows)], critical)
-        readings[probe.name] = replace(reading, forwards=0) if own is None else reading
+        rows = outputs.get((number, probe.name), {})
+        readings[probe.name] = _reading([rows[k] for k in sorted(rows)], critical)
     return readings
 
 
 def _reading(outputs: Sequence[PassOutput], critical: tuple[bool, ...]) -> Reading:
+    if not outputs:
+        return Reading(logp=(None,) * len(critical), critical=critical, forwards=0)
     times = torch.stack([output.read for output in outputs]).sum(0).tolist()  # (num_response,)
     total = torch.stack([output.logp for output in outputs]).double().sum(0).tolist()
     return Reading(

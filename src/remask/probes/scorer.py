@@ -31,7 +31,9 @@ class ProbeScorer:
         return [self._score(by_name[_CRITICAL.name]) for by_name in readings]
 
     def _score(self, reading: Reading) -> Score:
-        value = math.exp(reading.value("critical_mean"))
+        logp = reading.value("critical_mean")
+        assert logp is not None, "an answer has a token, and it was masked"
+        value = math.exp(logp)
         return Score(
             value=value,
             by_metric={_CRITICAL.name: value},

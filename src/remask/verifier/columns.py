@@ -1,7 +1,7 @@
 """Columns of a verifier: numbers about one answer by name, from cheap to dear. No torch.
 
     length, critical_count         tokens of the response, and those that decide the answer
-    generation.<reading>           log p of the tokens when they were written; of our own answers
+    generation.<reading>           log p of the tokens when they were written, here
     trace.flips, trace.settled     how the answer came about, where it was traced
     <probe>.<reading>              log p of the tokens when they were masked again
     <probe>.forwards               what that cost
@@ -11,8 +11,10 @@
 A reading is a mean or a minimum of log p over the response or its critical tokens. A probe of the
 critical tokens alone has no reading of the response. All but the last stand in records as features.
 
-`LABEL_FREE` are the probes whose values the verifier averages where it knows no labels. They are
-those of a first trial on other problems; validation has not chosen yet (docs/LOG.md).
+`LABEL_FREE` are the values that the verifier averages where it knows no labels. Validation chose
+them, on seven sets of problems with each family left out in turn (docs/LOG.md), before a problem of
+the test split was drawn. The mean is over what there is: an answer that was not written here has no
+generation, and one with nothing to halve no halves.
 """
 
 import math
@@ -26,21 +28,27 @@ Features = dict[str, float | None]
 
 VERSION = 1  # of the verifier's score; another one means that the same answer would score otherwise
 
-LABEL_FREE = ("critical", "halves8", "stratified80x8", "forced8")  # in order of price
-# Scorers whose scores follow from features: the plain mean of the values of these probes.
-MEANS = {"probe": LABEL_FREE[:1], "verifier": LABEL_FREE}
 GENERATION = "generation"
+LABEL_FREE = (GENERATION, "critical", "stratified90x8", "halves8")  # in order of price
+LABEL_FREE_PROBES = LABEL_FREE[1:]
+# Scorers whose scores follow from features: the plain mean of these values.
+MEANS = {"probe": ("critical",), "verifier": LABEL_FREE}
 EVERY: tuple[Which, ...] = ("response_mean", "response_min", "critical_mean", "critical_min")
-_AIMED: tuple[Which, ...] = ("critical_mean", "critical_min")
+# What a value is made of stands first. One token that does not fit its surroundings is enough for
+# an answer to be wrong, so where every token is read in good company the least one counts.
+_READINGS: Mapping[str, tuple[Which, ...]] = {
+    GENERATION: ("response_min", "response_mean", "critical_mean", "critical_min"),
+    "critical": ("critical_mean", "critical_min"),
+    "halves": ("critical_min", "critical_mean"),
+}
 _FREE = ("length", "critical_count")
 _NO_PROBES = (GENERATION, "trace", ROUNDTRIPS)  # what stands before the dot of other features
 
 
 def readings_of(probe: str) -> tuple[Which, ...]:
     """Return the readings of a probe or of the generation, what its value is made of first."""
-    if probe == GENERATION:
-        return EVERY
-    return _AIMED if Probe.named(probe).pattern in ("critical", "halves") else EVERY
+    pattern = probe if probe == GENERATION else Probe.named(probe).pattern
+    return _READINGS.get(pattern, EVERY)
 
 
 def value_of(probe: str, features: Mapping[str, float | None]) -> float | None:
@@ -56,9 +64,10 @@ def lookup(name: str, features: Mapping[str, float | None]) -> float | None:
 
 def label_free(scorer: str, features: Mapping[str, float | None]) -> float | None:
     """Return the score of `probe` or of `verifier`; None where one of its probes is absent."""
-    values = [value_of(name, features) for name in MEANS[scorer]]
-    present = [value for value in values if value is not None]
-    return fmean(present) if len(present) == len(values) else None
+    values = {name: value_of(name, features) for name in MEANS[scorer]}
+    present = {name: value for name, value in values.items() if value is not None}
+    tried = (GENERATION, *present, *(n for n in values if f"{n}.forwards" in features))
+    return fmean(present.values()) if set(values) <= set(tried) else None
 
 
 def probes_in(names: Iterable[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Features of answers with labels -> a verifier in stages. No torch.
 
-Stages are in order of price: what is known for nothing, one probe after another, round trips. What
-each is drawn towards is the plain mean of the label-free probes so far; before the first of them it
-is how probable the tokens were when they were written.
+Stages are in order of price: what is known for nothing, one probe after another, round trips. Each
+is drawn towards the plain mean of the label-free values so far; before the first probe that is how
+probable the tokens were when they were written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,16 +17,9 @@ from remask.decide.stages import Stage, StagedVerifier, fit_stages
 from remask.errors import InputError
 from remask.probes.settings import Probe
 from remask.values import ROUNDTRIPS
-from remask.verifier.columns import (
-    GENERATION,
-    LABEL_FREE,
-    lookup,
-    needs_round_trips,
-    probes_in,
-)
+from remask.verifier.columns import GENERATION, LABEL_FREE, lookup, needs_round_trips, probes_in
 
 FREE = (GENERATION, "length", "critical_count")  # no trace: an answer at hand has none
-ORDER = ("critical", "stratified80x8", "forced8", "halves8")  # probes of one price in this order
 _PRICE = ".forwards"  # how the name of what a probe cost ends
 Answers = Sequence[Mapping[str, float | None]]  # the features of each
 
@@ -50,8 +43,9 @@ def stages_of(answers: Answers) -> list[Stage]:
     stages, made = [], list[str]()
     for sources in sources_of(names):
         made += sources
-        base = {name: _column(answers, name) for name in base_of(made)}
-        if any(set(column) == {None} for column in base.values()):
+        columns = {name: _column(answers, name) for name in LABEL_FREE if name in made}
+        base = {name: column for name, column in columns.items() if set(column) != {None}}
+        if not base:
             continue
         own = sorted(n for n in names if n.partition(".")[0] in sources and not n.endswith(_PRICE))
         stage = Stage(
@@ -69,18 +63,12 @@ def stages_of(answers: Answers) -> list[Stage]:
 def sources_of(names: Iterable[str]) -> list[tuple[str, ...]]:
     """Return what features of these names are of, a stage after another."""
     dotted = [name for name in sorted(names) if "." in name]
-    probes = [(name,) for name in sorted(probes_in(dotted), key=_rank)]
+    probes = [(name,) for name in sorted(probes_in(dotted), key=_passes)]
     return [FREE, *probes, *([(ROUNDTRIPS,)] if needs_round_trips(dotted) else [])]
 
 
-def base_of(sources: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns whose mean is the label-free value, once these were measured."""
-    return tuple(name for name in LABEL_FREE if name in sources) or (GENERATION,)
-
-
-def _rank(probe: str) -> tuple[int, int]:
-    place = ORDER.index(probe) if probe in ORDER else len(ORDER)
-    return Probe.named(probe).passes, place
+def _passes(probe: str) -> int:
+    return Probe.named(probe).passes
 
 
 def _price(features: Mapping[str, float | None], source: str) -> float:

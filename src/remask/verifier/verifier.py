@@ -1,7 +1,8 @@
 """The verifier: how far to trust an answer, for as few forward passes as it needs.
 
-Without labels its score is the plain mean of the values of a few probes, `LABEL_FREE`; a budget
-takes those that fit, in order of price. Fitted to answers with labels (`remask fit`) the score is a
+Without labels its score is the plain mean of a few values, `LABEL_FREE`: of probes, and of how
+probable the tokens were when they were written, where that is known. A budget takes those that fit,
+in order of price. Fitted to answers with labels (`remask fit`) the score is a
 probability of being right, in stages: each answer is settled as soon as that is beyond the limits
 that validation chose. `Score.stage` says where that was, `Score.forwards` what it cost.
 """
@@ -19,7 +20,8 @@ from remask.probes.readings import Critical, Reading, price, read
 from remask.probes.settings import Probe
 from remask.values import Sample, Score
 from remask.verifier.columns import (
-    LABEL_FREE,
+    GENERATION,
+    LABEL_FREE_PROBES,
     VERSION,
     Features,
     lookup,
@@ -45,13 +47,6 @@ class Examination:
         self.features |= probe_features(readings)
         self.forwards += sum(reading.forwards for reading in readings.values())
 
-    def repeats(self, name: str) -> bool:
-        """Say whether a probe would make the pass of `critical` again: halves of one token."""
-        if "critical" not in self.readings or Probe.named(name).pattern != "halves":
-            return False
-        marks = self.readings["critical"].critical
-        return sum(marks) == 1 or len(marks) == 1
-
     @property
     def logp(self) -> tuple[float | None, ...]:
         """Mean log p of every response token over the probes that read it."""
@@ -59,8 +54,8 @@ class Examination:
 
     @property
     def values(self) -> dict[str, float]:
-        """The value of each probe that was made, in 0..1."""
-        made = {name: value_of(name, self.features) for name in self.readings}
+        """The value of the generation, where it is known, and of each probe, in 0..1."""
+        made = {name: value_of(name, self.features) for name in (GENERATION, *self.readings)}
         return {name: value for name, value in made.items() if value is not None}
 
 
@@ -111,7 +106,7 @@ class Verifier:
         return [self._label_free(case) for case in cases]
 
     def _label_free(self, case: Examination) -> Score:
-        """Return the plain mean of the values of the probes that were made."""
+        """Return the plain mean of the values that are known."""
         share = 1 / len(case.values)
         score = self._score(case, fmean(case.values.values()))
         return replace(score, weights=dict.fromkeys(case.values, share))
@@ -149,20 +144,13 @@ class Verifier:
             case.forwards += score.forwards
 
     def _probe(self, cases: Sequence[Examination], names: Sequence[str]) -> None:
-        """Let probes read the answers, but for passes that were made before."""
-        groups: dict[tuple[str, ...], list[Examination]] = {}
-        for case in cases:
-            repeated = [name for name in names if case.repeats(name)]
-            case.take({name: replace(case.readings["critical"], forwards=0) for name in repeated})
-            new = tuple(name for name in names if name not in repeated)
-            groups.setdefault(new, []).append(case)
-        for new, group in groups.items():
-            if not new:
-                continue
-            probes, samples = list(map(Probe.named, new)), [case.sample for case in group]
-            readings = read(self.denoiser, samples, probes, critical=self.critical, seed=self.seed)
-            for case, by_name in zip(group, readings, strict=True):
-                case.take(by_name)
+        """Let probes read the answers."""
+        if not names:
+            return
+        probes, samples = list(map(Probe.named, names)), [case.sample for case in cases]
+        readings = read(self.denoiser, samples, probes, critical=self.critical, seed=self.seed)
+        for case, by_name in zip(cases, readings, strict=True):
+            case.take(by_name)
 
     def _num_stages(self, fitted: StagedVerifier) -> int:
         """Return how many stages the budget has room for, whatever the answer.
@@ -188,17 +176,18 @@ class Verifier:
 
     def _affordable(self) -> list[str]:
         """Return the probes of the label-free verifier that the budget has room for."""
+        probes = LABEL_FREE_PROBES
         if self.budget is None:
-            return list(LABEL_FREE)
-        prices = [price(self.denoiser, Probe.named(name)) for name in LABEL_FREE]
+            return list(probes)
+        prices = [price(self.denoiser, Probe.named(name)) for name in probes]
         room = [
             name
-            for name, spent in zip(LABEL_FREE, accumulate(prices), strict=True)
+            for name, spent in zip(probes, accumulate(prices), strict=True)
             if spent <= self.budget
         ]
         if not room:
             raise SettingsError(
-                f"a budget of {self.budget} forwards has no room for the probe {LABEL_FREE[0]}; "
+                f"a budget of {self.budget} forwards has no room for the probe {probes[0]}; "
                 f"give at least {prices[0]}."
             )
         return room

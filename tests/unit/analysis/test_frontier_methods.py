@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from remask.analysis.frontier_methods import (
-    LABEL_FREE,
     frontier_methods,
     in_first_place,
     length_of,
-    mean_chance,
+    plain_mean,
     price,
     score_pools,
 )
 from remask.records.record import BaselineCost, Record
+from remask.verifier.columns import LABEL_FREE
 
 Make = Callable[..., Record]
 FEATURES = {
-    "critical.critical_mean": math.log(0.5), "halves8.critical_mean": math.log(0.7),
-    "stratified80x8.response_mean": math.log(0.2), "forced8.response_mean": math.log(0.6),
+    "critical.critical_mean": math.log(0.5), "halves8.critical_min": math.log(0.7),
+    "stratified90x8.response_mean": math.log(0.2), "generation.response_min": math.log(0.6),
     "generation.response_mean": -0.1, "visible.response_mean": -0.3, "length": 12.0,
     "critical_count": 4.0,
 }  # fmt: skip
@@ -44,10 +44,10 @@ def said(row: Record, *others: Record) -> dict[str, tuple[float, float]]:
 
 
 def test_every_method_says_its_value_at_its_price(read: Record) -> None:
-    """The label-free verifier is the mean of .5, .7, .2 and .6, for 1 + 8 + 8 + 8 forwards."""
+    """The label-free verifier is the mean of .5, .7, .2 and .6, for 1 + 8 + 8 forwards."""
     assert said(read) == {
         "roundtrips": (0.9, 8), "probe": (pytest.approx(0.5), 1),
-        "verifier": (pytest.approx(0.5), 25), "confidence": (0.8, 0), "length": (-12, 0),
+        "verifier": (pytest.approx(0.5), 17), "confidence": (0.8, 0), "length": (-12, 0),
         "critical_count": (-4, 0), "dise": (-0.3, 1), "tre": (-1.5, 0), "dcocoa": (0.5, 16),
     }  # fmt: skip
 
@@ -63,7 +63,7 @@ def test_samples_agree_or_not_and_cost_what_they_took(make_record: Make) -> None
 
 def test_what_a_probe_cost_is_read_before_its_name_is(read: Record) -> None:
     row = replace(read, features={**FEATURES, "halves8.forwards": 2.0})
-    assert price(row, LABEL_FREE) == 1 + 2 + 8 + 8
+    assert price(row, LABEL_FREE) == 1 + 2 + 8
     assert price(row, ["critical.critical_mean", "critical.critical_min"]) == 1, "one probe"
     assert price(row, ["generation.response_mean", "trace.flips", "length"]) == 0
 
@@ -81,9 +81,9 @@ def test_a_baseline_that_was_recorded_counts_before_a_feature_of_its_name(read: 
 
 def test_a_mean_without_one_of_its_parts_is_absent(read: Record) -> None:
     """A mean of other parts would be another score."""
-    row = replace(read, features={**FEATURES, "forced8.response_mean": None})
-    assert math.isinf(score_pools(mean_chance("verifier", LABEL_FREE), [[row]]).scores[0, 0])
-    assert score_pools(mean_chance("verifier", LABEL_FREE), [[row], [read]]).absent == 1
+    row = replace(read, features={**FEATURES, "stratified90x8.response_mean": None})
+    assert math.isinf(score_pools(plain_mean("verifier"), [[row]]).scores[0, 0])
+    assert score_pools(plain_mean("verifier"), [[row], [read]]).absent == 1
     assert "verifier" not in said(row)
 
 

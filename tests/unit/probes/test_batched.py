@@ -56,7 +56,7 @@ def test_an_answer_is_read_alike_alone_and_in_company(
         [alone] = read(denoiser, [sample], PROBES, critical=digits)
         alike(together[i], alone)
         alike(together[i], backwards[i])
-        for probe in PROBES[:1] + PROBES[2:]:  # halves cost nothing beside `critical`, at times
+        for probe in PROBES:
             [single] = read(denoiser, [sample], [probe], critical=digits)
             assert single[probe.name].forwards == alone[probe.name].forwards
 
@@ -93,6 +93,8 @@ def test_every_block_is_read_behind_clean_ones(
     for sample in samples:
         marks = tuple(digits(sample))
         targets = marks if any(marks) else (True,) * len(marks)
+        if name == "halves4" and sum(targets) == 1:
+            continue  # there are none
         batch = ProbeBatch.of(model, passes_of(model, sample, probe, targets, 0))
         masked, start = masks(batch), len(sample.prompt)
         total, times = torch.zeros(batch.response.shape[1]), torch.zeros(batch.response.shape[1])

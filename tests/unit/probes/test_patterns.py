@@ -65,11 +65,6 @@ def test_halves_are_complements_of_each_other(llada: NativeDenoiser, answer: Ans
     assert [sum(line[i] == "x" for line in masked) for i in range(5)] == [4] * 5
 
 
-def test_a_single_token_has_one_half(llada: NativeDenoiser, answer: Answer) -> None:
-    rows = rows_of(llada, answer("ab7."), "halves8", "--x-")
-    assert made(llada, rows) == (["--x-"], ["--x-"])
-
-
 @pytest.mark.parametrize("name", ["random30x60", "stratified30x60"])
 def test_drawn_masks_cover_the_tail_and_read_the_response(
     llada: NativeDenoiser, answer: Answer, name: str

@@ -12,9 +12,11 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted, Guided, Wrapped
 from remask.errors import DenoiserError, InputError, SettingsError
+from remask.probes.marks import mark_critical
 from remask.probes.patterns import ProbeBatch, masks, passes_of
-from remask.probes.readings import Critical, Reading, read
+from remask.probes.readings import Critical, CriticalTokens, Reading, read
 from remask.probes.settings import Probe
+from remask.testing import tiny_tokenizer
 from remask.values import Sample
 
 Answer = Callable[..., Sample]
@@ -79,18 +81,32 @@ def test_critical_tokens_are_masked_together_and_halves_apart(
     assert (together.forwards, apart.forwards) == (1, 4)
 
 
-def test_a_single_critical_token_is_read_once(
+def test_a_single_critical_token_has_no_halves(
     knowing: Knowing, answer: Answer, probed: Probed
 ) -> None:
     sample = answer("ab7.")
     model = Counted(knowing(sample, lambda i, n: 0.9 / n))
-    alone = probed(model, sample, "halves8")["halves8"]
-    assert (alone.forwards, model.forwards) == (1, 1)
     both = probed(model, sample, "halves8", "critical")
-    assert model.forwards == 2
-    assert both["halves8"].logp == both["critical"].logp == alone.logp
-    assert chances(alone) == [None, None, pytest.approx(0.9), None]
-    assert (both["critical"].forwards, both["halves8"].forwards) == (1, 0)
+    assert chances(both["critical"]) == [None, None, pytest.approx(0.9), None]
+    assert chances(both["halves8"]) == [None] * 4
+    assert both["halves8"].value("critical_min") is None
+    assert (both["critical"].forwards, both["halves8"].forwards, model.forwards) == (1, 0, 1)
+
+
+def test_tokens_that_give_one_another_away_are_not_halved(
+    knowing: Knowing, answer: Answer, digits: Critical
+) -> None:
+    """Those of a choice: where half of an option's words is seen, the rest can be read off."""
+    sample = answer("a12.")
+    model = knowing(sample, lambda i, n: 0.9 / n)
+    probes = [Probe.named("critical"), Probe.named("halves4")]
+    offered = CriticalTokens(mark=digits, is_halved=False)
+    [readings] = read(model, [sample], probes, critical=offered)
+    assert readings["halves4"].forwards == 0
+    assert chances(readings["critical"]) == [None, *[pytest.approx(0.45)] * 2, None]
+    tokens = mark_critical(tiny_tokenizer(), {}, extract=lambda text: None, kind="choice")
+    assert not tokens.is_halved
+    assert mark_critical(tiny_tokenizer(), {}, extract=lambda text: None).is_halved
 
 
 def test_an_answer_without_critical_tokens_is_read_whole(

@@ -7,7 +7,7 @@ import pytest
 from remask.decide.provenance import Provenance
 from remask.errors import InputError, SettingsError
 from remask.verifier.columns import Features, lookup
-from remask.verifier.fit import base_of, fit_verifier, sources_of, stages_of
+from remask.verifier.fit import fit_verifier, sources_of, stages_of
 
 
 def about() -> Provenance:
@@ -21,7 +21,7 @@ def features(value: float, **others: float) -> Features:
     """Return what is known of an answer whose tokens all have this probability."""
     logp = math.log(value)
     return {
-        "length": 10, "critical_count": 3, "generation.response_mean": math.log(0.5),
+        "length": 10, "critical_count": 3, "generation.response_min": math.log(0.5),
         "trace.flips": 2, "critical.critical_mean": logp, "critical.critical_min": logp,
         "critical.forwards": 1, "forced8.response_mean": logp, "forced8.forwards": 6,
         **others,
@@ -36,14 +36,16 @@ def test_stages_are_in_order_of_price_and_round_trips_are_the_last() -> None:
     free, *probes = sources_of(names)
     assert free == ("generation", "length", "critical_count")
     assert [source for (source,) in probes] == [
-        "critical", "random15x4", "stratified80x8", "forced8", "halves8", "roundtrips",
+        "critical", "random15x4", "forced8", "halves8", "stratified80x8", "roundtrips",
     ]  # fmt: skip
 
 
-def test_a_stage_is_drawn_towards_the_label_free_probes_so_far() -> None:
-    assert base_of(["generation", "length"]) == ("generation",)
-    assert base_of(["generation", "random15x4"]) == ("generation",)
-    assert base_of(["generation", "critical", "visible", "forced8"]) == ("critical", "forced8")
+def test_a_stage_is_drawn_towards_the_label_free_values_so_far() -> None:
+    """`forced8` is none of them; answers from outside have no generation, and no first stage."""
+    bases = [list(stage.base) for stage in stages_of([features(0.25)])]
+    assert bases == [["generation"], ["generation", "critical"], ["generation", "critical"]]
+    brought = {**features(0.25), "generation.response_min": None}
+    assert [list(stage.base) for stage in stages_of([brought])] == [["critical"], ["critical"]]
 
 
 def test_what_a_stage_adds_and_what_it_costs() -> None:
@@ -52,16 +54,16 @@ def test_what_a_stage_adds_and_what_it_costs() -> None:
     written, critical, forced = stages_of(answers)
     assert [s.name for s in (written, critical, forced)] == ["generation", "critical", "forced8"]
     assert [s.forwards for s in (written, critical, forced)] == [0, 1, 7]
-    assert list(written.columns) == ["critical_count", "generation.response_mean", "length"]
+    assert list(written.columns) == ["critical_count", "generation.response_min", "length"]
     assert list(critical.columns) == ["critical.critical_mean", "critical.critical_min"]
     assert isinstance(forced.base, dict)
-    assert list(forced.base) == ["critical", "forced8"]
+    assert list(forced.base) == ["generation", "critical"]
     assert forced.base["critical"] == pytest.approx([0.25, 0.5])
 
 
 def test_a_probe_without_a_price_costs_its_passes() -> None:
-    (stage,) = stages_of([{"stratified80x8.response_mean": -1.0}])
-    assert (stage.name, stage.forwards) == ("stratified80x8", 8)
+    (stage,) = stages_of([{"stratified90x8.response_mean": -1.0}])
+    assert (stage.name, stage.forwards) == ("stratified90x8", 8)
 
 
 def test_a_fit_knows_its_columns_as_the_verifier_looks_them_up() -> None:
@@ -86,7 +88,7 @@ def test_too_few_labels_leave_the_label_free_mean_and_no_threshold() -> None:
     assert staged.threshold is None
     columns = {name: [lookup(name, one) for one in answers] for name in staged.provenance.metrics}
     verdicts = staged.run(columns)
-    assert [v.probability for v in verdicts] == pytest.approx([0.25, 0.5, 0.75])
+    assert [v.probability for v in verdicts] == pytest.approx([0.375, 0.5, 0.625])
     assert {v.stage for v in verdicts} == {"forced8"}
 
 

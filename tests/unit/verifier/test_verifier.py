@@ -55,7 +55,7 @@ def test_without_labels_it_is_the_mean_of_the_values(
     model = Counted(knowing(sample, lambda i, n: 0.5))
     [score] = Verifier(denoiser=model, extract=no_answer, critical=digits).score([sample])
     assert score.value == pytest.approx(0.5)
-    assert set(score.by_metric) == {"critical", "halves8", "stratified80x8", "forced8"}
+    assert set(score.by_metric) == {"critical", "stratified90x8", "halves8"}
     assert score.forwards == model.forwards
     assert (score.scorer, score.version, score.stage) == ("verifier", 1, "")
     assert len(score.logp) == sample.num_response
@@ -68,7 +68,7 @@ def test_a_budget_takes_the_probes_that_fit(
     model = knowing(sample, lambda i, n: 0.5)
     verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, budget=9)
     [score] = verifier.score([sample])
-    assert set(score.by_metric) == {"critical", "halves8"}
+    assert set(score.by_metric) == {"critical", "stratified90x8"}
     assert score.forwards == 9
     with pytest.raises(SettingsError, match="0 forwards has no room for the probe critical"):
         replace(verifier, budget=0)
@@ -100,20 +100,35 @@ def test_a_budget_ends_the_stages(
     assert (score.stage, score.forwards) == ("critical", 1)
 
 
-def test_halves_of_one_token_are_what_critical_read_and_cost_nothing_more(
+def test_one_token_has_no_halves_and_they_cost_nothing(
     knowing: Knowing, answer: Answer, digits: Critical, staged: StagedVerifier
 ) -> None:
-    """In stages `critical` is read first; of two tokens there are halves, and eight passes."""
+    """Of two tokens there are halves, and eight passes; without them nothing is asked again."""
     stages = (staged.stages[0], stage("halves8", 8, 10.0, base="halves8"))
     about = replace(staged.provenance, metrics=("critical", "halves8"))
     fitted = replace(staged, stages=stages, provenance=about)
     one, two = answer("a1b."), answer("a1b2.")
-    for sample, forwards in ((one, 1), (two, 9)):
+    for sample, made in ((one, ["critical"]), (two, ["critical", "halves8"])):
         model = Counted(knowing(sample, lambda i, n: 0.5))
         verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, fitted=fitted)
         [score] = verifier.score([sample])
-        assert score.by_metric == pytest.approx({"critical": 0.5, "halves8": 0.5})
-        assert (score.forwards, model.forwards) == (forwards, forwards)
+        assert score.by_metric == pytest.approx(dict.fromkeys(made, 0.5))
+        assert score.forwards == model.forwards == (1 if sample is one else 9)
+
+
+def test_without_labels_the_chance_that_tokens_had_when_written_counts_too(
+    knowing: Knowing, answer: Answer, digits: Critical
+) -> None:
+    """Three probes say 0.5; the least probable token was written with 0.1: the mean is 0.4."""
+    sample = answer("a1b2.")
+    own = replace(sample, probs=(0.9, 0.1, *(0.8,) * (len(sample.canvas) - 2)))
+    model = knowing(sample, lambda i, n: 0.5)
+    outside, written = Verifier(denoiser=model, extract=no_answer, critical=digits).score(
+        [sample, own]
+    )
+    assert (outside.value, written.value) == pytest.approx((0.5, 0.4))
+    assert written.by_metric["generation"] == pytest.approx(0.1)
+    assert written.weights == dict.fromkeys(written.by_metric, 0.25)
 
 
 def test_a_stage_that_needs_the_generation_settles_no_answer_from_outside(
@@ -171,7 +186,7 @@ def test_the_embedded_model_is_surer_of_a_right_answer() -> None:
         for n in (17, 19)
     )
     assert right.rank > 2 * wrong.rank > 0
-    assert right.forwards == wrong.forwards == 25
+    assert right.forwards == wrong.forwards == 17
 
 
 def test_no_answers_have_no_scores(
