@@ -131,4 +131,19 @@ def test_the_recipe_for_8b_passes_its_dry_run(run: Run, tmp_path: Path) -> None:
         "rollout": 4096.0, "score": 2048.0, "preview": 256.0, "update": 256.0,
     }  # fmt: skip
     assert found["memory_gb"]["total"] < 80
+    assert found["gpus_needed"] == {"24": None, "80": 1, "141": 1}
     assert 10 < found["hours"] < 1000
+
+
+def test_full_training_of_8b_says_how_many_gpus_it_needs(run: Run, tmp_path: Path) -> None:
+    """8.016 B weights x (4 + 4 + 8) bytes / n, a copy of 16.0 GB, 13.5 GB whole at once, 27.5 GB
+    of activations and logits: 57.1 + 128.3 / n is below 72 for 16 of 80 GB, below 126.9 for 2.
+    """
+    (tmp_path / "config.json").write_text(json.dumps(LLADA_8B))
+    words = ("align", "--config", RECIPE, "--model", tmp_path, "--dry-run", "--tuning", "full",
+             "--device", "cpu")  # fmt: skip
+    plan = json.loads(run(*words, "--processes", "8", "--json").out)
+    assert plan["gpus_needed"] == {"24": None, "80": 16, "141": 2}
+    assert plan["memory_gb"]["total"] == pytest.approx(57.1 + 128.3 / 8, abs=0.1)
+    said = run(*words).out
+    assert "GPUs that it needs: no number of 24 GB, 16 of 80 GB, 2 of 141 GB" in said

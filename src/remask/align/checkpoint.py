@@ -20,9 +20,10 @@ import torch
 
 from remask.align import lora
 from remask.align.policy import Policy
+from remask.align.shards import whole_state
 from remask.denoisers.base import Preset
 from remask.denoisers.load import find_family, find_folder, outline, read_config
-from remask.denoisers.native import Network, stacked
+from remask.denoisers.native import stacked
 from remask.denoisers.preset import chosen
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import read_json
@@ -93,10 +94,11 @@ def drop_later(folder: Path) -> None:
             shutil.rmtree(later)
 
 
-def load_state(folder: Path, device: torch.device) -> State:
-    """Return what a checkpoint holds."""
+def load_state(folder: Path, device: torch.device, *, in_parts: bool = False) -> State:
+    """Return what a checkpoint holds; `in_parts`: the file is read where a tensor is looked at."""
     try:
-        state = dict(torch.load(folder / _STATE, map_location=device, weights_only=True))
+        path = folder / _STATE
+        state = dict(torch.load(path, map_location=device, weights_only=True, mmap=in_parts))
         absent = {name for name in _FIELDS if not isinstance(state.get(name), dict)}
         if absent:
             raise ValueError(f"it has no {min(absent)}")
@@ -129,15 +131,24 @@ def tidy(out: Path) -> None:
             os.rename(old, whole)
 
 
-def save_model(policy: Policy, settings: "AlignSettings", folder: Path) -> Path:
-    """Write the policy as a model folder in the hub's layout; under LoRA the adapter beside it."""
+def save_model(
+    policy: Policy, settings: "AlignSettings", folder: Path, *, writes: bool = True
+) -> Path:
+    """Write the policy as a model folder in the hub's layout; under LoRA the adapter beside it.
+
+    All processes come here, and one of them `writes`.
+    """
+    weights = whole_state(policy.model, here=writes)
+    if not writes:
+        return folder
     source = find_folder(settings.model)
 
     def write(part: Path) -> None:
         for path in (*source.glob("*.json"), *source.glob("*.txt")):
             if path.name != "model.safetensors.index.json":
                 shutil.copyfile(path, part / path.name)
-        network = plain_network(policy, source)
+        network = outline(read_config(source), source)
+        network.load_state_dict(lora.merged(policy.model, weights), assign=True)
         config = read_config(source)  # under another name nothing else would tell it
         family = find_family(config, source)
         save(
@@ -146,17 +157,10 @@ def save_model(policy: Policy, settings: "AlignSettings", folder: Path) -> Path:
             dtype=policy.model.embedding.weight.dtype,
         )  # fmt: skip
         if settings.tuning == "lora":
-            lora.save_adapter(policy.model, settings, part / ADAPTER)
+            lora.save_adapter(policy.model, weights, settings, part / ADAPTER)
 
     _whole(folder, write)
     return folder
-
-
-def plain_network(policy: Policy, source: Path) -> Network:
-    """Return a network without adapters whose weights are those of the policy, not copied."""
-    network = outline(read_config(source), source)
-    network.load_state_dict(lora.merged(policy.model), assign=True)
-    return network
 
 
 def _generation(source: Path, preset: Preset) -> dict[str, Any]:

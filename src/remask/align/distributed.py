@@ -1,11 +1,12 @@
 """The processes that train together, through accelerate; often there is only one.
 
 Each process has its own prompts and adds up the gradient of its completions; the sums of all are
-the gradient. So nothing wraps the network, and what two processes learn is what one does, up to
-the order of a sum.
+the gradient. What two processes learn is what one does, up to the order of a sum. Adapters are
+whole in each process; where all weights learn they are divided, see `sharding`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -17,6 +18,7 @@ from remask.denoisers.load import choose_device
 from remask.errors import EngineError, MissingExtra, SettingsError
 
 _T = TypeVar("_T")
+BUCKET = 2**26  # gradients that are summed at once: 256 MB
 
 
 class Distributed:
@@ -36,6 +38,11 @@ class Distributed:
         self.size: int = self._accelerator.num_processes
         self.rank: int = self._accelerator.process_index
         self.device = wanted if self.size == 1 else torch.device(self._accelerator.device)
+
+    @property
+    def sharding(self) -> str:
+        """What is divided among the processes: `none`, the `learner`, or `all`, its actor too."""
+        return self._settings.sharding_of(self.size)
 
     @property
     def is_main_process(self) -> bool:
@@ -69,20 +76,24 @@ class Distributed:
 
     @torch.no_grad()
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Leave the sum over processes in the gradients; where there is none yet, there will be."""
+        """Leave the sum over processes in the gradients; where there is none yet, there will be.
+
+        Those of a divided network are the sum already. Others are added some at a time: all of
+        them once more would take as much memory as they do.
+        """
         several = list(parameters)
         for p in several:
             if p.grad is None:
                 p.grad = torch.zeros_like(p)
-        if self.size == 1:
+        if self.size == 1 or self.sharding != "none":
             return
-        flat = torch.cat([p.grad.flatten() for p in several if p.grad is not None])
-        total = self._together(lambda: self._accelerator.reduce(flat, "sum"))
-        start = 0
-        for p in several:
-            assert p.grad is not None
-            p.grad.copy_(total[start : start + p.numel()].view_as(p))
-            start += p.numel()
+        for bucket in _buckets([p.grad for p in several if p.grad is not None]):
+            flat = torch.cat([gradient.flatten() for gradient in bucket])
+            total = self._together(partial(self._accelerator.reduce, flat, "sum"))
+            for gradient, part in zip(
+                bucket, total.split([g.numel() for g in bucket]), strict=True
+            ):
+                gradient.copy_(part.view_as(gradient))
 
     def wait(self) -> None:
         """Return when all processes are here."""
@@ -113,3 +124,15 @@ class Distributed:
     def leave(self) -> None:
         """Close the trackers, and the connections between processes."""
         self._accelerator.end_training()
+
+
+def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Yield gradients together, up to so many numbers; a larger one alone."""
+    bucket: list[Tensor] = []
+    for gradient in gradients:
+        if bucket and sum(g.numel() for g in bucket) + gradient.numel() > BUCKET:
+            yield bucket
+            bucket = []
+        bucket.append(gradient)
+    if bucket:
+        yield bucket

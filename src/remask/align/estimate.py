@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from remask.align.distributed import BUCKET
 from remask.align.lora import find_targets
 from remask.align.method_settings import SpgSettings
 from remask.align.named import resolve
@@ -43,6 +44,7 @@ from remask.verifier.columns import LABEL_FREE_PROBES
 
 PROMPT = 200  # tokens, where neither the tokenizer nor the problems are at hand
 NUM_ASKED = 16  # problems whose prompts are measured
+GPU_SIZES = (24, 80, 141)  # GB
 TFLOPS = 400.0  # of one process; see docs/benchmarks.md for what an H200 reaches
 
 
@@ -87,6 +89,7 @@ class Shape:
     width: int
     vocab_size: int
     num_adapted: int  # numbers in the adapters
+    num_gathered: int  # of the weights, whole at once where they are divided
 
     def forward_flops(self, length: int, head_rows: float) -> float:
         """Return the arithmetic of one row through the network."""
@@ -118,7 +121,11 @@ def estimate(
         "row_tokens": {"prompt": canvas.num_prompt, "canvas": canvas.length},
         "sampler": {"steps": canvas.steps, "block": canvas.block},
         "forwards_per_update": forwards,
-        "memory_gb": memory_gb(settings, shape, canvas),
+        "sharding": settings.sharding_of(processes),
+        "memory_gb": memory_gb(settings, shape, canvas, processes),
+        "gpus_needed": {
+            str(size): gpus_needed(settings, shape, canvas, size) for size in GPU_SIZES
+        },
         "tflops": tflops,
         "seconds_per_update": seconds,
         "hours": total * settings.updates / 3600,
@@ -149,7 +156,15 @@ def shape_of(network: Network, settings: AlignSettings) -> Shape:
         width=network.embedding.weight.shape[1],
         vocab_size=network.vocab_size,
         num_adapted=adapted,
+        num_gathered=_gathered(network),
     )
+
+
+def _gathered(network: Network) -> int:
+    """Return what a divided network holds whole at once: its root, and a block and the next."""
+    blocks = [sum(p.numel() for p in block.parameters()) for block in network.blocks[:-1]]
+    root = sum(p.numel() for p in network.parameters()) - sum(blocks)
+    return root + 2 * max(blocks, default=0)
 
 
 def canvas_of(settings: AlignSettings, folder: Path, block_size: int | None) -> RowSize:
@@ -250,19 +265,23 @@ def seconds_per_update(
     return {phase: forwards[phase] * cost / speed for phase, cost in costs.items()}
 
 
-def memory_gb(settings: AlignSettings, shape: Shape, canvas: RowSize) -> dict[str, float]:
-    """Return the memory of one process by what takes it."""
-    s = settings
+def memory_gb(
+    settings: AlignSettings, shape: Shape, canvas: RowSize, processes: int = 1
+) -> dict[str, float]:
+    """Return the memory of one process of several by what takes it."""
+    s, mode = settings, settings.sharding_of(processes)
     size = choose_dtype(s.dtype, choose_device(s.device)).itemsize
-    full = s.tuning == "full"
+    full, part = s.tuning == "full", 1 if mode == "none" else processes
     learn = shape.num_parameters if full else shape.num_adapted
-    weights = shape.num_parameters * (4 if full else size)
-    if full and size < 4:
+    held = 4 if full else size
+    weights = shape.num_parameters * held / part
+    if mode == "learner" or (full and size < 4 and mode == "none"):
         weights += shape.num_parameters * size  # the copy that writes completions
     if full and s.uses_reference:
         weights += shape.num_parameters * 4  # the reference
     if full and s.scored_by == "start" and any(one.scored for one in resolve(s).values()):
         weights += shape.num_parameters * size  # the copy that scores
+    summed = 0 if part > 1 or processes == 1 else 2 * min(learn, BUCKET)  # a bucket and its sum
     tokens = s.micro_batch * canvas.row
     stored = 1.5 * shape.spread * size
     if s.gradient_checkpointing:
@@ -270,10 +289,26 @@ def memory_gb(settings: AlignSettings, shape: Shape, canvas: RowSize) -> dict[st
     logits = min(s.micro_batch * canvas.length * shape.vocab_size, LOGITS)
     memory = {
         "weights": weights / 1e9,
-        "adapters": 0.0 if full else 4 * learn / 1e9,
-        "gradients": 4 * learn / 1e9,
-        "optimizer": 8 * learn / 1e9,
+        "adapters": 0.0 if full else 4 * learn / part / 1e9,
+        "gradients": 4 * (learn / part + summed) / 1e9,
+        "optimizer": 8 * learn / part / 1e9,
+        # Where weights are divided: some of them whole, and their gradients.
+        "gathered": 0.0 if part == 1 else shape.num_gathered * (held + 4 * full) / 1e9,
         "activations": tokens * stored / 1e9,
         "logits": 3 * 4 * logits / 1e9,  # themselves, their exponentials, their gradients
     }
     return {**memory, "total": sum(memory.values())}
+
+
+def gpus_needed(
+    settings: AlignSettings, shape: Shape, canvas: RowSize, gigabytes: int
+) -> int | None:
+    """Return the fewest GPUs of a size that can train; None where no number of them can.
+
+    Each has the same number of prompts, and a tenth of its memory is left to what is not counted.
+    """
+    num = settings.prompts_per_update
+    for processes in (n for n in range(1, num + 1) if num % n == 0):
+        if memory_gb(settings, shape, canvas, processes)["total"] <= 0.9 * gigabytes:
+            return processes
+    return None

@@ -11,7 +11,7 @@ The first matrix of an adapter is drawn from the seed, not from torch's own gene
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 _NAME = "default"  # of the adapter
+_PARTS = ("lora_A", "lora_B")
 _LEAVES = ("attention.qkv", "attention.out", "mlp.gate_up", "mlp.down", "shared.gate_up",
            "shared.down")  # fmt: skip
 _FILE = "adapter_model.safetensors"
@@ -104,35 +105,44 @@ def without_adapters(network: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def merged(network: nn.Module) -> dict[str, Tensor]:
-    """Return the weights under the names of a plain network, adapters added; nothing is changed."""
+def merged(network: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights under the names of a plain network, adapters added; nothing is changed.
+
+    Args:
+        network: which has the adapters, or none.
+        weights: its whole state.
+    """
     layers = dict(adapted(network))
     out = {}
-    for name, tensor in network.state_dict().items():
+    for name, tensor in weights.items():
         if ".lora_" in name:
             continue
         owner, _, last = name.rpartition(".base_layer.")
         if not owner:
             out[name] = tensor
         elif last == "weight":
-            delta = layers[owner].get_delta_weight(_NAME)
+            down, up = (weights[f"{owner}.{part}.{_NAME}.weight"] for part in _PARTS)
+            delta = (up @ down) * layers[owner].scaling[_NAME]
             out[f"{owner}.weight"] = (tensor.float() + delta.float()).to(tensor.dtype)
         else:
             out[f"{owner}.{last}"] = tensor
     return out
 
 
-def save_adapter(network: nn.Module, settings: "AlignSettings", folder: Path) -> None:
+def save_adapter(
+    network: nn.Module, weights: Mapping[str, Tensor], settings: "AlignSettings", folder: Path
+) -> None:
     """Write the adapter in peft's layout, under the names of this package's network."""
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {}
-    for name, layer in adapted(network):
-        for part in ("lora_A", "lora_B"):
-            weight = getattr(layer, part)[_NAME].weight
-            tensors[f"base_model.model.{name}.{part}.weight"] = weight.detach().cpu().contiguous()
-    save_file(tensors, folder / _FILE, metadata={"format": "pt"})
+    tensors = {
+        f"base_model.model.{name}.{part}.weight": weights[f"{name}.{part}.{_NAME}.weight"]
+        for name, _ in adapted(network)
+        for part in _PARTS
+    }
+    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    save_file(whole, folder / _FILE, metadata={"format": "pt"})
     config = {
         "peft_type": "LORA", "base_model_name_or_path": settings.model, "r": settings.lora_rank,
         "lora_alpha": settings.lora_alpha, "lora_dropout": settings.lora_dropout, "bias": "none",

@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 from remask import rng
 from remask.align import lora
 from remask.align.settings import AlignSettings
+from remask.align.shards import whole
 from remask.denoisers.base import Denoiser
 from remask.denoisers.experts import Experts
 from remask.denoisers.kv_cache import KVCache
@@ -72,12 +73,20 @@ class Policy(NativeDenoiser):
         return torch.autocast(self.device.type, torch.bfloat16)
 
 
-def load_policy(settings: AlignSettings, device: torch.device | None = None) -> Policy:
-    """Return the model to be trained, with adapters or as a whole, ready for its first update."""
+def load_policy(
+    settings: AlignSettings, device: torch.device | None = None, place: str = ""
+) -> Policy:
+    """Return the model to be trained, with adapters or as a whole, ready for its first update.
+
+    Args:
+        settings: of the run.
+        device: where it learns; None: as the settings say.
+        place: where it is loaded, if not there: a model may be divided before it fits.
+    """
     target = choose_device(settings.device) if device is None else device
     wanted = choose_dtype(settings.dtype, target)
     held = "float32" if settings.tuning == "full" else str(wanted).removeprefix("torch.")
-    denoiser = load(settings.model, device=str(target), dtype=held)
+    denoiser = load(settings.model, device=place or str(target), dtype=held)
     if not isinstance(denoiser, NativeDenoiser):
         raise SettingsError(
             f"device {settings.device!r} is several; start one process for each instead."
@@ -111,35 +120,39 @@ def trained(policy: Policy) -> dict[str, nn.Parameter]:
 
 
 class Actor:
-    """Who writes completions: the policy itself, or a bfloat16 copy that is refreshed."""
+    """Who writes completions: the policy itself, or a copy of all its weights that is refreshed."""
 
-    def __init__(self, policy: Policy, settings: AlignSettings) -> None:
-        self.policy = policy
-        self.copied = settings.tuning == "full" and policy.in_bfloat16
-        self.denoiser: NativeDenoiser = policy
-        if self.copied:
-            network = copy.deepcopy(policy.model).to(torch.bfloat16).requires_grad_(False)
-            self.denoiser = NativeDenoiser(
-                name=policy.name, model=network, tokenizer=policy.tokenizer, preset=policy.preset
-            )
+    def __init__(self, policy: Policy, copied: NativeDenoiser | None) -> None:
+        self.policy, self.copied = policy, copied
+        self.denoiser: NativeDenoiser = copied or policy
 
     @torch.no_grad()
     def refresh(self) -> None:
         """Take over what the policy has learned."""
-        if self.copied:
+        if self.copied is not None:
             theirs = self.policy.model.state_dict()
-            for name, ours in self.denoiser.model.state_dict().items():
-                ours.copy_(theirs[name])
+            for name, ours in self.copied.model.state_dict().items():
+                ours.copy_(whole(theirs[name]))
 
 
-def reference_of(policy: Policy, settings: AlignSettings) -> Denoiser | None:
-    """Return what the policy may not stray from: None under LoRA, where it is the policy itself.
-
-    See `without_adapters`. It is what the model was before the first update.
-    """
-    if settings.tuning == "lora":
-        return None
+def copy_of(policy: Policy, device: torch.device) -> NativeDenoiser:
+    """Return the policy's weights in the number format it computes in, to write completions."""
     network = copy.deepcopy(policy.model).requires_grad_(False)
+    network.to(device, torch.bfloat16 if policy.in_bfloat16 else None)
+    return NativeDenoiser(
+        name=policy.name, model=network, tokenizer=policy.tokenizer, preset=policy.preset
+    )
+
+
+def reference_of(policy: Policy, settings: AlignSettings, device: torch.device) -> Denoiser | None:
+    """Return what the policy may not stray from; None where nothing asks, and under LoRA.
+
+    There it is the policy itself, see `without_adapters`. It is what the model was before the first
+    update.
+    """
+    if settings.tuning == "lora" or not settings.uses_reference:
+        return None
+    network = copy.deepcopy(policy.model).requires_grad_(False).to(device)
     return replace(policy, model=network)
 
 

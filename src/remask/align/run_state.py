@@ -17,6 +17,7 @@ from remask.align import checkpoint
 from remask.align.checkpoint import State
 from remask.align.collapse_guard import CollapseGuard
 from remask.align.settings import AlignSettings, differing, record
+from remask.align.shards import part_of, whole_tensors
 from remask.errors import SettingsError
 
 
@@ -40,21 +41,29 @@ class Learner:
     optimizer: torch.optim.Optimizer
     guard: CollapseGuard
 
-    def state(self, place: RunState) -> State:
-        """Return all that a checkpoint holds."""
-        s = self.settings
+    def state(self, place: RunState, *, here: bool) -> State:
+        """Return all that a checkpoint holds, whole; all must ask, and it is for those `here`."""
+        s, optimizer = self.settings, self.optimizer.state_dict()
+        moments = {
+            number: whole_tensors(each, here=here) for number, each in optimizer["state"].items()
+        }
         return {
             "settings": record(s),
             "place": asdict(place),
             "alpha": s.alpha_min + (s.alpha_max - s.alpha_min) * place.update / s.updates,
             "monitor": self.guard.state(),
-            "weights": {name: p.detach() for name, p in self.parameters.items()},
-            "optimizer": self.optimizer.state_dict(),
+            "weights": whole_tensors(
+                {name: p.detach() for name, p in self.parameters.items()}, here=here
+            ),
+            "optimizer": {**optimizer, "state": moments},
         }
 
-    def restore(self, folder: Path, device: torch.device) -> RunState:
-        """Take over what a checkpoint holds, and return how far it is."""
-        saved = checkpoint.load_state(folder, device)
+    def restore(self, folder: Path, device: torch.device, *, in_parts: bool = False) -> RunState:
+        """Take over what a checkpoint holds, and return how far it is.
+
+        It is the same whether one process wrote it or several, and whoever reads it.
+        """
+        saved = checkpoint.load_state(folder, device, in_parts=in_parts)
         self._check_settings(saved["settings"], folder)
         try:
             place = _place(saved["place"])
@@ -98,8 +107,16 @@ class Learner:
     @torch.no_grad()
     def _take(self, saved: State) -> None:
         for name, parameter in self.parameters.items():
-            parameter.copy_(saved["weights"][name])
-        self.optimizer.load_state_dict(saved["optimizer"])
+            parameter.copy_(part_of(saved["weights"][name], parameter))
+        state = {
+            number: {
+                name: part_of(moment, parameter) if moment.dim() else moment
+                for name, moment in saved["optimizer"]["state"].get(number, {}).items()
+            }
+            for number, parameter in enumerate(self.parameters.values())
+        }
+        known = {number: moments for number, moments in state.items() if moments}
+        self.optimizer.load_state_dict({**saved["optimizer"], "state": known})
         self.guard.restore(saved["monitor"])
 
 

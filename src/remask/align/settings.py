@@ -51,7 +51,7 @@ Positive = Annotated[float, Setting(above=0)]
 # (micro_batch: and what dropout draws), and what a guard that has stopped the run may ask to be
 # changed.
 FREE = frozenset({
-    "out", "device", "data", "track", "checkpoint_every", "show_every", "micro_batch",
+    "out", "device", "data", "track", "sharding", "checkpoint_every", "show_every", "micro_batch",
     "gradient_checkpointing", "learning_rate", "max_grad_norm", "max_skipped", "collapse_window",
     "collapse_reward_ratio", "collapse_length_ratio", "collapse_likelihood_fall",
     "collapse_accuracy_fall",
@@ -179,6 +179,8 @@ class AlignSettings:
     collapse_length_ratio: Annotated[float, Setting(above=1)] = 4.0  # of the first, or over it
     collapse_likelihood_fall: Positive = 0.5  # nats per token, of what is to become likelier
     collapse_accuracy_fall: Positive = 0.1  # of validation, from its best
+    # What several processes divide: the learner by default where all weights learn.
+    sharding: Literal["auto", "none", "learner", "all"] = "auto"
     track: Annotated[
         tuple[str, ...],
         Setting("tensorboard, wandb or both; none; auto: TensorBoard where it is installed."),
@@ -194,6 +196,7 @@ class AlignSettings:
         self._check_method()
         check_track(self.track)
         _ = self.weight_of_metric  # raises where one is no number
+        self._check_sharding()
         self.part(Annealed)
         self.part(RegressionSettings)
         if self.method == "spg":
@@ -234,6 +237,32 @@ class AlignSettings:
                     f"{name} {value} belongs to round trips, and scorer is {self.scorer}; leave "
                     f"{name} out."
                 )
+
+    def _check_sharding(self) -> None:
+        if self.tuning == "lora" and self.sharding == "learner":
+            raise SettingsError(
+                "sharding learner divides weights that all learn, and tuning is lora; use "
+                "sharding all, which divides them for writing too, or leave sharding out."
+            )
+        if self.tuning == "full" and self.sharding == "all" and self.scored_by == "start":
+            raise SettingsError(
+                "scored_by start needs a whole copy of the model, and sharding all has none; use "
+                "scored_by live, or sharding learner."
+            )
+        penalised = self.method == "diffu_grpo" and self.kl_weight > 0
+        if self.tuning == "lora" and self.sharding == "all" and penalised:
+            raise SettingsError(
+                f"kl_weight {self.kl_weight} needs a pass without adapters between two with them, "
+                "which sharding all cannot make; set kl_weight 0, or leave sharding out."
+            )
+
+    def sharding_of(self, processes: int) -> str:
+        """Return what so many processes divide: `none`, the `learner`, or `all`."""
+        if processes == 1:
+            return "none"
+        if self.sharding == "auto":
+            return "learner" if self.tuning == "full" else "none"
+        return self.sharding
 
     @property
     def num_copies(self) -> int:

@@ -24,12 +24,15 @@ from remask.align.collapse_guard import CollapseGuard
 from remask.align.distributed import Distributed
 from remask.align.method_settings import MaskSettings
 from remask.align.named import build_reward, resolve
-from remask.align.policy import Actor, load_policy, reference_of, trained
+from remask.align.policy import Actor, Policy, copy_of, load_policy, reference_of, trained
 from remask.align.rollout import Prompts, Rollout, RolloutMaker, draw_groups
 from remask.align.run_state import Learner, RunState
 from remask.align.settings import AlignSettings, as_yaml
+from remask.align.sharding import ShardedPolicy, release, shard_policy
+from remask.align.shards import whole
 from remask.align.train_log import Row, Say, TrainLog, measured, peak_memory_gb, summary
 from remask.align.update import Batch, Updater, make_optimizer, shown
+from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.records.jsonl import write_text
 
@@ -49,8 +52,7 @@ class AlignTrainer:
         self._open(resume or bool(resume_from))
         prompts = self.prompts = Prompts(s)
         resolve(s)  # before minutes of loading
-        self.policy = load_policy(s, self.distributed.device)
-        self.actor = Actor(self.policy, s)
+        self.policy, self.actor, reference = self._load()
         self.sampler = s.sampler(self.policy, prompts.task.canvas_length(prompts.level))
         masks = s.masks(self.sampler.block, self.sampler.length)
         if s.method != "sft":
@@ -60,7 +62,6 @@ class AlignTrainer:
             settings=s, prompts=prompts, denoiser=acting, sampler=self.sampler,
             reward=None if s.method == "sft" else build_reward(s, prompts.task, acting),
         )  # fmt: skip
-        reference = reference_of(self.policy, s) if s.uses_reference else None
         self.updater = Updater(self.policy, s, masks, reference)
         self.parameters = trained(self.policy)
         self.optimizer = make_optimizer(list(self.parameters.values()), s)
@@ -74,6 +75,22 @@ class AlignTrainer:
             write_text(s.out / checkpoint.SETTINGS, as_yaml(s))
         self.distributed.start_trackers(self.state.update)
         self.started, self.start = time.perf_counter(), self.state.update
+
+    def _load(self) -> tuple[Policy, Actor, Denoiser | None]:
+        """Return the model that learns, who writes its completions, and what it was."""
+        s, device, mode = self.settings, self.distributed.device, self.distributed.sharding
+        policy = load_policy(s, device, place="" if mode == "none" else "cpu")
+        by_copy = s.tuning == "full" and policy.in_bfloat16 and mode == "none"
+        copied = copy_of(policy, device) if by_copy or mode == "learner" else None
+        reference = reference_of(policy, s, device)
+        if mode != "none":
+            policy = shard_policy(policy, self.distributed)
+        return policy, Actor(policy, copied), reference
+
+    def _meet(self) -> None:
+        """Return when no process has a pass of a divided model left to make."""
+        if isinstance(self.policy, ShardedPolicy):
+            self.policy.lockstep.finish()
 
     def _open(self, resume: bool) -> None:
         """Make the folder ready, or refuse one that holds a run."""
@@ -110,13 +127,19 @@ class AlignTrainer:
 
     def _finish(self) -> Path:
         out = self.settings.out
-        if self.distributed.is_main_process:
-            checkpoint.save_model(self.policy, self.settings, out / checkpoint.FINAL)
-            if not (out / checkpoint.BEST).exists():  # nothing was validated
-                checkpoint.save_model(self.policy, self.settings, out / checkpoint.BEST)
+        self._save_model(checkpoint.FINAL)
+        lacks_best = self.distributed.is_main_process and not (out / checkpoint.BEST).exists()
+        if self.distributed.sums({"lacks": lacks_best})["lacks"]:  # nothing was validated
+            self._save_model(checkpoint.BEST)
         self.distributed.wait()
         self.train_log.tell({"model": str(out / checkpoint.BEST)})
         return out / checkpoint.BEST
+
+    def _save_model(self, name: str) -> None:
+        checkpoint.save_model(
+            self.policy, self.settings, self.settings.out / name,
+            writes=self.distributed.is_main_process,
+        )  # fmt: skip
 
     @torch.no_grad()
     def _roll(self) -> Rollout:
@@ -124,6 +147,7 @@ class AlignTrainer:
         self.actor.refresh()
         numbers = [state.cursor + i for i in self.share]
         rollout = self.rollout_maker.make(numbers, rollout=state.rollout, update=state.update)
+        self._meet()
         if s.show_every and state.rollout % s.show_every == 0:
             self.train_log.show(rollout, state.update + 1)
         state.rollout += 1
@@ -146,6 +170,7 @@ class AlignTrainer:
         if s.uses_rollout_model:
             ahead = range(state.update + 1, state.update + times)
             old += [self.updater.old_log_probs(batch, update) for update in ahead]
+            self._meet()
         likelihoods = []
         for k in range(times):
             logs = self._update(replace(batch, update=state.update, old_logp=old[k % len(old)]))
@@ -176,12 +201,15 @@ class AlignTrainer:
         rate = s.learning_rate * rate_at(batch.update, s)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        logs = shown(self.distributed.sums(self.updater.backward(batch)), s.method)
+        sums = self.updater.backward(batch)
+        self._meet()
+        logs = shown(self.distributed.sums(sums), s.method)
         self.distributed.add_gradients(parameters)
-        norm = float(nn.utils.clip_grad_norm_(parameters, s.max_grad_norm))
+        norm = float(whole(nn.utils.clip_grad_norm_(parameters, s.max_grad_norm)))
         if self.guard.step_is_sound(logs["loss"], norm, batch.update + 1):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        release(self.policy.model)
         self.state.update += 1
         skipped = {f"{'spg' if s.method == 'spg' else 'guard'}/nan_skipped": self.guard.skipped}
         return {**logs, "grad_norm": norm, "learning_rate": rate, **skipped}
@@ -208,6 +236,7 @@ class AlignTrainer:
         problems = [self.prompts.validation(i) for i in numbers]
         greedy = replace(self.sampler, temperature=0.0)
         drawn = draw_groups(self.actor.denoiser, problems, 1, greedy, seed=0) if problems else []
+        self._meet()
         task = self.prompts.task
         right = [task.grade(p, sample.text) for p, sample in zip(problems, drawn, strict=True)]
         graded = self.distributed.gather(right)
@@ -219,14 +248,14 @@ class AlignTrainer:
         })  # fmt: skip
         if accuracy > state.best:
             state.best, state.best_update = accuracy, state.update
-            if self.distributed.is_main_process:
-                checkpoint.save_model(self.policy, s, s.out / checkpoint.BEST)
+            self._save_model(checkpoint.BEST)
         self.distributed.wait()
         self.guard.watch_accuracy(accuracy, len(graded), state.update)
 
     def _checkpoint(self) -> None:
-        if self.distributed.is_main_process:
-            state, out = self.learner.state(self.state), self.settings.out
+        is_main = self.distributed.is_main_process
+        state, out = self.learner.state(self.state, here=is_main), self.settings.out
+        if is_main:
             checkpoint.save_state(out, self.state.update, state, self.state.best_update)
         self.distributed.wait()
 
@@ -239,7 +268,9 @@ class AlignTrainer:
         if folder is None:
             self.train_log.rewind(-1)
             return
-        self.state = self.learner.restore(folder, self.distributed.device)
+        divided = self.distributed.sharding != "none"  # a part of each tensor is read
+        device = torch.device("cpu") if divided else self.distributed.device
+        self.state = self.learner.restore(folder, device, in_parts=divided)
         self.distributed.wait()  # until all have read it
         if self.distributed.is_main_process:
             checkpoint.drop_later(folder)

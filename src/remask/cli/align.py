@@ -145,8 +145,13 @@ def _show_estimate(plan: dict[str, Any], as_json: bool) -> None:
         + ", ".join(f"{phase} {num:,.0f}" for phase, num in forwards.items()),
         "memory of one process, GB: "
         + ", ".join(f"{name} {size:.2f}" for name, size in memory.items()),
+        "GPUs that it needs: " + ", ".join(_gpus(*pair) for pair in plan["gpus_needed"].items()),
         f"time at {plan['tflops']:g} TFLOP/s a process, {plan['processes']} of them: "
         + ", ".join(f"{phase} {value:.3g} s" for phase, value in seconds.items())
         + f" per update; {plan['hours']:.3g} hours in all",
     ):
         typer.echo(line)
+
+
+def _gpus(gigabytes: str, num: int | None) -> str:
+    return f"{num or 'no number'} of {gigabytes} GB"

@@ -164,8 +164,9 @@ class Network(nn.Module):
         *earlier, last = cache.layers
         for block, heads in zip(self.blocks[:-1], earlier, strict=True):
             x, cos, sin, seen, places = moved(home(block), x, cos, sin, seen, places)
-            # Several blocks are a prompt, whose width comes once: not worth a compilation.
-            run = block if length <= size else block.forward
+            # Several blocks are a prompt, whose width comes once: not worth a compilation. Hooks
+            # run all the same: they may have to gather the weights.
+            run: Callable[..., Tensor] = block if length <= size else block._call_impl
             x = run(x, cos, sin, seen, LayerCache(heads, places))
         x, cos, sin, seen, places = moved(home(self._last), x, cos, sin, seen, places)
         return self._last.attend(x, cos, sin, seen, LayerCache(last, places))

@@ -55,6 +55,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
 
 
+@pytest.fixture(scope="session")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with three layers, so that there is something to divide."""
+    folder = tmp_path_factory.mktemp("align") / "deep"
+    return write_checkpoint(
+        folder, layers=3, width=16, heads=2, inner=16, length=16, max_length=256,
+        dtype=torch.float32,
+    )  # fmt: skip
+
+
 @pytest.fixture
 def fill_adapters() -> Callable[[torch.nn.Module, Path], None]:
     """Fill the adapters of a network from a folder in peft's layout; every tensor must fit."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -142,3 +143,32 @@ def test_activations_are_a_little_more_than_a_graph_holds(
 def test_nothing_is_loaded(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.nn.Module, "to_empty", lambda self, device: pytest.fail("loaded"))
     assert estimate(settings())["memory_gb"]["weights"] > 0
+
+
+def test_what_several_processes_hold_is_counted_by_hand(settings: Settings, tmp_path: Path) -> None:
+    """The model above: 3 blocks of 656 weights, the last of them with the other 520.
+
+    Divided by two: 1,244 float32 weights, gradients and twice moments each, a whole copy that
+    writes, and at once whole, with gradients: 520 + 656, and two of the other blocks.
+    Adapters are whole: 672 gradients, and 672 twice more while they are summed.
+    """
+    config = {
+        "architectures": ["LLaDAModelLM"], "d_model": 8, "n_layers": 3, "n_heads": 2,
+        "n_kv_heads": 2, "mlp_hidden_size": 16, "vocab_size": 32, "max_sequence_length": 64,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    s = settings(model=str(tmp_path), reward="outcome", dtype="float32")
+    found = estimate(s, processes=2)
+    assert found["sharding"] == "learner"
+    memory = {name: size * 1e9 for name, size in found["memory_gb"].items()}
+    assert memory["weights"] == pytest.approx(4 * 1244 + 4 * 2488)
+    assert memory["gradients"] == pytest.approx(4 * 1244)
+    assert memory["optimizer"] == pytest.approx(8 * 1244)
+    assert memory["gathered"] == pytest.approx(8 * (520 + 656 + 2 * 656))
+    found = estimate(settings(model=str(tmp_path), reward="outcome", dtype="float32",
+                              sharding="all"), processes=2)  # fmt: skip
+    assert found["memory_gb"]["weights"] * 1e9 == pytest.approx(4 * 1244)
+    found = estimate(replace(s, tuning="lora"), processes=2)
+    assert found["sharding"] == "none"
+    assert found["memory_gb"]["gradients"] * 1e9 == pytest.approx(4 * 3 * 672)
+    assert found["memory_gb"]["gathered"] == 0

@@ -142,7 +142,7 @@ def test_adapters_change_nothing_at_first_and_melt_into_the_weights(
         after = network.project(network(tokens))
         assert not torch.allclose(after, before, atol=1e-2)
         plain = family.build(config).eval()
-        plain.load_state_dict(lora.merged(network))
+        plain.load_state_dict(lora.merged(network, network.state_dict()))
         torch.testing.assert_close(plain.project(plain(tokens)), after, atol=1e-4, rtol=1e-4)
         with lora.without_adapters(network):
             assert torch.equal(network.project(network(tokens)), before)
@@ -161,7 +161,7 @@ def test_an_adapter_is_saved_in_the_layout_of_peft_and_read_again(
     lora.attach(network, s)
     for _, layer in lora.adapted(network):
         nn.init.ones_(layer.lora_B["default"].weight)
-    lora.save_adapter(network, s, tmp_path)
+    lora.save_adapter(network, network.state_dict(), s, tmp_path)
     assert LoraConfig.from_pretrained(tmp_path).r == s.lora_rank
     lora.attach(other, replace(s, seed=9))
     fill_adapters(other, tmp_path)

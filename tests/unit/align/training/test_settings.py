@@ -30,6 +30,21 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "updates is 1000000000; give a whole number at least 1 and at most 100,000,000 (the "
         "default is 6000).",
     ),
+    "adapters that are divided as if all weights learned": (
+        {"sharding": "learner"},
+        "sharding learner divides weights that all learn, and tuning is lora; use sharding all, "
+        "which divides them for writing too, or leave sharding out.",
+    ),
+    "a copy where there is no room for one": (
+        {"sharding": "all", "tuning": "full", "scored_by": "start"},
+        "scored_by start needs a whole copy of the model, and sharding all has none; use "
+        "scored_by live, or sharding learner.",
+    ),
+    "a pass inside another": (
+        {"sharding": "all", "method": "diffu_grpo"},
+        "kl_weight 0.04 needs a pass without adapters between two with them, which sharding all "
+        "cannot make; set kl_weight 0, or leave sharding out.",
+    ),
     "more round trips than anybody waits for": (
         {"trips": 10**8}, "trips is 100000000; it must be at most 10,000.",
     ),

@@ -227,7 +227,9 @@ def command(s: AlignSettings, path: Path) -> list[str]:
 
 def environment(toy: Path, **more: str) -> dict[str, str]:
     known = {k: v for k, v in os.environ.items() if k != "DEADLY"}
-    return {**known, "PYTHONPATH": str(toy), "OMP_NUM_THREADS": "1", **more}
+    source = Path(remask.__file__).parents[1]  # of the package under test, installed or not
+    paths = os.pathsep.join((str(toy), str(source)))
+    return {**known, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", **more}
 
 
 def test_a_killed_process_leaves_a_run_that_goes_on(
@@ -258,30 +260,44 @@ def start_two(words: list[str], toy: Path, **of_second: str) -> list["subprocess
     ]  # fmt: skip
 
 
-def test_two_processes_learn_what_one_does(
-    settings: Settings, train: Train, toy: Path, tmp_path: Path, state_of: Any
+def same_weights(state_of: Any, a: Path, b: Path) -> None:
+    ours, theirs = state_of(a)["weights"], state_of(b)["weights"]
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        torch.testing.assert_close(theirs[name], value, atol=1e-5, rtol=0)
+
+
+def test_two_processes_go_on_from_one_and_learn_what_one_does(
+    settings: Settings, train: Train, toy: Path, tmp_path: Path, state_of: Any, deep: Path
 ) -> None:
-    s = settings(reward="ungated,toy_rewards:low_ids", out=tmp_path / "two", eval_problems=3)
+    """The weights of three blocks are divided among the two, what one has saved included."""
+    s = settings(model=str(deep), reward="ungated,toy_rewards:low_ids", out=tmp_path / "two",
+                 eval_problems=3, alpha_min=1.0, alpha_max=1.0)  # fmt: skip
+    train(replace(s, updates=2))
     running = start_two(command(s, tmp_path / "run.yaml"), toy)
     told = [process.communicate(timeout=600) for process in running]
     assert [process.returncode for process in running] == [0, 0], told
+    assert told[0][0].startswith(b"resumed at update 2")
     assert not told[1][0].strip(), "only the first process speaks"
     one = replace(s, out=tmp_path / "one")
     train(one)
-    ours, theirs = state_of(one.out)["weights"], state_of(s.out)["weights"]
-    for name, value in ours.items():
-        torch.testing.assert_close(theirs[name], value, atol=1e-5, rtol=0)
+    same_weights(state_of, one.out, s.out)
+    ours = state_of(one.out)["weights"]
     start = {n: p.detach() for n, p in trained(load_policy(s)).items()}
     assert max(float((ours[n] - start[n]).abs().max()) for n in ours) > 1e-3
     for a, b in zip(rows_of(one.out), rows_of(s.out), strict=True):
         assert a.keys() == b.keys()
-        assert all(b[k] == pytest.approx(v, abs=1e-5) for k, v in a.items())
+        assert all(b[k] == pytest.approx(v, abs=1e-5) for k, v in a.items() if k != "max_steps")
+    tokens = torch.arange(10, 40)[None]
+    saved = [remask.load(out / "final", device="cpu").model(tokens) for out in (one.out, s.out)]
+    torch.testing.assert_close(*saved, atol=1e-4, rtol=0)
 
 
-def test_a_killed_worker_is_missed_in_one_sentence_and_the_run_goes_on(
-    settings: Settings, train: Train, toy: Path, tmp_path: Path
+def test_a_killed_worker_is_missed_in_one_sentence_and_one_process_goes_on(
+    settings: Settings, train: Train, toy: Path, tmp_path: Path, state_of: Any, deep: Path
 ) -> None:
-    s = settings(reward="toy_rewards:deadly")
+    """The model is divided while it writes, too."""
+    s = settings(model=str(deep), reward="toy_rewards:deadly", sharding="all")
     running = start_two(command(s, tmp_path / "run.yaml"), toy, DEADLY="1")
     told = [process.communicate(timeout=600) for process in running]
     assert running[1].returncode == -signal.SIGKILL
@@ -290,9 +306,10 @@ def test_a_killed_worker_is_missed_in_one_sentence_and_the_run_goes_on(
     assert last.startswith("remask: process 0 of 2 has lost another one"), told[0][1]
     assert last.endswith("start all of them again with --resume.")
     assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
-    rows = train(s, resume=True)
-    assert rows[0] == {"resumed": 4}
-    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000006"
+    assert train(s, resume=True)[0] == {"resumed": 4}
+    whole = replace(s, out=tmp_path / "whole")
+    train(whole)
+    same_weights(state_of, whole.out, s.out)
 
 
 def test_a_folder_with_a_run_is_not_overwritten(settings: Settings, train: Train) -> None:
@@ -317,10 +334,12 @@ def test_the_best_model_is_the_one_of_the_best_validation(
     monkeypatch.setattr(type(task), "grade", lambda self, problem, text: next(told))
     kept: list[int] = []
     plain = checkpoint.save_model
-    monkeypatch.setattr(
-        checkpoint, "save_model",
-        lambda policy, settings, folder: kept.append(len(rows)) or plain(policy, settings, folder),
-    )  # fmt: skip
+
+    def save_model(*args: Any, **named: Any) -> Path:
+        kept.append(len(rows))
+        return plain(*args, **named)
+
+    monkeypatch.setattr(checkpoint, "save_model", save_model)
     rows: list[dict[str, Any]] = []
     align(s, rows.append)
     assert [r["eval/accuracy"] for r in rows if "eval/accuracy" in r] == [0.0, 0.5, 0.5, 0.0]

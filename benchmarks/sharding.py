@@ -1,0 +1,171 @@
+"""How far the gradient of two processes is from that of one.
+
+    python benchmarks/sharding.py [OUT]
+
+The same update of a small random LLaDA, by one process and by two that divide its weights, on CPUs
+in float32: every method, the weights whole or divided, adapters and all weights. Where the reward
+is uneven, one of the two has nothing to learn from and must go along with the other. What is
+compared is the gradient of the whole batch; the number is the largest difference, divided by the
+largest gradient. OUT is a file for the numbers.
+"""
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+CASES: dict[str, dict[str, Any]] = {
+    "spg": {"method": "spg", "tuning": "full"},
+    "spg, all divided": {
+        "method": "spg",
+        "tuning": "full",
+        "sharding": "all",
+        "reward": "ungated",
+    },
+    "spg, uneven": {"method": "spg", "tuning": "full", "reward": "sharding:uneven"},
+    "all divided, uneven": {"tuning": "full", "sharding": "all", "reward": "sharding:uneven"},
+    "spg, recomputed": {"method": "spg", "tuning": "full", "gradient_checkpointing": True},
+    "regression": {"method": "regression", "tuning": "full"},
+    "diffu_grpo": {"method": "diffu_grpo", "tuning": "full"},
+    "sft": {"method": "sft", "tuning": "full", "length": 96, "block": 48},
+    "adapters, whole": {"method": "spg", "tuning": "lora"},
+    "adapters, all divided": {"method": "spg", "tuning": "lora", "sharding": "all"},
+    "adapters, all divided, held to the start": {
+        "method": "regression",
+        "anchor": "start",
+        "tuning": "lora",
+        "sharding": "all",
+        "reward": "ungated",
+        "scored_by": "start",
+    },
+}
+LIMIT = 1e-5
+
+
+def even(prompts: Any, completions: Any, completion_ids: Any, **_: Any) -> Any:
+    """Pay for low ids."""
+    return [sum(i < 131 for i in ids) for ids in completion_ids]
+
+
+def uneven(prompts: Any, completions: Any, completion_ids: Any, problem: Any, **_: Any) -> Any:
+    """Pay nothing for every other prompt: one of two processes has nothing to learn from."""
+    pays = [int(one.id.rpartition("/")[2]) % 2 for one in problem]
+    paid = even(prompts, completions, completion_ids)
+    return [pay * value for pay, value in zip(pays, paid, strict=True)]
+
+
+def settings_of(model: Path, out: Path, **changes: Any) -> Any:
+    """Return the settings of one update."""
+    from remask.align.settings import check_settings
+
+    usual = {
+        "model": str(model), "task": "countdown", "out": out, "reward": "sharding:even",
+        "updates": 1, "inner_updates": 1, "prompts_per_update": 4, "num_generations": 4,
+        "length": 16, "steps": 4, "block": 4, "micro_batch": 3, "temperature": 1.0,
+        "max_grad_norm": 1e9, "eval_every": 0, "lora_rank": 2, "lora_dropout": 0.0,
+        "show_every": 0, "metrics": "core", "trips": 2, "rebuild_steps": 2, "track": "none",
+        "device": "cpu",
+    }  # fmt: skip
+    return check_settings({**usual, **changes})
+
+
+def gradients(settings: Any) -> dict[str, Tensor]:
+    """Return the whole gradient of the first update, as the optimizer gets it."""
+    from remask.align.shards import whole_tensors
+    from remask.align.trainer import AlignTrainer
+
+    trainer = AlignTrainer(settings, say=lambda row: None)
+    divided = [isinstance(p, DTensor) for p in trainer.policy.model.parameters()]
+    assert set(divided) == {trainer.distributed.sharding != "none"}
+    seen: dict[str, Tensor] = {}
+
+    def look(*_: Any) -> None:
+        raw = {name: p.grad for name, p in trainer.parameters.items() if p.grad is not None}
+        seen.update({n: g.clone() for n, g in whole_tensors(raw, here=True).items()})
+
+    trainer.optimizer.register_step_pre_hook(look)
+    trainer.run()
+    return seen
+
+
+def work(model: Path, folder: Path) -> None:
+    """Write the gradients of every case: of one process, or of those that the environment names."""
+    rank = int(os.environ.get("RANK", "0"))
+    for number, changes in enumerate(CASES.values()):
+        found = gradients(settings_of(model, folder / f"run-{number}", **changes))
+        if rank == 0:
+            torch.save(found, folder / f"gradients-{number}.pt")
+
+
+def start(words: Sequence[str], **more: str) -> "subprocess.Popen[bytes]":
+    """Start this file again, as one process of several or alone."""
+    command = [sys.executable, __file__, *words]
+    return subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1", **more})
+
+
+def differences(model: Path, folder: Path) -> dict[str, dict[str, float]]:
+    """Return, by case, the largest difference, and the largest gradient."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+    words = ("--model", str(model), "--work")
+    running = [start((*words, str(folder / "one")))] + [
+        start((*words, str(folder / "two")), RANK=str(rank), LOCAL_RANK=str(rank), **shared)
+        for rank in range(2)
+    ]
+    codes = [process.wait() for process in running]
+    if any(codes):
+        raise SystemExit("a process failed; its own words stand above")
+    found = {}
+    for number, case in enumerate(CASES):
+        one, two = (torch.load(folder / n / f"gradients-{number}.pt") for n in ("one", "two"))
+        assert one.keys() == two.keys()
+        found[case] = {
+            "difference": max(float((one[n] - two[n]).abs().max()) for n in one),
+            "largest": max(float(g.abs().max()) for g in one.values()),
+        }
+    return found
+
+
+def main() -> int:
+    """Measure all cases and print them; what is too far apart is a failure."""
+    from remask.testing import write_checkpoint
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", nargs="?", type=Path, help="file for the numbers")
+    parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        work(arguments.model, arguments.work)
+        return 0
+    with tempfile.TemporaryDirectory() as name:
+        model = write_checkpoint(
+            Path(name) / "model", layers=3, width=16, heads=2, inner=16, length=16, max_length=256,
+            dtype=torch.float32,
+        )  # fmt: skip
+        found = differences(model, Path(name))
+    worst = max(case["difference"] / case["largest"] for case in found.values())
+    for name, case in found.items():
+        print(f"{name}: {case['difference']:.2e} of {case['largest']:.2e}")
+    print(f"align/fsdp_gradient_difference: {worst:.2e}")
+    if arguments.out:
+        arguments.out.write_text(json.dumps({"cases": found, "largest": worst}, indent=2) + "\n")
+    return int(not worst <= LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
