@@ -60,7 +60,8 @@ class Rule:
     commit_gap: Annotated[
         float | None,
         Setting(
-            "Write a block at once when its tokens lead by so many logits (Prophet: 5).", above=0
+            "Write a block at once when each of its tokens leads by so many logits, such as 5.",
+            above=0,
         ),
     ] = None
     top_p: Annotated[
@@ -243,7 +244,7 @@ def sampler_settings(
         temperature: of every sample; none is then drawn at another one.
         order: which predictions are revealed first.
         reveal_threshold: reveal all predictions at least this probable.
-        commit_gap: write a block at once when its tokens lead by so many logits.
+        commit_gap: write a block at once when each of its tokens leads by so many logits.
         edit_threshold: overwrite tokens where another is more probable.
     """
     preset, own = model.preset.for_task(kind), model.block_size

@@ -42,9 +42,9 @@ def test_a_gap_is_the_lead_of_the_likeliest_token() -> None:
     assert token_gap(logits).tolist() == [0.5, 0.0, math.inf]
 
 
-def test_the_mean_is_over_what_is_masked() -> None:
-    """(3 + 1) / 2 reaches 2; the row with nothing masked has nothing to commit."""
-    gaps = torch.tensor([[3.0, 0.0, 1.0, 0.0], [3.0, 0.0, 0.9, 0.0], [0.0, 0.0, 0.0, 0.0]])
+def test_the_least_gap_of_what_is_masked_decides() -> None:
+    """2 reaches 2; the row with nothing masked has nothing to commit."""
+    gaps = torch.tensor([[9.0, 0.0, 2.0, 0.0], [9.0, 0.0, 1.9, 9.0], [0.0, 0.0, 0.0, 0.0]])
     assert opens(gaps, gaps > 0, 2.0).tolist() == [True, False, False]
 
 
@@ -69,14 +69,22 @@ def test_a_block_is_committed_when_the_gap_opens(
     assert answer.probs == pytest.approx([0.9] * 6)
 
 
-def test_places_that_are_revealed_do_not_count(by_place: ByPlace) -> None:
-    """Gaps 2.2 2.2 .7 .7: the mean falls from 1.45 to 1.2 and .7 as the sure ones go.
+def test_one_unsure_place_keeps_a_block_open(by_place: ByPlace) -> None:
+    """However sure the others are, as the ends of a tail: of 1.2, late is .6, which .7 reaches."""
+    model = by_place([SURE] * 5 + [UNSURE])
+    (answer,) = write(model, settings(6, commit_gap=1.2))
+    assert (answer.steps, answer.forwards) == ((0, 1, 2, 3, 4, 4), 5)
 
-    Of 1.22, the thresholds are 1.83, 1.22 and .61 (3 / 4 is late): the third step commits two.
+
+def test_places_that_are_revealed_do_not_count(by_place: ByPlace) -> None:
+    """The first place, the likeliest, has a gap of .04, the others have log 3 = 1.1.
+
+    Of 1, early is 1.5, and then it is 1: the second step commits what the first has left.
     """
-    model = by_place([SURE, SURE, UNSURE, UNSURE])
-    (answer,) = write(model, settings(4, commit_gap=1.22))
-    assert (answer.steps, answer.forwards) == ((0, 1, 2, 2), 3)
+    tied = {"a": 0.51, "x": 0.49}
+    broad = {"a": 0.3, **dict.fromkeys("stuvwxy", 0.1)}
+    (answer,) = write(by_place([tied, broad, broad, broad]), settings(4, commit_gap=1.0))
+    assert (answer.steps, answer.forwards) == ((0, 1, 1, 1), 2)
 
 
 def test_later_blocks_are_still_written(by_place: ByPlace) -> None:
@@ -122,7 +130,7 @@ def test_a_gap_that_is_always_open_writes_a_block_in_a_step(
         assert ours.probs == pytest.approx(theirs.probs)
 
 
-@pytest.mark.parametrize("gap", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("gap", [0.03, 0.3, 1.0])
 @pytest.mark.parametrize("family", ["llada", "block_causal"])
 def test_a_row_commits_in_any_company(
     family: str, gap: float, request: pytest.FixtureRequest

@@ -51,7 +51,7 @@ def without_probs(samples: dict[str, Sample]) -> dict[str, Sample]:
         replace(HOW, order="random"),
         replace(HOW, order="origin"),
         replace(HOW, reveal_threshold=0.3),
-        replace(HOW, commit_gap=1.0),
+        replace(HOW, commit_gap=0.3),
         replace(HOW, suppress_eos=True),
         replace(HOW, reveal_threshold=0.4, edit_threshold=0.3, post_steps=2),
     ],
