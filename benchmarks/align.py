@@ -1,105 +1,142 @@
 """Alignment, measured: the study of the embedded model, and one step of LLaDA-8B's shape.
 
-    python benchmarks/align.py study MODEL OUT                  train and ask, all methods and seeds
-    python benchmarks/align.py one MODEL OUT --method sft --seed 0      one of them, in this process
-    python benchmarks/align.py figures OUT --commit SHA         what the answers say, anywhere
+    python benchmarks/align.py study MODEL OUT                  train and ask, all that is planned
+    python benchmarks/align.py study MODEL OUT --only stable:3  one arm and seed of it
+    python benchmarks/align.py show OUT/results.jsonl           what the runs say, anywhere
+    python benchmarks/align.py figures RESULTS --commit SHA     the same into docs/figures.json
     python benchmarks/align.py step8b OUT                       seconds and memory of one update
 
-`study` starts a process per training, some at once, and goes on where it was stopped. Every method
-starts from the same checkpoint and has the same updates and rollouts; the best model by validation
-(of the ungated reward the last one) answers unseen problems, greedily, on three canvases. What
-comes out is OUT/answers.jsonl and OUT/log.jsonl; the models stay in OUT/METHOD-SEED. It needs
-torch, numpy, tokenizers, safetensors, rapidfuzz and accelerate, and `step8b` peft; an uninstalled
-checkout runs with PYTHONPATH=src.
+`study` starts a process per training, some at once, on one GPU. Settings, arms and seeds are those
+of `lib/arms.py`; `--setting`, `--arms`, `--seeds` and `--only` choose among them. The last weights
+answer unseen problems, greedily, on three canvases and at other paces, where they were trained:
+what comes out is a line per run in OUT/results.jsonl, with its curves, and no weights.
+
+A run that has its line is not made again; one that was stopped goes on from its checkpoint in
+OUT/NAME. `--stop-after` ends the call in time: running trainings make a checkpoint, and exit.
+`--try learning_rate=1e-5,beta=2` trains a variation, `--split validation` asks no test problem: so
+settings are chosen. It needs torch, numpy, pydantic, pyyaml, tokenizers, safetensors, rapidfuzz and
+accelerate, and `step8b` peft; an uninstalled checkout runs with PYTHONPATH=src.
 """
 
 import argparse
 import json
+import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lib.figures import FIGURES, figure_of, merge
+from lib.arms import ARMS, BLOCK, PLAN, SETTINGS, SHARED, Job, planned
+from lib.figures import FIGURES, figure_of, merge, read
+from lib.run_figures import figures_of, read_results, statements, table
 
-from remask.consistency.settings import ConsistencySettings
 from remask.records.jsonl import write_text
 
-METHODS: dict[str, dict[str, Any]] = {
-    "start": {},
-    "sft": {"method": "sft"},
-    "outcome": {"reward": "outcome"},
-    "geometric": {"reward": "consistency"},
-    "ungated": {"reward": "ungated"},
-}
-ONCE = ("start", "ungated")  # one seed: nothing is trained, or only its risk is shown
-PAIRS = (("outcome", "start"), ("outcome", "sft"), ("geometric", "outcome"), ("ungated", "start"))
-CANVASES = {"short": 1.0, "medium": 1.5, "long": 2.0}  # times the canvas of the level
-BLOCK = 16
-ANSWERS, LOG = "answers.jsonl", "log.jsonl"
+RESULTS, RESULT, RUN = "results.jsonl", "result.json", "run"
 PHASES = ("rollout", "score", "update")
-ASKING = ("problems", "which", "tokens_per_step")  # no settings of a training
-SHARED = (
-    "task", "level", "updates", "prompts_per_update", "num_generations", "inner_updates",
-    "copies", "prompt_mask_ratio", "micro_batch", "learning_rate", "max_grad_norm", "temperature",
-    "metrics", "eval_every", "eval_problems", "device", *ASKING,
-)  # fmt: skip
+CURVES = {  # of a row of the log, by what a result calls them
+    "step": "step", "reward": "reward", "loss": "loss", "elbo_pos": "elbo_pos",
+    "moved_pos": "moved_pos", "moved_neg": "moved_neg", "entropy": "entropy",
+    "grad_norm": "grad_norm", "length": "completions/mean_length", "score": "bmc/score",
+}  # fmt: skip
+ASKING = 40  # seconds before the end under which no training is begun
 Row = dict[str, Any]
 
 
-def settings_of(arguments: argparse.Namespace) -> Any:
+def settings_of(job: Job, arguments: argparse.Namespace) -> Any:
     """Return the settings of one training of the study."""
     from remask.align.settings import check_settings
     from remask.tasks import task
 
-    told = {name: getattr(arguments, name) for name in SHARED if name not in ASKING}
-    length = task(arguments.task).canvas_length(arguments.level)
+    setting = dict(SETTINGS[job.setting])
+    steps = setting.pop("steps_per_block")
+    length = task(setting["task"]).canvas_length(setting["level"])
+    given = {**SHARED, **setting, **ARMS[job.arm], **job.changes, **arguments.set}
+    updates = int(given["updates"])
     return check_settings({
-        **told, **METHODS[arguments.method], "model": arguments.model, "seed": arguments.seed,
-        "out": folder_of(arguments) / "run", "tuning": "full", "weight_decay": 0.0,
-        "steps": steps_of(length, arguments.tokens_per_step),
-        "checkpoint_every": max(1, arguments.updates // 4), "show_every": 0,
-        "collapse_window": 0,  # all have the same updates: what collapses is to be seen
+        **given, "model": arguments.model, "seed": job.seed, "out": folder_of(job, arguments) / RUN,
+        "steps": length // BLOCK * steps, "checkpoint_every": max(1, updates // 5),
+        "device": arguments.device, "warmup": min(int(given.get("warmup", 0)), updates // 10),
     })  # fmt: skip
 
 
-def steps_of(length: int, tokens_per_step: int) -> int:
-    """Return the steps of a canvas, the same number for each block."""
-    return length // BLOCK * max(1, BLOCK // tokens_per_step)
-
-
-def folder_of(arguments: argparse.Namespace) -> Path:
+def folder_of(job: Job, arguments: argparse.Namespace) -> Path:
     """Return where one training of the study lies."""
-    return Path(arguments.out) / f"{arguments.method}-{arguments.seed}"
+    return Path(arguments.out) / job.name
 
 
 def one(arguments: argparse.Namespace) -> int:
-    """Train with one method and seed, then ask; what is there already is kept."""
-    folder = folder_of(arguments)
-    if (folder / ANSWERS).exists():
-        return 0
+    """Train with one arm and seed, then ask; stop in between where time is over."""
+    job = Job(**json.loads(arguments.job))
+    folder = folder_of(job, arguments)
+    run, started = folder / RUN, time.time()
+    if run.exists() and not (run / "settings.yaml").exists():
+        shutil.rmtree(run)  # it was stopped before it had begun
     folder.mkdir(parents=True, exist_ok=True)
-    model, started = arguments.model, time.perf_counter()
-    settings = settings_of(arguments)
-    if arguments.method != "start":
+    settings, model = settings_of(job, arguments), arguments.model
+    if job.arm != "start":
         from remask.align.trainer import align
 
-        best = align(settings, progress(folder.name), resume=True)
-        model = str(best.parent / which(arguments))
-    trained = time.perf_counter() - started
-    rows = list(asked(model, settings, arguments))
-    seconds = {"train_seconds": trained, "ask_seconds": time.perf_counter() - started - trained}
-    write_text(folder / "cost.json", json.dumps(seconds) + "\n")
-    write_text(folder / ANSWERS, "".join(json.dumps(row) + "\n" for row in rows))
+        is_over = (lambda: time.time() > arguments.until) if arguments.until else (lambda: False)
+        align(settings, progress(job.name), resume=True, is_over=is_over)
+        if not (run / "final").exists() or is_over():
+            print(f"{job.name}: stopped, to go on later", file=sys.stderr, flush=True)
+            return 0
+        model = str(run / "final")
+    trained = time.time()
+    measured = ask(model, settings, job, arguments)
+    seconds = {"train": trained - started, "ask": time.time() - trained}
+    result = {
+        "setting": job.setting, "arm": job.arm, "seed": job.seed, "variation": job.variation,
+        "split": arguments.split, **measured, "seconds": seconds, **curves_of(run / "log.jsonl"),
+    }  # fmt: skip
+    write_text(folder / RESULT, json.dumps(result) + "\n")
+    shutil.rmtree(run, ignore_errors=True)
     return 0
 
 
-def which(arguments: argparse.Namespace) -> str:
-    """Return the model that answers; what hacks a reward is the last one, not the best."""
-    return "final" if arguments.method == "ungated" else str(arguments.which)
+def ask(model: str, settings: Any, job: Job, arguments: argparse.Namespace) -> Row:
+    """Return what a model came to on unseen problems."""
+    import torch
+    from lib.asking import Asking, paces_of
+
+    from remask.denoisers.load import load
+
+    denoiser = load(model, device=settings.device)
+    asking = Asking(denoiser, settings, num_problems=arguments.problems, split=arguments.split)
+    with torch.no_grad():
+        return {
+            "canvases": asking.on_canvases(SETTINGS[job.setting]["steps_per_block"]),
+            "paces": asking.at_paces(paces_of(job.setting)),
+        }
+
+
+def curves_of(log: Path) -> Row:
+    """Return the curves of a training: a list per column, and its validations."""
+    lines = log.read_text("utf-8").splitlines() if log.exists() else []
+    rows = [json.loads(line) for line in lines]
+    updates = [{name.removeprefix("spg/").removeprefix("regression/"): value
+                for name, value in row.items()} for row in rows if "loss" in row]  # fmt: skip
+    curves = {
+        ours: [short(row.get(theirs)) for row in updates]
+        for ours, theirs in CURVES.items()
+        if any(theirs in row for row in updates)
+    }
+    validations = [
+        [row["step"], row["eval/accuracy"], short(row["eval/mean_length"])]
+        for row in rows
+        if "eval/accuracy" in row
+    ]
+    spent = {p: sum(row.get(f"time/{p}", 0.0) for row in updates) for p in PHASES}
+    return {"curves": curves, "validations": validations, "phases": spent}
+
+
+def short(value: float | None) -> float | None:
+    """Return a number as a curve needs it: five digits."""
+    return None if value is None else float(f"{value:.5g}")
 
 
 def progress(name: str) -> Any:
@@ -114,262 +151,117 @@ def progress(name: str) -> Any:
     return say
 
 
-def asked(model: str, settings: Any, arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yield the answers of a model to unseen problems, on each canvas, graded and scored."""
-    from remask.align.rollout import draw_groups
-    from remask.consistency.roundtrips import Consistency
-    from remask.denoisers.load import load
-    from remask.tasks import steps_ok, task
-
-    family, denoiser = task(settings.task), load(model, device=settings.device)
-    level = settings.level or family.levels[0]
-    problems = [family.problem(i, split="test", level=level) for i in range(arguments.problems)]
-    scorer = Consistency(
-        denoiser=denoiser, extract=family.extract, settings=settings.part(ConsistencySettings),
-        metric_set=settings.metrics, task_metrics=family.metrics,
-    )  # fmt: skip
-    usual = settings.sampler(denoiser, family.canvas_length(level))
-    for name, times in CANVASES.items():
-        length = -(-round(usual.length * times) // BLOCK) * BLOCK
-        block = length if usual.block == usual.length else usual.block
-        steps = steps_of(length, arguments.tokens_per_step)
-        sampler = replace(usual, length=length, steps=steps, block=block, temperature=0.0)
-        drawn = draw_groups(denoiser, problems, 1, sampler, seed=0)
-        scores = scorer.score(drawn)
-        for problem, found, score in zip(problems, drawn, scores, strict=True):
-            right = family.grade(problem, found.text)
-            yield {
-                "method": arguments.method, "seed": arguments.seed, "canvas": name,
-                "length": length, "item": problem.id, "right": right,
-                "process_ok": steps_ok(family, problem, found.text, right),
-                "score": score.value, "tokens": found.num_response,
-                "forwards": found.forwards, "score_forwards": score.forwards,
-            }  # fmt: skip
+def jobs_of(arguments: argparse.Namespace) -> list[Job]:
+    """Return what the command line chooses of what is planned; named seeds need not be planned."""
+    chosen: list[Job] = []
+    for setting in arguments.setting:
+        if arguments.only:
+            pairs = [word.rpartition(":") for word in arguments.only]
+            plan = [Job(setting=setting, arm=arm, seed=int(seed)) for arm, _, seed in pairs]
+        elif arguments.seeds is not None:
+            arms = arguments.arms or PLAN[setting]
+            plan = [Job(setting=setting, arm=a, seed=s) for s in arguments.seeds for a in arms]
+        else:
+            plan = [j for j in planned(setting) if not arguments.arms or j.arm in arguments.arms]
+        chosen += plan
+    variations = getattr(arguments, "try") or [""]
+    return [
+        Job(setting=job.setting, arm=job.arm, seed=job.seed, variation=variation)
+        for variation in variations
+        for job in chosen
+    ]
 
 
 def study(arguments: argparse.Namespace) -> int:
-    """Work all methods and seeds, some at once, then gather what they left."""
-    jobs = [
-        (m, s)
-        for s in arguments.seeds
-        for m in arguments.methods
-        if m not in ONCE or s == arguments.seeds[0]
-    ]
-    done = [(m, s) for m, s in jobs if (Path(arguments.out) / f"{m}-{s}" / ANSWERS).exists()]
-    waiting, failed = [job for job in jobs if job not in done], []
-    running: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
+    """Work all jobs, some at once, until they are done or time is over; then gather."""
+    out, started = Path(arguments.out), time.time()
+    out.mkdir(parents=True, exist_ok=True)
+    until = started + arguments.stop_after if arguments.stop_after else 0.0
+    gather(out)
+    done = {name_of(result) for result in read_results([out / RESULTS])}
+    waiting = [job for job in jobs_of(arguments) if job.name not in done]
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    failed: list[str] = []
     while waiting or running:
+        late = bool(until) and time.time() > until - ASKING
+        if late:
+            waiting.clear()
         while waiting and len(running) < arguments.parallel:
             job = waiting.pop(0)
-            running[job] = subprocess.Popen(child(arguments, *job))
+            running[job.name] = subprocess.Popen(
+                child(arguments, job, until), env={**os.environ, "OMP_NUM_THREADS": "1"}
+            )
         time.sleep(0.2)
-        for job in [job for job, process in running.items() if process.poll() is not None]:
-            if running.pop(job).returncode:
-                failed.append(f"{job[0]}-{job[1]}")
-    gather(arguments, jobs)
-    print(f"failed: {', '.join(failed)}" if failed else "all done", flush=True)
+        for name in [name for name, process in running.items() if process.poll() is not None]:
+            if running.pop(name).returncode:
+                failed.append(name)
+            gather(out)
+    done = {name_of(result) for result in read_results([out / RESULTS])}
+    left = [job.name for job in jobs_of(arguments) if job.name not in done]
+    for word, names in (("failed", failed), ("left", left)):
+        if names:
+            print(f"{word}: {', '.join(names)}", flush=True)
+    print(f"{len(done)} done in {time.time() - started:.0f} s", flush=True)
     return 1 if failed else 0
 
 
-def child(arguments: argparse.Namespace, method: str, seed: int) -> list[str]:
+def child(arguments: argparse.Namespace, job: Job, until: float) -> list[str]:
     """Return the command of one job."""
-    words = ["one", arguments.model, str(arguments.out), "--method", method, "--seed", str(seed)]
-    for name in SHARED:
-        words += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
+    words = [
+        "one", arguments.model, str(arguments.out), "--job", json.dumps(vars(job)),
+        "--until", str(until), "--problems", str(arguments.problems), "--split", arguments.split,
+        "--device", arguments.device,
+    ]  # fmt: skip
+    for name, value in arguments.set.items():
+        words += ["--set", f"{name}={value}"]
     return [sys.executable, str(Path(__file__).resolve()), *words]
 
 
-def gather(arguments: argparse.Namespace, jobs: Sequence[tuple[str, int]]) -> None:
-    """Write the answers and the logs of all jobs that are done into one file each."""
-    out = Path(arguments.out)
-    answers, logs = [], []
-    for method, seed in jobs:
-        folder = out / f"{method}-{seed}"
-        if not (folder / ANSWERS).exists():
-            continue
-        answers += (folder / ANSWERS).read_text("utf-8").splitlines()
-        cost = json.loads((folder / "cost.json").read_text("utf-8"))
-        logs.append(json.dumps({"method": method, "seed": seed, **cost}))
-        if (folder / "run" / LOG).exists():
-            for line in (folder / "run" / LOG).read_text("utf-8").splitlines():
-                logs.append(json.dumps({"method": method, "seed": seed, **json.loads(line)}))
-    for name, lines in ((ANSWERS, answers), (LOG, logs)):
-        write_text(out / name, "".join(f"{line}\n" for line in lines))
-    kept = {name: getattr(arguments, name) for name in ("model", *SHARED, "methods", "seeds")}
-    write_text(out / "study.json", json.dumps(kept) + "\n")
+def gather(out: Path) -> None:
+    """Add the results of runs that have ended since to the one file of all."""
+    known = read_results([out / RESULTS])
+    names = {name_of(result) for result in known}
+    ended = read_results(sorted(out.glob(f"*/{RESULT}")))
+    known += [result for result in ended if name_of(result) not in names]
+    write_text(out / RESULTS, "".join(json.dumps(result) + "\n" for result in known))
+
+
+def name_of(result: Row) -> str:
+    """Return the name of the job whose result this is."""
+    return Job(**{k: result[k] for k in ("setting", "arm", "seed", "variation")}).name
 
 
 def write_figures(arguments: argparse.Namespace) -> int:
-    """Merge what the answers say into docs/figures.json, and print it as a table."""
-    path = arguments.out / ANSWERS
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    if not rows:
-        print(f"{path} holds no answers; run the study first.", file=sys.stderr)
+    """Merge what the runs say into docs/figures.json, and print tables and verdicts."""
+    results = [
+        result
+        for result in read_results(arguments.results)
+        if result["split"] == "test" and not result["variation"]
+    ]
+    if not results:
+        print("no results of the study; run it first.", file=sys.stderr)
         return 1
     about = {"command": "align", "hardware": arguments.hardware, "commit": arguments.commit}
-    found = {
-        name: {**asdict(value), "unit": unit, **about}
-        for name, (value, unit) in figures_of(rows).items()
-    }
-    cost = {
-        name: {**figure_of(value, unit), **about}
-        for name, value, unit in costs(arguments.out / LOG)
-    }
-    merge(arguments.figures, found | cost, {"align": command_of(arguments.out)}, owned=("align/",))
-    print_table(found)
-    for name, figure in cost.items():
-        print(f"{name}: {figure['value']:.2f} {figure['unit']}")
-    for name, gap in found.items():
-        if "_minus_" in name:
-            print(f"{name}: {span(gap)}")
+    found = {name: {**figure, **about} for name, figure in figures_of(results).items()}
+    before = [name for name in read(arguments.figures)[1] if name.startswith("align/")]
+    owned = tuple(name for name in before if not name.startswith("align/fsdp"))
+    merge(arguments.figures, found, {"align": COMMAND}, owned)
+    print(table(results))
+    for line in statements(results):
+        print(line)
     return 0
 
 
-def command_of(out: Path) -> str:
-    """Return the command of a study: the flags that it was told, where they are not the usual."""
-    given: Row = json.loads((out / "study.json").read_text("utf-8"))
-    usual = vars(read_arguments(["study", given["model"], "OUT"]))
-    words = ["python benchmarks/align.py study", given["model"], "OUT"]
-    for name in (*SHARED, "methods", "seeds"):
-        if given[name] != usual[name]:
-            value = given[name]
-            shown = " ".join(map(str, value)) if isinstance(value, list) else value
-            words += [f"--{name.replace('_', '-')}", str(shown)]
-    return " ".join(words)
+COMMAND = "python benchmarks/align.py study tiny OUT"
 
 
-def figures_of(rows: Sequence[Row]) -> dict[str, tuple[Any, str]]:
-    """Return every figure with its unit, by name; what does not exist is left out."""
-    from remask.analysis.seeds import over_seeds
-
-    out: dict[str, Any] = {}
-    for method in METHODS:
-        for canvas in CANVASES:
-            runs = runs_of(rows, method, canvas)
-            for name, (statistic, columns, unit) in MEASURES.items():
-                picked = [[run["item"], *(run[c] for c in columns)] for run in runs]
-                out[f"align/{method}/{name}/{canvas}"] = (
-                    over_seeds(statistic, picked) if picked else None, unit
-                )  # fmt: skip
-    for ours, theirs in PAIRS:
-        above, pairs = f"share above, {ours} against {theirs}", paired(rows, ours, theirs)
-        for name, statistic, of in (
-            ("accuracy", share_gap, "same problems, canvases and seeds"),
-            ("process_ok", process_gap, "each of its own right answers, same canvases and seeds"),
-        ):
-            value = over_seeds(statistic, pairs) if pairs else None
-            out[f"align/{ours}_minus_{theirs}/{name}"] = (value, f"{above}, {of}")
-        for k, pair in enumerate(pairs if len(pairs) > 1 else []):
-            one = f"{above}, run {k + 1} of {len(pairs)}"
-            out[f"align/{ours}_minus_{theirs}/accuracy/{k}"] = (over_seeds(share_gap, [pair]), one)
-    return {name: found for name, found in out.items() if found[0] is not None}
-
-
-def runs_of(rows: Sequence[Row], method: str, canvas: str) -> list[dict[str, list[Any]]]:
-    """Return the answers of a method on a canvas, column by column, seed by seed."""
-    mine = [row for row in rows if row["method"] == method and row["canvas"] == canvas]
-    seeds = sorted({row["seed"] for row in mine})
-    names = ("item", "right", "process_ok", "score")
-    return [
-        {name: [row[name] for row in mine if row["seed"] == seed] for name in names}
-        for seed in seeds
-    ]
-
-
-def paired(rows: Sequence[Row], ours: str, theirs: str) -> list[list[list[Any]]]:
-    """Return item, right and process_ok of both, seed by seed; the start has one for all."""
-    by = {(r["method"], r["seed"], r["canvas"], r["item"]): r for r in rows}
-    out, starts = [], {m: s for m, s, *_ in by if m == "start"}
-    for seed in sorted({s for m, s, *_ in by if m == ours}):
-        other = (theirs, starts.get(theirs, seed))
-        keys = [k[2:] for k in by if k[:2] == (ours, seed) and (*other, *k[2:]) in by]
-        if keys:
-            mine, others = ([by[*who, *k] for k in keys] for who in ((ours, seed), other))
-            out.append([
-                [item for _, item in keys],
-                [r["right"] for r in mine], [r["process_ok"] for r in mine],
-                [r["right"] for r in others], [r["process_ok"] for r in others],
-            ])  # fmt: skip
-    return out
-
-
-def share(right: Any) -> float | None:
-    """Return the share of right answers."""
-    return float(right.mean()) if len(right) else None
-
-
-def process(right: Any, ok: Any) -> float | None:
-    """Return the share of right answers with right steps; None where steps are not told."""
-    if None in ok.tolist():
-        return None
-    among = ok.astype(bool)[right.astype(bool)]
-    return float(among.mean()) if len(among) else None
-
-
-def mean_score(score: Any) -> float | None:
-    """Return the mean score."""
-    known = [float(value) for value in score if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def detection(score: Any, right: Any) -> float | None:
-    """Return the AUROC of the score, of answers that have one."""
-    from remask.decide.auroc import auroc
-
-    known = [i for i, value in enumerate(score) if value is not None]
-    return auroc([float(score[i]) for i in known], [bool(right[i]) for i in known])
-
-
-def share_gap(ours: Any, ours_ok: Any, theirs: Any, theirs_ok: Any) -> float | None:
-    """Return the difference of accuracies."""
-    return float(ours.mean() - theirs.mean()) if len(ours) else None
-
-
-def process_gap(ours: Any, ours_ok: Any, theirs: Any, theirs_ok: Any) -> float | None:
-    """Return the difference of the shares of right answers with right steps."""
-    one, other = process(ours, ours_ok), process(theirs, theirs_ok)
-    return None if one is None or other is None else one - other
-
-
-MEASURES: dict[str, tuple[Any, tuple[str, ...], str]] = {
-    "accuracy": (share, ("right",), "share of right answers, greedy"),
-    "process_ok": (process, ("right", "process_ok"), "share of right answers with right steps"),
-    "score": (mean_score, ("score",), "score, mean"),
-    "auroc": (detection, ("score", "right"), "AUROC of the score"),
-}
-
-
-def print_table(found: Mapping[str, Row]) -> None:
-    """Print one line per method and canvas, in Markdown."""
-    print("| method | canvas | " + " | ".join(MEASURES) + " |")
-    print("|---|---|" + "---|" * len(MEASURES))
-    for method in METHODS:
-        for canvas in CANVASES:
-            cells = [found.get(f"align/{method}/{name}/{canvas}") for name in MEASURES]
-            if any(cells):
-                shown = " | ".join(span(cell) if cell else "–" for cell in cells)
-                print(f"| {method} | {canvas} | {shown} |")
-
-
-def costs(path: Path) -> Iterator[tuple[str, float, str]]:
-    """Yield what the trainings took: seconds of all of it, and of an update by phase."""
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    for method in METHODS:
-        mine = [row for row in rows if row["method"] == method]
-        whole = [row["train_seconds"] for row in mine if "train_seconds" in row]
-        updates = sum("time/update" in row for row in mine)
-        if not updates:
-            continue
-        shared = "trainings sharing one GPU"
-        yield f"align/{method}/cost/training", sum(whole) / len(whole), f"s, {shared}"
-        for phase in PHASES:
-            spent = sum(row.get(f"time/{phase}", 0.0) for row in mine)
-            yield f"align/{method}/cost/{phase}", spent / updates, f"s per update, {shared}"
-
-
-def span(figure: Mapping[str, Any]) -> str:
-    """Return a figure with its interval."""
-    return f"{figure['value']:.3f} [{figure['low']:.3f}, {figure['high']:.3f}]"
+def show_results(arguments: argparse.Namespace) -> int:
+    """Print what runs say, variations too, and write nothing."""
+    results = read_results(arguments.results)
+    print(table(results))
+    for line in statements(results):
+        print(line)
+    return 0
 
 
 def step8b(arguments: argparse.Namespace) -> int:
@@ -419,28 +311,24 @@ def step_figures(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def pair(word: str) -> tuple[str, Any]:
+    """Return the name and the value of `name=value`."""
+    import yaml
+
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{word} has no value; write name=value")
+    return name, yaml.safe_load(value)
+
+
 def add_shared(parser: argparse.ArgumentParser) -> None:
     """Declare what all trainings of a study share."""
     parser.add_argument("model", help="the checkpoint that all of them start from")
     parser.add_argument("out", type=Path, help="folder of the study")
-    parser.add_argument("--task", default="wordmath")
-    parser.add_argument("--level", default="hard", help="where the start is right 40 to 70 %%")
-    parser.add_argument("--updates", type=int, default=200)
-    parser.add_argument("--prompts-per-update", type=int, default=32)
-    parser.add_argument("--num-generations", type=int, default=8)
-    parser.add_argument("--inner-updates", type=int, default=2)
-    parser.add_argument("--copies", type=int, default=2)
-    parser.add_argument("--prompt-mask-ratio", type=float, default=0.0, help="SPG's own is 0.15")
-    parser.add_argument("--micro-batch", type=int, default=256)
-    parser.add_argument("--learning-rate", type=float, default=1e-5)
-    parser.add_argument("--max-grad-norm", type=float, default=1.0)
-    parser.add_argument("--temperature", type=float, default=1.0)
-    parser.add_argument("--metrics", default="core", help="paper needs a sentence encoder")
-    parser.add_argument("--eval-every", type=int, default=25)
-    parser.add_argument("--eval-problems", type=int, default=256)
-    parser.add_argument("--problems", type=int, default=1000, help="unseen ones, per canvas")
-    parser.add_argument("--tokens-per-step", type=int, default=1, help="more: hurried, less right")
-    parser.add_argument("--which", choices=("best", "final"), default="best", help="model asked")
+    parser.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE",
+                        help="of every training, to try the script itself")  # fmt: skip
+    parser.add_argument("--problems", type=int, default=500, help="unseen ones, per canvas")
+    parser.add_argument("--split", choices=("test", "validation"), default="test")
     parser.add_argument("--device", default="auto")
 
 
@@ -448,37 +336,46 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(description="Measure alignment.")
     commands = parser.add_subparsers(dest="do", required=True)
-    whole = commands.add_parser("study", help="train and ask, all methods and seeds")
-    single = commands.add_parser("one", help="one method and seed, in this process")
+    whole = commands.add_parser("study", help="train and ask, what is planned or chosen")
+    single = commands.add_parser("one", help="one training, in this process")
     add_shared(whole)
     add_shared(single)
-    whole.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    whole.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    whole.add_argument("--parallel", type=int, default=4, help="trainings at once")
-    single.add_argument("--method", choices=METHODS, required=True)
-    single.add_argument("--seed", type=int, default=0)
+    whole.add_argument("--setting", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    whole.add_argument("--arms", nargs="+", choices=ARMS, help="all by default")
+    whole.add_argument("--seeds", nargs="+", type=int, help="those that are planned by default")
+    whole.add_argument("--only", nargs="+", metavar="ARM:SEED")
+    whole.add_argument("--try", nargs="+", metavar="NAME=VALUE,...", help="variations")
+    whole.add_argument("--parallel", type=int, default=6, help="trainings at once")
+    whole.add_argument("--stop-after", type=float, default=0.0, metavar="SECONDS")
+    single.add_argument("--job", required=True)
+    single.add_argument("--until", type=float, default=0.0, help="seconds since 1970")
     step = commands.add_parser("step8b", help="one optimisation step, where the GPU is")
     step.add_argument("out", type=Path)
     step.add_argument("--device", default="auto")
     step.add_argument("--micro-batch", type=int, default=8)
     step.add_argument("--gradient-checkpointing", action="store_true")
-    tell = commands.add_parser("figures", help="into docs/figures.json, from answers")
+    show = commands.add_parser("show", help="what results say, variations too")
+    tell = commands.add_parser("figures", help="into docs/figures.json, from results")
     told = commands.add_parser("step-figures", help="into docs/figures.json, from step8b")
+    for parsed in (show, tell):
+        parsed.add_argument("results", type=Path, nargs="+", help="files of results")
     for parsed in (step, told):
         parsed.add_argument("--shape", default="llada8b", help="llada8b, dream7b, ..., or toy")
+    told.add_argument("out", type=Path)
     for parsed in (tell, told):
-        parsed.add_argument("out", type=Path)
         parsed.add_argument("--commit", required=True, help="commit that was measured")
         parsed.add_argument("--figures", type=Path, default=FIGURES)
     tell.add_argument("--hardware", default="NVIDIA H200")
-    return parser.parse_args(words)
+    arguments = parser.parse_args(words)
+    arguments.set = dict(getattr(arguments, "set", []))
+    return arguments
 
 
 def main(words: Sequence[str]) -> int:
     """Run one of the commands and return the exit code."""
     arguments = read_arguments(words)
-    commands = {"study": study, "one": one, "figures": write_figures, "step8b": step8b,
-                "step-figures": step_figures}  # fmt: skip
+    commands = {"study": study, "one": one, "figures": write_figures, "show": show_results,
+                "step8b": step8b, "step-figures": step_figures}  # fmt: skip
     return commands[arguments.do](arguments)
 
 

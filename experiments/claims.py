@@ -177,11 +177,17 @@ CLAIMS: Sequence[Claim] = (
           source="not in the paper"),
     Bound(study="alignment", name="align/outcome_minus_sft/accuracy",
           claim="It does so more than fine-tuning on solutions does.", source="Table 3"),
-    Bound(study="alignment", name="align/geometric_minus_outcome/accuracy",
+    Bound(study="alignment", name="align/stable_minus_outcome/accuracy",
           claim="With the score in the reward it is right more often than by the outcome alone.",
           source="Table 3"),
-    Bound(study="alignment", name="align/geometric_minus_outcome/process_ok",
-          claim="Right answers then have right steps more often.", source="Section 5.4"),
+    Bound(study="alignment", name="align/stable_minus_outcome/right_steps",
+          claim="It is then right with right steps more often.", source="Section 5.4"),
+    Bound(study="alignment", name="align/stable_minus_placebo/right_steps",
+          claim="That is the score's doing: ranks dealt out by lot do less.",
+          source="not in the paper"),
+    Bound(study="alignment", name="align/geometric_minus_outcome/accuracy",
+          claim="The paper's recipe to the letter is right more often than the outcome alone.",
+          source="Table 3"),
 )  # fmt: skip
 
 

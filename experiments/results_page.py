@@ -17,8 +17,7 @@ from remask.report.table import text
 
 FAMILIES = ("wordmath", "countdown", "choice", "pycode")
 STUDIES = tuple(f"{family}{level}" for family in FAMILIES for level in ("", "-hard"))
-METHODS = ("start", "sft", "outcome", "geometric", "ungated")
-CANVASES = ("short", "medium", "long")
+ARMS = ("start", "sft", "outcome", "stable", "placebo", "oracle", "geometric")
 MODELS = ("LLaDA-8B-Instruct", "Dream-v0-Instruct-7B")
 PAPER = ("paper: GSM8K, MATH, ARC-C, GPQA", "Dream-7B")  # the former of LLaDA-8B
 GSM8K = ("paper: GSM8K", "")
@@ -44,12 +43,13 @@ one study, and for the other {rest} the intervals do not decide.
 """
 ALIGNED = """\
 The embedded weights write easy word problems hurriedly, several tokens a step, which leaves room
-above the start. Every method has the same updates, prompts and learning rate, chosen on validation
-with the outcome's reward; fine-tuning repeats each solution as often as the others write
-completions. The best weights by validation answer unseen problems greedily, on three canvases (1,
-1.5 and 2 times that of the level). Three seeds are few. The ungated reward has one seed, and its
-last weights answer, because hacking is the question there. Seconds are of trainings that shared one
-GPU. On {hardware} at commit {commit}: `align` in [figures.json](figures.json).
+above the start. Arms of one seed have the same start, problems and batches. `outcome`, `stable`,
+`placebo` and `oracle` have the same objective and schedule, and right answers the same mean reward:
+nothing ranks them, the score does, chance does, or their steps. `geometric` is the paper's recipe
+to the letter. The last weights answer unseen problems greedily, on three canvases (1, 1.5 and 2
+times that of the level). The unit is a run: intervals are t over seeds, differences are taken seed
+by seed and over all canvases. On {hardware} at commit {commit}: `align` in
+[figures.json](figures.json).
 """
 
 
@@ -184,29 +184,28 @@ def _spurious(figures: Figures) -> str:
 
 
 def _alignment(figures: Figures, origin: Mapping[str, str]) -> str:
-    """Return what every method of training came to, with intervals over seeds and problems."""
-    rows = [
-        Row(label=f"{label}, {canvas} canvas", name=f"align/{{}}/{measure}/{canvas}")
-        for measure, label in ALIGNMENT.items()
-        for canvas in CANVASES
-    ]
-    rows += [Row(label=label, name=f"align/{{}}/cost/{key}") for key, label in SPENT.items()]
+    """Return what every arm came to, with t-intervals over runs."""
     lines = []
-    for row in rows:
-        found = by_study(row.name, figures)
-        cells = [quote(found[m], interval=True) if m in found else "" for m in METHODS]
-        lines += [[row.label, *cells]] if any(cells) else []
+    for arm in ARMS:
+        names = [f"align/{arm}/{measure}/short" for measure in ALIGNMENT]
+        cells = [quote(figures[n], interval=True) if n in figures else "" for n in names]
+        lines += [[arm, *cells]] if any(cells) else []
     if not lines:
         return ""
-    for k, length in enumerate(published.LENGTHS):
-        printed = [
-            " ".join(f"{row[k]:.1f}" for row in method.values())
-            for method in published.ALIGNMENT.values()
-        ]
-        lines.append([f"{PAPER[0]} at length {length}", "", *printed, ""])
-    table = markdown(["", *METHODS], lines)
+    table = markdown(["short canvas", *ALIGNMENT.values()], lines)
     title = "## Alignment: the score as a reward"
-    return f"{title}\n\n{ALIGNED.format(**origin)}\n{table}{_gains(figures)}"
+    return f"{title}\n\n{ALIGNED.format(**origin)}\n{table}{_trained_in_paper()}{_gains(figures)}"
+
+
+def _trained_in_paper() -> str:
+    """Return what the paper has, with the lengths side by side."""
+    tasks = next(iter(published.ALIGNMENT.values()))
+    lengths = ", ".join(map(str, published.LENGTHS))
+    lines = [
+        [method, *(" ".join(f"{value:.1f}" for value in row) for row in rows.values())]
+        for method, rows in published.ALIGNMENT.items()
+    ]
+    return "\n" + markdown([f"*{published.PAPER}*, right in %, at length {lengths}", *tasks], lines)
 
 
 def _gains(figures: Figures) -> str:
@@ -216,22 +215,30 @@ def _gains(figures: Figures) -> str:
         for name, label in GAINS.items()
         if name in figures
     ]
-    return f"\nDifferences, all canvases together:\n\n{''.join(gains)}" if gains else ""
+    return f"\nDifferences:\n\n{''.join(gains)}" if gains else ""
 
 
 ALIGNMENT = {
-    "accuracy": "right", "process_ok": "of these with right steps", "score": "mean score",
-    "auroc": "AUROC of the score",
+    "accuracy": "right", "right_steps": "right with right steps",
+    "process_ok": "of the right ones", "forwards": "forward passes",
 }  # fmt: skip
+RIGHT, STEPS = "right", "right with right steps, in log-odds"
 GAINS = {
-    "align/outcome_minus_start/accuracy": "right, outcome above start",
-    "align/outcome_minus_sft/accuracy": "right, outcome above sft",
-    "align/geometric_minus_outcome/accuracy": "right, geometric above outcome",
-    "align/geometric_minus_outcome/process_ok": "with right steps, geometric above outcome",
-}
-SPENT = {
-    "training": "seconds of a training", "rollout": "seconds per update, rollout",
-    "score": "seconds per update, score", "update": "seconds per update, update",
+    "align/stable_minus_outcome/accuracy": f"stable above outcome, {RIGHT}",
+    "align/stable_minus_outcome/accuracy_equal_forwards":
+        "stable above outcome, right at equal forward passes, short canvas",
+    "align/stable_minus_outcome/accuracy_one_token":
+        "stable above outcome, right at one token a step, short canvas",
+    "align/stable_minus_outcome/right_steps": f"stable above outcome, {STEPS}",
+    "align/stable_minus_placebo/right_steps": f"stable above placebo, {STEPS}",
+    "align/stable_minus_start/right_steps": f"stable above start, {STEPS}",
+    "align/outcome_minus_start/accuracy": f"outcome above start, {RIGHT}",
+    "align/outcome_minus_sft/accuracy": f"outcome above sft, {RIGHT}",
+    "align/geometric_minus_outcome/accuracy": f"geometric above outcome, {RIGHT}",
+    "align/second/stable_minus_outcome/accuracy": f"multiple choice: stable above outcome, {RIGHT}",
+    "align/second/stable_minus_outcome/right_steps": f"the same, {STEPS}",
+    "align/third/stable_minus_outcome/accuracy": f"medium problems: stable above outcome, {RIGHT}",
+    "align/third/stable_minus_outcome/right_steps": f"the same, {STEPS}",
 }  # fmt: skip
 LABELS = {
     "roundtrips": "round trips, uniform weights", "optimized": "round trips, optimized weights",

@@ -101,6 +101,7 @@ class RegressionSettings:
 
     beta: Annotated[float, Setting(above=0)] = 1.0  # advantage per nat of a token
     anchor: Anchor = "rollout"  # the model that wrote the completions, or that of the first update
+    centred: bool = True  # what all of a group have moved by counts for nothing
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""

@@ -12,6 +12,10 @@ no such end: a completion that it pushes down is pushed down for ever. Where not
 the gradient is that of - sum_j A_j elbo_j n_j / sum n, less what all of a group have in common,
 whatever beta is: rates compare with those of SPG.
 
+That constant leaves room: wrong answers fall more easily than right ones rise, and where both sink
+together what they lose goes to texts that nobody wrote. Not `centred`, mean d is taken as 0, which
+it is to the first order in 1 / beta: then right answers have to rise by A / beta themselves.
+
 The anchor is the model that wrote the completions, or the one before the first update: then all
 updates together move a completion by no more. Likelihoods are bounds, and per token: a long answer
 may move further than a short one.
@@ -47,7 +51,8 @@ def regression_loss(
             are the whole.
     """
     total = lengths.sum() if num_tokens is None else num_tokens
-    misfit = settings.beta * (moved - group_means(moved, groups)) - advantages
+    common = group_means(moved, groups) if settings.centred else torch.zeros_like(moved)
+    misfit = settings.beta * (moved - common) - advantages
     return (lengths * misfit.square()).sum() / (2 * settings.beta * total)
 
 

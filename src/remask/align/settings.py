@@ -59,7 +59,7 @@ FREE = frozenset({
 # What belongs to one method, and would be ignored by the others.
 OWN = {
     "spg": ("negative_floor", "ratio_clip", "start_kl", "never_down"),
-    "regression": ("beta", "anchor"),
+    "regression": ("beta", "anchor", "centred"),
 }
 WARMUP = 10  # updates of the regression's warm-up, or a tenth of all where that is less
 
@@ -122,6 +122,7 @@ class AlignSettings:
     kl_weight: float = 0.04
     beta: float = 1.0
     anchor: Anchor = "rollout"
+    centred: bool = True
 
     length: Length | None = None  # None: the canvas that the task asks for
     steps: Steps | None = None  # None: a token a step

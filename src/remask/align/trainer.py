@@ -108,8 +108,12 @@ class AlignTrainer:
             )
         self.distributed.wait()
 
-    def run(self) -> Path:
-        """Train to the last update and return the folder of the best model."""
+    def run(self, is_over: Callable[[], bool] = lambda: False) -> Path:
+        """Train to the last update and return the folder of the best model.
+
+        Where time `is_over` for any process, a rollout's updates are the last for now: a checkpoint
+        is made, and the model of the last update is not.
+        """
         s = self.settings
         if self.state.update == 0:
             self._validate()
@@ -121,8 +125,12 @@ class AlignTrainer:
             if s.eval_every and (done or _passed(before, self.state.update, s.eval_every)):
                 self._validate()
             is_best = self.state.best_update == self.state.update  # to be gone back to
-            if done or is_best or _passed(before, self.state.update, s.checkpoint_every):
+            stops = not done and self.distributed.sums({"over": float(is_over())})["over"] > 0
+            passed = _passed(before, self.state.update, s.checkpoint_every)
+            if done or is_best or stops or passed:
                 self._checkpoint()
+            if stops:
+                return s.out / checkpoint.BEST
         return self._finish()
 
     def _finish(self) -> Path:
@@ -284,6 +292,7 @@ def align(
     *,
     resume: bool = False,
     resume_from: str = "",
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Path:
     """Train (or go on with) a model and return the folder of the best one.
 
@@ -292,10 +301,11 @@ def align(
         say: is called with every row of the log.
         resume: go on from the last checkpoint, where there is one.
         resume_from: go back to this one: an update's number, or "best"; what came after is removed.
+        is_over: is asked between rollouts whether to make a checkpoint and stop for now.
     """
     trainer = AlignTrainer(settings, say, resume=resume, resume_from=resume_from)
     try:
-        return trainer.run()
+        return trainer.run(is_over)
     finally:
         trainer.distributed.leave()
 

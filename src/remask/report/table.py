@@ -25,10 +25,10 @@ _FORMS = {  # what a unit begins with -> format, factor, what follows
     "share above": ("+.1f", 100, " %"),
     "share": (".1f", 100, " %"),
     "AUROC above": ("+.3f", 1, ""),
-    "points": ("+.2f", 1, ""),
+    **dict.fromkeys(("points", "log-odds"), ("+.2f", 1, "")),
     "absent": (".0f", 1, " absent"),
     **dict.fromkeys(("samples", "right / wrong", "s per update"), (".2f", 1, "")),
-    "forwards beyond": (".1f", 1, ""),
+    **dict.fromkeys(("forwards beyond", "forward passes", "tokens"), (".1f", 1, "")),
     **dict.fromkeys(("forwards", "s, "), (".0f", 1, "")),
     "chi-square": (".1f", 1, ""),
     **dict.fromkeys(

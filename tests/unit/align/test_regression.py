@@ -36,6 +36,19 @@ def test_the_loss_by_hand() -> None:
         assert found.item() == pytest.approx(loss)
 
 
+def test_not_centred_right_answers_have_to_rise_themselves() -> None:
+    """beta 2, A = 1/2 and -1/2, tokens 1 and 3. Moved by 0.4 and 0.2: misfits 0.3 and 0.9.
+
+    (0.09 + 3 x 0.81) / 16. The slopes are n (beta d - A) / 4 tokens: 0.3 / 4 and 3 x 0.9 / 4.
+    """
+    settings = RegressionSettings(beta=2.0, centred=False)
+    about = (torch.tensor([1, 3]), torch.tensor([0.5, -0.5]), torch.zeros(2), settings)
+    moved = torch.tensor([0.4, 0.2])
+    assert regression_loss(moved, *about).item() == pytest.approx(2.52 / 16)
+    assert regression_weights(moved, *about).tolist() == pytest.approx([0.3 / 4, 2.7 / 4])
+    assert regression_weights(torch.zeros(2), *about).tolist() == pytest.approx([-1 / 8, 3 / 8])
+
+
 def test_at_first_the_gradient_is_the_advantage_of_a_token_whatever_beta_is() -> None:
     """Tokens 1 and 3, A = 1/2 and -1/2: - A n / 4 is -1/8 and 3/8; their mean, 1/8, is common."""
     about = (torch.tensor([1, 3]), torch.tensor([0.5, -0.5]), torch.zeros(2))

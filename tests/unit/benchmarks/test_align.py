@@ -1,16 +1,24 @@
-"""The study of alignment on a model that knows nothing, and its figures on answers made by hand."""
+"""The study of alignment on a model that knows nothing, and its figures on runs made by hand."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import align as script
 import pytest
 import torch
+from lib import run_figures
+from lib.arms import ARMS, PLAN, SETTINGS, SHARED, Job, planned
+from lib.figures import NAMED
 
 from remask.testing import write_checkpoint
 
 COMMIT = ("--commit", "0123abc")
+SMALL = {
+    "task": "countdown", "updates": 4, "prompts_per_update": 1, "num_generations": 2,
+    "copies": 2, "eval_problems": 2, "eval_every": 2,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -19,72 +27,132 @@ def words(tmp_path: Path) -> list[str]:
         tmp_path / "model", layers=1, width=16, heads=2, inner=16, length=16, max_length=512,
         dtype=torch.float32,
     )  # fmt: skip
-    return [
-        str(model), str(tmp_path / "out"), "--task", "countdown", "--level", "easy",
-        "--updates", "2", "--prompts-per-update", "1", "--num-generations", "2",
-        "--inner-updates", "1", "--problems", "2", "--eval-problems", "2", "--device", "cpu",
-        "--tokens-per-step", "8",
+    flags = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
+    return [str(model), str(tmp_path / "out"), "--device", "cpu", "--problems", "2", *flags]
+
+
+def one(words: list[str], job: Job, *more: str) -> int:
+    code: int = script.main(["one", *words, "--job", json.dumps(vars(job)), *more])
+    return code
+
+
+def test_a_run_stops_goes_on_and_leaves_its_numbers_alone(words: list[str], tmp_path: Path) -> None:
+    """The time is over at once: two updates of four. The study then goes on with it."""
+    out, job = tmp_path / "out", Job(setting="main", arm="outcome", seed=0)
+    assert one(words, job, "--until", "1") == 0
+    assert [p.name for p in (out / job.name / "run").glob("checkpoint*")] == ["checkpoint-000002"]
+    for arm in ("outcome", "start"):
+        assert one(words, Job(setting="main", arm=arm, seed=0)) == 0
+    assert not (out / job.name / "run").exists(), "no weights are kept"
+    chosen = ["--setting", "main", "--only", "outcome:0", "start:0"]
+    assert script.main(["study", *words, *chosen]) == 0
+    rows = run_figures.read_results([out / "results.jsonl"])
+    assert [row["arm"] for row in rows] == ["outcome", "start"]
+    trained = rows[0]
+    assert trained["curves"]["step"] == [1, 2, 3, 4]
+    assert [step for step, _, _ in trained["validations"]] == [0, 2, 4]
+    assert trained["canvases"]["short"]["forwards"] == 64 // 16 * 3
+    assert trained["paces"].keys() == {"2", "4", "16"}
+    assert "auroc" in trained["canvases"]["short"]
+    before = (out / "results.jsonl").read_text()
+    assert script.main(["study", *words, *chosen, "--stop-after", "1"]) == 0
+    assert (out / "results.jsonl").read_text() == before
+
+
+def test_what_is_planned_is_what_was_asked_for() -> None:
+    assert PLAN["main"]["stable"] == PLAN["main"]["outcome"] == 12
+    assert [job.name for job in planned("long")] == [f"long-stable-{k}" for k in range(3)]
+    assert SETTINGS["main"]["updates"] // SHARED["eval_every"] >= 5
+    same = ("method", "schedule", "warmup", "beta")
+    for arm in ("outcome", "placebo", "oracle"):
+        assert [ARMS[arm][k] for k in same] == [ARMS["stable"][k] for k in same]
+    assert ARMS["geometric"] == {"method": "spg", "reward": "consistency"}
+    mean = 1 + ARMS["stable"]["rank_reward"] / 2
+    assert ARMS["outcome"]["right_reward"] == mean, "right answers are worth the same on average"
+
+
+def test_jobs_are_chosen_and_varied() -> None:
+    words = ["study", "tiny", "OUT", "--setting", "main", "--only", "stable:100", "outcome:100"]
+    jobs = script.jobs_of(script.read_arguments([*words, "--try", "beta=2,learning_rate=1e-5"]))
+    assert [job.name for job in jobs] == [
+        "main-stable-100-beta_2_learning_rate_1e-5", "main-outcome-100-beta_2_learning_rate_1e-5",
     ]  # fmt: skip
+    assert jobs[0].changes == {"beta": 2, "learning_rate": "1e-5"}
+    every = script.jobs_of(script.read_arguments(["study", "tiny", "OUT"]))
+    assert len(every) == len({job.name for job in every}) == 1 + 24 + 12 + 2 * 9 + 3
 
 
-def test_a_study_trains_asks_gathers_and_goes_on(words: list[str], tmp_path: Path) -> None:
-    """Two problems on three canvases, of the start and of one training."""
-    out, figures = tmp_path / "out", tmp_path / "figures.json"
-    for method in ("start", "outcome"):
-        assert script.main(["one", *words, "--method", method]) == 0
-    before = (out / "outcome-0" / "answers.jsonl").stat().st_mtime_ns
-    methods = ["--methods", "start", "outcome", "--seeds", "0"]
-    assert script.main(["study", *words, *methods]) == 0
-    assert (out / "outcome-0" / "answers.jsonl").stat().st_mtime_ns == before
-    rows = [json.loads(line) for line in (out / "answers.jsonl").read_text().splitlines()]
-    assert len(rows) == 2 * 3 * 2
-    assert rows[0]["forwards"] == 64 // 8
-    lengths = {row["canvas"]: row["length"] for row in rows}
-    assert (lengths["short"], lengths["medium"], lengths["long"]) == (64, 96, 128)
-    assert script.main(["figures", str(out), *COMMIT, "--figures", str(figures)]) == 0
-    document = json.loads(figures.read_text())
-    named, commands = document["figures"], document["commands"]
-    assert named["align/start/accuracy/short"]["value"] == 0.0
-    assert named["align/outcome/score/long"]["commit"] == "0123abc"
-    assert "--tokens-per-step 8" in commands[named["align/outcome/score/long"]["command"]]
-    assert named["align/outcome/cost/training"]["value"] > 0
-    assert named["align/outcome_minus_start/accuracy"]["value"] == 0.0
+def run(arm: str, seed: int, accuracy: float, steps: float, **changes: Any) -> dict[str, Any]:
+    """A run of 99 answers a canvas; two validations, eleven updates."""
+    canvas = {
+        "num": 99, "accuracy": accuracy, "right_steps": steps, "process_ok": steps / accuracy,
+        "forwards": 6.0, "tokens": 30.0,
+    }  # fmt: skip
+    paces = {str(k): {"accuracy": a, "forwards": f} for k, a, f in ((2, 0.4, 4.0), (16, 0.9, 32.0))}
+    return {
+        "setting": "main", "arm": arm, "seed": seed, "variation": "", "split": "test",
+        "canvases": {name: dict(canvas) for name in ("short", "medium", "long")}, "paces": paces,
+        "validations": [[0, 0.5, 20.0], [150, 0.6, 20.0]], "seconds": {"train": 60.0, "ask": 1.0},
+        "curves": {"elbo_pos": [-1.0] * 10 + [-1.2]}, **changes,
+    }  # fmt: skip
 
 
-def answer(
-    method: str, seed: int, item: int, right: bool, ok: bool, score: float
-) -> dict[str, Any]:
-    return {"method": method, "seed": seed, "canvas": "short", "item": f"i{item}", "right": right,
-            "process_ok": ok, "score": score}  # fmt: skip
+def test_figures_are_means_over_runs_and_differences_by_seed(tmp_path: Path) -> None:
+    """Accuracy .8 and .7 against .6 and .6: +.2 and +.1; t with one degree is 12.706.
 
-
-def test_figures_are_worked_out_by_hand() -> None:
-    """Geometric: right 3 of 4 and 2 of 4; outcome: 2 of 4 and 1 of 4; a gap of a quarter.
-
-    Steps: of the right ones of geometric 2/3 and 2/2 are sound, of outcome 1/2 and 0/1. The score
-    of geometric ranks its first seed without a fault and its second by 1/2 x 1/2.
+    Right steps 49.5 of 99 against 9.4 of 99: log-odds 0 against log(9.9 / 90.1) in both seeds.
     """
-    told = {
-        ("geometric", 0): ([1, 1, 1, 0], [1, 1, 0, 0], [0.9, 0.8, 0.7, 0.1]),
-        ("geometric", 1): ([1, 1, 0, 0], [1, 1, 0, 0], [0.9, 0.2, 0.5, 0.95]),
-        ("outcome", 0): ([1, 1, 0, 0], [1, 0, 0, 0], [0.5, 0.5, 0.5, 0.5]),
-        ("outcome", 1): ([1, 0, 0, 0], [0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5]),
-    }
-    rows = [
-        answer(method, seed, i, bool(right), bool(ok), score)
-        for (method, seed), columns in told.items()
-        for i, (right, ok, score) in enumerate(zip(*columns, strict=True))
-    ]
-    found = {name: value.value for name, (value, _) in script.figures_of(rows).items()}
-    assert found["align/geometric/accuracy/short"] == pytest.approx(0.625)
-    assert found["align/geometric/process_ok/short"] == pytest.approx((2 / 3 + 1) / 2)
-    assert found["align/geometric/auroc/short"] == pytest.approx((1 + 0.25) / 2)
-    assert found["align/outcome/auroc/short"] == pytest.approx(0.5)
-    assert found["align/geometric_minus_outcome/accuracy"] == pytest.approx(0.25)
-    assert found["align/geometric_minus_outcome/process_ok"] == pytest.approx(
-        ((2 / 3 - 1 / 2) + (1 - 0)) / 2
+    results = [
+        run("stable", 0, 0.8, 0.5), run("stable", 1, 0.7, 0.5),
+        run("outcome", 0, 0.6, 9.4 / 99), run("outcome", 1, 0.6, 9.4 / 99),
+        run("start", 0, 0.5, 0.1),
+    ]  # fmt: skip
+    path, figures = tmp_path / "results.jsonl", tmp_path / "figures.json"
+    path.write_text("".join(json.dumps(result) + "\n" for result in results))
+    told = ["figures", str(path), *COMMIT, "--figures", str(figures)]
+    assert script.main(told) == 0
+    found = json.loads(figures.read_text())["figures"]
+    gap = found["align/stable_minus_outcome/accuracy"]
+    half = 12.706 * math.sqrt(0.005) / math.sqrt(2)
+    assert [gap["value"], gap["low"], gap["high"]] == pytest.approx(
+        [0.15, 0.15 - half, 0.15 + half], abs=1e-4
     )
-    assert "align/sft/accuracy/short" not in found
+    assert gap["n"] == 2
+    odds = found["align/stable_minus_outcome/right_steps"]
+    assert odds["value"] == pytest.approx(-math.log(9.9 / 90.1))
+    assert found["align/stable_minus_start/accuracy"]["value"] == pytest.approx(0.25)
+    assert found["align/start/accuracy/short"]["low"] is None
+    assert found["align/seeds"]["value"] == 2
+    assert found["align/stable/likelihood_fall"]["value"] == pytest.approx(0.2)
+    assert all(NAMED.fullmatch(name) for name in found), "each may stay in the file"
+    lines = list(run_figures.statements(results))
+    assert lines[0].endswith(
+        "stable minus outcome, accuracy: 0.150 [-0.485, 0.785], 2 seeds: cannot be told "
+        "(not below -0.02: no)"
+    )
+    assert any("right_steps" in line and line.endswith("2 seeds: above") for line in lines)
+    assert "| main | stable |  | 2 | 0.750 | 0.500 |" in run_figures.table(results)
+
+
+def test_accuracy_at_equal_forwards_lies_between_the_paces() -> None:
+    """Points (4, .4), (6, .8), (32, .9): at 5 passes .6, at 6 .8, beyond the ends as at them."""
+    one = run("stable", 0, 0.8, 0.5)
+    found = [run_figures.accuracy_at(one, forwards) for forwards in (5.0, 6.0, 2.0, 99.0)]
+    assert found == pytest.approx([0.6, 0.8, 0.4, 0.9])
+
+
+@pytest.mark.parametrize(
+    ("changes", "held"),
+    [
+        ({}, True),
+        ({"curves": {"elbo_pos": [-1.0] * 10 + [-1.51, -0.9]}}, False),
+        ({"validations": [[0, 0.5, 2.0], [75, 0.64, 2.0], [150, 0.6, 2.0]]}, False),
+    ],
+)
+def test_a_run_has_held_where_neither_likelihood_nor_accuracy_fell(
+    changes: dict[str, Any], held: bool
+) -> None:
+    assert run_figures.has_held(run("stable", 0, 0.8, 0.5, **changes)) is held
 
 
 @pytest.mark.parametrize("shape", ["toy", "toyblocks"])

@@ -36,19 +36,22 @@ def test_a_verdict_is_what_the_interval_says(low: float, high: float, word: str)
 def test_alignment_shows_what_was_measured_beside_the_paper() -> None:
     measured = figures(
         align__start__accuracy__short=(0.5, 0.4, 0.6, "share of right answers"),
-        align__geometric_minus_outcome__accuracy=(-0.056, -0.106, -0.004, GAP),
+        align__stable_minus_outcome__accuracy=(-0.056, -0.167, 0.055, GAP),
+        align__stable_minus_outcome__right_steps=(1.5, 1.25, 1.75, "log-odds above"),
     )
     text = page(measured, ORIGIN, [])
     value = "50.0 %<!--fig:align/start/accuracy/short--> [40.0, 60.0]"
-    assert f"| right, short canvas | {value} |  |  |  |  |" in text
+    assert f"| start | {value} |  |  |  |" in text
     assert "| alignment | With the score in the reward it is right more often than" in text
-    assert "| Table 3 | does not hold |  |" in text
+    assert "| Table 3 | cannot be told |  |" in text
+    assert "| Section 5.4 | holds |  |" in text
     assert (
-        "geometric above outcome: -5.6 %<!--fig:align/geometric_minus_outcome/accuracy-->" in text
+        "stable above outcome, right: -5.6 %<!--fig:align/stable_minus_outcome/accuracy-->" in text
     )
-    assert "at length 512 |  | 80.4 34.8 78.1 26.8 | 83.5 37.2 82.2 30.8 |" in text
+    assert "right steps, in log-odds: +1.50" in text
+    assert "| outcome RL | 76.5 82.9 83.5 | 32.6 35.8 37.2 |" in text
     assert "On a GPU at commit 0123abc" in text
-    assert "medium canvas" not in text
+    assert "| sft |" not in text
 
 
 def test_nothing_measured_is_no_section() -> None:

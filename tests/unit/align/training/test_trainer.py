@@ -82,6 +82,17 @@ def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(
     assert rows_of(whole.out) == rows_of(parted.out)
 
 
+def test_a_run_whose_time_is_over_leaves_a_checkpoint_and_goes_on(
+    settings: Settings, goes_on: GoesOn
+) -> None:
+    """Time is over at the second question, after four of six updates."""
+    s, over = settings(checkpoint_every=100, eval_every=0), iter([False, True])
+    align(s, lambda row: None, is_over=lambda: next(over))
+    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+    assert not (s.out / "final").exists()
+    goes_on(s)
+
+
 def test_a_toy_reward_rises_within_a_few_updates(settings: Settings, train: Train) -> None:
     """Half of all tokens pay: the mean reward begins near one half."""
     rows = train(

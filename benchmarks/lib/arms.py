@@ -1,0 +1,81 @@
+"""What the study of alignment trains: settings, arms, and which seeds each has.
+
+An arm is a reward and an objective. `stable`, `outcome`, `placebo` and `oracle` have one objective
+and schedule, and rewards with the same mean for right answers: they differ in what ranks them.
+`geometric` is the paper's recipe to the letter. Arms of one seed have the same start, problems and
+batches.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+Settings = dict[str, Any]
+BLOCK = 16
+RANK = 0.5  # what the best right answer of a group gets above the worst
+SETTINGS: dict[str, Settings] = {
+    "main": {"task": "wordmath", "level": "easy", "updates": 150, "steps_per_block": 3},
+    "second": {"task": "choice", "level": "easy", "updates": 150, "steps_per_block": 2},
+    "third": {"task": "wordmath", "level": "medium", "updates": 150, "steps_per_block": 3},
+    "long": {"task": "wordmath", "level": "easy", "updates": 300, "steps_per_block": 3},
+}
+SHARED: Settings = {
+    "tuning": "full", "weight_decay": 0.0, "prompts_per_update": 64, "num_generations": 8,
+    "inner_updates": 2, "copies": 4, "prompt_mask_ratio": 0.0, "micro_batch": 512,
+    "learning_rate": 3e-5, "max_grad_norm": 1.0, "temperature": 1.0, "metrics": "core",
+    "eval_every": 25, "eval_problems": 512, "show_every": 0, "track": "none",
+    "collapse_window": 0,  # all have the same updates: what collapses is to be seen
+}  # fmt: skip
+STABLE: Settings = {"method": "regression", "schedule": "linear", "warmup": 10, "beta": 1.0}
+RANKED: Settings = {**STABLE, "rank_reward": RANK, "scored_by": "start"}
+ARMS: dict[str, Settings] = {
+    "start": {},
+    "sft": {"method": "sft", "schedule": "linear", "warmup": 10},
+    "outcome": {**STABLE, "reward": "outcome", "right_reward": 1 + RANK / 2},
+    "geometric": {"method": "spg", "reward": "consistency"},
+    "stable": {**RANKED, "reward": "lexicographic"},
+    "placebo": {**RANKED, "reward": "placebo"},
+    "oracle": {**RANKED, "reward": "oracle"},
+}
+# Seeds of each arm; the start has nothing to draw.
+PLAN: dict[str, dict[str, int]] = {
+    "main": {"start": 1, "stable": 12, "outcome": 12, "geometric": 3, "placebo": 3, "oracle": 3,
+             "sft": 3},
+    "second": {"start": 1, "stable": 4, "outcome": 4},
+    "third": {"start": 1, "stable": 4, "outcome": 4},
+    "long": {"stable": 3},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One training, or the start."""
+
+    setting: str
+    arm: str
+    seed: int
+    variation: str = ""  # settings that differ from the study's, as in learning_rate=1e-5,beta=2
+
+    @property
+    def name(self) -> str:
+        """A name for folders and tables."""
+        plain = "".join(c if c.isalnum() or c in ".-" else "_" for c in self.variation)
+        return "-".join(filter(None, (self.setting, self.arm, str(self.seed), plain)))
+
+    @property
+    def changes(self) -> Settings:
+        """The settings of the variation; YAML reads their values."""
+        import yaml
+
+        pairs = [word.partition("=") for word in self.variation.split(",") if word]
+        return {name: yaml.safe_load(value) for name, _, value in pairs}
+
+
+def planned(setting: str) -> list[Job]:
+    """Return the trainings of a setting, seed by seed, so that pairs end together."""
+    arms = PLAN[setting]
+    return [
+        Job(setting=setting, arm=arm, seed=seed)
+        for seed in range(max(arms.values()))
+        for arm, num in arms.items()
+        if seed < num
+    ]
