@@ -18,9 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from remask import rng
 from remask.align.method_settings import TrainerState
 from remask.align.reward import (
     Grade,
@@ -127,6 +124,10 @@ class PlaceboReward(LexicographicReward):
 
     def merits(self, group: RightAnswers) -> Sequence[float]:
         """Return the scores in another order, drawn for the problem and the update."""
+        import torch  # not before a run: rewards are named on the way to `remask align --help`
+
+        from remask import rng
+
         key = torch.tensor(rng.key(self.seed, group.problem.id, "placebo", group.update))
         order = rng.uniform(key, torch.arange(len(group.scores))).argsort().tolist()
         return [group.scores[i] for i in order]
