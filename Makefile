@@ -20,7 +20,7 @@ setup: $(STAMP)
 # The stamp depends on what decides the packages: a second call installs nothing.
 $(STAMP): pyproject.toml constraints.txt Makefile
 	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[semantic,math,align,serve,ray,dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[semantic,math,align,trl,serve,ray,dev]'
 	touch $(STAMP)
 
 demo: setup

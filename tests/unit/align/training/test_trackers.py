@@ -18,11 +18,12 @@ Train = Callable[..., list[dict[str, Any]]]
 def test_tensorboard_has_what_the_log_says_and_a_resumed_run_goes_on(
     settings: Settings, train: Train, tmp_path: Path
 ) -> None:
-    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    from tensorboard.backend.event_processing import event_accumulator
+
     s = settings(updates=2, track="tensorboard")
     rows = train(s)
     rows += train(settings(updates=4, track="tensorboard"), resume=True)
-    events = reader.EventAccumulator(str(s.out / "tensorboard" / "remask")).Reload()
+    events = event_accumulator.EventAccumulator(str(s.out / "tensorboard" / "remask")).Reload()
     for name in ("loss", "reward", "eval/accuracy"):
         logged = [(row["step"], row[name]) for row in rows if name in row]
         shown = [(event.step, event.value) for event in events.Scalars(name)]
