@@ -69,7 +69,7 @@ class Tallied(Wrapped):
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Count the rows, what they share once, then pass on."""
         blocks = torch.arange(clean.shape[1], device=clean.device)[None] // self.block_size
-        for level in levels_of(canvas.tokens, clean, canvas.attend, blocks):
+        for level in levels_of(canvas.tokens, clean, canvas.attend, blocks).each:
             self.calls.append((level.tokens.numel(), level.seen.shape[-1]))
         return super().hidden_noisy_given_clean(canvas, clean)
 

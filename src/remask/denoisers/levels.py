@@ -1,26 +1,23 @@
-"""Levels: what rows of a block-causal model have in common goes through its layers once.
+"""Levels: what rows of a block-causal model have in common is computed once.
 
 A noisy row sees clean blocks, which see no noisy one. So rows with other masks over the same text
 share its keys and values, and texts that begin alike share those of what they begin with:
 
     beginnings, up to the first block with a mask -> clean rows -> noisy rows
 
-Each level is computed behind the one before, layer by layer. Where every position sees every other
-one there is nothing to share: the states of a prompt depend on what follows it.
+Each level is seen by the next. All of them go through a layer together, packed into one row: only
+attention tells them apart, so that weights are read once. Where every position sees every other one
+there is nothing to share: the states of a prompt depend on what follows it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
-
-from remask.denoisers.transformer import Attention, Block, LayerCache, home, moved
+from torch import Tensor
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Level:
+class Level(NamedTuple):
     """Rows that go on from rows of the level before."""
 
     tokens: Tensor  # (n, w)
@@ -29,8 +26,50 @@ class Level:
     seen: Tensor  # (n or 1, 1, w, before + w) bool: the columns before them, then their own
 
 
-def levels_of(noisy: Tensor, clean: Tensor, attend: Tensor | None, blocks: Tensor) -> list[Level]:
-    """Return the levels of rows (B, L), clean ones last but one, noisy ones last.
+class Levels(NamedTuple):
+    """Levels one behind the other, N positions in all."""
+
+    each: tuple[Level, ...]  # clean rows last but one, noisy ones last
+
+    @property
+    def tokens(self) -> Tensor:
+        """All of them, (1, N)."""
+        return torch.cat([level.tokens.flatten() for level in self.each])[None]
+
+    @property
+    def columns(self) -> Tensor:
+        """The column of its row that each position is, (N,)."""
+        parts = []
+        for tokens, start, _, _ in self.each:
+            columns = torch.arange(start, start + tokens.shape[1], device=tokens.device)
+            parts.append(columns.repeat(len(tokens)))
+        return torch.cat(parts)
+
+    def split(self, packed: Tensor) -> Iterator[Tensor]:
+        """Yield what `packed` (1, N, ...) says of each level, (n, w, ...)."""
+        sizes = [level.tokens.numel() for level in self.each]
+        for level, part in zip(self.each, packed[0].split_with_sizes(sizes), strict=True):
+            yield part.reshape(*level.tokens.shape, *part.shape[1:])
+
+    def to(self, device: torch.device) -> "Levels":
+        """Return them on a device: themselves, where they are there already."""
+        if self.each[0].tokens.device == device:
+            return self
+        return Levels(
+            tuple(
+                Level(
+                    tokens.to(device),
+                    start,
+                    None if parents is None else parents.to(device),
+                    seen.to(device),
+                )
+                for tokens, start, parents, seen in self.each
+            )
+        )
+
+
+def levels_of(noisy: Tensor, clean: Tensor, attend: Tensor | None, blocks: Tensor) -> Levels:
+    """Return the levels of rows (B, L).
 
     Args:
         noisy: rows with masks.
@@ -50,7 +89,7 @@ def levels_of(noisy: Tensor, clean: Tensor, attend: Tensor | None, blocks: Tenso
     seen = torch.cat((own[:, :, None] > blocks[:, None], own[:, :, None] == own[:, None]), 2)
     if attend is not None:
         seen = seen & torch.cat((attend, attend[:, cut:]), 1)[:, None]
-    return [*levels, Level(tokens=noisy[:, cut:], start=cut, parents=which, seen=seen[:, None])]
+    return Levels((*levels, Level(noisy[:, cut:], cut, which, seen[:, None])))
 
 
 def _clean_level(
@@ -60,8 +99,7 @@ def _clean_level(
     seen = blocks[:, start:, None] >= blocks[:, None]  # (n or 1, w, L)
     if padded:
         seen = seen & (texts >= 0)[:, None]
-    tokens = texts[:, start:].clamp(min=0)
-    return Level(tokens=tokens, start=start, parents=parents, seen=seen[:, None])
+    return Level(texts[:, start:].clamp(min=0), start, parents, seen[:, None])
 
 
 def _first_changed(noisy: Tensor, clean: Tensor, blocks: Tensor) -> int:
@@ -80,43 +118,3 @@ def _distinct(texts: Tensor, blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     both, which = torch.unique(torch.cat((texts, blocks), 1), dim=0, return_inverse=True)
     rows, numbers = both.chunk(2, 1)
     return rows, numbers, which
-
-
-def through_levels(
-    layers: nn.ModuleList,
-    levels: Sequence[Level],
-    embedded: Iterable[Tensor],
-    cos: Tensor,
-    sin: Tensor,
-) -> list[Tensor]:
-    """Return the states of every level, (n, w, width): all is done but the last MLP.
-
-    Args:
-        layers: of a network, on one device or on several.
-        levels: of its rows.
-        embedded: the tokens of each level, (n, w, width).
-        cos: of all columns, (L, 1, half).
-        sin: likewise.
-    """
-    states = list(embedded)
-    for layer in layers:
-        run = cast(Block, layer).attend if layer is layers[-1] else layer
-        heads: Tensor | None = None
-        for i, level in enumerate(levels):
-            num, width = level.tokens.shape
-            here = slice(level.start, level.start + width)
-            x, cosines, sines, seen, parents = moved(
-                home(layer), states[i], cos[here], sin[here], level.seen, level.parents
-            )
-            heads = _with_room(cast(Attention, layer.attention), x, heads, parents)
-            places = torch.arange(heads.shape[1] - width, heads.shape[1], device=heads.device)
-            states[i] = run(x, cosines, sines, seen, LayerCache(heads, places.expand(num, -1)))
-    return states
-
-
-def _with_room(
-    attention: Attention, x: Tensor, heads: Tensor | None, parents: Tensor | None
-) -> Tensor:
-    """Return the keys and values that the parents of rows have, and room for those of `x`."""
-    room = x.new_zeros(*x.shape[:2], 2 * attention.num_kv_heads, attention.head_dim)
-    return room if heads is None else torch.cat((heads[parents], room), 1)

@@ -15,18 +15,10 @@ from torch import Tensor, nn
 
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.kv_cache import KVCache
-from remask.denoisers.levels import levels_of, through_levels
+from remask.denoisers.levels import Levels, levels_of
 from remask.denoisers.special_ids import TokenSpelling
 from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.transformer import (
-    Attention,
-    Block,
-    LayerCache,
-    RMSNorm,
-    home,
-    moved,
-    rotary_tables,
-)
+from remask.denoisers.transformer import Attention, Block, LayerCache, RMSNorm, rotary_tables
 from remask.errors import DenoiserError
 from remask.values import Canvas
 
@@ -107,7 +99,7 @@ class Network(nn.Module):
         """
         length = tokens.shape[1]
         device = self.embedding.weight.device
-        tokens, attend, lacking = moved(device, tokens, attend, lacking)
+        tokens, attend, lacking = _moved(device, tokens, attend, lacking)
         rows = self._through(tokens, *self.rotary(length), self.visible(length, attend, lacking))
         return self._aligned(rows, rows[:, 0])
 
@@ -127,12 +119,19 @@ class Network(nn.Module):
         """
         return torch.cat((before[:, None], rows[:, :-1]), 1) if self.shifted else rows
 
-    def _through(self, tokens: Tensor, cos: Tensor, sin: Tensor, seen: Tensor | None) -> Tensor:
+    def _through(
+        self,
+        tokens: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        seen: Tensor | None,
+        levels: Levels | None = None,
+    ) -> Tensor:
         x = self.embedding(tokens)  # (B, L, width)
         for block in self.blocks[:-1]:
-            x, cos, sin, seen = moved(home(block), x, cos, sin, seen)
-            x = block(x, cos, sin, seen)
-        return self._last.attend(*moved(home(self._last), x, cos, sin, seen))
+            x, cos, sin, seen, levels = _moved(home(block), x, cos, sin, seen, levels)
+            x = block(x, cos, sin, seen, levels)
+        return self._last.attend(*_moved(home(self._last), x, cos, sin, seen, levels))
 
     def forward_cached(
         self,
@@ -158,17 +157,17 @@ class Network(nn.Module):
         cache = cache.with_room(length)
         places = cache.places(length)  # (B, L)
         seen = self._seen_behind(cache, places, attend, lacking)
-        tokens, places = moved(self.embedding.weight.device, tokens, places)
+        tokens, places = _moved(self.embedding.weight.device, tokens, places)
         cos, sin = (table[places] for table in self.rotary(cache.room))  # (B, L, 1, rotated / 2)
         x = self.embedding(tokens)
         *earlier, last = cache.layers
         for block, heads in zip(self.blocks[:-1], earlier, strict=True):
-            x, cos, sin, seen, places = moved(home(block), x, cos, sin, seen, places)
+            x, cos, sin, seen, places = _moved(home(block), x, cos, sin, seen, places)
             # Several blocks are a prompt, whose width comes once: not worth a compilation. Hooks
             # run all the same: they may have to gather the weights.
             run: Callable[..., Tensor] = block if length <= size else block._call_impl
             x = run(x, cos, sin, seen, LayerCache(heads, places))
-        x, cos, sin, seen, places = moved(home(self._last), x, cos, sin, seen, places)
+        x, cos, sin, seen, places = _moved(home(self._last), x, cos, sin, seen, places)
         return self._last.attend(x, cos, sin, seen, LayerCache(last, places))
 
     def _seen_behind(
@@ -211,48 +210,23 @@ class Network(nn.Module):
     ) -> Tensor:
         """Return `states` of `noisy`, each block behind earlier ones of `clean`, (B, L, width).
 
-        Both stand in one row, at the same positions: noisy blocks see themselves and earlier clean
-        ones, clean blocks the clean ones up to their own.
+        Noisy blocks see themselves and earlier clean ones, clean blocks the clean ones up to their
+        own. What rows have in common is computed once (`levels`).
         """
-        length = noisy.shape[1]
-        blocks = self._numbers(torch.arange(length, device=noisy.device), lacking)  # (B or 1, L)
-        own = blocks[:, :, None] == blocks[:, None]  # (B or 1, L, L)
-        earlier = blocks[:, :, None] > blocks[:, None]
-        above = torch.cat((own, earlier), 2)
-        below = torch.cat((torch.zeros_like(own), own | earlier), 2)
-        seen = torch.cat((above, below), 1)[:, None]  # (B or 1, 1, 2 L, 2 L)
-        if attend is not None:
-            seen = seen & torch.cat((attend, attend), 1)[:, None, None, :]
-        cos, sin = (torch.cat((table, table)) for table in self.rotary(length))
-        (both,) = moved(self.embedding.weight.device, torch.cat((noisy, clean), 1))
-        rows = self._through(both, cos, sin, seen)
-        above, below = rows.tensor_split([length], dim=1)
-        return self._aligned_by_block(above, below, blocks)
-
-    def noisy_behind_shared_clean(
-        self,
-        noisy: Tensor,
-        clean: Tensor,
-        attend: Tensor | None,
-        lacking: Tensor | None = None,
-    ) -> Tensor:
-        """Return what `hidden_noisy_given_clean` does; equal clean rows are computed once.
-
-        So is what different ones begin with. Nothing learns through it.
-        """
-        length = noisy.shape[1]
         device = self.embedding.weight.device
-        noisy, clean, attend, lacking = moved(device, noisy, clean, attend, lacking)
+        noisy, clean, attend, lacking = _moved(device, noisy, clean, attend, lacking)
+        length = noisy.shape[1]
         blocks = self._numbers(torch.arange(length, device=device), lacking)  # (B or 1, L)
         levels = levels_of(noisy, clean, attend, blocks)
-        x = [self.embedding(level.tokens) for level in levels]
-        *begun, texts, above = through_levels(self.blocks, levels, x, *self.rotary(length))
-        parents, which = moved(texts.device, levels[-2].parents, levels[-1].parents)
+        cos, sin = (table[levels.columns] for table in self.rotary(length))  # (N, 1, rotated / 2)
+        rows = self._through(levels.tokens, cos, sin, None, levels)
+        levels, blocks = _moved(rows.device, levels, blocks)
+        *begun, texts, above = levels.split(rows)
+        *_, (_, start, parents, _), (_, _, which, _) = levels.each
         if begun:
             texts = torch.cat((begun[0][parents], texts), 1)  # (T, L, width)
         below = texts[which]  # (B, L, width)
-        above = torch.cat((below[:, : levels[-1].start], above), 1)
-        return self._aligned_by_block(above, below, *moved(above.device, blocks))
+        return self._aligned_by_block(torch.cat((below[:, :start], above), 1), below, blocks)
 
     def _aligned_by_block(self, above: Tensor, below: Tensor, blocks: Tensor) -> Tensor:
         """Return noisy rows `above`, (B, L, width), such that row i predicts token i."""
@@ -374,7 +348,7 @@ class NativeDenoiser:
     @torch.no_grad()
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
         """Return the states of every block behind blocks of `clean`, (B, L, width)."""
-        return self.model.noisy_behind_shared_clean(
+        return self.model.hidden_noisy_given_clean(
             canvas.tokens, clean, canvas.attend, self.lacking(canvas, None)
         )
 
@@ -397,6 +371,16 @@ class NativeDenoiser:
         embedding = self.model.embedding
         out: Tensor = embedding(tokens.to(embedding.weight.device))
         return out.to(self.device).float()
+
+
+def home(block: nn.Module) -> torch.device:
+    """Return where the weights of a block are."""
+    return cast(Block, block).attention_norm.weight.device
+
+
+def _moved(device: torch.device, *tensors: Any) -> tuple[Any, ...]:
+    """Return tensors on a device: themselves, where they are there already, or None."""
+    return tuple(None if tensor is None else tensor.to(device) for tensor in tensors)
 
 
 def stacked(network: Network, tensor_map: TensorMap) -> dict[str, Tensor]:

@@ -5,11 +5,13 @@ Norms are computed in float32 and cast back. The rotary embedding is computed in
 tables: LLaDA keeps them in float32, the families that descend from Qwen cast them to the model's.
 """
 
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from remask.denoisers.levels import Levels
 
 
 class RMSNorm(nn.Module):
@@ -123,11 +125,12 @@ class Attention(nn.Module):
         cos: Tensor,
         sin: Tensor,
         attend: Tensor | None,
-        cache: LayerCache | None = None,
+        cache: LayerCache | Levels | None = None,
     ) -> Tensor:
         """Return (B, L, width); attend is bool, broadcast to (B, heads, L, L), or None.
 
-        With a cache of earlier columns it is (B, 1, L or 1, room).
+        With a cache of earlier columns it is (B, 1, L or 1, room). Levels, packed into one row,
+        say themselves who sees whom.
         """
         batch, length, _ = x.shape
         heads = self.qkv(x).view(batch, length, -1, self.head_dim)  # (B, L, q | k | v, head_dim)
@@ -142,20 +145,35 @@ class Attention(nn.Module):
                 attn_mask=attend,
                 enable_gqa=self.num_kv_heads != self.num_heads,
             ).transpose(1, 2)
+        elif isinstance(cache, Levels):
+            mixed = self._share(q, torch.cat((k, v), 2), cache)
         else:
             mixed = self._look_back(q, torch.cat((k, v), 2), attend, cache)
         out: Tensor = self.out(mixed.reshape(batch, length, -1))
         return out
 
     def _look_back(self, q: Tensor, kv: Tensor, attend: Tensor | None, cache: LayerCache) -> Tensor:
-        """Return the mixed values, (B, L, heads, head_dim), with `kv` put in its place.
+        """Return the mixed values, (B, L, heads, head_dim), with `kv` put in its place."""
+        rows = torch.arange(len(q), device=q.device)[:, None]
+        cache.heads[rows, cache.places] = kv
+        return self._mix(q, cache.heads, attend)
+
+    def _share(self, q: Tensor, kv: Tensor, levels: Levels) -> Tensor:
+        """Return the mixed values of packed levels, (1, N, heads, head_dim)."""
+        mixed: list[Tensor] = []
+        heads: Tensor | None = None
+        for level, asking, own in zip(levels.each, levels.split(q), levels.split(kv), strict=True):
+            heads = own if heads is None else torch.cat((heads[level.parents], own), 1)
+            mixed.append(self._mix(asking, heads, level.seen).flatten(0, 1))
+        return torch.cat(mixed)[None]
+
+    def _mix(self, q: Tensor, heads: Tensor, attend: Tensor | None) -> Tensor:
+        """Return the values that q (B, L, heads, head_dim) mixes of k | v `heads`.
 
         Query heads that share keys are stacked as if they were more positions of one head: the
         fast kernels take a bias or groups, not both.
         """
-        rows = torch.arange(len(q), device=q.device)[:, None]
-        cache.heads[rows, cache.places] = kv
-        k, v = cache.heads.transpose(1, 2).chunk(2, 1)  # (B, kv_heads, room, head_dim)
+        k, v = heads.transpose(1, 2).chunk(2, 1)  # (B, kv_heads, room, head_dim)
         batch, length, _, head_dim = q.shape
         group = self.num_heads // self.num_kv_heads
         shape = (batch, self.num_kv_heads, group, length, head_dim)
@@ -197,7 +215,7 @@ class Block(nn.Module):
         cos: Tensor,
         sin: Tensor,
         attend: Tensor | None,
-        cache: LayerCache | None = None,
+        cache: LayerCache | Levels | None = None,
     ) -> Tensor:
         """Return (B, L, width)."""
         return self.feed_forward(self.attend(x, cos, sin, attend, cache))
@@ -208,7 +226,7 @@ class Block(nn.Module):
         cos: Tensor,
         sin: Tensor,
         attend: Tensor | None,
-        cache: LayerCache | None = None,
+        cache: LayerCache | Levels | None = None,
     ) -> Tensor:
         """Return the residual stream after attention, (B, L, width)."""
         out: Tensor = x + self.attention(self.attention_norm(x), cos, sin, attend, cache)
@@ -218,13 +236,3 @@ class Block(nn.Module):
         """Return the residual stream after the MLP, position by position, (..., width)."""
         out: Tensor = x + self.mlp(self.mlp_norm(x))
         return out
-
-
-def home(block: nn.Module) -> torch.device:
-    """Return where the weights of a block are."""
-    return cast(Block, block).attention_norm.weight.device
-
-
-def moved(device: torch.device, *tensors: Any) -> tuple[Any, ...]:
-    """Return tensors on a device: themselves, where they are there already, or None."""
-    return tuple(None if tensor is None else tensor.to(device) for tensor in tensors)

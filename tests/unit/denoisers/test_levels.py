@@ -34,7 +34,7 @@ def shown(level: Level, row: int, column: int) -> list[int]:
 
 def test_two_texts_under_three_masks_are_two_clean_rows_and_one_beginning() -> None:
     """The first mask is in column 5: blocks 0 and 1 have none, in any row."""
-    begun, texts, above = levels_of(noisy(ROWS, (0, 5), (1, 7), (2, 6)), ROWS, None, BLOCKS)
+    begun, texts, above = levels_of(noisy(ROWS, (0, 5), (1, 7), (2, 6)), ROWS, None, BLOCKS).each
     assert begun.tokens.tolist() == [[40, 41, 42, 43]]
     assert texts.tokens.tolist() == [[50, 51, 52, 53], [60, 61, 62, 63]]
     assert above.tokens.tolist() == [[50, 1, 52, 53], [60, 61, 62, 1], [50, 51, 1, 53]]
@@ -50,7 +50,7 @@ def test_two_texts_under_three_masks_are_two_clean_rows_and_one_beginning() -> N
 
 
 def test_a_mask_in_the_first_block_leaves_no_beginning() -> None:
-    texts, above = levels_of(noisy(ROWS, (1, 1)), ROWS, None, BLOCKS)
+    texts, above = levels_of(noisy(ROWS, (1, 1)), ROWS, None, BLOCKS).each
     assert (texts.tokens.shape, above.tokens.shape) == ((2, 8), (3, 8))
     assert texts.parents is None
 
@@ -59,7 +59,7 @@ def test_a_row_that_ends_earlier_is_another_text() -> None:
     """Equal tokens, the last of them padding in the first row: nobody sees it, at 7 or at 9."""
     attend = torch.ones(3, 8, dtype=torch.bool)
     attend[0, 7] = False
-    _, texts, above = levels_of(noisy(ROWS, (0, 6)), ROWS, attend, BLOCKS)
+    _, texts, above = levels_of(noisy(ROWS, (0, 6)), ROWS, attend, BLOCKS).each
     assert len(texts.tokens) == 3
     assert above.start == 6
     assert shown(above, 0, 0) == [0, 1, 2, 3, 4, 5, 8]
@@ -71,7 +71,7 @@ def test_rows_are_cut_where_a_block_of_each_begins() -> None:
     blocks = torch.tensor(
         [[0, 0, 1, 1, 2, 2, 3, 3], [0, 1, 1, 2, 2, 3, 3, 4], [0, 0, 1, 1, 2, 2, 3, 3]]
     )
-    texts, _ = levels_of(noisy(ROWS, (0, 6)), ROWS, None, blocks)
+    texts, _ = levels_of(noisy(ROWS, (0, 6)), ROWS, None, blocks).each
     assert texts.start == 0
     assert len(texts.tokens) == 2
 
@@ -105,7 +105,7 @@ def network() -> Callable[[Family], Network]:
 
 @pytest.mark.parametrize("family", [llada2.FAMILY, fast_dllm.FAMILY, a2d.FAMILY])
 @pytest.mark.parametrize("first", [2, 9])
-def test_shared_rows_equal_rows_that_each_have_their_copy(
+def test_shared_rows_equal_a_pass_for_every_block_of_each(
     network: Callable[[Family], Network], family: Family, first: int
 ) -> None:
     """Shifted or not, wherever blocks begin: three masks over two texts, of 20 and 17 tokens."""
@@ -118,6 +118,10 @@ def test_shared_rows_equal_rows_that_each_have_their_copy(
     masked[:, :first] = False
     rows = clean.masked_fill(masked, MASK)
     lacking = torch.tensor([2, 3, 2]) if model.answer_apart else None
-    each = model.hidden_noisy_given_clean(rows, clean, attend, lacking)
-    together = model.noisy_behind_shared_clean(rows, clean, attend, lacking)
-    assert (each - together)[attend].abs().max() <= 1e-5
+    together = model.hidden_noisy_given_clean(rows, clean, attend, lacking)
+    blocks = (torch.arange(20) + (0 if lacking is None else lacking[:, None])) // 4
+    blocks = blocks.expand(3, -1)
+    for number in range(int(blocks.max()) + 1):
+        apart = model.states(torch.where(blocks < number, clean, rows), attend, lacking)
+        here = attend & (blocks == number)
+        assert (apart - together)[here].abs().max() <= 1e-5

@@ -26,8 +26,7 @@ from remask.denoisers import load as loading
 from remask.denoisers import split
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.load import FAMILIES, WeightFiles, load
-from remask.denoisers.native import NativeDenoiser, Network, stacked
-from remask.denoisers.transformer import home
+from remask.denoisers.native import NativeDenoiser, Network, home, stacked
 from remask.denoisers.wrap import Replicas
 from remask.errors import SettingsError
 from remask.sampling.sampler import sample
