@@ -34,6 +34,7 @@ from lib.figures import FIGURES, figure_of, merge, read
 from lib.run_figures import figures_of, read_results, statements, table
 
 from remask.records.jsonl import write_text
+from remask.values import ROUNDTRIPS
 
 RESULTS, RESULT, RUN = "results.jsonl", "result.json", "run"
 PHASES = ("rollout", "score", "update")
@@ -55,6 +56,8 @@ def settings_of(job: Job, arguments: argparse.Namespace) -> Any:
     steps = setting.pop("steps_per_block")
     length = task(setting["task"]).canvas_length(setting["level"])
     given = {**SHARED, **setting, **ARMS[job.arm], **job.changes, **arguments.set}
+    if given.get("scorer", ROUNDTRIPS) != ROUNDTRIPS:
+        del given["metrics"]  # which belong to round trips
     updates = int(given["updates"])
     return check_settings({
         **given, "model": arguments.model, "seed": job.seed, "out": folder_of(job, arguments) / RUN,

@@ -25,7 +25,7 @@ SHARED: Settings = {
     "eval_every": 25, "eval_problems": 512, "show_every": 0, "track": "none",
     "collapse_window": 0,  # all have the same updates: what collapses is to be seen
 }  # fmt: skip
-STABLE: Settings = {"method": "regression", "schedule": "linear", "warmup": 10, "beta": 1.0}
+STABLE: Settings = {"method": "regression", "schedule": "linear", "warmup": 10, "beta": 4.0}
 RANKED: Settings = {**STABLE, "rank_reward": RANK, "scored_by": "start"}
 ARMS: dict[str, Settings] = {
     "start": {},

@@ -74,8 +74,8 @@ class Asking:
         s = self.settings
         scorer = Consistency(
             denoiser=self.denoiser, extract=self.family.extract,
-            settings=s.part(ConsistencySettings), metric_set=s.metrics,
-            task_metrics=self.family.metrics,
+            settings=ConsistencySettings(trips=s.trips, rebuild_steps=s.rebuild_steps),
+            metric_set="core", task_metrics=self.family.metrics,
         )  # fmt: skip
         right, ok = self.graded(drawn)
         values = [score.value for score in scorer.score(drawn)]

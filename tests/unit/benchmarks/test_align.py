@@ -82,6 +82,17 @@ def test_jobs_are_chosen_and_varied() -> None:
     assert len(every) == len({job.name for job in every}) == 1 + 24 + 12 + 2 * 9 + 3
 
 
+def test_variations_are_settings_of_a_training(tmp_path: Path) -> None:
+    arguments = script.read_arguments(["study", "tiny", str(tmp_path)])
+    for setting in SETTINGS:
+        for arm in ARMS:
+            s = script.settings_of(Job(setting=setting, arm=arm, seed=3), arguments)
+            assert (s.seed, s.updates) == (3, SETTINGS[setting]["updates"])
+    job = Job(setting="main", arm="stable", seed=0, variation="scorer=verifier,beta=2")
+    varied = script.settings_of(job, arguments)
+    assert (varied.scorer, varied.beta, varied.steps) == ("verifier", 2.0, 12)
+
+
 def run(arm: str, seed: int, accuracy: float, steps: float, **changes: Any) -> dict[str, Any]:
     """A run of 99 answers a canvas; two validations, eleven updates."""
     canvas = {

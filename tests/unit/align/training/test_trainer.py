@@ -93,11 +93,15 @@ def test_a_run_whose_time_is_over_leaves_a_checkpoint_and_goes_on(
     goes_on(s)
 
 
-def test_a_toy_reward_rises_within_a_few_updates(settings: Settings, train: Train) -> None:
+@pytest.mark.parametrize("method", ["spg", "regression"])
+def test_a_toy_reward_rises_within_a_few_updates(
+    method: str, settings: Settings, train: Train
+) -> None:
     """Half of all tokens pay: the mean reward begins near one half."""
     rows = train(
-        settings(updates=24, inner_updates=1, prompts_per_update=4, num_generations=8,
-                 learning_rate=1e-2, max_grad_norm=1.0, eval_every=0, checkpoint_every=24)
+        settings(method=method, updates=24, inner_updates=1, prompts_per_update=4,
+                 num_generations=8, learning_rate=1e-2, max_grad_norm=1.0, eval_every=0,
+                 checkpoint_every=24)
     )  # fmt: skip
     rewards = [row["reward"] for row in rows if "reward" in row]
     assert sum(rewards[-4:]) / 4 > sum(rewards[:4]) / 4 + 0.1
