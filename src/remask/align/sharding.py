@@ -12,14 +12,15 @@ Each graph holds one pass: its backward pass comes before the next pass of any k
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from remask.align.policy import Policy
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.native import Network
+from remask.errors import SettingsError
 from remask.values import Canvas
 
 if TYPE_CHECKING:
@@ -38,20 +39,25 @@ def shard(network: Network, device: torch.device, size: int) -> None:
     The last block is called in two pieces, so it lies with embedding, norm and head: what is used
     from the first to the last moment of a pass is gathered once.
     """
+    from torch.distributed import fsdp
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
+    state = getattr(fsdp, "FSDPModule", None)
+    if not hasattr(state, "set_force_sum_reduction_for_comms"):
+        raise SettingsError(
+            f"sharding needs a newer torch than {torch.__version__}; "
+            "upgrade it (2.13 is tested), or set sharding none."
+        )
     mesh = init_device_mesh(device.type, (size,))
     for block in network.blocks[:-1]:
-        fully_shard(block, mesh=mesh)
-    fully_shard(network, mesh=mesh, reshard_after_forward=False)
+        fsdp.fully_shard(block, mesh=mesh)
+    fsdp.fully_shard(network, mesh=mesh, reshard_after_forward=False)
     for name in _METHODS:
-        register_fsdp_forward_method(network, name)
+        fsdp.register_fsdp_forward_method(network, name)
     for module in network.modules():
-        if hasattr(module, "set_gradient_divide_factor"):
-            divided: Any = module  # by nothing: the parts of a loss add up
-            divided.set_gradient_divide_factor(1.0)
-            divided.set_force_sum_reduction_for_comms(True)
+        if isinstance(module, fsdp.FSDPModule):  # divided by nothing: the parts of a loss add up
+            module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)
 
 
 class Lockstep:
@@ -80,6 +86,14 @@ class Lockstep:
     def finish(self) -> None:
         """Return when no process has a pass left to make; all of them must come here."""
         self._wait_for(None)
+
+    def release(self) -> None:
+        """Let go of gathered weights: after an update they are those of before."""
+        from torch.distributed import fsdp
+
+        for module in self.network.modules():
+            if isinstance(module, fsdp.FSDPModule):
+                module.reshard()
 
     def _wait_for(self, kind: int | None) -> None:
         was_training = self.network.training
@@ -150,11 +164,3 @@ def shard_policy(policy: Policy, distributed: "Distributed") -> ShardedPolicy:
         name=policy.name, model=policy.model, tokenizer=policy.tokenizer, preset=policy.preset,
         in_bfloat16=policy.in_bfloat16, lockstep=Lockstep(policy.model, distributed),
     )  # fmt: skip
-
-
-def release(network: nn.Module) -> None:
-    """Let go of gathered weights: after an update they are those of before."""
-    for module in network.modules():
-        if hasattr(module, "reshard"):
-            gathered: Any = module
-            gathered.reshard()

@@ -28,7 +28,7 @@ from remask.align.policy import Actor, Policy, copy_of, load_policy, reference_o
 from remask.align.rollout import Prompts, Rollout, RolloutMaker, draw_groups
 from remask.align.run_state import Learner, RunState
 from remask.align.settings import AlignSettings, as_yaml
-from remask.align.sharding import ShardedPolicy, release, shard_policy
+from remask.align.sharding import ShardedPolicy, shard_policy
 from remask.align.shards import whole
 from remask.align.train_log import Row, Say, TrainLog, measured, peak_memory_gb, summary
 from remask.align.update import Batch, Updater, make_optimizer, shown
@@ -217,7 +217,8 @@ class AlignTrainer:
         if self.guard.step_is_sound(logs["loss"], norm, batch.update + 1):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        release(self.policy.model)
+        if isinstance(self.policy, ShardedPolicy):
+            self.policy.lockstep.release()
         self.state.update += 1
         skipped = {f"{'spg' if s.method == 'spg' else 'guard'}/nan_skipped": self.guard.skipped}
         return {**logs, "grad_norm": norm, "learning_rate": rate, **skipped}
