@@ -32,8 +32,8 @@ def test_forward_passes_are_counted_by_hand(settings: Settings) -> None:
     assert forwards_per_update(s, canvas) == wanted
     assert forwards_per_update(s, canvas, 4) == {**wanted, "score": 48.0}
     other = partial(settings, reward="consistency", trips=4, rebuild_steps=16, metrics="paper")
-    # One pass, or 1 + 8 + 8 + 8; in blocks of 4 twice as dear, and the forced path has 4 steps.
-    passes = {"probe": (1, 2), "verifier": (25, 2 * (1 + 8 + 8 + 4))}
+    # One pass, or 1 + 8 + 8; in blocks of 4 twice as dear.
+    passes = {"probe": (1, 2), "verifier": (17, 2 * (1 + 8 + 8))}
     for name, (plain, in_blocks) in passes.items():
         assert forwards_per_update(other(scorer=name), canvas)["score"] == 6 * plain / 2
         assert forwards_per_update(other(scorer=name), canvas, 4)["score"] == 6 * in_blocks / 2
