@@ -167,7 +167,7 @@ def test_an_answer_at_hand_has_the_score_of_the_library(run: Run, fitted: Path, 
         told = json.loads(run(*words, "--fitted", fitted, *flags).out)
         assert told["score"] == pytest.approx(score.value, abs=1e-6)
         assert (told["stage"], told["forwards"]) == (score.stage, score.forwards)
-        assert told["forwards"] <= (budget or 25)
+        assert told["forwards"] <= (budget or 17)
         assert told["threshold"] == staged.threshold
         assert told["settings"]["kind"] == "wordmath"
         assert told["settings"]["fitted"] == str(fitted)
