@@ -14,19 +14,18 @@ from remask.analysis import fitting
 from remask.decide.stages import StagedVerifier
 from remask.decide.threshold import Certificate
 from remask.denoisers.load import load
+from remask.verifier.columns import LABEL_FREE_PROBES, readings_of
 
 Run = Callable[..., Any]
 Fails = Callable[..., str]
-PROBES = ("critical", "halves8", "stratified80x8", "forced8")
 PROMPT, ANSWER = "What is 2 + 2?", "2+2=4"
 
 
 def row(number: int, value: float, right: bool, *, sample: int = 0, trips: bool = False) -> Any:
     """Return a record of which every probe reads log `value`, and the generation log .5."""
-    features = {"length": 8, "critical_count": 3, "generation.response_mean": math.log(0.5)}
-    for name in PROBES:
-        reading = "critical" if name in ("critical", "halves8") else "response"
-        features[f"{name}.{reading}_mean"] = math.log(value)
+    features = {"length": 8, "critical_count": 3, "generation.response_min": math.log(0.5)}
+    for name in LABEL_FREE_PROBES:
+        features[f"{name}.{readings_of(name)[0]}"] = math.log(value)
         features[f"{name}.forwards"] = 1 if name == "critical" else 8
     made = {"by_trip": {"answer_match": [value] * 2}, "verify_forwards": 64} if trips else {}
     return {
@@ -71,11 +70,11 @@ def test_a_verifier_is_fitted_in_stages(run: Run, tmp_path: Path) -> None:
     source, out = write(tmp_path / "fit.jsonl", answers(20, 20)), tmp_path / "verifier.json"
     words = ("fit", source, "-o", out, "--scorer", "verifier")
     shown = " ".join(run(*words).out.split())
-    assert "40 answers, 20 right, 20 wrong; stages generation, critical, stratified80x8" in shown
+    assert "40 answers, 20 right, 20 wrong; stages generation, critical, stratified90x8" in shown
     assert "cross-validated AUROC 1.000 in stages, 1.000 in full" in shown
     assert "--threshold 0." in shown
     staged = StagedVerifier.read(out)
-    assert [stage.forwards for stage in staged.stages] == [0, 1, 8, 8, 8]
+    assert [stage.forwards for stage in staged.stages] == [0, 1, 8, 8]
     about = staged.provenance
     assert (about.scorer, about.model, about.task) == ("verifier", "tiny", "wordmath")
     assert about.settings["dtype"] == "float32"
@@ -105,7 +104,7 @@ def test_records_without_features_name_the_flag_that_is_missing(
 ) -> None:
     rows = [{**each, "features": {}} for each in answers(5, 5)]
     source, out = write(tmp_path / "fit.jsonl", rows), tmp_path / "out.json"
-    remedy = "collect it with --probes critical,halves8,stratified80x8,forced8."
+    remedy = "collect it with --probes critical,stratified90x8,halves8."
     assert fails(1, "fit", source, "-o", out, "--scorer", "verifier").endswith(
         f"holds no features; {remedy}"
     )
@@ -172,7 +171,7 @@ def test_an_answer_at_hand_has_the_score_of_the_library(run: Run, fitted: Path, 
         assert told["settings"]["kind"] == "wordmath"
         assert told["settings"]["fitted"] == str(fitted)
     bare = json.loads(run(*words, "--max-forwards", "9").out)
-    assert (set(bare["metrics"]), bare["forwards"]) == ({"critical", "halves8"}, 9)
+    assert (set(bare["metrics"]), bare["forwards"]) == ({"critical", "stratified90x8"}, 9)
     assert "stage" not in bare
 
 
@@ -183,7 +182,7 @@ def test_solve_takes_the_threshold_that_labels_chose(
     words += ("--budget", "2", "--scorer", "verifier")
     told = json.loads(run(*words, "--fitted", fitted, "--json").out)
     assert told["threshold"] == StagedVerifier.read(fitted).threshold
-    assert {attempt["stage"] for attempt in told["attempts"]} <= {"generation", *PROBES}
+    assert {attempt["stage"] for attempt in told["attempts"]} <= {"generation", *LABEL_FREE_PROBES}
     assert "has no threshold for scores of 'verifier'" in fails(1, *words)
 
 
@@ -263,7 +262,7 @@ def test_a_certificate_made_of_collected_probes_decides_for_the_verifier(
     drawn += ("--steps", "2", "--temperature", "1")
     collected = run(
         "collect", *drawn, "-o", source, "--problems", "2", "--scored", "0", "--metrics", "core",
-        "--probes", ",".join(PROBES), "--split", "validation",
+        "--probes", ",".join(LABEL_FREE_PROBES), "--split", "validation",
     )  # fmt: skip
     assert collected.code == 0
     rows = [json.loads(line) for line in source.read_text().splitlines()]
@@ -280,4 +279,4 @@ def test_a_certificate_made_of_collected_probes_decides_for_the_verifier(
     assert told["threshold"] == Certificate.read(out).threshold
     assert (told["scorer"], told["accepted"]) == ("verifier", False)
     assert told["promise"].startswith("Among answers accepted above 0.9")
-    assert set(told["metrics"]) == set(PROBES)
+    assert set(told["metrics"]) == set(LABEL_FREE_PROBES)

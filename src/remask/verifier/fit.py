@@ -63,12 +63,14 @@ def stages_of(answers: Answers) -> list[Stage]:
 def sources_of(names: Iterable[str]) -> list[tuple[str, ...]]:
     """Return what features of these names are of, a stage after another."""
     dotted = [name for name in sorted(names) if "." in name]
-    probes = [(name,) for name in sorted(probes_in(dotted), key=_passes)]
+    probes = [(name,) for name in sorted(probes_in(dotted), key=_rank)]
     return [FREE, *probes, *([(ROUNDTRIPS,)] if needs_round_trips(dotted) else [])]
 
 
-def _passes(probe: str) -> int:
-    return Probe.named(probe).passes
+def _rank(probe: str) -> tuple[int, int]:
+    """Return the price of a probe, and its place among those of one price."""
+    place = LABEL_FREE.index(probe) if probe in LABEL_FREE else len(LABEL_FREE)
+    return Probe.named(probe).passes, place
 
 
 def _price(features: Mapping[str, float | None], source: str) -> float:

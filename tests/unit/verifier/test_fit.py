@@ -31,12 +31,12 @@ def features(value: float, **others: float) -> Features:
 def test_stages_are_in_order_of_price_and_round_trips_are_the_last() -> None:
     names = [
         "roundtrips.answer_match", "halves8.critical_mean", "random15x4.response_min", "length",
-        "forced8.response_mean", "critical.critical_mean", "stratified80x8.response_mean",
+        "forced8.response_mean", "critical.critical_mean", "stratified90x8.response_mean",
     ]  # fmt: skip
     free, *probes = sources_of(names)
     assert free == ("generation", "length", "critical_count")
     assert [source for (source,) in probes] == [
-        "critical", "random15x4", "forced8", "halves8", "stratified80x8", "roundtrips",
+        "critical", "random15x4", "stratified90x8", "halves8", "forced8", "roundtrips",
     ]  # fmt: skip
 
 
