@@ -7,7 +7,7 @@ methods are fitted on the same answers, and fewer labels are the first of more.
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -122,14 +122,17 @@ def fit_set(
     """
     chosen = label_draws(len(pooled), name, labels, draws)
     names = features_of(recipe, pooled)
-    base = base_columns(recipe.base, pooled)
-    lacks = any(set(column) == {None} for column in base.values())
-    lacks |= AGREEMENT in recipe.groups and AGREEMENT not in names
-    if lacks or not chosen or not names:
+    known = tuple(
+        name for name in recipe.base if any(_base(pool, name) is not None for pool in pooled)
+    )
+    base = base_columns(known, pooled)
+    lacks = AGREEMENT in recipe.groups and AGREEMENT not in names
+    if lacks or not chosen or not names or not known:
         return None
     columns = feature_columns(names, pooled)
     right = np.array([pool[0].right for pool in pooled])
     fit = partial(_fit, columns, base, right, provenance_of(pooled[0][0], (*names, *base)))
+    recipe = replace(recipe, base=known)  # a choice has no halves
     return SetFits(recipe=recipe, names=tuple(names), fits=tuple(fit(rows) for rows in chosen))
 
 
