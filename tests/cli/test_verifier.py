@@ -70,11 +70,11 @@ def test_a_verifier_is_fitted_in_stages(run: Run, tmp_path: Path) -> None:
     source, out = write(tmp_path / "fit.jsonl", answers(20, 20)), tmp_path / "verifier.json"
     words = ("fit", source, "-o", out, "--scorer", "verifier")
     shown = " ".join(run(*words).out.split())
-    assert "40 answers, 20 right, 20 wrong; stages generation, critical, stratified90x8" in shown
+    assert "40 answers, 20 right, 20 wrong; stages critical, stratified90x8+halves8" in shown
     assert "cross-validated AUROC 1.000 in stages, 1.000 in full" in shown
     assert "--threshold 0." in shown
     staged = StagedVerifier.read(out)
-    assert [stage.forwards for stage in staged.stages] == [0, 1, 8, 8]
+    assert [stage.forwards for stage in staged.stages] == [1, 16]
     about = staged.provenance
     assert (about.scorer, about.model, about.task) == ("verifier", "tiny", "wordmath")
     assert about.settings["dtype"] == "float32"

@@ -9,7 +9,7 @@ all others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from remask.analysis.frontier_measures import (
 )
 from remask.analysis.frontier_methods import MethodScores, frontier_methods, score_pools
 from remask.analysis.frontier_rejection import (
+    MGRS_BUDGET,
     MGRS_METHODS,
     MGRS_SET,
     MOST_ABSENT,
@@ -147,8 +148,8 @@ def _measure(
     known = {key: each for key, each in numbers.items() if each is not None}
     samples = pool_scores(own.pooled, fits[own.name])
     further = carried_thresholds(own, plain, thresholds)
-    if own.name == MGRS_SET and samples and own.validation:
-        further += _rejection(own, samples, fits[own.name])
+    if own.name == MGRS_SET and own.validation:
+        further += _rejection(own, fits[own.name])
     return SetMeasures(
         own=own,
         methods=known | carried_fits(own, fits),
@@ -157,13 +158,18 @@ def _measure(
     )
 
 
-def _rejection(own: FrontierSet, samples: PoolScores, fits: Sequence[AnyFits]) -> list[Figure]:
+def _rejection(own: FrontierSet, every: Sequence[AnyFits]) -> list[Figure]:
     """Return rejection sampling by the scorers that validation can choose a threshold of."""
+    staged = [fit for fit in every if isinstance(fit, StagedFits) and fit.name in MGRS_METHODS]
+    fits = [replace(fit, budget=MGRS_BUDGET) for fit in staged]
+    samples = pool_scores(own.pooled, fits, MGRS_METHODS)
+    if samples is None:
+        return []
     methods = {m.name: m for m in frontier_methods(own.validation) if m.name in MGRS_METHODS}
     first = {name: score_pools(method, own.validation) for name, method in methods.items()}
-    first |= {fit.name: fit.score(own.validation) for fit in fits if fit.name in MGRS_METHODS}
+    first |= {fit.name: fit.score(own.validation) for fit in fits}
     whole = pool_scores(own.validation, fits, MGRS_METHODS)
-    labelled = {fit.name: fit.labelled for fit in fits if isinstance(fit, StagedFits)}
+    labelled = {fit.name: fit.labelled for fit in fits}
     return mgrs_figures(own, samples, *choose_thresholds(own, whole, first, labelled))
 
 

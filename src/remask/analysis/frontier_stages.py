@@ -11,6 +11,7 @@ import numpy as np
 
 from remask.analysis.frontier_fits import (
     DRAWS,
+    ROUNDTRIPS,
     WRITTEN,
     Recipe,
     base_columns,
@@ -36,7 +37,11 @@ from remask.decide.stages import (
 from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, value_of
 
 SEQUENTIAL, FULL = "sequential", "sequential_full"
-STAGES = (WRITTEN, *((probe,) for probe in LABEL_FREE_PROBES))  # 0, 1, 8 and 8 forwards
+STAGES = (  # 1, 16 and 64 forwards
+    (*WRITTEN, *LABEL_FREE_PROBES[:1]),
+    LABEL_FREE_PROBES[1:],
+    (ROUNDTRIPS,),
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,6 +53,7 @@ class StagedFits:
     fits: tuple[StagedVerifier, ...]
     labelled: Sequence[Sequence[int]]  # the validation problems that each of them was made on
     name: str = SEQUENTIAL  # or its full form
+    budget: float | None = None  # most forwards per answer
 
     def fits_pools(self, pooled: Sequence[Pool]) -> bool:
         """Say whether these pools have every feature that the fits look at."""
@@ -75,11 +81,20 @@ class StagedFits:
         self, fit: StagedVerifier, table: Mapping[str, Floats], prices: Floats
     ) -> tuple[Floats, Floats]:
         """Return what a fit says and spends, as `StagedVerifier.run` does, of columns once read."""
-        chances = np.array([stage.regression.chances(table) for stage in fit.stages])  # (S, n)
-        limits = [OPEN if self.name == FULL else (stage.low, stage.high) for stage in fit.stages]
+        stages = fit.stages[: self._num_stages(fit)]
+        chances = np.array([stage.regression.chances(table) for stage in stages])  # (S, n)
+        limits = [OPEN if self.name == FULL else (stage.low, stage.high) for stage in stages]
         at = settled_at(chances, limits)
         everyone = np.arange(len(at))
         return chances[at, everyone], prices[at, everyone]
+
+    def _num_stages(self, fit: StagedVerifier) -> int:
+        """Return how many stages are paid for; with too few labels, those of the plain mean."""
+        num = fit.num_stages(self.budget)
+        if not fit.reason:
+            return num
+        bases = [recipe.base for recipe in self.stages]
+        return min(num, 1 + max(k for k, base in enumerate(bases) if base not in bases[:k]))
 
 
 def fit_sequential(

@@ -1,12 +1,14 @@
 """Features of answers with labels -> a verifier in stages. No torch.
 
-Stages are in order of price: what is known for nothing, one probe after another, round trips. Each
-is drawn towards the plain mean of the label-free values so far; before the first probe that is how
-probable the tokens were when they were written.
+Stages are in order of price: what is known for nothing with the cheapest probes, then those of the
+next price together, round trips at last. A stage of its own for what is known for nothing settled
+answers that one more pass would have told apart (docs/LOG.md). Each is drawn towards the plain mean
+of the label-free values so far.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from statistics import fmean
 
 from numpy.typing import ArrayLike
@@ -48,9 +50,10 @@ def stages_of(answers: Answers) -> list[Stage]:
         if not base:
             continue
         own = sorted(n for n in names if n.partition(".")[0] in sources and not n.endswith(_PRICE))
+        dear = [name for name in sources if name not in FREE]
         stage = Stage(
-            name=sources[0],
-            forwards=fmean(_price(features, sources[0]) for features in answers),
+            name="+".join(dear) or GENERATION,
+            forwards=fmean(sum(_price(one, name) for name in dear) for one in answers),
             columns={name: _column(answers, name) for name in own},
             base=base,
         )
@@ -63,8 +66,11 @@ def stages_of(answers: Answers) -> list[Stage]:
 def sources_of(names: Iterable[str]) -> list[tuple[str, ...]]:
     """Return what features of these names are of, a stage after another."""
     dotted = [name for name in sorted(names) if "." in name]
-    probes = [(name,) for name in sorted(probes_in(dotted), key=_rank)]
-    return [FREE, *probes, *([(ROUNDTRIPS,)] if needs_round_trips(dotted) else [])]
+    ranked = sorted(probes_in(dotted), key=_rank)
+    probes = [tuple(group) for _, group in groupby(ranked, key=lambda name: _rank(name)[0])]
+    first, rest = (probes[0], probes[1:]) if probes else ((), [])
+    trips = [(ROUNDTRIPS,)] if needs_round_trips(dotted) else []
+    return [(*FREE, *first), *rest, *trips]
 
 
 def _rank(probe: str) -> tuple[int, int]:

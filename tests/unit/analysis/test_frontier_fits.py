@@ -122,21 +122,21 @@ def test_nothing_is_fitted_without_labels_or_features(
 def test_the_sequential_verifier_pays_for_the_stages_it_ran(
     validation: list[Pool], tested: list[Pool]
 ) -> None:
-    """Stages cost 0, 1, 8 and 8 forwards; the full form pays for all and ranks by the last."""
+    """Stages cost 1, 16 and 8 forwards; the full form pays for all and ranks by the last."""
     sequential, full = fit_sequential("a", validation, 120, draws=2)
     assert (sequential.name, full.name) == (SEQUENTIAL, FULL)
     few, all_of_them = sequential.score(tested), full.score(tested)
-    assert set(np.unique(few.extra)) <= {0, 1, 9, 17}
-    assert np.unique(all_of_them.extra).tolist() == [17]
-    assert few.extra.mean() < 17
-    columns = {name: [row.features[name] for row, *_ in tested] for name in sequential.names}
+    assert set(np.unique(few.extra)) <= {1, 17, 25}
+    assert np.unique(all_of_them.extra).tolist() == [25]
+    assert few.extra.mean() < 25
+    columns = feature_columns(sequential.names, tested)
     bases = [name for stage in sequential.stages for name in stage.base]
     columns |= base_columns(bases, tested)
     for fit, scores, extra in zip(sequential.fits, few.scores, few.extra, strict=True):
         verdicts = fit.run(columns)
         assert scores.tolist() == pytest.approx([verdict.probability for verdict in verdicts])
         assert extra.tolist() == [verdict.forwards for verdict in verdicts]
-    last = few.extra == 17
+    last = few.extra == 25
     assert np.allclose(few.scores[last], all_of_them.scores[last])
     right = [pool[0].right for pool in tested]
     for row in (*few.scores, *all_of_them.scores):
@@ -144,9 +144,27 @@ def test_the_sequential_verifier_pays_for_the_stages_it_ran(
 
 
 def test_a_stage_whose_probe_was_not_read_is_left_out(draw_features: Draw) -> None:
+    """Halves and round trips: what is left of their stages is eight passes and nothing."""
     rows = [
-        replace(row, features={n: v for n, v in row.features.items() if "halves8" not in n})
+        replace(
+            row, by_trip={}, features={n: v for n, v in row.features.items() if "halves8" not in n}
+        )
         for row in draw_features(100)
     ]
     sequential, _ = fit_sequential("a", pools(rows), 80, draws=1)
-    assert [stage.forwards for stage in sequential.fits[0].stages] == [0, 1, 8]
+    assert [stage.forwards for stage in sequential.fits[0].stages] == [1, 8]
+
+
+def test_a_budget_ends_the_stages(validation: list[Pool], tested: list[Pool]) -> None:
+    sequential, full = fit_sequential("a", validation, 120, draws=2)
+    within = replace(full, budget=17).score(tested)
+    assert np.unique(within.extra).tolist() == [17]
+    assert set(np.unique(replace(sequential, budget=17).score(tested).extra)) <= {1, 17}
+
+
+def test_with_too_few_labels_round_trips_are_not_paid_for(
+    validation: list[Pool], tested: list[Pool]
+) -> None:
+    """The label-free mean does not look at them."""
+    _, full = fit_sequential("a", validation, 4, draws=1)
+    assert np.unique(full.score(tested).extra).tolist() == [17]
