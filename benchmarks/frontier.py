@@ -3,13 +3,15 @@
     python benchmarks/frontier.py collect MODEL OUT --part tried        every set, in parallel
     python benchmarks/frontier.py choose OUT                            label-free values
     python benchmarks/frontier.py collect MODEL OUT --part validation   labels, and pools of ten
+    python benchmarks/frontier.py thresholds OUT                        of scores without labels
     python benchmarks/frontier.py collect MODEL OUT                     the test split
     python benchmarks/frontier.py collect MODEL OUT --only choice       one set, in this process
 
 `collect` writes one file of records per set and continues where it was stopped. `tried` are single
 answers to validation problems, read by many probes; `choose` ranks sets of what these read by the
-mean AUROC of their plain mean, with each family left out in turn. What the records of the other
-parts say is the study's to tell: `remask study frontier OUT`.
+mean AUROC of their plain mean, with each family left out in turn. `thresholds` are those of the
+embedded model's preset: the best F1, as the paper has it, over all levels of a task. What the other
+records say is the study's to tell: `remask study frontier OUT`.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from remask.analysis.rejection_replay import best_f1_threshold
 from remask.collect.collect import collect
 from remask.collect.settings import FREE_BASELINES, OPTIONAL_BASELINES, CollectSettings
 from remask.decide.auroc import auroc
@@ -34,7 +37,14 @@ from remask.denoisers.load import load
 from remask.errors import RemaskError
 from remask.probes.settings import Probe
 from remask.records.record import Record, answers_in, read_records
-from remask.verifier.columns import GENERATION, LABEL_FREE, LABEL_FREE_PROBES, readings_of
+from remask.verifier.columns import (
+    GENERATION,
+    LABEL_FREE,
+    LABEL_FREE_PROBES,
+    MEANS,
+    label_free,
+    readings_of,
+)
 
 SEED = 11
 POOL = 10
@@ -185,6 +195,18 @@ def line(row: Floats, chosen: Sequence[int], names: Sequence[str]) -> str:
     return f"{row.mean():.4f} {row.round(3)} {' '.join(names[i] for i in chosen)}"
 
 
+def thresholds(out: Path) -> None:
+    """Print the threshold of each label-free scorer, by task."""
+    for task in dict.fromkeys(own.task for own in SETS.values()):
+        names = [name for name, own in SETS.items() if own.task == task]
+        files = [answers_in(read_records(out / file_name("validation", name))) for name in names]
+        rows = [row for file in files for row in file if row.number == 0]
+        right = np.array([row.right for row in rows])
+        for scorer in MEANS:
+            scores = np.array([_number(label_free(scorer, row.features)) for row in rows])
+            print(f"{task} {scorer}: {best_f1_threshold(scores, right):.2f} of {len(rows)} answers")
+
+
 def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(description="The records of the study frontier.")
@@ -195,16 +217,17 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     gather.add_argument("--part", choices=(*PROBLEMS, "test"), default="test")
     gather.add_argument("--scale", type=float, default=1.0, help="share of the problems")
     gather.add_argument("--only", choices=SETS, help="one set, in this process")
-    pick = commands.add_parser("choose", help="label-free values, from validation")
-    pick.add_argument("out", type=Path, help="folder with the records")
+    for name, line in (("choose", "label-free values"), ("thresholds", "of label-free scorers")):
+        pick = commands.add_parser(name, help=f"{line}, from validation")
+        pick.add_argument("out", type=Path, help="folder with the records")
     return parser.parse_args(arguments)
 
 
 def main(command: Sequence[str]) -> int:
     """Run one of the commands and return the exit code."""
     arguments = read_arguments(command)
-    if arguments.command == "choose":
-        choose(arguments.out)
+    if arguments.command != "collect":
+        {"choose": choose, "thresholds": thresholds}[arguments.command](arguments.out)
         return 0
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.only is None:

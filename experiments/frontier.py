@@ -1,0 +1,362 @@
+"""Records of the frontier -> docs/figures.json, docs/frontier.md and its picture.
+
+    python experiments/frontier.py records OUT --commit SHA --hardware "one NVIDIA H200"
+    python experiments/frontier.py page                  the page alone, from docs/figures.json
+
+OUT is what `python benchmarks/frontier.py collect tiny OUT` wrote, for the validation and the test
+split. The same records make the same files.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+
+from lib.figures import FIGURES, MARKER, merge, read  # noqa: E402
+
+from remask.analysis.figure import Figure, Figures, parse  # noqa: E402
+from remask.analysis.frontier import FEWEST, SETS  # noqa: E402
+from remask.analysis.load_records import read_source  # noqa: E402
+from remask.errors import RecordError, RemaskError  # noqa: E402
+from remask.records.jsonl import write_text  # noqa: E402
+from remask.report.plots import frontier_plot  # noqa: E402
+from remask.report.studies import STUDIES  # noqa: E402
+from remask.report.studies.frontier import LABELS_OF  # noqa: E402
+
+KEY = "frontier"
+COMMAND = (
+    "python benchmarks/frontier.py collect tiny OUT --part validation; "
+    "python benchmarks/frontier.py collect tiny OUT; python experiments/frontier.py records OUT"
+)
+PAGE, PICTURE = ROOT / "docs" / "frontier.md", ROOT / "docs" / "images" / "frontier.svg"
+METHODS = (
+    "roundtrips", "probe", "verifier", "fitted20", "fitted85", "sequential", "sequential_full",
+    "agreement2", "agreement3", "agreement5", "agreement10", "agreement10_fitted", "confidence",
+    "length", "critical_count", "dise", "tre", "denoising_entropy", "temporal_vote", "perplexity",
+    "dcocoa",
+)  # fmt: skip
+MEASURES = ("auroc", "auroc_equal_length", "extra_forwards")
+FAMILIES = ("wordmath", "choice", "pycode", "countdown")
+FITTED = ("fitted20", "fitted85", "agreement10_fitted")
+Shown = dict[str, Figure]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What was to be shown, the figure that says it, and when it holds."""
+
+    text: str
+    name: str  # of the figure, below frontier/
+    holds: Callable[[Figure], bool]
+
+
+def _above(least: float, low: float | None = None) -> Callable[[Figure], bool]:
+    """Return whether the value, and the low end of its interval, are at least so much."""
+
+    def holds(figure: Figure) -> bool:
+        is_low = low is None or (figure.low is not None and figure.low >= low)
+        return figure.value >= least and is_low
+
+    return holds
+
+
+def _low(least: float) -> Callable[[Figure], bool]:
+    return lambda figure: figure.low is not None and figure.low >= least
+
+
+def _below(most: float) -> Callable[[Figure], bool]:
+    return lambda figure: figure.value <= most
+
+
+_TRIPS, _TEN = "mean/verifier_minus_roundtrips", "mean/verifier_minus_agreement10"
+_WITHOUT, _EQUAL = "without_countdown/auroc", "auroc_equal_length"
+_MORE = "label-free minus round trips: at least +.025, interval above 0"
+_LEVEL = "label-free minus ten samples: interval not below -.02"
+_STEPS = "mean/sequential_minus_sequential_full/auroc"
+TARGETS = (
+    Target(text=_MORE, name=f"{_TRIPS}/auroc", holds=_above(0.025, 0)),
+    Target(text=f"{_MORE}; without countdown", name=f"{_TRIPS}/{_WITHOUT}", holds=_above(0.025, 0)),
+    Target(text=f"{_MORE}; at equal length", name=f"{_TRIPS}/{_EQUAL}", holds=_above(0.025, 0)),
+    *(
+        Target(
+            text=f"label-free not more than .03 below round trips on {family}",
+            name=f"{_TRIPS}/only_{family}/auroc",
+            holds=_above(-0.03),
+        )
+        for family in FAMILIES
+    ),
+    Target(text=_LEVEL, name=f"{_TEN}/auroc", holds=_low(-0.02)),
+    Target(text=f"{_LEVEL}; without countdown", name=f"{_TEN}/{_WITHOUT}", holds=_low(-0.02)),
+    Target(text=f"{_LEVEL}; at equal length", name=f"{_TEN}/{_EQUAL}", holds=_low(-0.02)),
+    Target(
+        text="fitted, 200 labels, at most 20 forwards: .815",
+        name="mean/fitted20/auroc",
+        holds=_above(0.815),
+    ),
+    Target(
+        text="fitted, 200 labels, at most 85 forwards: .845",
+        name="mean/fitted85/auroc",
+        holds=_above(0.845),
+    ),
+    Target(
+        text="the same minus ten samples, fitted alike: not below -.01",
+        name="mean/fitted85_minus_agreement10_fitted/auroc",
+        holds=_above(-0.01),
+    ),
+    Target(
+        text="the same with 400 labels: interval above 0",
+        name="mean/fitted85_minus_agreement10_fitted/labels_400/auroc",
+        holds=_low(0),
+    ),
+    Target(
+        text="sequential minus its full form: -.005, interval not below -.01",
+        name=_STEPS,
+        holds=_above(-0.005, -0.01),
+    ),
+    Target(
+        text="rejection sampling, label-free minus round trips: interval not below -.015",
+        name="mgrs/verifier_minus_roundtrips/accuracy",
+        holds=_low(-0.015),
+    ),
+    Target(
+        text="its forwards, label-free: at most .75 of round trips'",
+        name="mgrs/verifier_over_roundtrips/forwards",
+        holds=_below(0.75),
+    ),
+    Target(
+        text="rejection sampling, sequential minus round trips: interval not below -.015",
+        name="mgrs/sequential_minus_roundtrips/accuracy",
+        holds=_low(-0.015),
+    ),
+    Target(
+        text="its forwards, sequential: at most .60 of round trips'",
+        name="mgrs/sequential_over_roundtrips/forwards",
+        holds=_below(0.60),
+    ),
+)
+
+
+def page(figures: Shown, about: str) -> str:
+    """Return the page, in Markdown."""
+    parts = [
+        "# The frontier: what a score tells, and what it costs",
+        _INTRODUCTION.format(about=about),
+        "## The answers",
+        _answers(figures),
+        "## What was to be shown",
+        _targets(figures),
+        _half(figures),
+        _WHY,
+        "## In the mean",
+        "![AUROC against forward passes beyond the answer](images/frontier.svg)",
+        _means(figures),
+        _BELOW_MEANS,
+        "## By the number of labels",
+        _labels(figures),
+        "## By set: AUROC",
+        _by_set(figures),
+        "## Rejection sampling on wordmath-hard",
+        _rejection(figures),
+        _END,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_INTRODUCTION = """The embedded model, seven sets of generated problems, seed 11; {about}.
+`extra forwards` are forward passes per answer beyond those that wrote it. Made from
+[figures.json](figures.json) by `python experiments/frontier.py page`; the study is
+`remask study frontier OUT` ([studies.md](studies.md)), what the scores are is in
+[verifier.md](verifier.md). Intervals are 95 %, from one bootstrap over problems within sets that
+all methods share (2,000 draws). What the label-free verifier averages was chosen on validation and
+written down before a test problem was drawn ([LOG.md](LOG.md)); fits have 200 labels of validation
+answers per set, and are means of 20 draws of these labels."""
+_WHY = """Why some fail:
+
+- Ten samples are ahead wherever errors are accidents that do not repeat: on hard choice and on word
+  problems. Countdown, where the samples err in many ways and the verifier checks each number, pays
+  for that in the mean and is left out in one row.
+- Hard programs, nine in ten wrong, are told by no score that reads the text again, and what little
+  there is goes with the length of the program.
+- A set with few wrong answers has few of them among 200 labels, fewer than five at times: then
+  nothing is fitted there, and every stage is paid for."""
+_BELOW_MEANS = """Samples are compared by value (countdown) and by behaviour (programs). The
+label-free verifier costs less than 17 in the mean because a choice has no halves to be read. The
+full form of the sequential verifier runs every stage of every answer."""
+_END = """Thresholds are chosen on validation pools by one rule, the cheapest that is hardly less
+accurate; problems that a verifier was fitted on choose nothing for it. The sequential verifier
+stops before the round trips here."""
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join([_row(*heads), _row(*["---"] * len(heads)), *(_row(*row) for row in rows)])
+
+
+def quoted(figure: Figure, digits: int = 3) -> str:
+    """Return a number with its marker and its interval."""
+    text = f"{figure.value:.{digits}f}<!--fig:{figure.name}-->"
+    if figure.low is None or figure.high is None or figure.low == figure.high:
+        return text
+    return f"{text} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"
+
+
+def _cell(figures: Shown, name: str, digits: int = 3) -> str:
+    figure = figures.get(f"frontier/{name}")
+    return "" if figure is None else quoted(figure, digits)
+
+
+def _answers(figures: Shown) -> str:
+    rows = []
+    for name in SETS:
+        share = figures.get(f"frontier/{name}/base_rate")
+        if share is not None:
+            rarer = _cell(figures, f"{name}/rarer", 0)
+            rows.append([name, f"{share.n:,}", quoted(share), rarer])
+    table = _table(["set", "problems", "right", "answers of the rarer kind"], rows)
+    few = [n for n in SETS if (f := figures.get(f"frontier/{n}/rarer")) and f.value < FEWEST]
+    left = f"With fewer than {FEWEST} of the rarer kind, left out of the means: {', '.join(few)}."
+    return f"{table}\n\n{left}" if few else table
+
+
+def _targets(figures: Shown) -> str:
+    rows = []
+    for target in TARGETS:
+        figure = figures.get(f"frontier/{target.name}")
+        if figure is not None:
+            rows.append([target.text, quoted(figure), "holds" if target.holds(figure) else "fails"])
+    return _table(["target", "measured", "verdict"], rows)
+
+
+def _half(figures: Shown) -> str:
+    """Return what the sequential verifier costs, against its full form."""
+    own, full = (
+        figures[f"frontier/mean/{method}/extra_forwards"]
+        for method in ("sequential", "sequential_full")
+    )
+    share = own.value / full.value
+    verdict = "holds" if share <= 0.5 else "fails"
+    return (
+        f"The sequential verifier takes {quoted(own, 1)} extra forwards, its full form "
+        f"{quoted(full, 1)}: a share of {share:.2f}, where half was allowed ({verdict})."
+    )
+
+
+def _means(figures: Shown) -> str:
+    rows = [
+        [LABELS_OF.get(method, method), _cell(figures, f"mean/{method}/extra_forwards", 1)]
+        + [_cell(figures, f"mean/{method}/{measure}") for measure in MEASURES[:2]]
+        for method in METHODS
+        if f"frontier/mean/{method}/auroc" in figures
+    ]
+    return _table(["score", "extra forwards", "AUROC", "at equal length"], rows)
+
+
+def _labels(figures: Shown) -> str:
+    heads = ["score", "50", "100", "200", "400"]
+    parts = ("labels_50/", "labels_100/", "", "labels_400/")
+    rows = [
+        [LABELS_OF[method], *(_cell(figures, f"mean/{method}/{part}auroc") for part in parts)]
+        for method in FITTED
+    ]
+    return _table(heads, rows)
+
+
+def _by_set(figures: Shown) -> str:
+    rows = [
+        [LABELS_OF.get(method, method)]
+        + [_plain(figures, f"{name}/{method}/auroc") for name in SETS]
+        for method in METHODS
+        if f"frontier/mean/{method}/auroc" in figures
+    ]
+    return _table(["score", *SETS], rows)
+
+
+def _plain(figures: Shown, name: str) -> str:
+    figure = figures.get(f"frontier/{name}")
+    return "" if figure is None else f"{figure.value:.3f}<!--fig:{figure.name}-->"
+
+
+def _rejection(figures: Shown) -> str:
+    rows = [
+        [
+            LABELS_OF[method],
+            _cell(figures, f"mgrs/{method}/accuracy"),
+            _cell(figures, f"mgrs/{method}/forwards", 0),
+        ]
+        for method in ("roundtrips", "verifier", "sequential")
+    ]
+    return _table(["score", "accuracy", "forwards per problem"], rows)
+
+
+def wanted(figures: Figures) -> set[str]:
+    """Return the promised names: of the methods that the page has."""
+    names = {
+        f"frontier/{place}/{method}/{measure}"
+        for place in (*SETS, "mean")
+        for method in METHODS
+        for measure in MEASURES
+    }
+    return {name for name in names if name in figures}
+
+
+def write_records(arguments: argparse.Namespace) -> None:
+    """Measure the records, and write figures, page and picture."""
+    result = STUDIES[KEY].run(read_source(arguments.out), None)
+    text = page(dict(result.figures), _about(arguments.hardware, arguments.commit))
+    names = wanted(result.figures) | set(MARKER.findall(text))
+    origin = {"command": KEY, "commit": arguments.commit, "hardware": arguments.hardware}
+    new = {name: result.figures[name].entry() | origin for name in sorted(names)}
+    merge(FIGURES, new, {KEY: COMMAND}, ("frontier/",))
+    plot = frontier_plot(result.figures, LABELS_OF)
+    if plot is not None:
+        plot.draw(PICTURE)
+    write_page()
+    print(f"{FIGURES}: {len(new)} of {len(result.figures)} figures")
+
+
+def write_page() -> None:
+    """Write the page from figures alone."""
+    _, entries = read(FIGURES)
+    own: dict[str, dict[str, Any]] = {n: row for n, row in entries.items() if row["command"] == KEY}
+    if not own:
+        raise RecordError(f"{FIGURES} holds no figures of the frontier; measure records first.")
+    some = next(iter(own.values()))
+    figures = {name: parse(name, row) for name, row in own.items()}
+    write_text(PAGE, page(figures, _about(some["hardware"], some["commit"])))
+    print(f"{PAGE}: written")
+
+
+def _about(hardware: str, commit: str) -> str:
+    return f"collected on {hardware} at commit {commit}"
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one of the commands and return the exit code."""
+    parser = argparse.ArgumentParser(description="The page of the study frontier.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    measure = commands.add_parser("records", help="figures, page and picture from records")
+    measure.add_argument("out", type=Path, help="folder with the records")
+    measure.add_argument("--commit", required=True, help="commit that collected them")
+    measure.add_argument("--hardware", required=True, help="what they were collected on")
+    commands.add_parser("page", help="the page alone, from docs/figures.json")
+    arguments = parser.parse_args(words)
+    if arguments.command == "page":
+        write_page()
+    else:
+        write_records(arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except RemaskError as error:
+        sys.exit(f"frontier.py: {error}")
