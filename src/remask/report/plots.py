@@ -14,6 +14,7 @@ from remask.analysis import correction, curves
 from remask.analysis.figure import Figures
 from remask.analysis.frontier import MEAN
 from remask.analysis.frontier_measures import SECTION as FRONTIER
+from remask.analysis.frontier_stages import FULL
 from remask.analysis.geometry import points
 from remask.analysis.methods import ROUNDTRIPS, columns, methods
 from remask.analysis.pareto import pareto_front
@@ -106,6 +107,7 @@ def frontier_plot(figures: Figures, labels: Mapping[str, str]) -> Plot | None:
     reached = {
         labels.get(name, name): (spent.value, (auroc.value, *auroc.ends))
         for name in figures.distinct("method", **place, measure="extra_forwards")
+        if name != FULL  # what it tells is what the fit of all stages tells
         if (spent := figures.find(**place, method=name, measure="extra_forwards"))
         if (auroc := figures.find(**place, method=name, measure="auroc"))
     }

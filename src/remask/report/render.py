@@ -6,6 +6,7 @@ No global state: figures are made without pyplot, in one style, with Okabe and I
 people with any colour vision tell apart. Orange is always wrong or changed, blue right or kept.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -160,18 +161,31 @@ def tradeoff(methods: Mapping[str, tuple[float, float]], path: Path, *, title: s
     return path
 
 
+BESIDE, LINE = 0.6, 0.0105  # of names: in logs of the cost, and of AUROC, that they must be apart
+
+
+def label_heights(points: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Return how high each name stands: by its point, or above one of about the same cost."""
+    heights: dict[str, float] = {}
+    for name, (spent, value) in sorted(points.items(), key=lambda item: item[1][1]):
+        beside = [n for n in heights if abs(math.log1p(points[n][0]) - math.log1p(spent)) < BESIDE]
+        heights[name] = max([value, *(heights[n] + LINE for n in beside)])
+    return heights
+
+
 def frontier(reached: Mapping[str, Reached], front: Sequence[str], path: Path) -> Path:
     """Draw AUROC against cost; methods that nothing beats at their price are joined by a line."""
     with _axes(path, 8.4, 5.4) as axes:
         corner = [(reached[name][0], reached[name][1][0]) for name in front]
         axes.step(*zip(*corner, strict=True), where="post", color=RIGHT, linewidth=1.5,
                   label="nothing is better at this price")  # fmt: skip
+        heights = label_heights({name: (x, value) for name, (x, (value, *_)) in reached.items()})
         for name, (spent, (value, low, high)) in reached.items():
             ahead = name in front
             colour = RIGHT if ahead else "#777777"
             axes.errorbar([spent], [value], yerr=[[value - low], [high - value]], fmt="o",
                           color=colour, markersize=6 if ahead else 4, elinewidth=0.8)  # fmt: skip
-            axes.annotate(name, (spent, value), xytext=(6, 3), textcoords="offset points",
+            axes.annotate(name, (spent, heights[name]), xytext=(6, 3), textcoords="offset points",
                           fontsize=8.5, color=colour)  # fmt: skip
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)  # what costs nothing stands at 0
         ticks = [0, 1, 2, 5, 10, 25, 50, 100, 200, 500, 1000]

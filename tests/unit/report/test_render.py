@@ -117,3 +117,9 @@ def test_an_svg_path_writes_the_svg_alone(tmp_path: Path) -> None:
     path = render.coverage({"roundtrips": (SCORES, RIGHT)}, tmp_path / "c.svg")
     assert [found.name for found in tmp_path.iterdir()] == ["c.svg"]
     assert ">roundtrips</text>" in path.read_text()
+
+
+def test_names_of_points_of_about_the_same_cost_stand_apart() -> None:
+    """0.70 and 0.705 cost about the same: the upper name moves up; one far away stays."""
+    heights = render.label_heights({"a": (16, 0.70), "b": (17, 0.705), "c": (660, 0.70)})
+    assert heights == pytest.approx({"a": 0.70, "b": 0.70 + render.LINE, "c": 0.70})
