@@ -1,7 +1,7 @@
 """Records of the frontier -> docs/figures.json, docs/frontier.md and its picture.
 
-    python experiments/frontier.py records OUT --commit SHA --hardware "one NVIDIA H200"
-    python experiments/frontier.py page                  the page alone, from docs/figures.json
+    python experiments/frontier_page.py records OUT --commit SHA --hardware "one NVIDIA H200"
+    python experiments/frontier_page.py page                  the page alone, from docs/figures.json
 
 OUT is what `python benchmarks/frontier.py collect tiny OUT` wrote, for the validation and the test
 split. The same records make the same files.
@@ -31,7 +31,7 @@ from remask.report.studies.frontier import LABELS_OF  # noqa: E402
 KEY = "frontier"
 COMMAND = (
     "python benchmarks/frontier.py collect tiny OUT --part validation; "
-    "python benchmarks/frontier.py collect tiny OUT; python experiments/frontier.py records OUT"
+    "python benchmarks/frontier.py collect tiny OUT; python experiments/frontier_page.py records OUT"
 )
 PAGE, PICTURE = ROOT / "docs" / "frontier.md", ROOT / "docs" / "images" / "frontier.svg"
 METHODS = (
@@ -169,7 +169,7 @@ def page(figures: Shown, about: str) -> str:
 
 _INTRODUCTION = """The embedded model, seven sets of generated problems, seed 11; {about}.
 `extra forwards` are forward passes per answer beyond those that wrote it. Made from
-[figures.json](figures.json) by `python experiments/frontier.py page`; the study is
+[figures.json](figures.json) by `python experiments/frontier_page.py page`; the study is
 `remask study frontier OUT` ([studies.md](studies.md)), what the scores are is in
 [verifier.md](verifier.md). Intervals are 95 %, from one bootstrap over problems within sets that
 all methods share (2,000 draws). What the label-free verifier averages was chosen on validation and
@@ -359,4 +359,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except RemaskError as error:
-        sys.exit(f"frontier.py: {error}")
+        sys.exit(f"frontier_page.py: {error}")

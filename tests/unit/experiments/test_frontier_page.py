@@ -1,0 +1,53 @@
+"""The page of the frontier: verdicts follow values and intervals, and what is absent is not said."""
+
+import pytest
+from frontier_page import TARGETS, page, quoted
+
+from remask.analysis.figure import Figure, parse
+
+TRIPS = "frontier/mean/verifier_minus_roundtrips/auroc"
+
+
+def figure(name: str, value: float, low: float | None = None, high: float | None = None) -> Figure:
+    return parse(name, {"value": value, "low": low, "high": high, "n": 4, "unit": "AUROC"})
+
+
+@pytest.fixture
+def figures() -> dict[str, Figure]:
+    named = [
+        figure("frontier/mean/sequential/extra_forwards", 30.0),
+        figure("frontier/mean/sequential_full/extra_forwards", 80.0),
+        figure("frontier/mean/verifier/auroc", 0.8, 0.7, 0.9),
+        figure("frontier/pycode/base_rate", 0.9),
+        figure("frontier/pycode/rarer", 12),
+    ]
+    return {one.name: one for one in named}
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "verdict"),
+    [(0.03, 0.01, "holds"), (0.03, -0.01, "fails"), (0.02, 0.01, "fails")],
+)
+def test_a_target_holds_by_its_value_and_its_interval(
+    figures: dict[str, Figure], value: float, low: float, verdict: str
+) -> None:
+    """At least +.025, with the interval above 0."""
+    own = figure(TRIPS, value, low, 0.1)
+    text = page({**figures, TRIPS: own}, "somewhere")
+    [line] = [line for line in text.splitlines() if TRIPS in line]
+    assert line.endswith(f"{quoted(own)} | {verdict} |")
+
+
+def test_what_was_not_measured_is_left_out(figures: dict[str, Figure]) -> None:
+    text = page(figures, "somewhere")
+    assert not any(target.text in text for target in TARGETS)
+    assert "a share of 0.38, where half was allowed (holds)" in text
+    assert "left out of the means: pycode." in text
+    assert "0.800<!--fig:frontier/mean/verifier/auroc--> [0.700, 0.900]" in text
+    assert "round trips |" not in text.partition("## In the mean")[2].partition("##")[0]
+
+
+def test_a_number_without_an_interval_stands_alone() -> None:
+    assert quoted(figure("frontier/mean/length/auroc", 0.5)) == (
+        "0.500<!--fig:frontier/mean/length/auroc-->"
+    )
