@@ -31,7 +31,8 @@ from remask.report.studies.frontier import LABELS_OF  # noqa: E402
 KEY = "frontier"
 COMMAND = (
     "python benchmarks/frontier.py collect tiny OUT --part validation; "
-    "python benchmarks/frontier.py collect tiny OUT; python experiments/frontier_page.py records OUT"
+    "python benchmarks/frontier.py collect tiny OUT; "
+    "python experiments/frontier_page.py records OUT"
 )
 PAGE, PICTURE = ROOT / "docs" / "frontier.md", ROOT / "docs" / "images" / "frontier.svg"
 METHODS = (

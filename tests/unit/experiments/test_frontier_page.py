@@ -1,4 +1,4 @@
-"""The page of the frontier: verdicts follow values and intervals, and what is absent is not said."""
+"""The page of the frontier: verdicts follow values and intervals; what is absent is not said."""
 
 import pytest
 from frontier_page import TARGETS, page, quoted
