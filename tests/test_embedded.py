@@ -53,7 +53,7 @@ def test_the_verifier_rejects_what_it_doubts(model: Denoiser) -> None:
     assert (decision.action, decision.score.scorer) == ("accept", "verifier")
     assert remask.task("wordmath").extract(decision.sample.text) == "17"
     spent = [score.forwards for _, score in decision.attempts]
-    assert spent == [25] * len(spent)
+    assert spent == [17] * len(spent)
 
 
 def test_every_trained_prompt_and_solution_fits_its_canvas(model: Denoiser) -> None:

@@ -54,6 +54,8 @@ UNRUN = {
      "prompt_mask_ratio=0 --out runs/first"): "trains for hours; tests/unit/align trains a little",
     ("docs/alignment.md", "from remask.align.settings import check_settings"):
         "trains for hours; tests/unit/align trains a little",
+    ("docs/alignment.md", "python benchmarks/align.py study tiny OUT --stop-after 560   # again "
+     "until nothing is left"): "trains for an hour on a GPU",
     ("docs/alignment.md", "accelerate launch --num_processes 8 -m remask.cli align --config "
      "examples/align-llada-8b-gsm8k.yaml"): "trains for days on 8 GPUs",
     ("docs/cluster.md", "pip install 'remask[ray]'"): "installs packages, and needs a cluster",
