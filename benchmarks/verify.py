@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from lib import checkpoint
+from lib import checkpoint, figures
 from lib.meter import Timed, matmul_tflops, timed
 from lib.probing import NOTES as PROBE_NOTES
 from lib.probing import SETS, num_passes, probe_work, read_set
@@ -261,17 +261,33 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "--answers", type=int, nargs="+", default=[1, 8], help="answers at once, with a shape"
     )
     parser.add_argument("--repetitions", type=int, default=2, help="timed calls, with a shape")
-    parser.add_argument("--probe", action="store_true", help="measure probes too: 1 and 25 passes")
+    parser.add_argument("--probe", action="store_true", help="measure probes too: 1 and 17 passes")
     parser.add_argument("--eager", action="store_true", help="do not compile the blocks of a shape")
     parser.add_argument("--out", type=Path, help="JSON file, else benchmarks/results/NAME.json")
-    return parser.parse_args(arguments)
+    return figures.parse(parser, arguments)
+
+
+def cpu_figures(row: Row) -> dict[str, Row]:
+    """Return what the pages quote of the embedded model: of its two trained levels together."""
+    unit, num = "s, median, wordmath easy and medium", row["answers"]
+    named = {
+        "cpu/verify_seconds": figures.figure_of(row["seconds_per_answer"], unit, num),
+        "cpu/verify_rss_gb": figures.figure_of(row["peak_resident_gb"], "GB"),
+    }
+    if "probe_s" in row:
+        named["cpu/probe_seconds"] = figures.figure_of(row["probe_s"], unit, num)
+    return named
 
 
 def main(words: Sequence[str]) -> None:
-    """Measure, print the table, write the JSON."""
+    """Measure, print the table, write the JSON, and figures where they are wanted."""
     arguments = read_arguments(words)
     measure = measure_shape if arguments.shape else measure_model
-    measure(arguments, words).show()
+    report = measure(arguments, words)
+    report.show()
+    if not arguments.shape:
+        named = cpu_figures(report.content["results"][0])
+        figures.save(arguments, named, "verify-tiny", "python benchmarks/verify.py --probe")
 
 
 if __name__ == "__main__":

@@ -18,16 +18,14 @@ from remask.denoisers.wrap import Wrapped
 from remask.probes.readings import Reading, read
 from remask.probes.settings import Probe
 from remask.values import Canvas, Sample
+from remask.verifier.columns import LABEL_FREE_PROBES
 
-# What is measured beside round trips: one pass, and the 25 of the trial.
-SETS: Mapping[str, tuple[str, ...]] = {
-    "probe": ("critical",),
-    "verifier": ("critical", "halves8", "stratified80x8", "forced8"),
-}
+# What is measured beside round trips: one pass, and those of the label-free verifier.
+SETS: Mapping[str, tuple[str, ...]] = {"probe": ("critical",), "verifier": LABEL_FREE_PROBES}
 CRITICAL_EVERY = 8  # tokens, one of which counts as critical: random ones have no text
 NOTES = (
     "probe: all critical tokens masked at once, one forward. verifier: "
-    f"{', '.join(SETS['verifier'])}, 25 forwards. One token of {CRITICAL_EVERY} counts as "
+    f"{', '.join(SETS['verifier'])}, 17 forwards. One token of {CRITICAL_EVERY} counts as "
     "critical. A pass of a block-causal model over noisy and clean rows counts as two forwards.",
     "Equal prompts are computed anew for every mask, unless the model is block-causal: then what "
     "rows of a batch have in common is computed, and charged, once.",

@@ -113,13 +113,13 @@ def test_a_block_causal_model_is_verified_block_by_block_and_the_public_loop_sca
 
 
 def test_probes_are_measured_beside_the_round_trips(run_script: Any) -> None:
-    """One pass over 28 positions, and 1 + 8 + 8 + 8 = 25 of them."""
+    """One pass over 28 positions, and 1 + 8 + 8 = 17 of them."""
     words = ["--shape", "toy", "--eager", "--probe", "--repetitions", "1", "--answers", "1"]
     report = run_script("verify.py", words)
     rows = {row["loop"]: row for row in report["results"]}
     assert list(rows) == ["public", "ours", "probe", "verifier"]
     assert report["probes"]["probe"] == ["critical"]
-    for name, passes in (("probe", 1), ("verifier", 25)):
+    for name, passes in (("probe", 1), ("verifier", 17)):
         seconds = rows[name]["seconds_per_answer"]
         assert rows[name]["forwards_per_second"] * seconds == pytest.approx(passes)
         assert rows[name]["tokens_per_second"] * seconds == pytest.approx(28 * passes)
@@ -136,3 +136,13 @@ def test_a_clean_copy_counts_once_in_the_work_of_probes() -> None:
     samples = verify.random_answers(SHAPES["toyblocks"], 1)
     work = verify.probe_work(denoiser, samples, ["critical", "halves2", "forced1"])
     assert (work.forwards, work.positions) == (2 + 4 + 2, 32 + 3 * 24 + 32 + 24)
+
+
+def test_the_figures_of_the_cpu_are_those_of_the_trained_levels() -> None:
+    row = {"answers": 48, "seconds_per_answer": 1.3, "peak_resident_gb": 0.7, "probe_s": 0.03}
+    figures = verify.cpu_figures(row)
+    assert {name: one["value"] for name, one in figures.items()} == {
+        "cpu/verify_seconds": 1.3, "cpu/verify_rss_gb": 0.7, "cpu/probe_seconds": 0.03,
+    }  # fmt: skip
+    del row["probe_s"]
+    assert "cpu/probe_seconds" not in verify.cpu_figures(row)
