@@ -230,7 +230,7 @@ def download(hub: Hub, split: Split) -> BenchmarkRows:
     """Return the rows of a split from the hub, at the pinned revision."""
     local = hub.access or "give a local file as path"
     try:
-        from datasets import load_dataset  # type: ignore[import-not-found,unused-ignore]
+        from datasets import load_dataset
     except ImportError:
         raise MissingExtra("datasets", "data", local) from None
     origin = f"{hub.repository}@{hub.revision}"
