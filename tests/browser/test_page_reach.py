@@ -121,7 +121,7 @@ def test_the_embedded_model_verifies_and_solves_on_the_page(browser: Any, embedd
 def test_the_verifier_is_seen_on_the_page(
     browser: Any, embedded_verifier: str, width: int, dark: bool, tmp_path: Path
 ) -> None:
-    """25 passes of a right answer; with SCREENSHOTS=FOLDER a picture is left there."""
+    """17 passes of a right answer; with SCREENSHOTS=FOLDER a picture is left there."""
     browser.look(width, 900, dark=dark)
     browser.open(f"{embedded_verifier}/")
     browser.wait("document.querySelectorAll('.example').length === 4")
@@ -132,7 +132,7 @@ def test_the_verifier_is_seen_on_the_page(
     browser.wait("!document.getElementById('answer').hidden")
     found = json.loads(copied(browser, "#copy-json"))
     assert found["scorer"] == "verifier"
-    assert any(told.startswith("25 forward passes, ") for told in texts(browser, ".facts dd"))
+    assert any(told.startswith("17 forward passes, ") for told in texts(browser, ".facts dd"))
     adds = [float(part) for part in texts(browser, "#metrics tbody td:nth-child(5)")]
     assert sum(adds) == pytest.approx(found["score"], abs=0.002)
     assert texts(browser, "#metrics thead th")[2] == "value"
