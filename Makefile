@@ -2,8 +2,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
+TEST_STAMP := .venv/.installed-for-tests
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
-.PHONY: help setup demo test test-all test-browser check bench results wheel
+.PHONY: help setup setup-tests demo test test-all test-browser check bench results wheel
 
 help:
 	@echo "make demo    watch the embedded model catch its own errors (minutes, two CPU cores)"
@@ -15,44 +17,51 @@ help:
 	@echo "make results   measure the records in RECORDS: figures, docs/results.md, an HTML report"
 	@echo "make wheel   build the wheel, install it elsewhere, import it"
 
+# Two stamps: the demo, and whoever goes on to `remask serve`, need no test packages.
 setup: $(STAMP)
+setup-tests: $(TEST_STAMP)
 
-# The stamp depends on what decides the packages: a second call installs nothing.
+# A stamp depends on what decides the packages: a second call installs nothing.
 $(STAMP): pyproject.toml constraints.txt Makefile
 	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[semantic,math,align,trl,serve,ray,dev]'
+	$(INSTALL) '.[semantic,serve]'
 	touch $(STAMP)
+
+$(TEST_STAMP): pyproject.toml constraints.txt Makefile
+	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	$(INSTALL) '.[semantic,math,align,trl,serve,ray,clients,dev]'
+	touch $(STAMP) $(TEST_STAMP)
 
 demo: setup
 	$(BIN)/remask demo
 
 # Two workers, for two cores; without -n the same tests run one after the other.
 WORKERS ?= 2
-test: setup
+test: setup-tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-test-all: setup
+test-all: setup-tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "full or not full"
 
 # Kept out of the default run, which needs no browser.
-test-browser: setup
+test-browser: setup-tests
 	$(BIN)/python -m pytest -m browser tests/browser
 
-check: setup
+check: setup-tests
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python tests/check_version.py
 
-bench: setup
+bench: setup-tests
 	$(BIN)/python benchmarks/verify.py
 
 RECORDS ?= records
-results: setup
+results: setup-tests
 	$(BIN)/python experiments/results.py $(RECORDS) $(if $(COMMIT),--commit $(COMMIT)) $(if $(HARDWARE),--hardware "$(HARDWARE)")
 
 # dist/ is emptied first, so that the wheel under test is the one just built.
-wheel: setup
+wheel: setup-tests
 	rm -rf dist build
 	$(BIN)/python -m build --wheel
 	$(BIN)/python tests/check_wheel.py dist/*.whl
