@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ROUNDTRIPS = "roundtrips"  # the paper's scorer, which is meant where none is named
+Verdict = Literal["trust", "undecided", "doubt"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -141,6 +142,18 @@ class Score:
     def exceeds(self, threshold: float) -> bool:
         """Say whether the answer is accepted: strictly above the threshold, as in Algorithm 1."""
         return self.rank > threshold
+
+    def verdict(self, threshold: float | None) -> Verdict | None:
+        """Return what to make of the answer; None where a score or a threshold is missing.
+
+        Within one standard error of the threshold, other masks might have put the score on its
+        other side. A decision is made there all the same: see `exceeds`.
+        """
+        if self.value is None or threshold is None:
+            return None
+        if self.stderr and abs(self.value - threshold) <= self.stderr:
+            return "undecided"
+        return "trust" if self.exceeds(threshold) else "doubt"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,7 +85,7 @@ def test_the_document_for_programs_names_every_route(client: Client) -> None:
     document = client.get("/openapi.json").json()
     assert set(document["paths"]) == {
         "/v1/verify", "/v1/solve", "/v1/chat/completions", "/v1/models", "/v1/models/{model}",
-        "/v1/examples", "/health", "/ready", "/metrics",
+        "/v1/examples", "/v1/queue", "/health", "/ready", "/metrics",
     }  # fmt: skip
     for path in document["paths"].values():
         for operation in path.values():

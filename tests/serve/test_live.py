@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -57,6 +58,32 @@ def test_work_of_a_client_that_leaves_is_dropped(
         leave(service, url)
         assert soon(lambda: service.batcher.num_jobs == 0)
         assert httpx.post(f"{url}/v1/verify", json=SHORT, timeout=LIMIT).status_code == 200
+
+
+def test_a_request_that_waits_can_be_asked_for_its_place(
+    held: Held, settings: ServeSettings
+) -> None:
+    with live(held, settings) as (service, url), ThreadPoolExecutor(2) as people:
+
+        def ask(name: str) -> int:
+            headers = {"x-client-request-id": name}
+            answer = httpx.post(f"{url}/v1/verify", json=SHORT, headers=headers, timeout=LIMIT)
+            return answer.status_code
+
+        def place(name: str) -> Any:
+            return httpx.get(f"{url}/v1/queue", params={"name": name}, timeout=LIMIT).json()
+
+        first = people.submit(ask, "first")
+        assert held.begun.wait(LIMIT)
+        second = people.submit(ask, "second")
+        assert soon(lambda: service.batcher.num_jobs == 2)
+        assert place("first") == {"object": "remask.queue", "requests": 2, "ahead": 0}
+        assert place("second") == {"object": "remask.queue", "requests": 2, "ahead": 1}
+        assert place("nobody")["ahead"] is None
+        assert place("")["ahead"] is None
+        held.go_on.set()
+        assert [first.result(), second.result()] == [200, 200]
+        assert place("second") == {"object": "remask.queue", "requests": 0, "ahead": None}
 
 
 def asked_before_the_stop(

@@ -150,9 +150,44 @@ def test_settings_of_round_trips_are_refused(other: Client, field: str) -> None:
     error = other.refused("/v1/verify", {**BODY, "remask": {field: value}})
     assert error["param"] == f"remask.{field}"
     assert error["message"] == (
-        f"{field} belongs to round trips, and this server scores with "
-        f"{other.service.settings.scorer}; leave it out."
+        f"{field} belongs to round trips, and {other.service.settings.scorer} scores the answers "
+        "here; leave it out."
     )
+
+
+@pytest.mark.parametrize("name", ["probe", "verifier", "editor", "roundtrips"])
+def test_a_request_may_choose_its_scorer(client: Client, denoiser: Denoiser, name: str) -> None:
+    """On a server of round trips; the command that it is answered with says the same."""
+    found = client.ok("/v1/verify", {**BODY, "remask": {"scorer": name, "threshold": 0.5}})
+    scorer = None if name == "roundtrips" else name
+    known = remask.score(denoiser, PROMPT, ANSWER, scorer=scorer, metrics="core")
+    assert found["score"] == pytest.approx(known.value, abs=1e-5)
+    assert found["scorer"] == name
+    assert ("trips" in found["settings"]) is (name == "roundtrips")
+    words = shlex.split(found["command"])
+    assert (f"--scorer={name}" in words) is (name != "roundtrips")
+
+
+def test_round_trips_can_be_chosen_where_another_scorer_serves(
+    client: Client, denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    service = build_service(denoiser, replace(settings, scorer="probe"))
+    served = type(client)(service, build_app(service))
+    body = {**BODY, "remask": {"scorer": "roundtrips", "trips": 1, "rebuild_steps": 2}}
+    found = served.ok("/v1/verify", body)
+    (model,) = served.get("/v1/models").json()["data"]
+    service.batcher.close(LIMIT)
+    assert (found["scorer"], found["cost"]["forwards"]) == ("roundtrips", 2)
+    assert found["threshold"] == 0.75, "that of the round trips"
+    assert model["remask"]["scorers"][:3] == ["probe", "roundtrips", "verifier"]
+
+
+@pytest.mark.parametrize("name", ["os:system", "nonsense", "", "verifier\n"])
+def test_a_request_names_no_scorer_from_outside(client: Client, name: str) -> None:
+    """Not even one that could be imported: what runs is up to whoever started the server."""
+    error = client.refused("/v1/verify", {**BODY, "remask": {"scorer": name}})
+    assert error["param"] == "remask.scorer"
+    assert error["message"].startswith(f"remask.scorer is {name!r}; this server knows roundtrips, ")
 
 
 def test_a_fitted_verifier_is_served_with_its_threshold(
@@ -178,6 +213,9 @@ def test_a_fitted_verifier_is_served_with_its_threshold(
     assert (found["threshold"], found["cost"]["forwards"]) == (staged.threshold, 1)
     words = shlex.split(found["command"])
     assert {f"--fitted={path}", "--max-forwards=4", "--scorer=verifier"} <= set(words)
+    other = served.ok("/v1/verify", {**BODY, "remask": {"scorer": "probe"}})
+    assert other["threshold"] is None, "what was fitted is of the verifier"
+    assert "--fitted" not in other["command"]
     error = served.refused("/v1/verify", {**BODY, "kind": "choice"})
     assert "fitted to answers of task wordmath, and this is task choice" in error["message"]
     service.batcher.close(LIMIT)

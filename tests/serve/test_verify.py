@@ -81,6 +81,19 @@ def test_a_threshold_decides_strictly(client: Client) -> None:
     assert (at["accepted"], below["accepted"]) == (False, True)
 
 
+def test_the_verdict_is_the_one_of_the_score(client: Client) -> None:
+    score, stderr = (client.ok("/v1/verify", BODY)[name] for name in ("score", "stderr"))
+    for threshold, verdict in (
+        (score - 2 * stderr, "trust"),
+        (score + stderr / 2, "undecided"),
+        (score - stderr / 2, "undecided"),
+        (score + 2 * stderr, "doubt"),
+    ):
+        found = client.ok("/v1/verify", {**BODY, "remask": {"threshold": threshold}})
+        assert found["verdict"] == verdict
+        assert found["accepted"] is (score > threshold), "a decision is made all the same"
+
+
 def test_earlier_turns_are_part_of_the_question(client: Client, denoiser: Denoiser) -> None:
     turns = [
         {"role": "user", "content": "What is 1 + 1?"},

@@ -21,6 +21,7 @@ def scored(text: str, score: Score, limit: float | None, extract: Extract) -> di
         "stderr": score.stderr,
         "metrics": dict(score.by_metric),
         "trusted": None if limit is None else score.exceeds(limit),
+        "verdict": score.verdict(limit),
         **({"error": score.reason} if score.value is None else {}),
         **({"stage": score.stage} if score.stage else {}),
     }

@@ -40,6 +40,11 @@ _SCALE = (  # drift up to and including, mark, style
     (1.0, "#", "bold red"),
 )
 _UNKNOWN = ("?", "dim")
+_VERDICTS = {  # what a line says of the threshold, its style
+    "trust": ("above {}, trust it", "bold green"),
+    "undecided": ("within one standard error of {}, undecided", "bold yellow"),
+    "doubt": ("not above {}, doubt it", "bold yellow"),
+}
 LEGEND = "lost in round trips: . up to 25 %  - 50 %  = 75 %  # 100 %  ? never masked"
 DOUBT_LEGEND = "chance of another token: . up to 25 %  - 50 %  = 75 %  # 100 %  ? not read"
 
@@ -202,14 +207,14 @@ def show_verdict(
 
 def _verdict(score: "Score", threshold: float | None) -> Text:
     """Return what a score says of an answer, as a line; without a threshold the score alone."""
+    if score.value is None:
+        return Text(f"{score_text(score)}: nothing to judge the answer by", style="bold yellow")
     line = f"score {score_text(score)}"
-    if threshold is None:
+    verdict = score.verdict(threshold)
+    if verdict is None or threshold is None:
         return Text(f"{line} by {score.scorer}, which has no threshold here", style="bold")
-    accepted = score.exceeds(threshold)
-    verdict = "above" if accepted else "not above"
-    what = "trust it" if accepted else "doubt it"
-    line += f": {verdict} the threshold {threshold:g}, {what}"
-    return Text(line, style="bold green" if accepted else "bold yellow")
+    words, style = _VERDICTS[verdict]
+    return Text(f"{line}: {words.format(f'the threshold {threshold:g}')}", style=style)
 
 
 def _show_result(console: Console, answer: str | None, graded: Mapping[str, Any]) -> None:

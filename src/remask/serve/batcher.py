@@ -15,6 +15,7 @@ its own request alone. A cancelled request has no further rows. Nothing here kno
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -36,13 +37,14 @@ _ROUNDS = 8  # times that a request may yield rows before it is last in line aga
 class BatchJob:
     """A request's program: how far it is, and where its outcome goes."""
 
-    def __init__(self, program: "Program[Any]", done: Callable[[Any], None]) -> None:
+    def __init__(self, program: "Program[Any]", done: Callable[[Any], None], name: str) -> None:
         self.program, self.done = program, done
+        self.name = name  # that its client gave it
         self.alive = True
         self.began = time.monotonic()
         self.results: list[Any] = []
         self.num_missing = 0
-        self.rank = 0  # place in the line
+        self.rank: float = math.inf  # place in the line; of one that just came, its end
         self.rounds = 0  # times that it has yielded rows
 
 
@@ -82,6 +84,12 @@ class Batcher:
         """Whether requests are taken."""
         return self._thread.is_alive() and not self._closing
 
+    def ahead(self, name: str) -> int | None:
+        """Return how many requests are in line before the one of this name; None: there is none."""
+        with self._change:
+            line = sorted(self._jobs, key=lambda job: (job.rank, job.began))
+        return next((place for place, job in enumerate(line) if job.name == name), None)
+
     def check_room(self) -> None:
         """Raise where a request would be refused now."""
         if not self.ready:
@@ -93,11 +101,13 @@ class Batcher:
                 code="queue_full", headers={"Retry-After": str(wait)},
             )  # fmt: skip
 
-    def submit(self, program: "Program[Any]", done: Callable[[Any], None]) -> BatchJob:
+    def submit(
+        self, program: "Program[Any]", done: Callable[[Any], None], name: str = ""
+    ) -> BatchJob:
         """Take a request, or raise; `done` is called in the thread with its result or error."""
         with self._change:
             self.check_room()
-            job = BatchJob(program, done)
+            job = BatchJob(program, done, name)
             self._jobs.add(job)
             self._arrived.append(job)
             self._change.notify_all()

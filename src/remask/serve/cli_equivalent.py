@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from remask.consistency.settings import ConsistencySettings
-from remask.serve.inputs import Inputs, preset_sampler
+from remask.serve.inputs import VERIFIER, Inputs, preset_sampler
 from remask.serve.schema import SolveSettings
 from remask.serve.service import Service
 from remask.serve.settings import ServeSettings
@@ -44,8 +44,9 @@ def _command(service: Service, inputs: Inputs, name: str, own: dict[str, Any]) -
     if inputs.examples or inputs.remask.item is not None or any("\0" in text for text in texts):
         return None
     flags = {**_model_flags(service), **_prompt_flags(inputs), **own}
-    flags |= _score_flags(service.settings.scorer, inputs)
-    flags |= _changed(service.settings, _USUAL, ("fitted", "max_forwards"))
+    flags |= _score_flags(inputs)
+    if inputs.scorer == VERIFIER:
+        flags |= _changed(service.settings, _USUAL, ("fitted", "max_forwards"))
     words = ["remask", name, *(f"--{k.replace('_', '-')}={v}" for k, v in flags.items())]
     if inputs.problem is None:
         words += ["--", inputs.prompt]
@@ -70,9 +71,9 @@ def _prompt_flags(inputs: Inputs) -> dict[str, Any]:
     return flags
 
 
-def _score_flags(scorer: str, inputs: Inputs) -> dict[str, Any]:
-    flags: dict[str, Any] = {"scorer": scorer}
-    if scorer == ROUNDTRIPS:
+def _score_flags(inputs: Inputs) -> dict[str, Any]:
+    flags: dict[str, Any] = {"scorer": inputs.scorer}
+    if inputs.scorer == ROUNDTRIPS:
         names = [field.name for field in fields(_USUAL_TRIPS)]
         flags = _changed(inputs.settings, _USUAL_TRIPS, names)
         if inputs.metrics != "paper":

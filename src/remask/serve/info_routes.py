@@ -8,7 +8,7 @@ from starlette.responses import Response as HttpResponse
 from starlette.staticfiles import StaticFiles
 
 from remask.serve.errors import ApiError
-from remask.serve.inputs import check_model
+from remask.serve.inputs import check_model, scorers
 from remask.serve.responses import Response
 from remask.serve.routes import json_response
 from remask.serve.schema import GeneratedTask, SolveSettings
@@ -73,6 +73,14 @@ class ExampleList(Response):
     data: list[ExampleProblem]
 
 
+class QueueState(Response):
+    """How busy the model is, and when it is a request's turn."""
+
+    object: Literal["remask.queue"]
+    requests: int  # that run or wait
+    ahead: int | None  # of them, those before the one that is asked for
+
+
 class ServerStatus(Response):
     """Whether the server is well."""
 
@@ -80,7 +88,7 @@ class ServerStatus(Response):
 
 
 def add_model_routes(router: "APIRouter", service: Service) -> None:
-    """Add the routes that describe the model, and the problems to try it with."""
+    """Add the routes that describe the model, its queue, and the problems to try it with."""
 
     @router.get("/v1/models", response_model=ModelList)
     async def models() -> HttpResponse:
@@ -93,6 +101,13 @@ def add_model_routes(router: "APIRouter", service: Service) -> None:
         """Describe the model."""
         check_model(service, model)
         return json_response(_model(service))
+
+    @router.get("/v1/queue", response_model=QueueState)
+    async def queue(name: str = "") -> HttpResponse:
+        """Say how many requests run or wait, and the place of one by its client's name for it."""
+        ahead = service.batcher.ahead(name) if name else None
+        state = QueueState(object="remask.queue", requests=service.batcher.num_jobs, ahead=ahead)
+        return json_response(state)
 
     @router.get("/v1/examples", response_model=ExampleList)
     def examples(
@@ -152,6 +167,7 @@ def _model(service: Service) -> ServedModel:
     details = {
         "max_length": service.denoiser.max_length,
         "scorer": settings.scorer,
+        "scorers": list(scorers(service)),
         "metrics": settings.metrics,
         "kinds": list(get_args(AnswerKind)),
         "tasks": {name: list(task.levels) for name, task in TASKS.items()},

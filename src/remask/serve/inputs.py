@@ -10,6 +10,7 @@ from typing import Any
 
 from remask import api
 from remask.consistency.settings import ConsistencySettings, MetricSet
+from remask.decide.stages import StagedVerifier
 from remask.sampling.batches import check_length, whole_canvas
 from remask.sampling.drafts import Draft, begin
 from remask.sampling.settings import SamplerSettings, sampler_settings
@@ -29,6 +30,7 @@ from remask.tasks.base import Problem
 from remask.values import ROUNDTRIPS, Sample, Scorer
 from remask.verifier.origin import canvas_length
 
+VERIFIER = "verifier"
 Examples = tuple[tuple[str, str], ...]  # a user's turn and the model's, before the prompt
 _CHARACTERS = 16  # that a token may have on average
 _TRIP_FIELDS = [f.name for f in fields(ConsistencySettings) if f.name in TripSettings.model_fields]
@@ -45,7 +47,8 @@ class Inputs:
     seed: int
     remask: TripSettings  # as the client wrote it
     metrics: MetricSet
-    scorer: str  # its name
+    scorer: str  # as the request, or whoever started the server, calls it
+    scorer_name: str  # as it calls itself
     threshold: float | None  # None: nobody knows one of this scorer
     sampler: SamplerSettings | None = None  # where answers are drawn
     budget: int = 1
@@ -102,11 +105,13 @@ def read_chat(service: Service, body: ChatRequest) -> Inputs:
 def _inputs(
     service: Service, kind: str, seed: int, remask: TripSettings, prompt: str, examples: Examples
 ) -> Inputs:
-    scorer, threshold = _scorer_name(service, remask), remask.threshold
-    if threshold is None and service.fitted is not None:
-        threshold = service.fitted.threshold
+    scorer = _scorer(service, remask)
+    name = api.find_scorer(scorer, service.denoiser, {}).name if ":" in scorer else scorer
+    threshold, fitted = remask.threshold, _fitted(service, scorer)
+    if threshold is None and fitted is not None:
+        threshold = fitted.threshold
     if threshold is None:
-        threshold = service.denoiser.preset.for_task(kind).threshold_for(scorer)
+        threshold = service.denoiser.preset.for_task(kind).threshold_for(name)
     return Inputs(
         prompt=prompt,
         examples=examples,
@@ -115,28 +120,48 @@ def _inputs(
         remask=remask,
         metrics=remask.metrics or service.settings.metrics,
         scorer=scorer,
+        scorer_name=name,
         threshold=threshold,
     )
 
 
-def _scorer_name(service: Service, remask: TripSettings) -> str:
-    """Return what the scorer of this server is called, or raise where it has no such settings."""
-    name = service.settings.scorer
+def _scorer(service: Service, remask: TripSettings) -> str:
+    """Return which scorer is meant, or raise where it is not known or has no such settings.
+
+    One from outside the package runs only where whoever started the server named it.
+    """
+    name = service.settings.scorer if remask.scorer is None else remask.scorer
+    if name not in scorers(service):
+        known = ", ".join(scorers(service))
+        raise InvalidValue(
+            f"remask.scorer is {name[:60]!r}; this server knows {known}.", "remask.scorer"
+        )
     if name == ROUNDTRIPS:
         return name
     for field in sorted(remask.model_fields_set & {*_TRIP_FIELDS, "metrics"}):
         raise InvalidValue(
-            f"{field} belongs to round trips, and this server scores with {name}; leave it out.",
+            f"{field} belongs to round trips, and {name} scores the answers here; leave it out.",
             f"remask.{field}",
         )
-    return api.find_scorer(name, service.denoiser, {}).name if ":" in name else name
+    return name
+
+
+def scorers(service: Service) -> tuple[str, ...]:
+    """Return the scorers that a request may name, the server's own first."""
+    return tuple(dict.fromkeys([service.settings.scorer, *api.SCORERS]))
+
+
+def _fitted(service: Service, scorer: str) -> StagedVerifier | None:
+    """Return the stages that the server was started with, where they score."""
+    return service.fitted if scorer == VERIFIER else None
 
 
 def decided_above(inputs: Inputs) -> float:
     """Return the threshold that decides, or raise where there is none."""
     if inputs.threshold is None:
         raise InvalidValue(
-            f"this model has no threshold for scores of {inputs.scorer!r}; give remask.threshold.",
+            f"this model has no threshold for scores of {inputs.scorer_name!r}; give "
+            "remask.threshold.",
             "remask.threshold",
         )
     return inputs.threshold
@@ -178,8 +203,8 @@ def split_turns(messages: Sequence[Message]) -> tuple[str, Examples]:
 
 def scorer_of(service: Service, inputs: Inputs) -> Scorer:
     """Return the scorer, ready: the model's thread loads no encoder."""
-    name, questions = service.settings.scorer, {inputs.item: inputs.prompt}
-    if name == "verifier":
+    name, questions = inputs.scorer, {inputs.item: inputs.prompt}
+    if name == VERIFIER:
         return api.verifier(
             service.denoiser, questions, kind=inputs.kind, fitted=service.fitted,
             budget=service.settings.max_forwards, seed=inputs.seed,
@@ -204,7 +229,7 @@ def sample_of(service: Service, inputs: Inputs, answer: str) -> Sample:
     _check_texts(service, inputs, answer)
     sample = api.sample_from_text(
         service.denoiser, inputs.prompt, answer, item=inputs.item, examples=inputs.examples,
-        length=canvas_length(service.fitted),
+        length=canvas_length(_fitted(service, inputs.scorer)),
     )  # fmt: skip
     num_canvas = len(whole_canvas(service.denoiser, sample))
     _check_tokens(service, len(sample.prompt), num_canvas)

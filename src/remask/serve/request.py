@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from remask.serve.programs import Program
     from remask.serve.service import Service
 
+CLIENT_ID = "x-client-request-id"  # a name of the client's own, by which it asks for its place
 _DONE, _LEFT, _LATE = "done", "left", "late"
 _Made = TypeVar("_Made")
 
@@ -60,7 +61,10 @@ class ClientRequest:
 
     def start(self, program: "Program[Any]") -> None:
         """Hand the program to the batcher, or raise where the queue is full."""
-        self._job = self.service.batcher.submit(program, lambda result: self.emit(_DONE, result))
+        name = self.request.headers.get(CLIENT_ID, "")
+        self._job = self.service.batcher.submit(
+            program, lambda result: self.emit(_DONE, result), name
+        )
 
     def events(self) -> contextlib.aclosing[AsyncGenerator[tuple[str, Any], None]]:
         """Return the events to iterate over; an error, or an early end, is raised there."""

@@ -20,7 +20,7 @@ from remask.serve.programs import Verified
 from remask.serve.request import ClientRequest
 from remask.serve.service import Service
 from remask.tasks import TASKS, steps_ok
-from remask.values import ROUNDTRIPS, Decision, RoundTrips, Sample, Score
+from remask.values import ROUNDTRIPS, Decision, RoundTrips, Sample, Score, Verdict
 
 FinishReason = Literal["stop", "length"]
 _RUNS_CODE = {"pycode"}  # whose grader would run what a client sends
@@ -102,6 +102,7 @@ class Verification(AnswerReport):
     object: Literal["remask.verification"]
     stderr: float | None
     accepted: bool | None
+    verdict: Verdict | None
     metrics: dict[str, MetricValue]
     tokens: list[VerifiedToken]
     trips: list[TripTrace]
@@ -207,6 +208,7 @@ class Responder:
             reason=score.reason,
             stderr=score.stderr,
             accepted=None if limit is None else score.exceeds(limit),
+            verdict=score.verdict(limit),
             metrics=metric_values(score),
             tokens=self._verified_tokens(sample, score),
             trips=self._traces(verified.trips),
@@ -220,7 +222,7 @@ class Responder:
             "item": sample.item,
             "text": sample.text,
             "extracted": self.inputs.extract(sample.text),
-            "scorer": self.inputs.scorer,
+            "scorer": self.inputs.scorer_name,
             "score": score.value,
             "threshold": self.inputs.threshold,
             "cost": RequestCost(forwards=forwards, seconds=self.client.seconds),
@@ -332,7 +334,7 @@ class Responder:
     def _settings(self) -> dict[str, Any]:
         inputs = self.inputs
         named = {"kind": inputs.kind, "seed": inputs.seed}
-        if self.service.settings.scorer != ROUNDTRIPS:
+        if inputs.scorer != ROUNDTRIPS:
             return named
         return asdict(inputs.settings) | {"metrics": inputs.metrics} | named
 

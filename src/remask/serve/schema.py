@@ -46,6 +46,7 @@ class TripSettings(RequestPart):
         _USUAL.rebuild_temperature
     )
     metrics: Metrics | None = None
+    scorer: str | None = None
     threshold: float | None = None
     trace: bool = False
     item: str | None = Field(default=None, min_length=1, max_length=200)

@@ -114,6 +114,36 @@ def test_a_score_is_told_with_its_error_or_its_reason() -> None:
     assert terminal.score_text(Score(value=None, reason="nothing")) == "no score (nothing)"
 
 
+@pytest.mark.parametrize(
+    ("score", "threshold", "line"),
+    [
+        (
+            Score(value=0.9, stderr=0.01),
+            0.82,
+            "score 0.900 ± 0.010: above the threshold 0.82, trust it",
+        ),
+        (Score(value=0.5), 0.82, "score 0.500: not above the threshold 0.82, doubt it"),
+        (
+            Score(value=0.812, stderr=0.056),
+            0.82,
+            "score 0.812 ± 0.056: within one standard error of the threshold 0.82, undecided",
+        ),
+        (
+            Score(value=None, reason="no text"),
+            0.82,
+            "no score (no text): nothing to judge the answer by",
+        ),
+    ],
+)
+def test_a_verdict_is_one_of_three_words(
+    score: Score, threshold: float, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal.show_verdict(score, threshold, [("7", 0.0)], "7", {})
+    assert line in capsys.readouterr().out.splitlines()
+    document = json_output.scored("7", score, threshold, lambda text: text)
+    assert document["verdict"] == score.verdict(threshold)
+
+
 def test_the_stage_that_settled_an_answer_stands_with_its_cost(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -66,6 +66,29 @@ def test_only_a_score_above_the_threshold_exceeds_it(value: float | None, accept
     assert Score(value=value).exceeds(0.75) is accepted
 
 
+@pytest.mark.parametrize(
+    ("value", "stderr", "threshold", "verdict"),
+    [
+        (0.9, 0.05, 0.82, "trust"),
+        (0.7, 0.05, 0.82, "doubt"),
+        (0.812, 0.056, 0.82, "undecided"),  # .008 below, of .056
+        (0.85, 0.056, 0.82, "undecided"),
+        (0.5, 0.25, 0.75, "undecided"),  # one standard error, to the last bit
+        (0.965, 0.01, 1.0, "doubt"),
+        (0.82, None, 0.82, "doubt"),  # one trip: how far it errs is not known
+        (0.83, None, 0.82, "trust"),
+        (0.82, 0.0, 0.82, "doubt"),  # all trips alike
+        (-2.0, 0.5, -2.25, "undecided"),
+        (None, None, 0.82, None),
+        (0.9, 0.05, None, None),
+    ],
+)
+def test_within_one_standard_error_of_the_threshold_nothing_is_decided(
+    value: float | None, stderr: float | None, threshold: float | None, verdict: str | None
+) -> None:
+    assert Score(value=value, stderr=stderr).verdict(threshold) == verdict
+
+
 def test_algorithm_1_asks_for_rounds_and_returns_what_it_decides() -> None:
     """a is accepted at .8, b after the budget of two falls back to its first, .7."""
     steps = rejection(["a", "b"], threshold=0.75, budget=2)

@@ -74,7 +74,7 @@ class Desk:
         self.changed = threading.Condition()
 
     def submit(self, name: str, job: Any) -> Any:
-        return self.batcher.submit(job, lambda outcome: self.note(name, outcome))
+        return self.batcher.submit(job, lambda outcome: self.note(name, outcome), name)
 
     def note(self, name: str, outcome: Any) -> None:
         with self.changed:
@@ -176,6 +176,23 @@ def test_a_long_request_lets_others_pass_after_eight_rounds(desk: Desk) -> None:
     held(desk, press, submit)
     desk.wait("long", "other")
     assert press.batches[:11] == [[99], *([i] for i in range(1, 9)), [70], [9]]
+
+
+def test_a_request_knows_how_many_are_before_it(desk: Desk) -> None:
+    press = Press()
+    press.go_on.clear()
+    desk.batcher.start()
+    desk.submit("running", work([Row(press, 1)]))
+    assert press.begun.wait(LIMIT)
+    desk.submit("next", work([Row(press, 2, group="b")]))
+    last = desk.submit("last", work([Row(press, 3, group="c")]))
+    assert [desk.batcher.ahead(name) for name in ("running", "next", "last")] == [0, 1, 2]
+    assert desk.batcher.ahead("nobody") is None
+    desk.batcher.cancel(last)
+    assert desk.batcher.ahead("last") is None
+    press.go_on.set()
+    desk.wait("running", "next")
+    assert desk.batcher.ahead("next") is None
 
 
 def test_rows_without_columns_are_measured_all_at_once(desk: Desk) -> None:

@@ -39,7 +39,7 @@ def test_time_that_is_up_ends_the_program_even_of_a_client_that_does_not_read() 
     service = build_service(MODEL, settings)
 
     async def ask() -> None:
-        client = ClientRequest(service, Request({"type": "http"}, silence))
+        client = ClientRequest(service, Request({"type": "http", "headers": []}, silence))
         program: Any = endless(client)
         client.start(program)
         async with client.events() as events:
