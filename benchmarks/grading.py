@@ -4,10 +4,10 @@
     python benchmarks/grading.py DATA --out report.json
     python benchmarks/grading.py DATA --figures docs/figures.json --commit SHA --hardware "2 cores"
 
-DATA is a folder with gsm8k/test.jsonl.gz, math500/test.jsonl.gz, arc_challenge/test.jsonl.gz and
-mbpp/mbpp.jsonl.gz (all splits). Each row is graded with its own published solution (`gold`) and
-with answers made wrong on purpose (`control`): gold + 1 where gold is a number, every other letter,
-another row's answer or program. The programs of MBPP are run, in children with limits.
+DATA is a folder with the files that `FILES` names (of MBPP all splits). Each row is graded with its
+own published solution (`gold`) and with answers made wrong on purpose (`control`): gold + 1 where
+gold is a number, every other letter, another row's answer or program. The programs of MBPP are run,
+in children with limits.
 """
 
 import argparse
@@ -35,6 +35,8 @@ from remask.tasks.public.latex import number_of
 
 FILES = {
     "gsm8k": "gsm8k/test.jsonl.gz",
+    "svamp": "svamp/SVAMP.json.gz",
+    "mawps": "mawps/testset.json.gz",
     "math500": "math500/test.jsonl.gz",
     "arc": "arc_challenge/test.jsonl.gz",
     "mbpp": "mbpp/mbpp.jsonl.gz",
@@ -94,7 +96,7 @@ def other(problems: Sequence[Problem], number: int) -> Problem:
 Controls = Iterator[tuple[str, str]]
 
 
-def gsm8k_controls(problems: Sequence[Problem], number: int) -> Controls:
+def number_controls(problems: Sequence[Problem], number: int) -> Controls:
     """Yield the solution with gold + 1 at its end, and with another row's answer."""
     problem = problems[number]
     head = problem.solution.rpartition("####")[0]
@@ -126,7 +128,9 @@ def mbpp_controls(problems: Sequence[Problem], number: int) -> Controls:
 
 
 CONTROLS: dict[str, Callable[[Sequence[Problem], int], Controls]] = {
-    "gsm8k": gsm8k_controls,
+    "gsm8k": number_controls,
+    "svamp": number_controls,
+    "mawps": number_controls,
     "math500": math_controls,
     "arc": arc_controls,
     "mbpp": mbpp_controls,

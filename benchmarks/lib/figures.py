@@ -30,7 +30,7 @@ NAMED = re.compile(
         r"frontier/mgrs/[^/]+/(accuracy|forwards)",
         r"spurious/(auroc|precision|recall)",
         r"certificate/violations",
-        r"grading/(gsm8k|math500|arc|mbpp)/(gold|control)",
+        r"grading/(gsm8k|svamp|mawps|math500|arc|mbpp)/(gold|control)",
         r"reading/(gsm8k|math500|arc|mbpp|countdown)/(right|wrong)",
         r"parity/[^/]+/(fp32|bf16)",
         r"standins/(ids|steps_ok)",

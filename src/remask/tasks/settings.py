@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from remask.settings import Setting
 
 AnswerKind = Literal[
-    "number", "choice", "code", "text", "wordmath", "countdown", "pycode", "gsm8k", "math",
-    "math500", "arc", "gpqa", "humaneval", "mbpp",
+    "number", "choice", "code", "text", "wordmath", "countdown", "pycode", "gsm8k", "svamp",
+    "mawps", "math", "math500", "arc", "gpqa", "humaneval", "mbpp",
 ]  # fmt: skip
 WordingName = Literal["llada", "dream"]
 
@@ -25,8 +25,8 @@ class TaskSettings:
     task: Annotated[
         str,
         Setting(
-            "wordmath, countdown, choice or pycode; or gsm8k, math, math500, arc, gpqa, humaneval, "
-            "mbpp; or module:name of your own."
+            "wordmath, countdown, choice or pycode; or gsm8k, svamp, mawps, math, math500, "
+            "arc, gpqa, humaneval, mbpp; or module:name of your own."
         ),
     ]
     data: Annotated[

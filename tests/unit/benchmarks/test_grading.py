@@ -13,6 +13,18 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"question": "a", "answer": "1+2=<<1+2=3>>3\n#### 3"},
         {"question": "b", "answer": "#### 1,200"},
     ],
+    "svamp/SVAMP.json.gz": [
+        {"ID": "chal-1", "Body": "Ann had 7 pens. She lost 2", "Question": "How many are left?",
+         "Equation": "( 7.0 - 2.0 )", "Answer": 5.0, "Type": "Subtraction"},
+        {"ID": "chal-2", "Body": "Bo has 7 cups.", "Question": "How many more than 3?",
+         "Equation": "( 7.0 - 3.0 )", "Answer": 4.0, "Type": "Subtraction"},
+    ],
+    "mawps/testset.json.gz": [
+        {"id": 1, "original_text": "Half and a third ?", "segmented_text": "", "ans": "2.5",
+         "equation": "X=1.0+1.5"},
+        {"id": 2, "original_text": "Parts ?", "segmented_text": "", "ans": 0.8333333333333334,
+         "equation": "x=0.5+0.3333333333333333"},
+    ],
     "math500/test.jsonl.gz": [
         {"problem": "a", "solution": r"$\boxed{\frac12}$ or 0.5", "answer": r"\frac{1}{2}",
          "level": 1, "subject": "Algebra"},
@@ -36,7 +48,9 @@ def data(tmp_path: Path) -> Path:
     for name, rows in ROWS.items():
         path = tmp_path / "data" / name
         path.parent.mkdir(parents=True)
-        path.write_bytes(gzip.compress("".join(json.dumps(r) + "\n" for r in rows).encode()))
+        lines = "".join(json.dumps(r) + "\n" for r in rows)
+        text = json.dumps(rows) if name.endswith(".json.gz") else lines
+        path.write_bytes(gzip.compress(text.encode()))
     return tmp_path / "data"
 
 
@@ -49,6 +63,8 @@ def test_gold_is_right_and_controls_are_wrong(data: Path, tmp_path: Path) -> Non
     sizes = {name: figure["n"] for name, figure in found.items()}
     assert sizes == {
         "grading/gsm8k/gold": 2, "grading/gsm8k/control": 4, "grading/math500/gold": 2,
+        "grading/svamp/gold": 2, "grading/svamp/control": 4, "grading/mawps/gold": 2,
+        "grading/mawps/control": 4,
         "grading/math500/control": 3, "grading/arc/gold": 1, "grading/arc/control": 2,
         "grading/mbpp/gold": 3, "grading/mbpp/control": 3,
     }  # fmt: skip

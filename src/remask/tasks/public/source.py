@@ -25,6 +25,7 @@ from remask.tasks.base import SPLITS, Split
 
 _SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
 _ALIASES = {"dev": "validation", "val": "validation", "valid": "validation"}
+_ALIASES |= {"trainset": "train", "validset": "validation", "testset": "test"}  # of MAWPS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class BenchmarkRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Hub:
-    """Where a benchmark lies on the hub."""
+    """Where a benchmark lies on the hub, or else in its authors' repository."""
 
     repository: str
     revision: str  # a commit: a branch would let the rows change under a result
@@ -81,6 +82,7 @@ class Hub:
     sizes: Mapping[Split, int]
     configs: tuple[str, ...] = ("default",)
     access: str = ""  # how to get it, where a download alone will not do
+    hosted: bool = True  # False: its authors publish files elsewhere, and `access` says where
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +231,8 @@ def digest(rows: Sequence[BenchmarkRow]) -> str:
 def download(hub: Hub, split: Split) -> BenchmarkRows:
     """Return the rows of a split from the hub, at the pinned revision."""
     local = hub.access or "give a local file as path"
+    if not hub.hosted:
+        raise InputError(f"{hub.repository}@{hub.revision} is not on the hub; {local}.")
     try:
         from datasets import load_dataset
     except ImportError:

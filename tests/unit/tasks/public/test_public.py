@@ -1,6 +1,7 @@
 """The public benchmarks as tasks: rows become problems, answers get grades with reasons."""
 
 import contextlib
+import gzip
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from remask.tasks.public import BENCHMARKS, NAMES
 from remask.tasks.public.benchmark import Benchmark
 from remask.tasks.public.choices import Arc, Gpqa, find_letter
 from remask.tasks.public.competition import Competition
+from remask.tasks.public.equations import Mawps, Svamp, written
 from remask.tasks.public.gsm8k import Gsm8k
 from remask.tasks.public.programs import HumanEval, Mbpp
 from remask.tasks.public.source import BenchmarkRow
@@ -26,6 +28,21 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "gsm8k": [
         {"question": "Two and two?", "answer": "It is 2 + 2 = <<2+2=4>>4.\n#### 4"},
         {"question": "A thousand and one?", "answer": "Simple.\n#### 1,001"},
+    ],
+    "svamp": [
+        {"ID": "chal-1", "Body": "Ann had 9 red pens and 4 blue pens. If she lost 3 red pens",
+         "Question": "How many red pens did Ann have left?", "Equation": "( 9.0 - 3.0 )",
+         "Answer": 6.0, "Type": "Subtraction"},
+        {"ID": "chal-2", "Body": "There were 8 rows of 1200 seats. ", "Question": "How many seats?",
+         "Equation": "( 8.0 * 1200.0 )", "Answer": 9600.0, "Type": "Multiplication"},
+    ],
+    "mawps": [
+        {"id": 7, "original_text": "Bo 's mom had $ 22 .   She did n't keep 14 % , did she ?",
+         "segmented_text": "", "equation": "X=((22.0-14.0)/4.0)", "ans": 2.0},
+        {"id": 8, "original_text": "How much is it ?", "segmented_text": "",
+         "equation": "x=0.5+0.3333333333333333", "ans": "0.8333333333333334"},
+        {"id": 9, "original_text": "Find the number .", "segmented_text": "",
+         "equation": "(6.0+x)*(x-6.0)=189.0", "ans": -15.0},
     ],
     "math": [
         {"problem": "Solve $2x=1$.", "solution": r"$x=\boxed{\frac{1}{2}}$.", "level": "Level 1",
@@ -117,7 +134,7 @@ def test_both_wordings_ask_the_question_and_name_their_source(
 ) -> None:
     question = {"gpqa": "Question 0?", "mbpp": "add one", "humaneval": "def double(x):"}
     asked = question.get(name) or str(next(iter(ROWS[name][0].values())))
-    asked = "Which is wet?" if name == "arc" else asked
+    asked = {"arc": "Which is wet?", "svamp": "have left?", "mawps": "keep 14%"}.get(name, asked)
     for wording, source in (("llada", "ML-GSAI/LLaDA"), ("dream", "Dream")):
         found = of(files, name, wording=wording)
         assert asked in found.problem(0).prompt
@@ -149,10 +166,94 @@ def test_prompts_are_worded_letter_by_letter(files: dict[str, Path]) -> None:
 
 def test_gold_is_what_the_rows_say(files: dict[str, Path]) -> None:
     assert [of(files, "gsm8k").problem(i).gold for i in (0, 1)] == ["4", "1001"]
+    assert [of(files, "svamp").problem(i).gold for i in (0, 1)] == ["6", "9600"]
+    assert [of(files, "mawps").problem(i).gold for i in (0, 2)] == ["2", "-15"]
     assert [of(files, "math").problem(i).gold for i in range(3)] == ["1/2", "b", "3"]
     assert of(files, "math500").problem(0).gold == "1000"
     assert [of(files, "arc").problem(i).gold for i in range(3)] == ["B", "D", "A"]
     assert "<<" not in of(files, "gsm8k").problem(0).solution
+
+
+def test_svamp_joins_story_and_question_and_mawps_is_written_as_people_do(
+    files: dict[str, Path],
+) -> None:
+    """The blanks around marks go; the equation is the solution, as it is published."""
+    end = "\nLet's think step by step\nAnswer:"
+    pens, seats = (of(files, "svamp").problem(i) for i in (0, 1))
+    assert pens.prompt == (
+        "Question: Ann had 9 red pens and 4 blue pens. If she lost 3 red pens How many red pens "
+        f"did Ann have left?{end}"
+    )
+    assert seats.prompt == f"Question: There were 8 rows of 1200 seats. How many seats?{end}"
+    assert seats.solution == "x=8*1200\n#### 9600"
+    assert pens.facts["record"] == "chal-1"
+    assert pens.facts["type"] == "Subtraction"
+    mom, part, root = (of(files, "mawps").problem(i) for i in range(3))
+    assert mom.prompt == f"Question: Bo's mom had $22. She didn't keep 14%, did she?{end}"
+    assert mom.solution == "x=(22-14)/4\n#### 2"
+    assert part.solution == "x=0.5+0.3333333333333333\n#### 0.8333333333333334"
+    assert root.solution == "(6+x)*(x-6)=189\n#### -15"
+
+
+@pytest.mark.parametrize(
+    ("plain", "apart"),
+    [
+        ("a 'dunk a clown' booth.", "a ' dunk a clown ' booth ."),
+        ("The girls' team won, 3 (of 4).", "The girls ' team won , 3 ( of 4 ) ."),
+        ("They weren't at Joe’s; $5 a day?", "They were n't at Joe ’s ; $ 5 a day ?"),
+    ],
+)
+def test_words_and_marks_that_stand_apart_are_joined(plain: str, apart: str) -> None:
+    assert written(apart) == written(plain) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "reason"),
+    [
+        ("#### 0.83", True, "equal to two decimals"),
+        ("#### 5/6", True, "equal to two decimals"),
+        ("The answer is 0.8333.", True, "equal to two decimals"),
+        ("#### 0.8333333333333334", True, "equal"),
+        ("#### 0.8", False, "is not"),
+        ("#### 0.84", False, "is not"),
+        ("#### 1", False, "is not"),
+        ("nothing", False, "no answer"),
+        ("#### " + "9" * 5000, False, "is not"),
+    ],
+)
+def test_a_fraction_of_mawps_is_right_to_two_decimals(
+    text: str, right: bool, reason: str, files: dict[str, Path]
+) -> None:
+    graded = of(files, "mawps").judge(of(files, "mawps").problem(1), text)
+    assert graded.right is right
+    assert reason in graded.reason
+
+
+def test_a_whole_number_of_mawps_is_not_rounded(files: dict[str, Path]) -> None:
+    found = of(files, "mawps")
+    assert [found.grade(found.problem(0), f"#### {said}") for said in ("2", "2.0", "2.004")] == [
+        True, True, False,
+    ]  # fmt: skip
+
+
+def test_mawps_is_a_folder_of_its_authors_names(tmp_path: Path) -> None:
+    """Plain or packed; the name says the split."""
+    rows = ROWS["mawps"]
+    (tmp_path / "trainset.json").write_text(json.dumps(rows))
+    (tmp_path / "validset.json.gz").write_bytes(gzip.compress(json.dumps(rows[:2]).encode()))
+    (tmp_path / "testset.json").write_text(json.dumps(rows[:1]))
+    found = task("mawps", path=tmp_path, shots=1)
+    assert {split: found.size(split) for split in get_args(Split)} == {
+        "train": 3, "validation": 2, "test": 1,
+    }  # fmt: skip
+    [(_, reply)] = found.problem(0).examples
+    assert reply == "x=(22-14)/4\nThe answer is 2"
+
+
+@pytest.mark.parametrize("name", ["svamp", "mawps"])
+def test_what_is_not_on_the_hub_is_said_with_its_place(name: str) -> None:
+    with pytest.raises(InputError, match=r"is not on the hub; take .*json.* as path"):
+        task(name).problem(0)
 
 
 def test_math_has_levels_and_subjects(files: dict[str, Path]) -> None:
@@ -272,9 +373,11 @@ def test_the_hub_is_pinned_to_a_commit(name: str) -> None:
     assert hub.licence
 
 
-FORMS = [Gsm8k(), Competition(), Arc(), Gpqa(), HumanEval(), Mbpp()]
+FORMS = [Gsm8k(), Svamp(), Mawps(), Competition(), Arc(), Gpqa(), HumanEval(), Mbpp()]
 NEEDED = [
     (Gsm8k(), "gsm8k", "answer"), (Gsm8k(), "gsm8k", "question"),
+    (Svamp(), "svamp", "Body"), (Svamp(), "svamp", "Answer"), (Svamp(), "svamp", "Equation"),
+    (Mawps(), "mawps", "original_text"), (Mawps(), "mawps", "ans"),
     (Competition(), "math", "solution"), (Competition(), "math", "problem"),
     (Arc(), "arc", "answerKey"), (Arc(), "arc", "question"), (Gpqa(), "gpqa", "Correct Answer"),
     (Gpqa(), "gpqa", "Incorrect Answer 3"), (HumanEval(), "humaneval", "test"),
@@ -294,6 +397,8 @@ def test_a_row_that_lacks_a_field_is_named_with_it(form: Any, name: str, field: 
     ("form", "name", "change", "message"),
     [
         (Gsm8k(), "gsm8k", {"answer": "it is 4"}, "'answer' does not end with #### and a number"),
+        (Svamp(), "svamp", {"Answer": "six"}, "'Answer' is not a number"),
+        (Mawps(), "mawps", {"ans": [1, 2]}, "'ans' is not a number"),
         (Competition(), "math", {"solution": "3"}, "'solution' has no .boxed"),
         (Arc(), "arc", {"answerKey": "E"}, "'answerKey' is 'E', which is none of A, B, C"),
         (Arc(), "arc", {"choices": None}, "'question' has no text, or its choices are not 2 to 8"),
