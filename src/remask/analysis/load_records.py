@@ -28,8 +28,8 @@ from remask.analysis.folder import (
     read,
     seed_folders,
 )
+from remask.analysis.limits import Limit, Limits, chosen_on
 from remask.analysis.methods import THRESHOLD
-from remask.decide.threshold import accepts_all, best_f1
 from remask.errors import RecordError
 from remask.records.manifest import Manifest, find_manifest
 from remask.records.record import ErrorRecord, Record, errors_in, read_records, records_in
@@ -48,7 +48,7 @@ class StudyRecords:
     task: str
     path: Path
     rows: Rows
-    threshold: float  # of the round trips: chosen on validation, or the paper's
+    threshold: float  # of the round trips: see `limits`
     drawn: str = ""  # how the pool of each problem was: "greedy + 9 at 0.7"; empty where unknown
     further: Sequence[Rows] = ()  # the same of other seeds
     validation: Rows = ()  # answers that weights are fitted on
@@ -82,7 +82,7 @@ class Source:
     name: str
     studies: Sequence[StudyRecords]
     main: str = ""  # the study that a whole folder has curves of
-    thresholds: Mapping[str, float] = field(default_factory=dict)  # of the round trips, by task
+    limits: Limits = field(default_factory=Limits)  # thresholds of the round trips
     chooser: float = THRESHOLD  # the one that is carried over all studies
     curves: Mapping[str, Sequence[CurveRecords]] = field(default_factory=dict)  # seeds, by study
     labelled: Sequence[LabelledRecords] = ()
@@ -141,30 +141,17 @@ def is_whole_study(path: Path) -> bool:
     return path.is_dir() and any((path / f"{name}.jsonl").exists() for name in pool_files())
 
 
-def threshold_of(rows: Rows) -> float:
-    """Return the threshold with the best F1 on these answers; the paper's where it rejects none.
-
-    Rejection sampling by a threshold that accepts every answer would be no rejection sampling.
-    """
-    first = [row for row in rows if row.number == 0]
-    scores = [row.scores.get("roundtrips") for row in first]
-    if not first:
-        return THRESHOLD
-    best = best_f1(scores, [row.right for row in first])
-    return THRESHOLD if accepts_all(scores, best) else best
-
-
 def _whole(path: Path, thresholds: Mapping[str, float]) -> Source:
     folders = seed_folders(path)
     chosen = {task: read(path, f"threshold-{task}") for task in TASKS}
-    limits = {task: threshold_of(rows) for task, rows in chosen.items()} | dict(thresholds)
+    limits = Limits(given=thresholds, chosen=chosen_on(chosen))
     studies = [
         StudyRecords(
             name=name,
             task=task,
             path=path / f"{file}.jsonl",
             rows=rows,
-            threshold=limits[task],
+            threshold=_limit(limits, path / f"{file}.jsonl", task),
             drawn=_drawn(find_manifest(path / f"{file}.jsonl")),
             further=[more for folder in folders[1:] if (more := read(folder, file))],
             validation=chosen[task],
@@ -176,16 +163,21 @@ def _whole(path: Path, thresholds: Mapping[str, float]) -> Source:
     ]
     pool = curves_pool(path)
     main, task = pool_files().get(pool, ("", studies[0].task if studies else ""))
+    chooser = _limit(limits, path / f"{pool}.jsonl", task)
     return Source(
         name=path.resolve().name,
         studies=studies,
         main=main,
-        thresholds=limits,
-        chooser=limits.get(task, THRESHOLD),
+        limits=limits,
+        chooser=chooser,
         curves={main: [curve_records(folder, pool) for folder in folders]} if main else {},
         labelled=list(_labelled(folders, limits)),
         injected=list(_injected(folders, limits)),
     )
+
+
+def _limit(limits: Limits, path: Path, task: str) -> float:
+    return limits.of(task, find_manifest(path)).value
 
 
 def _validation_pool(path: Path, task: str) -> list[Record]:
@@ -208,20 +200,22 @@ def curve_records(folder: Path, pool: str) -> CurveRecords:
     )
 
 
-def _labelled(folders: Sequence[Path], limits: Mapping[str, float]) -> Iterator[LabelledRecords]:
+def _labelled(folders: Sequence[Path], limits: Limits) -> Iterator[LabelledRecords]:
     for file, task in labelled_files().items():
         rows = [row for folder in folders for row in read(folder, file)]
         if rows:
-            yield LabelledRecords(name=file, rows=rows, threshold=limits[task])
+            threshold = _limit(limits, folders[0] / f"{file}.jsonl", task)
+            yield LabelledRecords(name=file, rows=rows, threshold=threshold)
 
 
-def _injected(folders: Sequence[Path], limits: Mapping[str, float]) -> Iterator[LabelledRecords]:
+def _injected(folders: Sequence[Path], limits: Limits) -> Iterator[LabelledRecords]:
     for task in TASKS:
         for level, ending in LEVELS.items():
             file = f"injected-{task}-{level}"
             rows = [row for folder in folders for row in read(folder, file)]
             if rows:
-                yield LabelledRecords(name=f"{task}{ending}", rows=rows, threshold=limits[task])
+                threshold = _limit(limits, folders[0] / f"{file}.jsonl", task)
+                yield LabelledRecords(name=f"{task}{ending}", rows=rows, threshold=threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,6 +243,10 @@ class RecordFile:
     def task(self) -> str:
         """The task of its problems."""
         return self.rows[0].task
+
+    def limit(self, limits: Limits) -> Limit:
+        """Return the threshold of its round trips."""
+        return limits.of(self.task, self.manifest)
 
     @property
     def is_injected(self) -> bool:
@@ -286,8 +284,8 @@ def source_of(
     answers = [file for file in files if not file.is_injected]
     tests = [file for file in answers if file.is_test] or answers
     validation = [file for file in answers if file not in tests]
-    limits = {file.task: threshold_of(file.rows) for file in reversed(validation)}
-    limits |= dict(thresholds or {})
+    chosen = chosen_on({file.task: file.rows for file in reversed(validation)})
+    limits = Limits(given=thresholds or {}, chosen=chosen)
     usual = {file.group for file in tests if not file.changed}
     studies = [
         _study(file, validation, limits, is_changed=bool(file.changed) and file.group in usual)
@@ -296,14 +294,14 @@ def source_of(
     return Source(
         name=name,
         studies=studies,
-        thresholds=limits,
+        limits=limits,
         chooser=studies[0].threshold if studies else THRESHOLD,
         curves=_curves(tests),
         labelled=[
             LabelledRecords(name=s.name, rows=s.rows, threshold=s.threshold) for s in studies
         ],
         injected=[
-            LabelledRecords(name=f.name, rows=f.rows, threshold=limits.get(f.task, THRESHOLD))
+            LabelledRecords(name=f.name, rows=f.rows, threshold=f.limit(limits).value)
             for f in files
             if f.is_injected
         ],
@@ -313,7 +311,7 @@ def source_of(
 def _study(
     file: RecordFile,
     validation: Sequence[RecordFile],
-    limits: Mapping[str, float],
+    limits: Limits,
     *,
     is_changed: bool,
 ) -> StudyRecords:
@@ -325,7 +323,7 @@ def _study(
         task=file.task,
         path=file.path,
         rows=file.rows,
-        threshold=limits.get(file.task, THRESHOLD),
+        threshold=file.limit(limits).value,
         drawn=_drawn(file.manifest),
         further=[rows for folder in seeds if (rows := read(folder, file.name))],
         validation=own[0].rows if own else (),

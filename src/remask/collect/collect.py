@@ -201,8 +201,9 @@ class CollectionRun:
         names = (ROUNDTRIPS, *settings.baselines, *(MEANS if settings.probes else ()))
         scorers = {name: api.scorer_version(name) for name in names}
         begin = partial(
-            manifest.begin, self.denoiser, full, dataset, self.out, notes=notes, scorers=scorers
-        )
+            manifest.begin, self.denoiser, full, dataset, self.out, notes=notes, scorers=scorers,
+            task=task.name,
+        )  # fmt: skip
         try:
             return begin()
         except RecordError:

@@ -85,7 +85,8 @@ def collect_injected(
     collected = {**asdict(settings), "flaws": list(KINDS), "problems": len(pairs)}
     with jsonl.alone(out):
         scorers = {ROUNDTRIPS: api.scorer_version(ROUNDTRIPS)}
-        document = manifest.begin(denoiser, collected, None, out, scorers=scorers)
+        task = pairs[0][0].task if pairs else ""
+        document = manifest.begin(denoiser, collected, None, out, scorers=scorers, task=task)
         done = manifest.resume_at(document, jsonl.recover(out, len(VARIANTS)))
         progress(done)
         if done >= len(pairs):

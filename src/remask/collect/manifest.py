@@ -90,8 +90,11 @@ def begin(
     *,
     notes: Mapping[str, Any] | None = None,
     scorers: Mapping[str, int] | None = None,
+    task: str = "",
 ) -> Manifest:
     """Return the manifest of these records, new or continued, or refuse to mix two collections.
+
+    `task` is that of the problems, by which a preset has its thresholds.
 
     One without any record is no obstacle, as nothing would be mixed. Nothing is written here.
     """
@@ -101,12 +104,13 @@ def begin(
         dataset=None if dataset is None else dict(dataset),
         model=identify(denoiser),
         scorers=dict(scorers or {}),
+        thresholds=dict(denoiser.preset.for_task(task).thresholds),
     )
     if not out.exists() or not out.stat().st_size:
         return now
     earlier = read_manifest(out)
     _check(earlier, now, out)
-    return replace(earlier, settings=now.settings)
+    return replace(earlier, settings=now.settings, thresholds=now.thresholds)
 
 
 def discard(out: Path) -> None:

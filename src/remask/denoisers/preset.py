@@ -61,9 +61,14 @@ class Preset:
             )
         return self._changed(changes)
 
+    @property
+    def thresholds(self) -> Mapping[str, float]:
+        """Above which to trust an answer, by scorer."""
+        return _by_scorer(self.threshold)
+
     def threshold_for(self, scorer: str) -> float | None:
         """Return the score above which to trust an answer; None where none is known for it."""
-        return _by_scorer(self.threshold).get(scorer)
+        return self.thresholds.get(scorer)
 
     def _changed(self, changes: Mapping[str, Any]) -> "Preset":
         """Return the preset with changes; a threshold leaves those of other scorers alone."""

@@ -4,6 +4,7 @@
     asked      the settings, by name, and the model: `Manifest.settings`
     about      what votes compare answers by; with the baseline `editor`, whether the model edits
     scorers    the version of each that scored the answers; 1 where unsaid
+    thresholds above which the model's preset trusts an answer to this task, by scorer
     dataset    origin, sha256 and wording of a public benchmark's rows; null for a generated task
     model      name, revision where the hub gave one, dtype, a digest of some weights
     runs       one entry per call that had something to do
@@ -84,6 +85,7 @@ class Manifest:
     settings: dict[str, Any]  # and the model
     notes: dict[str, Any] | None = None  # "about"
     scorers: dict[str, int] = field(default_factory=dict)  # name -> version
+    thresholds: dict[str, float] = field(default_factory=dict)  # of the preset, by scorer
     dataset: dict[str, Any] | None = None
     model: ModelIdentity | None = None
     runs: list[RunEntry] = field(default_factory=list)
@@ -126,6 +128,7 @@ class Manifest:
             "asked": self.settings,
             **about,
             **({"scorers": self.scorers} if self.scorers else {}),
+            **({"thresholds": self.thresholds} if self.thresholds else {}),
             "dataset": self.dataset,
             "model": None if self.model is None else asdict(self.model),
             "runs": [run.to_json() for run in self.runs],

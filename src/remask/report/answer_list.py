@@ -6,15 +6,15 @@ turns: the rare ones, which people look for, come whole, and the many that are a
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from statistics import median
 from typing import Any
 
 from remask.analysis.audit import REASONS, audit
+from remask.analysis.limits import Limits
 from remask.analysis.load_records import RecordFile
-from remask.analysis.methods import THRESHOLD
 from remask.records.record import Record
 from remask.report.drift_spans import cut, painted, patterned, shown
 from remask.values import Score
@@ -58,11 +58,9 @@ class Listing:
     shown: Sequence[ListedAnswer]
 
 
-def listed_answers(
-    files: Sequence[RecordFile], thresholds: Mapping[str, float]
-) -> list[ListedAnswer]:
-    """Return every answer of the files; `thresholds` are by task."""
-    return [entry for number, file in enumerate(files) for entry in _of(number, file, thresholds)]
+def listed_answers(files: Sequence[RecordFile], limits: Limits) -> list[ListedAnswer]:
+    """Return every answer of the files, judged by the threshold of each."""
+    return [entry for number, file in enumerate(files) for entry in _of(number, file, limits)]
 
 
 def list_entries(
@@ -103,11 +101,11 @@ def encode(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _of(number: int, file: RecordFile, thresholds: Mapping[str, float]) -> Iterator[ListedAnswer]:
+def _of(number: int, file: RecordFile, limits: Limits) -> Iterator[ListedAnswer]:
+    threshold = file.limit(limits).value
     sure = [value for row in file.rows if (value := _confidence(row)) is not None]
     usual = median(sure) if sure else 1.0
     for row, doubts in zip(file.rows, audit(file.rows), strict=True):
-        threshold = thresholds.get(row.task, THRESHOLD)
         kinds = tuple(_kinds(row, threshold, usual, is_doubtful=bool(doubts)))
         yield ListedAnswer(file=number, row=row, threshold=threshold, kinds=kinds, doubts=doubts)
 

@@ -32,7 +32,7 @@ from remask.analysis.load_records import (
     read_source,
     source_of,
 )
-from remask.analysis.methods import ROUNDTRIPS, THRESHOLD
+from remask.analysis.methods import ROUNDTRIPS
 from remask.analysis.pool import is_scored, pools
 from remask.errors import RecordError
 from remask.records import jsonl, outputs
@@ -84,7 +84,7 @@ def write_page(
         source: a folder of records, or files of them.
         out: the HTML file; it appears whole or not at all.
         thresholds: by task, above which the round trips confirm an answer; for a task that is not
-            named, the best F1 on the file `threshold-TASK.jsonl`, or the paper's 0.75.
+            named, what answers of another split choose, or the model's own (see `limits`).
         title: of the page; the name of the folder where it is empty.
         most: answers that may be listed; fewer where the page would grow too large.
         with_plots: also write every plot as SVG and CSV, into a folder beside the page.
@@ -95,7 +95,7 @@ def write_page(
     figures = report_figures(records, source)
     with tempfile.TemporaryDirectory() as scratch:
         pictures = _pictures(records, plots_of(out) if with_plots else Path(scratch))
-    listed = listed_answers(files, records.thresholds)
+    listed = listed_answers(files, records.limits)
     slots = _sections(report_tables(figures, files), figures, pictures)
     slots |= _about(files, listed) | {"title": html_text(title or _name(source))}
     page = _assembled(slots, files, listed, most)
@@ -144,7 +144,7 @@ def _source(
     others = [
         StudyRecords(
             name=file.name, task=file.task, path=file.path, rows=file.rows,
-            threshold=records.thresholds.get(file.task, THRESHOLD), errors=len(file.errors),
+            threshold=file.limit(records.limits).value, errors=len(file.errors),
         )
         for file in files
         if file.name not in judged

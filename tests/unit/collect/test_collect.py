@@ -401,6 +401,25 @@ def test_scores_of_two_versions_of_a_scorer_are_not_mixed(
         collect(model, settings, out)
 
 
+def test_the_manifest_tells_the_threshold_by_which_the_server_judges(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    """Also one that is written anew when a collection of before there were any goes on."""
+    first = replace(settings, problems=1)
+    out = collect(model, first, tmp_path / "out.jsonl")
+    usual = {"roundtrips": 0.75}
+    found = read_manifest(out)
+    assert found.pop("thresholds") == usual
+    manifest_path(out).write_text(json.dumps(found))
+    collect(model, replace(settings, problems=2), out)
+    assert read_manifest(out)["thresholds"] == usual
+    tasks = {first.task: {"threshold": {"roundtrips": 0.8, "probe": 0.4}}}
+    assert isinstance(model, NativeDenoiser)
+    own = replace(model, preset=replace(model.preset, tasks=tasks))
+    out = collect(own, first, tmp_path / "own.jsonl")
+    assert read_manifest(out)["thresholds"] == tasks[first.task]["threshold"]
+
+
 def test_what_probes_read_has_a_version_too(
     model: Denoiser, settings: CollectSettings, tmp_path: Path
 ) -> None:

@@ -57,6 +57,15 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert not alone.keys() & {"retried", "from_sample", "work"}
 
 
+def test_thresholds_of_the_preset_stand_beside_the_scorers(tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    known = replace(NOW, scorers={"roundtrips": 1}, thresholds={"roundtrips": 0.82, "probe": 1})
+    known.write(out)
+    assert read_manifest(out) == known
+    document = json.loads(manifest_path(out).read_text())
+    assert list(document)[2:5] == ["about", "scorers", "thresholds"]
+
+
 def test_one_of_the_first_release_is_read_and_written_anew(tmp_path: Path) -> None:
     manifest_path(tmp_path / "a.jsonl").write_text(json.dumps(OF_0_1_0))
     older = read_manifest(tmp_path / "a.jsonl")
@@ -92,6 +101,7 @@ def test_one_of_before_there_were_runs_is_read() -> None:
         ({"runs": [{"from": "a"}]}, "runs.0.from is 'a', not a whole number"),
         ({"model": 3}, "model is 3, not names with values"),
         ({"scorers": {"editor": "a"}}, "scorers.editor is 'a', not a whole number"),
+        ({"thresholds": {"roundtrips": "a"}}, "thresholds.roundtrips is 'a', not a number"),
         ({"version": VERSION + 1}, f"m.json has version {VERSION + 1}, and this remask reads 1 to"),
         ({"version": "a"}, "m.json has version 'a', and this remask reads 1 to 2; install a newer"),
     ],
