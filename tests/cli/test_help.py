@@ -24,7 +24,7 @@ GROUP: Any = typer.main.get_command(cli.app)
 COMMANDS = GROUP.commands
 NAMES = {
     "solve", "verify", "score", "collect", "fit", "certify", "calibrate", "report", "train",
-    "demo", "models", "doctor", "study", "align", "serve",
+    "demo", "models", "doctor", "study", "align", "serve", "join",
 }  # fmt: skip
 
 

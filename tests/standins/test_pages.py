@@ -66,6 +66,11 @@ UNRUN = {
     ("docs/quickstart.md", "pip install -c constraints.txt -e '.[semantic]'"): "installs packages",
     ("docs/server.md", "pip install 'remask[serve]'"):
         "installs packages, and serves until it is stopped; tests/serve does",
+    ("docs/slurm.md", "#!/bin/bash"): "a job of Slurm; tests/cli/test_join.py collects shards",
+    ("docs/slurm.md", "remask join shards/* --out records      # records/gsm8k.jsonl and its "
+     "manifest"): "joins what the jobs of Slurm wrote; tests/cli/test_join.py does",
+    ("docs/slurm.md", "from pathlib import Path"):
+        "collects for an hour; tests/unit/collect/test_join.py does in short",
     ("docs/studies.md", "python benchmarks/core.py collect tiny records      # one GPU; continues "
      "where it was stopped"): "measures for hours on a GPU",
 }  # fmt: skip

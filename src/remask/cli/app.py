@@ -33,6 +33,7 @@ COMMANDS = {  # by name, in the order of `remask --help`: the module, and the li
     "models": ("models", "List published models; with an id, its authors' presets."),
     "doctor": ("models", "Say what is installed, what is missing, what fits in memory."),
     "collect": ("records_commands", "Answer, grade and score the problems of a task."),
+    "join": ("records_commands", "Make one file of the shards of a collection."),
     "fit": ("records_commands", "Fit weights that tell right answers from wrong ones."),
     "certify": ("records_commands", "Certify a threshold: few of what it accepts are wrong."),
     "calibrate": ("records_commands", "Fit a curve from scores to probabilities."),

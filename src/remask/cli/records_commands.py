@@ -41,6 +41,18 @@ CollectFlags = Annotated[
     dict[str, Any], FlagsOf(kind=CollectSettings, without=("split", "chunk", "tokens"))
 ]
 SplitModel = Annotated[opt.ModelSettings, FlagsOf(kind=opt.ModelSettings, without=("split",))]
+Shard = Annotated[
+    str,
+    Setting(
+        "Do this part of the problems alone, such as 2/8, the second of eight; the other parts are "
+        "done elsewhere, and join makes one file of all."
+    ),
+]
+ShardSources = Annotated[
+    list[Path],
+    typer.Argument(help="The shards: files of one collection, or folders that hold a file each."),
+]
+JoinOut = Annotated[Path, Setting("The file to write; of folders, the folder.", short="-o")]
 RetryErrors = Annotated[bool, Setting("Ask again what could not be asked before.")]
 Weights = Annotated[Path | None, Setting("Weights that fit wrote; uniform ones by default.")]
 RecordedMetrics = Annotated[
@@ -81,6 +93,7 @@ def collect(
     sampler: opt.SamplerFlags,
     trips: ConsistencySettings,
     engine: opt.EngineSettings,
+    shard: Shard = "",
     retry_errors: RetryErrors = False,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -94,17 +107,19 @@ def collect(
     opt.require_pool(model, sampler, flags["samples"], "--samples")
     part, layout = splits(split)
     from remask.collect import collect as study
+    from remask.collect.job_shard import JobShard
 
     flags["baselines"] = _baselines(flags.get("baselines", ()), flags["samples"])
     settings = CollectSettings(**flags, split=part, consistency=trips)
-    collection = study.prepare(settings, out, force)
+    part_of_it = JobShard.parse(shard) if shard else None
+    collection = study.prepare(settings, out, force, shard=part_of_it)
     query = Query("", settings.task, collection.task, collection.problem(0))
     with backend(engine, replace(model, split=layout)) as place:
         denoiser = place.load()
         settings = replace(collection.settings, sampler=query.sampler(denoiser, sampler))
         collection = replace(collection, settings=settings)
         summary = _collect(denoiser, place, collection, out, retry_errors, force)
-    _show_collected(out, summary, as_json)
+    _show_collected(out, summary, shard, as_json)
 
 
 def splits(words: list[str] | None) -> tuple[Split, opt.Split]:
@@ -145,13 +160,12 @@ def _collect(
     settings = replace(collection.settings, tokens=token_budget(denoiser.device))
     if "editor" in settings.baselines and not edits(denoiser):
         say_aside(f"{denoiser.name} was not trained to edit; editor may tell of copying alone.")
-    with terminal.Bar("collecting", settings.problems * settings.samples, "answers") as bar:
-        return replace(collection, settings=settings).run(
-            denoiser, out, bar.advance_to, place.engine, retry_errors=retry_errors, force=force
-        )
+    run = replace(collection, settings=settings).with_model(denoiser, out, place.engine)
+    with terminal.Bar("collecting", run.num_answers, "answers") as bar:
+        return run.complete(bar.advance_to, retry_errors=retry_errors, force=force)
 
 
-def _show_collected(out: Path, summary: "CollectSummary", as_json: bool) -> None:
+def _show_collected(out: Path, summary: "CollectSummary", shard: str, as_json: bool) -> None:
     """Print what there is now, an earlier call's too, and which problems could not be asked."""
     for error in summary.errors[:_NAMED]:
         say_aside(error)
@@ -160,7 +174,32 @@ def _show_collected(out: Path, summary: "CollectSummary", as_json: bool) -> None
     counts = f"{problems} problems, {rows - errors} answers"
     if errors:
         counts += f", {errors} error{'s' if errors > 1 else ''} (--retry-errors asks again)"
+    if shard:
+        document["shard"], counts = shard, f"shard {shard}: {counts}"
     tell(document, f"{counts}: {out}", as_json)
+
+
+def join(
+    *,
+    sources: ShardSources,
+    out: JoinOut,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Make one file of the shards of a collection.
+
+    The records are those of one job that collects everything, byte for byte. Shards of another
+    collection, unfinished ones, and a shard that is missing or there twice are refused.
+    """
+    from remask.collect.join import join_shards
+
+    joined = join_shards(sources, out, force=force)
+    rows = [{"out": str(one.out), "shards": one.shards, "rows": one.rows} for one in joined]
+    tell(
+        rows,
+        "\n".join(f"{one.shards} shards, {one.rows} rows: {one.out}" for one in joined),
+        as_json,
+    )
 
 
 def fit(

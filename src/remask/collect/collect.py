@@ -27,6 +27,7 @@ from remask.collect.answers import (
 )
 from remask.collect.chunks import Chunk, ChunkLimits, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
+from remask.collect.job_shard import JobShard
 from remask.collect.settings import FREE_BASELINES, CollectSettings
 from remask.consistency.roundtrips import steps_at_once
 from remask.denoisers.base import Denoiser
@@ -34,7 +35,7 @@ from remask.errors import InputError, RecordError, TaskError
 from remask.probes.settings import Probe
 from remask.records import jsonl
 from remask.records.jsonl import Row
-from remask.records.manifest import Manifest, RunEntry
+from remask.records.manifest import Manifest, RunEntry, ShardRange
 from remask.sampling.settings import sampler_settings
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Task, check_level, compared_by
@@ -52,6 +53,7 @@ def collect(
     progress: Progress = lambda done, forwards: None,
     engine: Engine | None = None,
     *,
+    shard: JobShard | None = None,
     retry_errors: bool = False,
     force: bool = False,
 ) -> Path:
@@ -63,11 +65,13 @@ def collect(
         out: the file of records; its manifest stands beside it.
         progress: called with how many answers are there, and what this run has spent on them.
         engine: who does the work, this process by default; it changes no record.
+        shard: the part of the problems that is done here; `join` makes one file of all shards.
         retry_errors: ask again what could not be asked before.
         force: replace records of another kind, which are refused otherwise.
     """
-    collection = prepare(settings, out, force)
-    collection.run(denoiser, out, progress, engine, retry_errors=retry_errors, force=force)
+    collection = prepare(settings, out, force, shard=shard)
+    run = collection.with_model(denoiser, out, engine)
+    run.complete(progress, retry_errors=retry_errors, force=force)
     return out
 
 
@@ -87,6 +91,7 @@ class Collection:
     settings: CollectSettings
     task: Task
     level: str
+    shard: JobShard | None = None  # None: all problems are done here
     built: dict[int, Problem] = field(default_factory=dict)
 
     def problem(self, number: int) -> Problem:
@@ -96,28 +101,6 @@ class Collection:
             problem = self.task.problem(number, split=split, level=self.level, seed=seed)
             self.built[number] = problem
         return self.built[number]
-
-    def run(
-        self,
-        denoiser: Denoiser,
-        out: Path,
-        progress: Progress = lambda done, forwards: None,
-        engine: Engine | None = None,
-        *,
-        retry_errors: bool = False,
-        force: bool = False,
-    ) -> CollectSummary:
-        """Work what is missing in a file, as `collect` says, and return what it holds then."""
-        run = self.with_model(denoiser, out, engine)
-        with jsonl.alone(out):
-            document = run.begin(force)
-            common = manifest.common_settings(document)
-            shards = Shards.of(out, {**common, "portions": "answers"})
-            document = run.go_on(document, shards, progress)
-            if retry_errors:
-                run.retry(document, shards, progress)
-            shards.clear()
-        return run.summary
 
     def with_model(
         self, denoiser: Denoiser, out: Path, engine: Engine | None = None
@@ -135,7 +118,13 @@ class Collection:
         )
 
 
-def prepare(settings: CollectSettings, out: Path | None = None, force: bool = False) -> Collection:
+def prepare(
+    settings: CollectSettings,
+    out: Path | None = None,
+    force: bool = False,
+    *,
+    shard: JobShard | None = None,
+) -> Collection:
     """Return the collection, with everything checked that can be before a model is loaded.
 
     That is whether the records may be written there; of a public benchmark also leave to grade, the
@@ -153,7 +142,7 @@ def prepare(settings: CollectSettings, out: Path | None = None, force: bool = Fa
     level = check_level(task, settings.level, settings.split)
     if settings.sampler is not None:
         settings.sampler.for_pool(settings.samples, "samples")
-    collection = Collection(settings=settings, task=task, level=level)
+    collection = Collection(settings=settings, task=task, level=level, shard=shard)
     if isinstance(task, Benchmark):
         task.check()
         size = task.size(settings.split, level)
@@ -179,6 +168,44 @@ class CollectionRun:
     prompted: dict[int, PromptedProblem] = field(default_factory=dict)
     lines: list[tuple[str, str]] = field(default_factory=list)  # id and error of each row
 
+    def complete(
+        self,
+        progress: Progress = lambda done, forwards: None,
+        *,
+        retry_errors: bool = False,
+        force: bool = False,
+    ) -> CollectSummary:
+        """Work what is missing in the file, as `collect` says, and return what it holds then."""
+        with jsonl.alone(self.out):
+            document = self.begin(force)
+            common = manifest.common_settings(document)
+            shards = Shards.of(self.out, {**common, "portions": "answers"})
+            document = self.go_on(document, shards, progress)
+            if retry_errors:
+                self.retry(document, shards, progress)
+            shards.clear()
+        return self.summary
+
+    @cached_property
+    def shard_range(self) -> ShardRange | None:
+        """The problems of this shard, as a new file would have them; None: all are done here."""
+        shard, settings = self.collection.shard, self.collection.settings
+        if shard is None:
+            return None
+        whole = RunEntry(
+            problems=settings.problems, chunk=settings.chunk, tokens=settings.tokens,
+            budget=work_budget(self.denoiser),
+        )  # fmt: skip
+        ends = (divmod(chunk.stop, settings.samples) for chunk in self.chunks(whole))
+        return shard.range_in([0, *(problem for problem, begun in ends if not begun)])
+
+    @property
+    def num_answers(self) -> int:
+        """How many answers a new file is to hold."""
+        shard, settings = self.shard_range, self.collection.settings
+        problems = settings.problems if shard is None else shard.stop - shard.start
+        return problems * settings.samples
+
     @property
     def summary(self) -> CollectSummary:
         """What the file holds."""
@@ -203,6 +230,7 @@ class CollectionRun:
         begin = partial(
             manifest.begin, self.denoiser, full, dataset, self.out, notes=notes, scorers=scorers,
             task=task.name,
+            shard=self.shard_range,
         )  # fmt: skip
         try:
             return begin()
@@ -215,13 +243,14 @@ class CollectionRun:
     def go_on(self, document: Manifest, shards: Shards, progress: Progress) -> Manifest:
         """Work what is missing; return the manifest with this run in it."""
         settings = self.collection.settings
-        samples, total = settings.samples, settings.problems * settings.samples
+        samples = settings.samples
+        begin, total = (n * samples for n in (document.problems.start, document.problems.stop))
         jsonl.recover(self.out)
         self.lines = [_line(row) for row in jsonl.read(self.out)]
-        places = self._places()
-        there = places[-1] if places else 0
+        places = self._places(document)
+        there = places[-1] if places else begin
         done = manifest.resume_at(document, there, self.chunks, per=samples)
-        progress(min(done, total), 0)  # more may be there than is wanted
+        progress(min(done, total) - begin, 0)  # more may be there than is wanted
         if done >= total:
             return document
         if all(self._prompt(number).error for number in range(settings.problems)):
@@ -237,27 +266,28 @@ class CollectionRun:
         for chunk, rows in append_results(self.out, self.engine, job):
             self.lines += map(_line, rows)
             run.note(chunk.stop // samples, rows, finished=chunk.stop == total)
-            progress(chunk.stop, run.entry.forwards)
+            progress(chunk.stop - begin, run.entry.forwards)
         return run.manifest
 
     def retry(self, document: Manifest, shards: Shards, progress: Progress) -> None:
         """Ask again what could not be asked; answers take the place of their error."""
-        problems, samples = self.collection.settings.problems, self.collection.settings.samples
-        numbers = [place // samples - 1 for place in self._places()]
+        problems, samples = document.problems, self.collection.settings.samples
+        numbers = [place // samples - 1 for place in self._places(document)]
         failed = [n for (_, error), n in zip(self.lines, numbers, strict=True) if error]
         if not failed:
             return
         run = manifest.start(
-            self.denoiser, document, problems, self.out, self.engine.name, retried=len(failed)
-        )
+            self.denoiser, document, problems.stop, self.out, self.engine.name,
+            retried=len(failed),
+        )  # fmt: skip
         whole = [Chunk(number * samples, (number + 1) * samples) for number in failed]
         results = self.engine.results(ChunkedWork(whole, self.load, self.answering, shards))
         answers = dict(zip(failed, results, strict=True))
         rows = list(_merged(jsonl.read(self.out), numbers, answers))
         jsonl.replace_rows(self.out, rows)
         self.lines = list(map(_line, rows))
-        run.note(problems, [row for some in answers.values() for row in some], finished=True)
-        progress(problems * samples, run.entry.forwards)
+        run.note(problems.stop, [row for some in answers.values() for row in some], finished=True)
+        progress(len(problems) * samples, run.entry.forwards)
 
     def load(self, chunk: Chunk) -> WantedAnswers:
         """Return what a chunk is made of."""
@@ -307,10 +337,12 @@ class CollectionRun:
         problem = self._prompt(number)
         return 0 if problem.error else len(problem.prompt) + self.answering.sampler.length
 
-    def _places(self) -> list[int]:
+    def _places(self, document: Manifest) -> list[int]:
         """Return the place after each row: an error stands for all answers to its problem."""
         samples = self.collection.settings.samples
-        return list(accumulate(samples if error else 1 for _, error in self.lines))
+        begin = document.problems.start * samples
+        answers = (samples if error else 1 for _, error in self.lines)
+        return list(accumulate(answers, initial=begin))[1:]
 
 
 def _line(row: Mapping[str, Any]) -> tuple[str, str]:

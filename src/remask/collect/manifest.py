@@ -28,6 +28,7 @@ from remask.records.manifest import (
     Manifest,
     ModelIdentity,
     RunEntry,
+    ShardRange,
     manifest_path,
     read_manifest,
 )
@@ -91,6 +92,7 @@ def begin(
     notes: Mapping[str, Any] | None = None,
     scorers: Mapping[str, int] | None = None,
     task: str = "",
+    shard: ShardRange | None = None,
 ) -> Manifest:
     """Return the manifest of these records, new or continued, or refuse to mix two collections.
 
@@ -105,6 +107,7 @@ def begin(
         model=identify(denoiser),
         scorers=dict(scorers or {}),
         thresholds=dict(denoiser.preset.for_task(task).thresholds),
+        shard=shard,
     )
     if not out.exists() or not out.stat().st_size:
         return now
@@ -168,7 +171,7 @@ def start(
         versions=versions(),
         device=str(denoiser.device),
         engine=engine,
-        problems=manifest.settings["problems"],
+        problems=manifest.problems.stop,
         chunk=manifest.settings["chunk"],
         tokens=manifest.settings.get("tokens"),
         start=done,
@@ -238,10 +241,24 @@ def _check(earlier: Manifest, now: Manifest, out: Path) -> None:
             f"{out} was collected with another {' and '.join(other)}; repeat the earlier command "
             "to continue it, choose another file, or replace it with --force."
         )
+    _check_shard(earlier, now, out)
     _check_dataset(earlier.dataset or {}, now.dataset, out)
     _check_model(earlier.model or ModelIdentity(), now.model or ModelIdentity(), out)
     _check_votes(earlier.notes or {}, now.notes or {}, out)
     _check_scorers(earlier, now, out)
+
+
+def _check_shard(earlier: Manifest, now: Manifest, out: Path) -> None:
+    """Raise where the problems that are there are those of another shard."""
+    before, after = (
+        f"shard {one.shard} of {one.settings['problems']} problems" if one.shard else "all problems"
+        for one in (earlier, now)
+    )
+    if before != after:
+        raise RecordError(
+            f"{out} is there for {before}, and {after} would be added; repeat the earlier command "
+            "to continue it, choose another file for each shard, or replace it with --force."
+        )
 
 
 def _check_dataset(earlier: Mapping[str, Any], now: Mapping[str, Any] | None, out: Path) -> None:

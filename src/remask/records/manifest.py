@@ -8,6 +8,7 @@
     dataset    origin, sha256 and wording of a public benchmark's rows; null for a generated task
     model      name, revision where the hub gave one, dtype, a digest of some weights
     runs       one entry per call that had something to do
+    shard      of a file that is one of several: which one, and its problems; `remask join` ends it
 
 The file is replaced whole, so a kill leaves the one before. Entries are added and never removed. No
 torch here: records are analysed where there is none.
@@ -72,6 +73,22 @@ class RunEntry:
         return {name: value for name, value in row.items() if name not in unsaid}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardRange:
+    """Which problems a file holds, where several jobs share a collection."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    number: int  # of the shard, from 1
+    of: int  # so many shards
+    start: int  # its first problem
+    stop: int  # the first problem after it
+
+    def __str__(self) -> str:
+        """Return it as the flag has it."""
+        return f"{self.number}/{self.of}"
+
+
 # Fields that have another name in the file.
 _IN_FILE = {"settings": "asked", "notes": "about", "start": "from", "stop": "to", "budget": "work"}
 
@@ -90,7 +107,15 @@ class Manifest:
     model: ModelIdentity | None = None
     runs: list[RunEntry] = field(default_factory=list)
     started: str | None = None  # when, in a manifest of before there were runs
+    shard: ShardRange | None = None  # None: all problems are in one file
     version: int = VERSION
+
+    @property
+    def problems(self) -> range:
+        """The problems that the file is to hold, by number."""
+        if self.shard is not None:
+            return range(self.shard.start, self.shard.stop)
+        return range(self.settings["problems"])
 
     @property
     def sampler(self) -> dict[str, Any]:
@@ -132,6 +157,7 @@ class Manifest:
             "dataset": self.dataset,
             "model": None if self.model is None else asdict(self.model),
             "runs": [run.to_json() for run in self.runs],
+            **({} if self.shard is None else {"shard": asdict(self.shard)}),
         }
 
     def write(self, out: Path) -> None:
