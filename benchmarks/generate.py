@@ -26,7 +26,7 @@ from lib.report import Report, Row, progress
 from lib.shapes import SHAPES, Shape, build, compile_blocks, random_tokens, windows
 from lib.work import Work, block_by_block, up_to_each, whole, work_of
 
-from remask.denoisers.load import choose_device
+from remask.denoisers.devices import choose_device
 from remask.denoisers.native import NativeDenoiser
 from remask.sampling.sampler import sample
 from remask.sampling.schedule import dream_schedule, even_schedule

@@ -34,8 +34,9 @@ from torch import Tensor
 
 from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
+from remask.denoisers.devices import choose_device
 from remask.denoisers.experts import Experts
-from remask.denoisers.load import choose_device, load
+from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.values import RoundTrips
 

@@ -6,7 +6,8 @@ import torch
 import remask
 from remask.denoisers import catalog
 from remask.denoisers.base import Denoiser
-from remask.denoisers.load import EMBEDDED, num_bytes, outline
+from remask.denoisers.devices import num_bytes
+from remask.denoisers.load import EMBEDDED, outline
 from remask.denoisers.tokenizer import read_json
 from remask.testing import check_alignment, check_denoiser
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from remask.denoisers.load import choose_dtype
+from remask.denoisers.devices import choose_dtype
 
 PATIENCE = 4.0  # seconds: a call that took longer is not repeated, it has outlasted every burst
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from remask.denoisers.load import choose_device, choose_dtype
+from remask.denoisers.devices import choose_device, choose_dtype
 from remask.records.jsonl import write_text
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import torch
 
 from remask.denoisers import dream, llada, llada2, llada_moe
 from remask.denoisers.base import Preset
-from remask.denoisers.load import choose_dtype
+from remask.denoisers.devices import choose_dtype
 from remask.denoisers.native import Family, NativeDenoiser
 from remask.sampling.settings import SamplerSettings
 from remask.values import Sample

@@ -19,7 +19,7 @@ from remask.align.settings import check_settings
 from remask.align.update import Batch, Updater, make_optimizer
 from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
-from remask.denoisers.load import choose_device
+from remask.denoisers.devices import choose_device
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
 from remask.values import Sample

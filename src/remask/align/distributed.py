@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from remask.align.settings import AlignSettings, record
 from remask.align.trackers import PROJECT, find_trackers, folder_of, measures, plain
-from remask.denoisers.load import choose_device
+from remask.denoisers.devices import choose_device
 from remask.errors import EngineError, MissingExtra, SettingsError
 
 _T = TypeVar("_T")

@@ -21,15 +21,9 @@ from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings
 from remask.consistency.roundtrips import steps_at_once
 from remask.consistency.settings import ConsistencySettings
+from remask.denoisers.devices import choose_device, choose_dtype
 from remask.denoisers.experts import Experts
-from remask.denoisers.load import (
-    choose_device,
-    choose_dtype,
-    find_config,
-    find_family,
-    find_preset,
-    outline,
-)
+from remask.denoisers.load import find_config, find_family, find_preset, outline
 from remask.denoisers.native import Network
 from remask.denoisers.preset import Preset
 from remask.denoisers.tokenizer import Tokenizer, read_json

@@ -25,9 +25,10 @@ from remask.align import lora
 from remask.align.settings import AlignSettings
 from remask.align.shards import whole
 from remask.denoisers.base import Denoiser
+from remask.denoisers.devices import choose_device, choose_dtype
 from remask.denoisers.experts import Experts
 from remask.denoisers.kv_cache import KVCache
-from remask.denoisers.load import choose_device, choose_dtype, load
+from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser, Network
 from remask.errors import SettingsError
 from remask.sampling.likelihood import log_likelihood
@@ -170,12 +171,13 @@ def learning(policy: Policy, *identity: int | str, seed: int) -> Iterator[None]:
     if not drops(policy):
         yield
         return
-    on_cuda = policy.device.type == "cuda"
+    kind = policy.device.type
+    own = [] if kind == "cpu" else [policy.device]  # which has a generator of its own
     generator = torch.Generator(policy.device)
     generator.manual_seed(rng.key(seed, "/".join(map(str, identity)), "dropout"))
-    with torch.random.fork_rng([policy.device] if on_cuda else []):
-        set_state: Any = torch.cuda.set_rng_state if on_cuda else torch.random.set_rng_state
-        set_state(generator.get_state(), *([policy.device] if on_cuda else []))
+    with torch.random.fork_rng(own, device_type=kind):
+        set_state: Any = getattr(torch, kind if own else "random").set_rng_state
+        set_state(generator.get_state(), *own)
         policy.model.train()
         try:
             yield

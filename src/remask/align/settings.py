@@ -186,7 +186,7 @@ class AlignSettings:
         tuple[str, ...],
         Setting("tensorboard, wandb or both; none; auto: TensorBoard where it is installed."),
     ] = (AUTO,)
-    device: Annotated[str, Setting("auto, cpu, cuda or cuda:N.")] = "auto"
+    device: Annotated[str, Setting("auto, cpu, mps, cuda or cuda:N.")] = "auto"
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: Seed = 0
 

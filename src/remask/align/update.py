@@ -232,7 +232,7 @@ class Updater:
             return torch.zeros(len(part.rows), dtype=torch.float64)
         before = batch.old_logp[part.number] if anchor is None else anchor
         now = self._by_copy(part, masks, batch.update)
-        return (elbo(now, masks.counted) - elbo(before, masks.counted)).double().cpu()
+        return (elbo(now, masks.counted) - elbo(before, masks.counted)).cpu().double()
 
     def _grpo(self, batch: Batch) -> Sums:
         sums, grpo = dict.fromkeys(GRPO_SUMS, 0.0), self.settings.part(GrpoSettings)

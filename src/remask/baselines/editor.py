@@ -84,8 +84,8 @@ def _read(denoiser: Denoiser, samples: Sequence[Sample]) -> list[VisibleReading]
     predicted = predict(denoiser, denoiser.hidden(canvas)[read], tokens, _GREEDY, None)
     if predicted.logp.isnan().any():
         raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
-    logp = predicted.truth.double()  # (M,)
-    agreements = _means((predicted.tokens == tokens).double(), read)
+    read, logp = read.cpu(), predicted.truth.cpu().double()  # (B, L), (M,)
+    agreements = _means((predicted.tokens == tokens).cpu().double(), read)
     return list(map(VisibleReading, agreements, _means(logp.exp(), read), _means(logp, read)))
 
 

@@ -86,10 +86,10 @@ def _read(denoiser: Denoiser, jobs: Sequence[MaskDraw]) -> list[float]:
     canvas, response = finished_rows(denoiser, [job.sample for job in jobs])
     keys = [rng.key(seed, s.item, f"perplexity/{s.number}", number) for s, number, seed in jobs]
     masked = random_masks(canvas, response, torch.tensor(keys, device=denoiser.device))
-    logp = log_likelihood(denoiser, canvas, masked).double()  # (B, L)
+    logp = log_likelihood(denoiser, canvas, masked).cpu().double()  # (B, L)
     if logp.isnan().any():
         raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
-    means: list[float] = (logp.sum(1) / masked.sum(1)).tolist()
+    means: list[float] = (logp.sum(1) / masked.sum(1).cpu()).tolist()
     return means
 
 

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from remask.cli.listing import ONE_ANSWER, Size, catalogued, gigabytes, installed
 from remask.denoisers import catalog
-from remask.denoisers.load import (
+from remask.denoisers.devices import (
     choose_device,
     choose_dtype,
-    find_config,
     free_memory,
     num_bytes,
-    outline,
     several,
     smaller,
 )
+from remask.denoisers.load import find_config, outline
 from remask.denoisers.tokenizer import read_json
 from remask.sampling.batches import column_budget, token_budget
 
@@ -89,12 +88,12 @@ def examine() -> dict[str, Any]:
     import torch
 
     device = choose_device("auto")
-    cuda = device.type == "cuda"
+    on_gpu = device.type != "cpu"
     return {
         **installed(),
-        "device": torch.cuda.get_device_name() if cuda else "cpu",
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else device.type,
         "dtype": str(choose_dtype("auto", device)).removeprefix("torch."),
         "cpu_threads": torch.get_num_threads(),
         "free_memory_gb": gigabytes(free_memory(torch.device("cpu"))),
-        "free_gpu_memory_gb": gigabytes(free_memory(device)) if cuda else None,
+        "free_gpu_memory_gb": gigabytes(free_memory(device)) if on_gpu else None,
     }

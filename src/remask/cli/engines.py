@@ -30,7 +30,7 @@ def backend(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend]
 
     So files can be refused before minutes of loading.
     """
-    from remask.denoisers.load import choose_devices, choose_dtype
+    from remask.denoisers.devices import choose_devices, choose_dtype
 
     if settings.engine == "ray":
         if model.split == "layers":

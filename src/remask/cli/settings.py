@@ -45,13 +45,13 @@ class ModelSettings:
         ),
     ] = ""
     device: Annotated[
-        str, Setting("auto, cpu, cuda, cuda:N, several with commas (a replica each), or all.")
+        str, Setting("auto, cpu, mps, cuda, cuda:N, several with commas (a replica each), or all.")
     ] = "auto"
     split: Annotated[
         Split,
         Setting("Of several devices: a replica on each, or the layers of one model over all."),
     ] = "replicas"
-    dtype: Annotated[Precision, Setting("Number format; auto is bfloat16 on CUDA.")] = "auto"
+    dtype: Annotated[Precision, Setting("Number format; auto is bfloat16 on a GPU.")] = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)

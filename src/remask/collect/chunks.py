@@ -22,7 +22,7 @@ from remask.denoisers.native import native_of
 SECONDS = 60
 # Operations per second, each below what such a device does when nothing else runs on it: two cores
 # reach 8e10 on the embedded model. A CPU gains nothing from larger chunks; a GPU does.
-RATES = {"cpu": 2.5e10, "cuda": 2e14}
+RATES = {"cpu": 2.5e10, "mps": 1e12, "cuda": 2e14}
 
 
 class Chunk(NamedTuple):

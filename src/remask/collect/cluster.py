@@ -21,7 +21,8 @@ import torch
 from remask.collect.chunks import Chunk
 from remask.collect.engine import ChunkedWork, RemoteModel
 from remask.denoisers.base import Denoiser
-from remask.denoisers.load import choose_dtype, find_folder, load, outline
+from remask.denoisers.devices import choose_dtype
+from remask.denoisers.load import find_folder, load, outline
 from remask.denoisers.native import NativeDenoiser, fingerprint
 from remask.denoisers.tokenizer import read_json
 from remask.errors import EngineError, MissingExtra, SettingsError

@@ -6,7 +6,6 @@ memory they need are checked from the headers alone. Then weights are copied ten
 device, or to each of several, so the host never holds more than the shard that is open.
 """
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ import torch
 
 from remask.denoisers import (
     a2d,
+    devices,
     dream,
     dreamreasoner,
     fast_dllm,
@@ -30,6 +30,7 @@ from remask.denoisers import (
 )
 from remask.denoisers import split as splitting
 from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.devices import choose_devices, choose_dtype
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.preset import chosen
 from remask.denoisers.tokenizer import Tokenizer, read_json
@@ -68,7 +69,6 @@ FAMILIES = {
 UNFIT = {"DiffusionGemma": "it has no mask token, its noise is random tokens"}
 _TOKEN = re.compile(r"<\|[^<>|]+\|>")  # how special tokens are spelled in templates
 _CAUSAL = ("ForCausalLM", "LMHeadModel")  # how libraries call what writes from left to right
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def load(
@@ -85,9 +85,9 @@ def load(
     Args:
         model: name, folder or hub id; or `module:name`, a function of yours that takes `device`
             and `dtype` and returns a denoiser, which the other arguments do not reach.
-        device: "auto" takes CUDA where there is one. Several, as in "cuda:0,cuda:1", or "all" of
-            CUDA: a replica on each, among which batches are spread.
-        dtype: "auto" is bfloat16 on CUDA and float32 elsewhere.
+        device: "auto" takes CUDA where there is one, else Metal (mps), else the CPU. Several, as in
+            "cuda:0,cuda:1", or "all" of CUDA: a replica on each, among which batches are spread.
+        dtype: "auto" is bfloat16 on CUDA and Metal, and float32 on the CPU.
         compiled: compile the trunk; pays on CUDA when many batches of the same shape follow.
         preset: sample as the authors do for this task (see `presets.official`); without one, as the
             checkpoint's own files say, and where they say nothing, as `presets.start` does.
@@ -186,7 +186,7 @@ def _place(
     """Move outlined networks to their devices and fill them, once everything has been checked."""
     _check(networks[0], family, shards)
     for target, num in Counter(targets).items():
-        check_memory(name, networks[0], target, num)
+        devices.check_memory(name, networks[0], target, num)
     for network, target in zip(networks, targets, strict=True):
         network.to_empty(device=target)
     fill([stacked(network, family.tensor_map(network)) for network in networks], shards)
@@ -205,7 +205,7 @@ def _place_layers(
     """Spread an outlined network over its devices and fill it, once everything has been checked."""
     _check(network, family, shards)
     tied = splitting.untie(network)
-    free = {target: free_memory(target) for target in targets}
+    free = {target: devices.free_memory(target) for target in targets}
     places = splitting.homes(network, targets, free)
     splitting.check_memory(name, network, places, free)
     splitting.place(network, places)
@@ -225,47 +225,6 @@ def _check(network: Network, family: Family, shards: WeightFiles) -> None:
     check_tensors(places, shards, {**spare, family.head: "the head is the embedding"})
     ((embedding, _),) = dict(family.tensor_map(network))["embedding.weight"]
     check_head(shards, family.head, embedding)
-
-
-def choose_devices(devices: str) -> list[torch.device]:
-    """Return the devices of a comma-separated list, or "all" CUDA devices; all of one kind."""
-    if devices == "all":
-        if not torch.cuda.is_available():
-            raise SettingsError("device 'all' means every CUDA device and there is none; use cpu.")
-        devices = ",".join(f"cuda:{i}" for i in range(torch.cuda.device_count()))
-    targets = [choose_device(device.strip()) for device in devices.split(",")]
-    if len({device.type for device in targets}) > 1:
-        raise SettingsError(f"device {devices!r} mixes kinds; several must all be of one.")
-    return targets
-
-
-def choose_device(device: str) -> torch.device:
-    """Return the device; "auto" is CUDA where there is one, else the CPU."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind = device.split(":")[0]
-    if kind == "mps":
-        raise SettingsError(f"device {device!r} has no float64, which draws need; use cpu.")
-    unknown = f"device {device!r} is unknown; use auto, cpu or cuda."
-    if kind not in ("cpu", "cuda"):
-        raise SettingsError(unknown)
-    try:
-        target = torch.device(device)
-    except RuntimeError:
-        raise SettingsError(unknown) from None
-    num_cuda = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if target.type == "cuda" and (target.index or 0) >= num_cuda:
-        raise SettingsError(f"device {device!r} is not available here; use auto or cpu.")
-    return target
-
-
-def choose_dtype(dtype: str, device: torch.device) -> torch.dtype:
-    """Return the dtype; "auto" is bfloat16 on CUDA and float32 elsewhere."""
-    if dtype == "auto":
-        return torch.bfloat16 if device.type == "cuda" else torch.float32
-    if dtype not in DTYPES:
-        raise SettingsError(f"dtype {dtype!r} is unknown; use auto, {', '.join(DTYPES)}.")
-    return DTYPES[dtype]
 
 
 def find_folder(model: str) -> Path:
@@ -366,62 +325,3 @@ def checkpoint_name(folder: Path) -> str:
     """Return what a checkpoint is called: its folder, or its repository in the hub's cache."""
     whole = folder.resolve()
     return whole.parent.parent.name if whole.parent.name == "snapshots" else whole.name
-
-
-def num_bytes(network: Network) -> int:
-    """Return the bytes of all weights, whether they are there yet or not."""
-    return sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
-
-
-def free_memory(device: torch.device) -> int | None:
-    """Return the bytes that can still be allocated there; None where the system does not say."""
-    if device.type == "cuda":
-        # What torch holds in reserve counts as taken on the device, but is ours to use.
-        gpu = device.index  # None: the current one
-        reserve = torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
-        return int(torch.cuda.mem_get_info(gpu)[0] + reserve)
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            available = re.search(r"MemAvailable:\s+(\d+) kB", file.read())
-        return int(available[1]) * 1024 if available else None
-    except OSError:  # not Linux
-        pages = os.sysconf_names.get("SC_AVPHYS_PAGES")
-        return None if pages is None else os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
-def check_memory(name: str, network: Network, device: torch.device, num: int = 1) -> None:
-    """Raise where the weights of an outlined network do not fit on the device, `num` times."""
-    needed, free = num * num_bytes(network), free_memory(device)
-    if free is None or needed <= free:
-        return
-    dtype = network.embedding.weight.dtype
-    each = "its weights" if num == 1 else f"the weights of {num} replicas"
-    over = several(needed, device) if num == 1 else ""
-    raise SettingsError(
-        f"{name} needs {needed / 1e9:.1f} GB for {each} in {str(dtype)[6:]} and {device} has "
-        f"{free / 1e9:.1f} GB free; {smaller(needed, free, dtype, over)}."
-    )
-
-
-def several(needed: int, device: torch.device, beside: int = 0) -> str:
-    """Return the fewest devices of this kind over which so many bytes fit, named with commas.
-
-    Each must have room for `beside` more. Empty where one is enough, or all of them are too few.
-    """
-    num = torch.cuda.device_count() if device.type == "cuda" else 1
-    devices = [torch.device(device.type, i) for i in range(num)]
-    room = 0
-    for i, one in enumerate(devices):
-        room += max(0, (free_memory(one) or 0) - beside)
-        if room >= needed:
-            return ",".join(map(str, devices[: i + 1])) if i else ""
-    return ""
-
-
-def smaller(needed: int, free: int, dtype: torch.dtype, over: str = "") -> str:
-    """Return what to do about weights that do not fit, or fit `over` several devices."""
-    if dtype == torch.float32 and needed / 2 <= free:
-        return f"choose dtype bfloat16, which needs {needed / 2e9:.1f} GB"
-    if over:
-        return f"spread its layers over several devices with --device {over} --split layers"
-    return "choose another device or a smaller model (remask models lists sizes)"

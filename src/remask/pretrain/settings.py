@@ -43,7 +43,7 @@ class TrainSettings:
     vocabulary: int = 1_024
     seed: Annotated[int, Setting("Seed of data, weights and noise.")] = 0
     workers: Annotated[int, Setting("Processes that generate problems.", least=0, most=1_000)] = 0
-    device: Annotated[str, Setting("auto, cpu, cuda or cuda:N.")] = "auto"
+    device: Annotated[str, Setting("auto, cpu, mps, cuda or cuda:N.")] = "auto"
     eval_every: Annotated[int, _updates("Updates between held-out accuracies.")] = 2_000
     eval_problems: Annotated[
         int, Setting("Held-out problems per task, level.", least=1, most=1_000_000)

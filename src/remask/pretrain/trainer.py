@@ -23,8 +23,9 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.devices import choose_device
 from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, hub_tensors
-from remask.denoisers.load import choose_device, load
+from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer

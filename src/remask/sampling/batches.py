@@ -29,6 +29,8 @@ from remask.values import Canvas, Sample
 _Batch = TypeVar("_Batch")
 _Result = TypeVar("_Result")
 
+# Of a pass, by the kind of device: Metal shares its memory with everything else that runs.
+_TOKENS = {"cpu": 2_048, "mps": 8_192, "cuda": 65_536}
 # A pass over one block of each row is short: under the budget of whole rows, 128 rows of 512
 # columns would send 4,096 tokens at a time to 256 experts, too few to keep a GPU busy.
 _BLOCK_BY_BLOCK = 4
@@ -74,7 +76,7 @@ def check_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> None:
 
 def token_budget(device: torch.device) -> int:
     """Return how many tokens one pass may compute, padding included."""
-    return 2_048 if device.type == "cpu" else 65_536
+    return _TOKENS.get(device.type, _TOKENS["cuda"])
 
 
 def column_budget(device: torch.device) -> int:

@@ -326,7 +326,7 @@ def _choose(
         odds = logits.masked_fill(~allowed, -torch.inf)
     if streams is not None:
         draws = rng.gumbel(streams[:, None], torch.arange(logits.shape[1], device=logits.device))
-        tokens = (odds.double() + temperature * draws).argmax(1)
+        tokens = (odds.to(draws.dtype) + temperature * draws).argmax(1)
     if not looks_closer(rule):
         return tokens, None
     seen = odds / temperature if rule.order in DREAM_ORDERS else logits

@@ -42,11 +42,11 @@ def rounded_schedule(num_masked: Tensor, steps: int) -> Tensor:
     times = (torch.arange(steps, -1, -1, dtype=torch.float64) / steps).float()
     masked = 1 - (1 - times)  # one minus the linear alpha, in its rounding
     shares = 1 - (masked[1:] / masked[:-1]).double()  # (S,)
-    left, reveals = num_masked, []
-    for share in shares.to(num_masked.device):
+    left, reveals = num_masked.cpu(), []  # a few numbers, and not every device has float64
+    for share in shares:
         reveals.append((left * share).round().long().minimum(left))
         left = left - reveals[-1]
-    taken = torch.stack(reveals)
+    taken = torch.stack(reveals).to(num_masked.device)
     order = (taken == 0).int().argsort(dim=0, stable=True)
     return taken.gather(0, order)
 

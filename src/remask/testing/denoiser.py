@@ -65,7 +65,7 @@ def check_alignment(denoiser: Denoiser, text: str, *, prompt: str = "") -> None:
     for shift in (0, -1, 1):
         rows = [i for i, place in enumerate(places.tolist()) if 0 <= place + shift < len(ids)]
         best = denoiser.head(hidden[rows, places[rows] + shift]).argmax(-1)
-        shares[shift] = (best == ids[places[rows]]).double().mean().item()
+        shares[shift] = (best == ids[places[rows]]).cpu().double().mean().item()
     likely = max(shares, key=lambda shift: shares[shift])
     observed = f"row i{likely:+d} predicts token i in {shares[likely]:.0%} of places"
     known = shares[likely] >= 0.5

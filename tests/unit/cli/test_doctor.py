@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from remask.cli import doctor, listing
-from remask.denoisers import catalog
-from remask.denoisers import load as loading
+from remask.denoisers import catalog, devices
 from remask.errors import CheckpointError, SettingsError
 from remask.testing import write_checkpoint
 
@@ -173,7 +172,7 @@ def test_a_model_that_fits_over_several_gpus_is_told_how(
 
     pretend_cuda(monkeypatch, int(free[0]))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(free))
-    monkeypatch.setattr(loading, "free_memory", room)
+    monkeypatch.setattr(devices, "free_memory", room)
     found = doctor.estimate("GSAI-ML/LLaDA-8B-Instruct")
     assert found["fits"] == fits
     assert advice in found["advice"]

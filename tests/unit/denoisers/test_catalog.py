@@ -18,7 +18,7 @@ from remask.denoisers import (
     llada_moe,
     sdar,
 )
-from remask.denoisers.load import num_bytes
+from remask.denoisers.devices import num_bytes
 from remask.denoisers.native import Family
 from remask.denoisers.published import Checkpoint
 

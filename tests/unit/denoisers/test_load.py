@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from remask.denoisers import devices
 from remask.denoisers import load as loading
-from remask.denoisers.load import choose_device, choose_dtype, load
+from remask.denoisers.devices import choose_device, choose_dtype
+from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.weights import TensorHeader, WeightFiles, read_header
 from remask.errors import CheckpointError, SettingsError
@@ -243,7 +245,7 @@ def test_too_little_memory_is_one_sentence_before_anything_is_placed(
 
     Two layers: 37,408 numbers, 149,632 bytes in float32, 74,816 in half precision.
     """
-    monkeypatch.setattr(loading, "free_memory", lambda device: free)
+    monkeypatch.setattr(devices, "free_memory", lambda device: free)
     monkeypatch.setattr(loading, "fill", lambda *_: pytest.fail("weights were placed"))
     with pytest.raises(SettingsError) as caught:
         load(folder, device="cpu", dtype=dtype)
@@ -255,18 +257,26 @@ def test_too_little_memory_is_one_sentence_before_anything_is_placed(
 def test_a_model_that_just_fits_is_loaded(
     folder: Path, monkeypatch: pytest.MonkeyPatch, free: int | None
 ) -> None:
-    monkeypatch.setattr(loading, "free_memory", lambda device: free)
+    monkeypatch.setattr(devices, "free_memory", lambda device: free)
     assert load(folder, device="cpu", dtype="float32").vocab_size == 262
 
 
 def test_free_memory_is_what_the_system_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """On CUDA what torch holds in reserve is free as well: 5 + 7 - 3 = 9."""
-    free = loading.free_memory(CPU)
+    free = devices.free_memory(CPU)
     assert free is None or 10**6 < free < 10**14
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (5, 100))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 7)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 3)
-    assert loading.free_memory(torch.device("cuda:1")) == 9
+    assert devices.free_memory(torch.device("cuda:1")) == 9
+
+
+def test_free_memory_of_metal_is_what_is_left_of_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.mps, "recommended_max_memory", lambda: 12)
+    monkeypatch.setattr(torch.mps, "current_allocated_memory", lambda: 5)
+    assert devices.free_memory(torch.device("mps")) == 7
+    monkeypatch.setattr(torch.mps, "current_allocated_memory", lambda: 13)
+    assert devices.free_memory(torch.device("mps")) == 0
 
 
 def test_noise_in_place_of_weights_is_called_corrupt(folder: Path) -> None:
@@ -418,6 +428,16 @@ def test_auto_is_float32_on_the_cpu_and_bfloat16_on_cuda() -> None:
     assert choose_dtype("auto", torch.device("cuda")) == torch.bfloat16
 
 
+@pytest.mark.parametrize(("version", "wanted"), [((14, 0), "bfloat16"), ((13, 3), "float16")])
+def test_auto_on_metal_is_what_its_system_knows(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], wanted: str
+) -> None:
+    newer = torch.backends.mps
+    monkeypatch.setattr(newer, "is_macos_or_newer", lambda *least: version >= least)
+    assert choose_dtype("auto", torch.device("mps")) == getattr(torch, wanted)
+    assert choose_dtype("float32", torch.device("mps")) == torch.float32
+
+
 @pytest.mark.parametrize("dtype", ["int8", "double", "", "FLOAT32"])
 def test_an_unknown_dtype_is_named_with_the_known_ones(folder: Path, dtype: str) -> None:
     with pytest.raises(SettingsError, match=f"dtype '{dtype}' is unknown; use auto, float32"):
@@ -426,18 +446,38 @@ def test_an_unknown_dtype_is_named_with_the_known_ones(folder: Path, dtype: str)
 
 @pytest.mark.parametrize("device", ["gpu", "", "cpu:x", "tpu0", "xpu", "meta"])
 def test_an_unknown_device_is_named_with_the_known_ones(folder: Path, device: str) -> None:
-    with pytest.raises(SettingsError, match=f"device '{device}' is unknown; use auto, cpu or cuda"):
+    with pytest.raises(SettingsError, match=f"device '{device}' is unknown; use auto, cpu, cuda"):
         load(folder, device=device)
 
 
-@pytest.mark.parametrize("device", ["mps", "mps:0"])
-def test_a_device_without_float64_is_refused_with_the_reason(folder: Path, device: str) -> None:
-    with pytest.raises(SettingsError, match=f"device '{device}' has no float64, .* use cpu"):
-        load(folder, device=device)
-
-
-def test_cuda_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", "mps", "mps:0"])
+def test_a_device_is_refused_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    pretend_devices(monkeypatch, cuda=0, mps=0)
     assert choose_device("auto") == CPU
-    with pytest.raises(SettingsError, match="device 'cuda' is not available here"):
-        choose_device("cuda")
+    with pytest.raises(SettingsError, match=f"device '{device}' is not available here"):
+        choose_device(device)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "wanted"), [(2, 1, "cuda"), (2, 0, "cuda"), (0, 1, "mps"), (0, 0, "cpu")]
+)
+def test_auto_takes_cuda_before_metal_and_metal_before_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, cuda: int, mps: int, wanted: str
+) -> None:
+    pretend_devices(monkeypatch, cuda=cuda, mps=mps)
+    assert choose_device("auto") == torch.device(wanted)
+
+
+def test_there_is_one_metal_device_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_devices(monkeypatch, cuda=0, mps=1)
+    assert choose_device("mps:0") == torch.device("mps:0")
+    with pytest.raises(SettingsError, match="device 'mps:1' is not available here"):
+        choose_device("mps:1")
+
+
+def pretend_devices(monkeypatch: pytest.MonkeyPatch, *, cuda: int, mps: int) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps > 0)

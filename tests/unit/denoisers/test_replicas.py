@@ -10,9 +10,11 @@ import torch
 from remask import api
 from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
+from remask.denoisers import devices
 from remask.denoisers import load as loading
 from remask.denoisers.base import Denoiser
-from remask.denoisers.load import choose_devices, load
+from remask.denoisers.devices import choose_devices
+from remask.denoisers.load import load
 from remask.denoisers.wrap import Counted, Replicas
 from remask.errors import DenoiserError, SettingsError
 from remask.sampling.batches import batches, spread
@@ -151,11 +153,11 @@ def test_too_little_memory_for_two_on_one_device_is_one_sentence(
 
     10,224 numbers, 40,896 bytes in float32: two need 81,792.
     """
-    monkeypatch.setattr(loading, "free_memory", lambda device: 81_791)
+    monkeypatch.setattr(devices, "free_memory", lambda device: 81_791)
     assert load(folder, device="cpu", dtype="float32").vocab_size == 262
     with pytest.raises(SettingsError, match=r"GB for the weights of 2 replicas in float32 and cpu"):
         load(folder, device="cpu,cpu", dtype="float32")
-    monkeypatch.setattr(loading, "free_memory", lambda device: 81_792)
+    monkeypatch.setattr(devices, "free_memory", lambda device: 81_792)
     assert isinstance(load(folder, device="cpu,cpu", dtype="float32"), Replicas)
 
 
@@ -165,7 +167,7 @@ def test_memory_is_checked_on_each_device_before_any_is_filled(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(loading, "fill", lambda *_: pytest.fail("weights were placed"))
-    monkeypatch.setattr(loading, "free_memory", lambda device: 10**12 if device.index == 0 else 5)
+    monkeypatch.setattr(devices, "free_memory", lambda device: 10**12 if device.index == 0 else 5)
     with pytest.raises(SettingsError, match=r"in bfloat16 and cuda:1 has 0\.0 GB"):
         load(folder, device="all")
 

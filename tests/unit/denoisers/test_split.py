@@ -22,8 +22,8 @@ import remask
 from remask import api
 from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
+from remask.denoisers import devices, split
 from remask.denoisers import load as loading
-from remask.denoisers import split
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.load import FAMILIES, WeightFiles, load
 from remask.denoisers.native import NativeDenoiser, Network, home, stacked
@@ -256,7 +256,7 @@ def test_what_each_device_would_hold_is_checked_before_anything_is_read(
     free = {"cuda:0": 115_968, "cuda:1": 116_096}
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(loading, "free_memory", lambda device: free[str(device)])
+    monkeypatch.setattr(devices, "free_memory", lambda device: free[str(device)])
     monkeypatch.setattr(split, "place", lambda *_: pytest.fail("memory was taken"))
     for device in free:
         free[device] -= 1
@@ -270,10 +270,10 @@ def test_what_each_device_would_hold_is_checked_before_anything_is_read(
 def test_a_device_named_twice_must_hold_both_its_parts(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "free_memory", lambda device: 232_063)
+    monkeypatch.setattr(devices, "free_memory", lambda device: 232_063)
     with pytest.raises(SettingsError, match="for 4 of its 4 layers in float32 and cpu has"):
         load(folder, device="cpu,cpu", split="layers")
-    monkeypatch.setattr(loading, "free_memory", lambda device: 232_064)
+    monkeypatch.setattr(devices, "free_memory", lambda device: 232_064)
     assert load(folder, device="cpu,cpu", split="layers").vocab_size == 262
 
 
@@ -297,9 +297,9 @@ def test_a_model_that_fits_on_no_device_alone_is_told_of_the_split(
     """It has 58,016 numbers, 116,032 bytes in bfloat16."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    monkeypatch.setattr(loading, "free_memory", lambda device: 58_016)
+    monkeypatch.setattr(devices, "free_memory", lambda device: 58_016)
     with pytest.raises(SettingsError, match="with --device cuda:0,cuda:1 --split layers"):
         load(folder, device="cuda")
-    monkeypatch.setattr(loading, "free_memory", lambda device: 38_677)
+    monkeypatch.setattr(devices, "free_memory", lambda device: 38_677)
     with pytest.raises(SettingsError, match="choose another device or a smaller model"):
         load(folder, device="cuda")

@@ -48,7 +48,8 @@ def test_the_nearest_in_length_keep_the_first_row_company() -> None:
 
 def test_a_gpu_takes_more_tokens_at_once() -> None:
     """65,536 / 480 = 136.5 rows; a block-causal model: 4 x 65,536 / 512 = 512 rows."""
-    assert token_budget(torch.device("cuda")) == token_budget(torch.device("mps")) == 65_536
+    assert token_budget(torch.device("cuda")) == token_budget(torch.device("xpu")) == 65_536
+    assert token_budget(torch.device("mps")) == 8_192
     assert [len(b) for b in batches([480] * 600, model("cuda"))] == [136, 136, 136, 136, 56]
     assert [len(b) for b in batches([480] * 600, model("cuda", block_size=32))] == [512, 88]
 

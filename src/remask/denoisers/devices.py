@@ -1,0 +1,127 @@
+"""Where a model goes, in which number format, and whether it fits there.
+
+A device is CUDA, Metal (mps) or the CPU. What Metal lacks is met elsewhere: it has no float64, so
+draws come from the CPU (`rng`) and sums in float64 are made there.
+"""
+
+import os
+import re
+
+import torch
+
+from remask.denoisers.native import Network
+from remask.errors import SettingsError
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+KINDS = ("cuda", "mps", "cpu")  # "auto" takes the first that is there
+
+
+def choose_devices(devices: str) -> list[torch.device]:
+    """Return the devices of a comma-separated list, or "all" CUDA devices; all of one kind."""
+    if devices == "all":
+        if not torch.cuda.is_available():
+            raise SettingsError("device 'all' means every CUDA device and there is none; use cpu.")
+        devices = ",".join(f"cuda:{i}" for i in range(torch.cuda.device_count()))
+    targets = [choose_device(device.strip()) for device in devices.split(",")]
+    if len({device.type for device in targets}) > 1:
+        raise SettingsError(f"device {devices!r} mixes kinds; several must all be of one.")
+    return targets
+
+
+def choose_device(device: str) -> torch.device:
+    """Return the device; "auto" is CUDA where there is one, else Metal, else the CPU."""
+    if device == "auto":
+        return torch.device(next(kind for kind in KINDS if _count(kind)))
+    unknown = f"device {device!r} is unknown; use auto, cpu, cuda or mps."
+    if device.split(":")[0] not in KINDS:
+        raise SettingsError(unknown)
+    try:
+        target = torch.device(device)
+    except RuntimeError:
+        raise SettingsError(unknown) from None
+    if target.type != "cpu" and (target.index or 0) >= _count(target.type):
+        raise SettingsError(f"device {device!r} is not available here; use auto or cpu.")
+    return target
+
+
+def _count(kind: str) -> int:
+    """Return how many devices of a kind there are."""
+    if kind == "cuda":
+        return torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return int(torch.backends.mps.is_available()) if kind == "mps" else 1
+
+
+def choose_dtype(dtype: str, device: torch.device) -> torch.dtype:
+    """Return the dtype; "auto" is half precision on CUDA and Metal, float32 on the CPU.
+
+    That is bfloat16, which no activation overflows; Metal knows it from macOS 14 on, before that
+    float16 alone.
+    """
+    if dtype == "auto" and device.type == "mps":
+        return torch.bfloat16 if torch.backends.mps.is_macos_or_newer(14, 0) else torch.float16
+    if dtype == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    if dtype not in DTYPES:
+        raise SettingsError(f"dtype {dtype!r} is unknown; use auto, {', '.join(DTYPES)}.")
+    return DTYPES[dtype]
+
+
+def num_bytes(network: Network) -> int:
+    """Return the bytes of all weights, whether they are there yet or not."""
+    return sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Return the bytes that can still be allocated there; None where the system does not say."""
+    if device.type == "cuda":
+        # What torch holds in reserve counts as taken on the device, but is ours to use.
+        gpu = device.index  # None: the current one
+        reserve = torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
+        return int(torch.cuda.mem_get_info(gpu)[0] + reserve)
+    if device.type == "mps":  # a share of the machine's memory, which the CPU uses as well
+        return max(0, torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            available = re.search(r"MemAvailable:\s+(\d+) kB", file.read())
+        return int(available[1]) * 1024 if available else None
+    except OSError:  # not Linux
+        pages = os.sysconf_names.get("SC_AVPHYS_PAGES")
+        return None if pages is None else os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def check_memory(name: str, network: Network, device: torch.device, num: int = 1) -> None:
+    """Raise where the weights of an outlined network do not fit on the device, `num` times."""
+    needed, free = num * num_bytes(network), free_memory(device)
+    if free is None or needed <= free:
+        return
+    dtype = network.embedding.weight.dtype
+    each = "its weights" if num == 1 else f"the weights of {num} replicas"
+    over = several(needed, device) if num == 1 else ""
+    raise SettingsError(
+        f"{name} needs {needed / 1e9:.1f} GB for {each} in {str(dtype)[6:]} and {device} has "
+        f"{free / 1e9:.1f} GB free; {smaller(needed, free, dtype, over)}."
+    )
+
+
+def several(needed: int, device: torch.device, beside: int = 0) -> str:
+    """Return the fewest devices of this kind over which so many bytes fit, named with commas.
+
+    Each must have room for `beside` more. Empty where one is enough, or all of them are too few.
+    """
+    num = torch.cuda.device_count() if device.type == "cuda" else 1
+    devices = [torch.device(device.type, i) for i in range(num)]
+    room = 0
+    for i, one in enumerate(devices):
+        room += max(0, (free_memory(one) or 0) - beside)
+        if room >= needed:
+            return ",".join(map(str, devices[: i + 1])) if i else ""
+    return ""
+
+
+def smaller(needed: int, free: int, dtype: torch.dtype, over: str = "") -> str:
+    """Return what to do about weights that do not fit, or fit `over` several devices."""
+    if dtype == torch.float32 and needed / 2 <= free:
+        return f"choose dtype bfloat16, which needs {needed / 2e9:.1f} GB"
+    if over:
+        return f"spread its layers over several devices with --device {over} --split layers"
+    return "choose another device or a smaller model (remask models lists sizes)"
