@@ -6,10 +6,8 @@ is kept. Every random draw belongs to a step, so a resumed run equals an uninter
 in float32 on a CPU.
 """
 
-import errno
 import json
 import math
-import pickle
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -18,7 +16,6 @@ from typing import Any
 
 import tokenizers
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from remask import rng
@@ -29,7 +26,8 @@ from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
-from remask.errors import CheckpointError, DenoiserError, SettingsError
+from remask.errors import DenoiserError, SettingsError
+from remask.pretrain.average import follow
 from remask.pretrain.corpus import (
     END_OF_TURN_ID,
     EOS_ID,
@@ -39,47 +37,16 @@ from remask.pretrain.corpus import (
     train_tokenizer,
 )
 from remask.pretrain.muon import Muon
+from remask.pretrain.objective import low_discrepancy_ratios, masked_loss
+from remask.pretrain.run_folder import RunFolder
 from remask.pretrain.settings import TrainSettings
-from remask.records import outputs
-from remask.records.jsonl import whole, write_text
-from remask.records.text_file import read_text
+from remask.records.jsonl import write_text
 from remask.sampling.sampler import sample
 from remask.sampling.settings import sampler_settings
 from remask.tasks import TASKS
 
 BLOCK = 16  # of the preset: without blocks the end of an answer is settled before its middle
 WHOLE = ("countdown", "pycode")  # tasks written without: a search, a program is seen as a whole
-_CHECKPOINT, _SETTINGS = "training.pt", "settings.json"
-
-
-def masked_loss(
-    network: Callable[[Tensor], Tensor],
-    ids: Tensor,
-    num_prompt: Tensor,
-    ratio: Tensor,
-    draws: Tensor,
-) -> Tensor:
-    """Return the mean over canvas tokens of the 1/t-weighted cross-entropy at masked ones.
-
-    Args:
-        network: ids (B, S) -> logits (B, S, V).
-        ids: (B, S) clean rows.
-        num_prompt: (B,) tokens before the canvas.
-        ratio: (B,) t, the chance of each canvas token to be masked.
-        draws: (B, S) uniform in [0, 1).
-    """
-    canvas = torch.arange(ids.shape[1], device=ids.device) >= num_prompt[:, None]  # (B, S)
-    masked = canvas & (draws < ratio[:, None])
-    logits = network(ids.masked_fill(masked, MASK_ID))
-    loss = F.cross_entropy(logits.flatten(0, 1).float(), ids.flatten(), reduction="none")
-    weight = masked / ratio[:, None]
-    return (loss.view_as(weight) * weight).sum() / canvas.sum()
-
-
-def low_discrepancy_ratios(num: int, start: Tensor, smallest: float) -> Tensor:
-    """Return (num,) ratios evenly spread over [smallest, 1), shifted by one uniform draw."""
-    spread = (torch.arange(num, device=start.device) + start) / num
-    return spread.clamp(min=smallest)
 
 
 class Trainer:
@@ -89,7 +56,8 @@ class Trainer:
         s = self.settings = settings
         self.say = say
         self.device = choose_device(s.device)
-        self._open()
+        self.folder = RunFolder(out=s.out, identity=self._identity())
+        self.folder.open([s.init])
         start = None if s.init is None else load(str(s.init), device="cpu", dtype="float32")
         self.tokenizer = self._tokenizer(start)
         self.config = LLaDAConfig(
@@ -106,23 +74,6 @@ class Trainer:
         self.step = 0
         self._resume()
         self.losses = self._compiled()
-
-    def _open(self) -> None:
-        """Make the folder ready, or refuse one that holds anything but this run."""
-        out, note = self.settings.out, self.settings.out / _SETTINGS
-        begun = (out / _CHECKPOINT).exists() or note.exists()
-        outputs.claim_folder(out, [self.settings.init], is_ours=begun)
-        if note.exists() and read_text(note) != self._identity() + "\n":
-            raise self._other_settings()
-        out.mkdir(parents=True, exist_ok=True)
-        if not begun:
-            write_text(note, self._identity() + "\n")
-
-    def _other_settings(self) -> SettingsError:
-        return SettingsError(
-            f"out {self.settings.out} holds a run with other settings; repeat its command or "
-            "choose another folder."
-        )
 
     def _tokenizer(self, start: Denoiser | None) -> tokenizers.Tokenizer:
         path = self.settings.out / "tokenizer.json"
@@ -219,11 +170,7 @@ class Trainer:
                 group["lr"] = s.lr * self.rate(self.step)
             optimizer.step()
             optimizer.zero_grad()
-        decay = min(s.ema, (1 + self.step) / (10 + self.step))
-        with torch.no_grad():
-            torch._foreach_lerp_(
-                list(self.average.parameters()), list(self.network.parameters()), 1 - decay
-            )
+        follow(self.average, self.network, decay=s.ema, step=self.step)
         return loss.detach()
 
     def rate(self, step: int) -> float:
@@ -293,8 +240,7 @@ class Trainer:
         return folder
 
     def _log(self, row: dict[str, Any]) -> None:
-        with (self.settings.out / "log.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        self.folder.log(row)
         self.say(json.dumps(row))
 
     def _identity(self) -> str:
@@ -305,44 +251,25 @@ class Trainer:
         return json.dumps(settings)
 
     def _checkpoint(self) -> None:
-        path = self.settings.out / _CHECKPOINT
-        state = {
-            "step": self.step,
-            "run": self._identity(),
-            "network": self.network.state_dict(),
-            "average": self.average.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-        }
-        with whole(path) as part:
-            try:
-                torch.save(state, part)
-            except RuntimeError as error:  # how torch tells of a full disk
-                raise OSError(errno.ENOSPC, str(error)) from None
+        self.folder.save(
+            {
+                "step": self.step,
+                "network": self.network.state_dict(),
+                "average": self.average.state_dict(),
+                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            }
+        )
 
     def _resume(self) -> None:
-        path = self.settings.out / _CHECKPOINT
-        if not path.exists():
+        state = self.folder.state(("network", "average", "optimizers"), self.device)
+        if state is None:
             return
-        state = _read_state(path, self.device)
-        if state["run"] != self._identity():
-            raise self._other_settings()
         self.step = state["step"]
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.say(json.dumps({"resumed": self.step}))
-
-
-def _read_state(path: Path, device: torch.device) -> dict[str, Any]:
-    """Return what a checkpoint of a run holds, or raise where it is damaged."""
-    try:
-        state = dict(torch.load(path, map_location=device, weights_only=True))
-    except (OSError, RuntimeError, EOFError, ValueError, TypeError, pickle.UnpicklingError):
-        state = {}
-    if not state.keys() >= {"step", "run", "network", "average", "optimizers"}:
-        raise CheckpointError(f"{path} is damaged; remove it to train again from the start.")
-    return state
 
 
 def train(settings: TrainSettings, say: Callable[[str], None] = print) -> Path:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from remask.align.sft import SftMasks, draw_sft_masks, sft_loss
-from remask.pretrain.trainer import masked_loss
+from remask.pretrain.objective import masked_loss
 from remask.values import Canvas
 
 CPU = torch.device("cpu")

@@ -28,14 +28,9 @@ from remask.pretrain.corpus import (
     Corpus,
     train_tokenizer,
 )
+from remask.pretrain.objective import low_discrepancy_ratios, masked_loss
 from remask.pretrain.settings import MIX, TrainSettings
-from remask.pretrain.trainer import (
-    BLOCK,
-    Trainer,
-    low_discrepancy_ratios,
-    masked_loss,
-    train,
-)
+from remask.pretrain.trainer import BLOCK, Trainer, train
 from remask.tasks import TASKS, task
 from remask.tasks.base import Problem, split_of
 from remask.testing import check_denoiser

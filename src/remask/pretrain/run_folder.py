@@ -1,0 +1,83 @@
+"""The folder of a training: whose it is, what it goes on from, what it said on the way.
+
+OUT/settings.json   all that decides the outcome: another run may not go on here
+OUT/training.pt     the state after a step, whole or not there
+OUT/*.jsonl         the log, a row for each report
+"""
+
+import errno
+import json
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from remask.errors import CheckpointError, SettingsError
+from remask.records import outputs
+from remask.records.jsonl import whole, write_text
+from remask.records.text_file import read_text
+
+CHECKPOINT, SETTINGS = "training.pt", "settings.json"
+State = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFolder:
+    """Where one training keeps its state and its log."""
+
+    out: Path
+    identity: str  # all that decides the outcome of the run; where and how fast it runs does not
+    log_name: str = "log.jsonl"
+
+    def open(self, inputs: Iterable[Path | None]) -> None:
+        """Make the folder ready, or refuse one that holds anything but this run."""
+        note = self.out / SETTINGS
+        begun = (self.out / CHECKPOINT).exists() or note.exists()
+        outputs.claim_folder(self.out, inputs, is_ours=begun)
+        if note.exists() and read_text(note) != self.identity + "\n":
+            raise self._other_settings()
+        self.out.mkdir(parents=True, exist_ok=True)
+        if not begun:
+            write_text(note, self.identity + "\n")
+
+    def save(self, state: State) -> None:
+        """Write the state of the run; a failure leaves the one before it."""
+        with whole(self.out / CHECKPOINT) as part:
+            try:
+                torch.save({**state, "run": self.identity}, part)
+            except RuntimeError as error:  # how torch tells of a full disk
+                raise OSError(errno.ENOSPC, str(error)) from None
+
+    def state(self, names: Iterable[str], device: torch.device) -> State | None:
+        """Return the state that was saved, which has these names; None where there is none yet."""
+        path = self.out / CHECKPOINT
+        if not path.exists():
+            return None
+        state = _read(path, device)
+        if not state.keys() >= {"run", "step", *names}:
+            raise CheckpointError(f"{path} is damaged; remove it to train again from the start.")
+        if state["run"] != self.identity:
+            raise self._other_settings()
+        return state
+
+    def log(self, row: dict[str, Any]) -> None:
+        """Append a row to the log."""
+        with (self.out / self.log_name).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def _other_settings(self) -> SettingsError:
+        return SettingsError(
+            f"out {self.out} holds a run with other settings; repeat its command or "
+            "choose another folder."
+        )
+
+
+def _read(path: Path, device: torch.device) -> State:
+    """Return what a file of a run holds; nothing where it is damaged."""
+    try:
+        return dict(torch.load(path, map_location=device, weights_only=True))
+    except (OSError, RuntimeError, EOFError, ValueError, TypeError, pickle.UnpicklingError):
+        return {}
