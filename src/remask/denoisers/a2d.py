@@ -3,7 +3,9 @@
 Weights and tensor names are those of the ancestor, Qwen3, Qwen2 or Llama; the row of a masked token
 predicts that token. There are two ways of training: one attends to everything (mdlm), the other
 writes block by block (bd3lm). Both have the same config.json, so the name of the checkpoint must
-tell them apart, unless somebody wrote `block_size` into it.
+tell them apart, unless somebody wrote `block_size` into it. `remask adapt` makes models of the
+first kind, and says in config.json whether they kept the habit of their ancestor, whose row i - 1
+predicts token i (`shifted`).
 
 Trained on blocks that count from the first token of the row, bd3lm is sampled by its authors with
 blocks that count from the first token of the answer, those of the prompt backwards from its end;
@@ -12,8 +14,9 @@ so it is here.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
+from remask.denoisers.config import read_flag
 from remask.denoisers.native import Family
 from remask.denoisers.qwen import CHAT, END_OF_TURN, REFUSED, Qwen, tensor_map
 
@@ -42,6 +45,13 @@ class A2D(Qwen):
     qk_norm = True
     refused: Mapping[str, Any] = {**REFUSED, "mlp_bias": False}
     block_key = "block_size"
+
+    @classmethod
+    def build(cls, config: Mapping[str, Any]) -> Self:
+        """Return the empty network that config.json describes."""
+        network = super().build(config)
+        network.shifted = read_flag(config, "shifted")
+        return network
 
 
 class A2DQwen2(A2D):

@@ -94,6 +94,14 @@ def read_block(config: Mapping[str, Any], name: str, default: int | None) -> int
     return value
 
 
+def read_flag(config: Mapping[str, Any], name: str) -> bool:
+    """Return a key of config.json that is true or false; false where it says nothing."""
+    value = config.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise CheckpointError(f"config.json gives {name} as {value!r}; it must be true or false.")
+    return bool(value)
+
+
 def _checked(field: Field[Any], value: Any) -> Any:
     """Return the value, or raise unless it is of the field's kind."""
     number = isinstance(value, int | float) and not isinstance(value, bool)

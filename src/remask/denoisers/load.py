@@ -33,6 +33,7 @@ from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.devices import choose_devices, choose_dtype
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
 from remask.denoisers.preset import chosen
+from remask.denoisers.special_ids import with_chat
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.weights import (
     SPARE,
@@ -149,6 +150,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenizer:
+    family = with_chat(family, config)
     tokenizer = Tokenizer.read(folder, config, family)
     for token in family.inferred:
         if tokenizer.backend.token_to_id(token) is None:
@@ -184,7 +186,7 @@ def _place(
     name: str,
 ) -> None:
     """Move outlined networks to their devices and fill them, once everything has been checked."""
-    _check(networks[0], family, shards)
+    check_weights(networks[0], family, shards)
     for target, num in Counter(targets).items():
         devices.check_memory(name, networks[0], target, num)
     for network, target in zip(networks, targets, strict=True):
@@ -203,7 +205,7 @@ def _place_layers(
     name: str,
 ) -> None:
     """Spread an outlined network over its devices and fill it, once everything has been checked."""
-    _check(network, family, shards)
+    check_weights(network, family, shards)
     tied = splitting.untie(network)
     free = {target: devices.free_memory(target) for target in targets}
     places = splitting.homes(network, targets, free)
@@ -215,7 +217,7 @@ def _place_layers(
     network.eval().requires_grad_(False)
 
 
-def _check(network: Network, family: Family, shards: WeightFiles) -> None:
+def check_weights(network: Network, family: Family, shards: WeightFiles) -> None:
     """Raise unless the files hold what the network takes, and nothing else of consequence."""
     places = stacked(network, family.tensor_map(network))
     spare = {**SPARE, **family.spare}

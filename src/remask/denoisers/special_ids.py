@@ -17,12 +17,13 @@ and no file is asked for it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from remask.errors import CheckpointError
 
 MASK_TOKEN = "<|mask|>"  # how most authors spell it
+PROMPT = "{prompt}"  # the field of a chat template
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,29 @@ class TokenSpelling:
     filler: str = ""  # what the models write behind the end, where a tokenizer has it
     turns: bool = True  # whether every tokenizer of the family has the tokens of the template
     inferred: tuple[str, ...] = ()  # tokens of a template that nobody saw: without them it is wrong
+
+
+_Spelling = TypeVar("_Spelling", bound=TokenSpelling)
+_CHAT: Mapping[str, type] = {"template": str, "primer": str, "trims": bool}
+
+
+def with_chat(spelling: _Spelling, config: Mapping[str, Any]) -> _Spelling:
+    """Return how a checkpoint is spoken to: by `chat` of config.json, else as its family is."""
+    chat = config.get("chat")
+    if chat is None:
+        return spelling
+    known = isinstance(chat, Mapping) and {"template"} <= chat.keys() <= _CHAT.keys()
+    if not known or not all(isinstance(value, _CHAT[key]) for key, value in chat.items()):
+        raise CheckpointError(
+            f"config.json gives chat as {chat!r:.80}; it must be an object with a template, and it "
+            "may have a primer, both texts, and trims, true or false."
+        )
+    if chat["template"].count(PROMPT) != 1:
+        raise CheckpointError(
+            f"config.json gives chat a template {chat['template']!r:.80}; it must hold "
+            f"{PROMPT} once."
+        )
+    return replace(spelling, **{"primer": "", "trims": False, **chat})
 
 
 @dataclass(frozen=True, kw_only=True)

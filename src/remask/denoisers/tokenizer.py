@@ -38,7 +38,7 @@ _POINTER = b"version https://git-lfs."
 _OPENING = re.compile(r"<[^<>]+>(?=assistant)", re.IGNORECASE)  # of the model's turn
 # How Qwen's tokenizers cut text before merging: contractions, words, single digits, runs of
 # punctuation, line ends, spaces.
-_QWEN_PIECES = (
+QWEN_PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
@@ -162,21 +162,19 @@ class Tokenizer:
     @staticmethod
     def read(folder: Path, config: dict[str, Any], spelling: TokenSpelling) -> "Tokenizer":
         """Return the tokenizer of a checkpoint folder, its special ids as `special_ids` says."""
-        declared = _optional(folder / "tokenizer_config.json")
-        backend = _backend(folder, declared)
-        sources = Sources(
-            config=config,
-            generation=_optional(folder / "generation_config.json"),
-            tokenizer=declared,
-            tokens=_optional(folder / "special_tokens_map.json"),
-            token_id=backend.token_to_id,
-        )
+        backend = read_backend(folder)
+        sources = read_sources(folder, config, backend)
         largest = max(backend.get_vocab(with_added_tokens=True).values(), default=0)
         if largest >= sources.num_ids:
             raise CheckpointError(
                 f"the tokenizer of {folder} has ids up to {largest}, config.json gives the model "
                 f"{sources.num_ids}; the two do not belong together."
             )
+        return Tokenizer.of(backend, sources, spelling)
+
+    @staticmethod
+    def of(backend: tokenizers.Tokenizer, sources: Sources, spelling: TokenSpelling) -> "Tokenizer":
+        """Return a tokenizer with the special ids that these sources name."""
         ids = find_special_ids(sources, spelling)
         return Tokenizer(
             backend=backend,
@@ -189,11 +187,22 @@ class Tokenizer:
         )
 
 
-def _backend(folder: Path, declared: dict[str, Any]) -> tokenizers.Tokenizer:
+def read_sources(folder: Path, config: dict[str, Any], backend: tokenizers.Tokenizer) -> Sources:
+    """Return the files of a checkpoint folder that name special tokens."""
+    return Sources(
+        config=config,
+        generation=_optional(folder / "generation_config.json"),
+        tokenizer=_optional(folder / "tokenizer_config.json"),
+        tokens=_optional(folder / "special_tokens_map.json"),
+        token_id=backend.token_to_id,
+    )
+
+
+def read_backend(folder: Path) -> tokenizers.Tokenizer:
     """Return the tokenizer of tokenizer.json, or of vocab.json and merges.txt."""
     path = folder / "tokenizer.json"
     if not path.exists() and (folder / "vocab.json").exists():
-        return _qwen(folder, declared)
+        return _qwen(folder, _optional(folder / "tokenizer_config.json"))
     if not path.exists():
         raise CheckpointError(
             f"{folder} has no tokenizer.json, nor vocab.json with merges.txt; "
@@ -229,7 +238,7 @@ def _qwen(folder: Path, declared: dict[str, Any]) -> tokenizers.Tokenizer:
         ) from None
     backend = tokenizers.Tokenizer(model)
     backend.normalizer = normalizers.NFC()
-    pieces = pre_tokenizers.Split(tokenizers.Regex(_QWEN_PIECES), behavior="isolated")
+    pieces = pre_tokenizers.Split(tokenizers.Regex(QWEN_PIECES), behavior="isolated")
     in_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.pre_tokenizer = pre_tokenizers.Sequence([pieces, in_bytes])
     backend.decoder = decoders.ByteLevel()

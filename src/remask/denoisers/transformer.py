@@ -133,24 +133,33 @@ class Attention(nn.Module):
         say themselves who sees whom.
         """
         batch, length, _ = x.shape
-        heads = self.qkv(x).view(batch, length, -1, self.head_dim)  # (B, L, q | k | v, head_dim)
-        turning = self.num_heads + self.num_kv_heads
-        qk, v = self.qk_norm(heads[:, :, :turning]), heads[:, :, turning:]
-        q, k = rotate(qk, cos, sin).tensor_split([self.num_heads], dim=2)
+        q, k, v = self.heads(x, cos, sin)
         if cache is None:
-            mixed = F.scaled_dot_product_attention(
-                q.transpose(1, 2),
-                k.transpose(1, 2),
-                v.transpose(1, 2),
-                attn_mask=attend,
-                enable_gqa=self.num_kv_heads != self.num_heads,
-            ).transpose(1, 2)
+            mixed = self.full(q, k, v, attend)
         elif isinstance(cache, Levels):
             mixed = self._share(q, torch.cat((k, v), 2), cache)
         else:
             mixed = self._look_back(q, torch.cat((k, v), 2), attend, cache)
         out: Tensor = self.out(mixed.reshape(batch, length, -1))
         return out
+
+    def heads(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return q, k and v of every position, (B, L, heads, head_dim), the first two rotated."""
+        heads = self.qkv(x).view(*x.shape[:2], -1, self.head_dim)  # (B, L, q | k | v, head_dim)
+        turning = self.num_heads + self.num_kv_heads
+        qk, v = self.qk_norm(heads[:, :, :turning]), heads[:, :, turning:]
+        q, k = rotate(qk, cos, sin).tensor_split([self.num_heads], dim=2)
+        return q, k, v
+
+    def full(self, q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None = None) -> Tensor:
+        """Return the values that every position mixes of its row, (B, L, heads, head_dim)."""
+        return F.scaled_dot_product_attention(
+            q.transpose(1, 2),
+            k.transpose(1, 2),
+            v.transpose(1, 2),
+            attn_mask=attend,
+            enable_gqa=self.num_kv_heads != self.num_heads,
+        ).transpose(1, 2)
 
     def _look_back(self, q: Tensor, kv: Tensor, attend: Tensor | None, cache: LayerCache) -> Tensor:
         """Return the mixed values, (B, L, heads, head_dim), with `kv` put in its place."""

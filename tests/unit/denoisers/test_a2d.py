@@ -216,3 +216,40 @@ def test_a_model_that_renoises_with_random_tokens_is_refused_with_the_reason(
     folder = write(tmp_path / "gemma", architectures=["DiffusionGemmaForBlockDiffusion"])
     with pytest.raises(CheckpointError, match="ForBlockDiffusion': it has no mask token"):
         load(folder)
+
+
+# What `remask adapt` writes beside the ancestor's keys
+
+
+def test_a_shifted_checkpoint_predicts_from_the_row_before(tmp_path: Path) -> None:
+    tokens = torch.tensor([[5, MASK, 7, MASK, 9, 99, 0, 1]])
+    plain = logits(load(write(tmp_path / "plain")), tokens)
+    moved = logits(load(write(tmp_path / "shifted", shifted=True)), tokens)
+    assert torch.allclose(moved[:, 1:], plain[:, :-1], atol=1e-5)
+    with pytest.raises(CheckpointError, match="gives shifted as 'yes'; it must be true or false"):
+        load(write(tmp_path / "wrong", shifted="yes"))
+
+
+def test_a_checkpoint_may_bring_a_chat_of_its_own(tmp_path: Path) -> None:
+    chat = {"template": "<|im_start|>{prompt}<|im_end|>", "primer": "<|im_end|>", "trims": True}
+    tokenizer = load(write(tmp_path / "own", chat=chat)).tokenizer
+    assert tokenizer.render(" A ") == [START, *tokenizer.encode("A"), END]
+    assert (tokenizer.primer, tokenizer.trims) == ("<|im_end|>", True)
+    usual = load(write(tmp_path / "usual", chat={"template": "Q: {prompt}\nA:"})).tokenizer
+    assert (usual.template, usual.primer, usual.trims) == ("Q: {prompt}\nA:", "", False)
+
+
+@pytest.mark.parametrize(
+    ("chat", "message"),
+    [
+        ("Q: {prompt}", r"gives chat as 'Q: \{prompt\}'; it must be an object with a template"),
+        ({"primer": ""}, "it must be an object with a template"),
+        ({"template": "{prompt}", "trims": "no"}, "it must be an object with a template"),
+        ({"template": "{prompt}", "system": ""}, "it must be an object with a template"),
+        ({"template": "Q:"}, r"gives chat a template 'Q:'; it must hold \{prompt\} once"),
+        ({"template": "<|start|>{prompt}"}, r"has no <\|start\|>, of which the chat template"),
+    ],
+)
+def test_a_chat_that_cannot_be_is_refused(tmp_path: Path, chat: Any, message: str) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        load(write(tmp_path / "a2d", chat=chat))
