@@ -32,15 +32,13 @@ class RunFolder:
     identity: str  # all that decides the outcome of the run; where and how fast it runs does not
     log_name: str = "log.jsonl"
 
-    def open(self, inputs: Iterable[Path | None]) -> None:
-        """Make the folder ready, or refuse one that holds anything but this run."""
+    def open(self) -> None:
+        """Make the folder ready, or refuse one of another run."""
         note = self.out / SETTINGS
-        begun = (self.out / CHECKPOINT).exists() or note.exists()
-        outputs.claim_folder(self.out, inputs, is_ours=begun)
         if note.exists() and read_text(note) != self.identity + "\n":
             raise self._other_settings()
         self.out.mkdir(parents=True, exist_ok=True)
-        if not begun:
+        if not _is_begun(self.out):
             write_text(note, self.identity + "\n")
 
     def save(self, state: State) -> None:
@@ -68,11 +66,27 @@ class RunFolder:
         with (self.out / self.log_name).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
+    def rewind(self, step: int) -> None:
+        """Remove the rows of the log that come after a step, which will be written again."""
+        path = self.out / self.log_name
+        if path.exists():
+            lines = path.read_text("utf-8", errors="replace").splitlines()
+            write_text(path, "".join(f"{line}\n" for line in lines if _is_until(line, step)))
+
     def _other_settings(self) -> SettingsError:
         return SettingsError(
             f"out {self.out} holds a run with other settings; repeat its command or "
             "choose another folder."
         )
+
+
+def claim(out: Path, inputs: Iterable[Path | None]) -> None:
+    """Raise, before any work, where a folder holds anything but a run, or is one of the inputs."""
+    outputs.claim_folder(out, inputs, is_ours=_is_begun(out))
+
+
+def _is_begun(out: Path) -> bool:
+    return (out / CHECKPOINT).exists() or (out / SETTINGS).exists()
 
 
 def _read(path: Path, device: torch.device) -> State:
@@ -81,3 +95,10 @@ def _read(path: Path, device: torch.device) -> State:
         return dict(torch.load(path, map_location=device, weights_only=True))
     except (OSError, RuntimeError, EOFError, ValueError, TypeError, pickle.UnpicklingError):
         return {}
+
+
+def _is_until(line: str, step: int) -> bool:
+    try:
+        return int(json.loads(line)["step"]) <= step
+    except (ValueError, KeyError, TypeError):  # the last line of a killed run
+        return False

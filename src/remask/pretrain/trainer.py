@@ -38,7 +38,7 @@ from remask.pretrain.corpus import (
 )
 from remask.pretrain.muon import Muon
 from remask.pretrain.objective import low_discrepancy_ratios, masked_loss
-from remask.pretrain.run_folder import RunFolder
+from remask.pretrain.run_folder import RunFolder, claim
 from remask.pretrain.settings import TrainSettings
 from remask.records.jsonl import write_text
 from remask.sampling.sampler import sample
@@ -56,8 +56,9 @@ class Trainer:
         s = self.settings = settings
         self.say = say
         self.device = choose_device(s.device)
+        claim(s.out, [s.init])
         self.folder = RunFolder(out=s.out, identity=self._identity())
-        self.folder.open([s.init])
+        self.folder.open()
         start = None if s.init is None else load(str(s.init), device="cpu", dtype="float32")
         self.tokenizer = self._tokenizer(start)
         self.config = LLaDAConfig(
@@ -269,6 +270,7 @@ class Trainer:
         self.average.load_state_dict(state["average"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
+        self.folder.rewind(self.step)
         self.say(json.dumps({"resumed": self.step}))
 
 

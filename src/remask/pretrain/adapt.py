@@ -1,0 +1,341 @@
+"""An autoregressive model becomes a masked diffusion model.
+
+The network looks both ways from the first step on; what it learns is LLaDA's objective on prompts
+with responses, over canvases of random length whose tail is filled with end tokens. Weights, their
+average and the optimizer's moments are float32; on CUDA layers compute in bfloat16. Every draw
+belongs to a step, so a run that was killed goes on as if it had not been: exactly, in float32 on a
+CPU, unless a time budget decides how far it comes.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from remask import rng
+from remask.denoisers.load import DTYPES, choose_device
+from remask.denoisers.native import fingerprint, stacked
+from remask.denoisers.save import save
+from remask.errors import DenoiserError, InputError, SettingsError
+from remask.pretrain.adapt_rows import TokenRows, encode_rows, read_pairs
+from remask.pretrain.adapt_settings import AdaptSettings
+from remask.pretrain.ancestor import read_ancestor
+from remask.pretrain.average import follow
+from remask.pretrain.batches import BatchPlan, RowBatch
+from remask.pretrain.noise import NoisyRows, add_noise
+from remask.pretrain.objective import low_discrepancy_ratios
+from remask.pretrain.run_folder import RunFolder, claim
+from remask.pretrain.successor import Successor
+from remask.pretrain.trunk import FlatTrunk, head_loss, masked_states
+
+LOG = "adapt.jsonl"
+_FLOOR = 0.02  # of the learning rate, at the end
+_CLIP = 1.0  # of the norm of the gradient
+# Where and how fast a run runs, and what it leaves behind, decides nothing.
+_FREE = (
+    "source", "rows", "valid", "out", "device", "stop_after", "checkpoint_every", "log_every",
+    "block", "dtype", "shard_megabytes",
+)  # fmt: skip
+
+
+class Adaptation:
+    """The state of one adaptation; `run` advances it to the end."""
+
+    def __init__(self, settings: AdaptSettings, say: Callable[[dict[str, Any]], None]) -> None:
+        s = self.settings = settings
+        self.say, self.device = say, choose_device(s.device)
+        claim(s.out, [Path(s.source), *s.rows, s.valid])
+        self.successor = Successor(read_ancestor(s.source, s.template), s)
+        self.tokenizer = self.successor.tokenizer
+        self.plan, self.held_out = self._plan(s.rows), None
+        if s.valid is not None:
+            self.held_out = self._plan((s.valid,))
+        self.steps = self.plan.num_batches(s.epochs)
+        if not self.steps:
+            raise InputError(
+                f"{len(self.plan.rows):,} rows in {s.epochs} passes fill no batch of {s.tokens:,} "
+                "tokens; lower tokens, or raise epochs."
+            )
+        self.network = self.successor.network
+        self.folder = RunFolder(out=s.out, identity=self._identity(), log_name=LOG)
+        self.folder.open()
+        self.network.to(self.device)
+        self.average = self.successor.copy().to(self.device).requires_grad_(False)
+        self.optimizer = self._optimizer()
+        self.trunk = FlatTrunk(self._compiler())
+        self.step, self.spent = 0, 0.0
+        self.best: dict[str, Tensor] | None = None  # the average with the lowest held-out loss
+        self.best_loss, self.best_step, self.num_worse = math.inf, 0, 0
+        self._resume()
+
+    def _plan(self, paths: tuple[Path, ...]) -> BatchPlan:
+        s = self.settings
+        pairs, lengths = read_pairs(paths), s.row_lengths
+        most = max(n for n in lengths if n <= self.successor.max_length)
+        lengths = tuple(n for n in lengths if n <= most)
+        rows = encode_rows(pairs, self.tokenizer, canvas=s.canvas, longest=most)
+        names = ", ".join(map(str, paths))
+        self.say({"rows": len(rows), "dropped": rows.num_dropped, "files": names, "longest": most})
+        return BatchPlan(
+            rows=rows, lengths=lengths, tokens=s.tokens, canvas=s.canvas,
+            least_canvas=s.least_canvas, seed=s.seed,
+        )  # fmt: skip
+
+    def _identity(self) -> str:
+        """Return all that decides the outcome: of files not their names, but what they hold."""
+        settings = {k: v for k, v in asdict(self.settings).items() if k not in _FREE}
+        held_out = None if self.held_out is None else self.held_out.rows.digest()
+        return json.dumps(
+            {
+                **settings,
+                "weights": fingerprint(self.network),
+                "rows": self.plan.rows.digest(),
+                "valid": held_out,
+            }
+        )
+
+    def _optimizer(self) -> torch.optim.AdamW:
+        s = self.settings
+        named = list(self.network.named_parameters())
+        matrices = [p for name, p in named if name.startswith("blocks.") and p.dim() == 2]
+        rest = [p for name, p in named if not (name.startswith("blocks.") and p.dim() == 2)]
+        groups = [
+            {"params": matrices, "weight_decay": s.weight_decay},
+            {"params": rest, "weight_decay": 0.0},
+        ]
+        fused = self.device.type == "cuda"
+        return torch.optim.AdamW(groups, s.lr, betas=(0.9, 0.95), fused=fused)
+
+    def _compiler(self) -> Callable[..., Any] | None:
+        if self.device.type != "cuda":
+            return None
+        torch.set_float32_matmul_precision("high")
+        return lambda function: torch.compile(function, dynamic=False)
+
+    def _autocast(self) -> Any:
+        on = self.device.type == "cuda"
+        return torch.autocast("cuda", torch.bfloat16) if on else nullcontext()
+
+    # The loop
+
+    def run(self) -> Path:
+        """Train until nothing is left to gain, then write and return the checkpoint folder."""
+        s, clock = self.settings, _Clock(self.spent)
+        if self.step == 0:
+            self._validate()
+        total = torch.zeros((), device=self.device)
+        for batch in islice(self.plan.batches(s.epochs), self.step, None):
+            if self._why_over(clock):
+                break
+            progress = self.progress(clock)
+            loss, norm = self._update(batch, progress)
+            total += loss
+            self.step += 1
+            if self.step % s.log_every == 0 or self.step == self.steps:
+                self._report(float(total), float(norm), batch.epoch, progress, clock)
+                total.zero_()
+            if self.step % s.eval_every == 0 or self.step == self.steps:
+                self._validate()
+            if self.step % s.checkpoint_every == 0:
+                self._checkpoint(clock)
+        self._checkpoint(clock)
+        if self.step < self.steps:
+            reason = self._why_over(clock)
+            self.say({"step": self.step, "max_steps": self.steps, "stopped": reason})
+        return self.export()
+
+    def progress(self, clock: "_Clock") -> float:
+        """Return the share of the steps, or of the time, that is over with the next step."""
+        of_time = 0.0 if self.settings.minutes is None else clock.spent / self.settings.minutes / 60
+        return min(1.0, max((self.step + 1) / self.steps, of_time))
+
+    def _why_over(self, clock: "_Clock") -> str:
+        """Return why there is no next step; "" where there is one."""
+        s = self.settings
+        if self.num_worse >= s.patience:
+            return f"no new best in {s.patience} held-out losses"
+        if s.minutes is not None and clock.spent >= 60 * s.minutes:
+            return f"the {s.minutes:g} minutes are over"
+        if s.stop_after is not None and clock.here >= 60 * s.stop_after:
+            return f"stopped after {s.stop_after:g} minutes; the same command goes on"
+        return ""
+
+    def rate(self, progress: float) -> float:
+        """Return the share of the learning rate: it rises, then falls along a cosine."""
+        rise = min(1.0, progress / self.settings.warmup) if self.settings.warmup else 1.0
+        return rise * (_FLOOR + (1 - _FLOOR) * 0.5 * (1 + math.cos(math.pi * progress)))
+
+    def _update(self, batch: RowBatch, progress: float) -> tuple[Tensor, Tensor]:
+        """Make one step; return its loss and the norm of its gradient, both still on the device."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.lr * self.rate(progress)
+        rows = self._noisy(self.plan.rows, batch, "noise", self.step)
+        loss = self.loss(self.network, rows, batch.length)
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), _CLIP)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        follow(self.average, self.network, decay=self.settings.ema, step=self.step)
+        return loss, norm
+
+    def loss(self, network: Any, rows: NoisyRows, length: int) -> Tensor:
+        """Return the loss of a batch; where gradients are on, they are taken."""
+        with self._autocast():
+            states = masked_states(self.trunk, network, rows, length)
+        return head_loss(network, states, rows, self._autocast)
+
+    def _noisy(self, rows: TokenRows, batch: RowBatch, purpose: str, number: int) -> NoisyRows:
+        generator = torch.Generator().manual_seed(
+            rng.key(self.settings.seed, "adapt", purpose, number)
+        )
+        ids = torch.from_numpy(rows.lay_out(batch.rows, batch.length, self.tokenizer.eos_id))
+        start = torch.rand((), generator=generator)
+        ratio = low_discrepancy_ratios(len(ids), start, self.settings.min_ratio)
+        draws = torch.rand(ids.shape, generator=generator)
+        num_prompt = torch.from_numpy(rows.num_prompt[batch.rows])
+        mask_id = self.tokenizer.mask_id
+        return add_noise(ids, num_prompt, ratio, draws, mask_id=mask_id).to(self.device)
+
+    # What is held out
+
+    @torch.no_grad()
+    def held_out_loss(self) -> float | None:
+        """Return the loss of the average on the rows held out; the noise is always the same."""
+        if self.held_out is None:
+            return None
+        total = torch.zeros((), device=self.device)
+        for number, (share, batch) in enumerate(self.held_out.held_out()):
+            rows = self._noisy(self.held_out.rows, batch, "held out", number)
+            total += share * self.loss(self.average, rows, batch.length)
+        return float(total)
+
+    def _validate(self) -> None:
+        loss = self.held_out_loss()
+        if loss is None:
+            return
+        self._check_finite("held-out loss", loss)
+        self.num_worse += 1
+        if loss < self.best_loss:
+            self.best_loss, self.best_step, self.num_worse = loss, self.step, 0
+            self.best = {k: v.clone() for k, v in self.average.state_dict().items()}
+        self._log({"step": self.step, "max_steps": self.steps, "valid_loss": loss,
+                   "best_step": self.best_step})  # fmt: skip
+
+    # What is written
+
+    def _report(
+        self, total: float, norm: float, epoch: int, progress: float, clock: "_Clock"
+    ) -> None:
+        num = self.step % self.settings.log_every or self.settings.log_every
+        self._check_finite("loss", total)
+        seconds = clock.lap()
+        row = {
+            "step": self.step, "max_steps": self.steps, "epoch": epoch, "loss": total / num,
+            "grad_norm": norm, "lr": self.settings.lr * self.rate(progress),
+            "tokens_per_s": num * self.settings.tokens / seconds, "spent_s": clock.spent,
+            "left_s": clock.spent * (1 / progress - 1),
+        }  # fmt: skip
+        if self.device.type == "cuda":
+            row["memory_gb"] = torch.cuda.max_memory_allocated(self.device) / 1e9
+        self._log(row)
+
+    def _check_finite(self, what: str, value: float) -> None:
+        if not math.isfinite(value):
+            raise DenoiserError(
+                f"the {what} is {value} at step {self.step}; lower lr {self.settings.lr}."
+            )
+
+    def _log(self, row: dict[str, Any]) -> None:
+        self.folder.log(row)
+        self.say(row)
+
+    def _checkpoint(self, clock: "_Clock") -> None:
+        self.spent = clock.spent
+        self.folder.save(
+            {
+                "step": self.step,
+                "spent": self.spent,
+                "network": self.network.state_dict(),
+                "average": self.average.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "best": self.best,
+                "validation": [self.best_loss, self.best_step, self.num_worse],
+            }
+        )
+
+    def _resume(self) -> None:
+        names = ("spent", "network", "average", "optimizer", "best", "validation")
+        state = self.folder.state(names, self.device)
+        if state is None:
+            return
+        self.step, self.spent, self.best = state["step"], state["spent"], state["best"]
+        self.best_loss, self.best_step, self.num_worse = state["validation"]
+        self.network.load_state_dict(state["network"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.folder.rewind(self.step)
+        self.say({"resumed": self.step})
+
+    def export(self) -> Path:
+        """Write the average, or the best of them, as a checkpoint folder; return the folder."""
+        s = self.settings
+        if self.best is not None:
+            chosen = self.successor.copy().to(self.device)
+            chosen.load_state_dict(self.best)
+        else:
+            chosen = self.average
+        facts = {
+            "steps": self.best_step if self.best is not None else self.step,
+            "rows": len(self.plan.rows),
+            "valid_loss": self.best_loss if self.best is not None else None,
+        }
+        family = self.successor.family
+        folder = s.out / "model"
+        save(
+            folder, self.successor.config(facts), self.successor.preset(), self.tokenizer.backend,
+            stacked(chosen, family.tensor_map(chosen)), dtype=DTYPES[s.dtype],
+            max_shard_bytes=int(s.shard_megabytes * 10**6),
+        )  # fmt: skip
+        largest = max(file.stat().st_size for file in folder.glob("*.safetensors"))
+        self.say(
+            {"model": str(folder), "of_step": facts["steps"], "largest_mb": round(largest / 1e6, 3)}
+        )
+        return folder
+
+
+class _Clock:
+    """How long a run has trained: in all, in this call, and since it last spoke."""
+
+    def __init__(self, before: float) -> None:
+        self.before, self.start = before, time.monotonic()
+        self.last = self.start
+
+    @property
+    def here(self) -> float:
+        return time.monotonic() - self.start
+
+    @property
+    def spent(self) -> float:
+        return self.before + self.here
+
+    def lap(self) -> float:
+        seconds, self.last = time.monotonic() - self.last, time.monotonic()
+        return max(seconds, 1e-9)
+
+
+def adapt(settings: AdaptSettings, say: Callable[[dict[str, Any]], None] = print) -> Path:
+    """Adapt (or go on) and return the folder of the finished model."""
+    try:
+        return Adaptation(settings, say).run()
+    except torch.OutOfMemoryError:
+        raise SettingsError(
+            f"tokens {settings.tokens:,} do not fit on the device; lower them, for instance to "
+            f"{settings.tokens // 2:,}."
+        ) from None

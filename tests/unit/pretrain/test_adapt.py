@@ -1,0 +1,276 @@
+"""Adapting a random Llama of two layers: what it learns, what is written, and a kill on the way."""
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import ancestors
+import pytest
+import torch
+from safetensors import safe_open
+
+import remask
+from remask.denoisers.native import NativeDenoiser
+from remask.errors import DenoiserError, InputError, RecordError, SettingsError
+from remask.pretrain.adapt import Adaptation, _Clock, adapt
+from remask.pretrain.adapt_settings import AdaptSettings
+from remask.testing import check_denoiser
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ancestors.write_rows(tmp_path_factory.mktemp("rows") / "rows.jsonl")
+
+
+def toy(llama: Path, rows: Path, out: Path, **changes: Any) -> AdaptSettings:
+    settings = AdaptSettings(
+        source=str(llama), rows=(rows,), valid=rows, out=out, canvas=16, least_canvas=8, longest=96,
+        tokens=384, epochs=6, lr=0.01, ema=0.8, eval_every=4, checkpoint_every=3, log_every=2,
+        dtype="float32", device="cpu",
+    )  # fmt: skip
+    return replace(settings, **changes)
+
+
+def run(settings: AdaptSettings) -> list[Row]:
+    said: list[Row] = []
+    adapt(settings, said.append)
+    return said
+
+
+@pytest.fixture(scope="module")
+def finished(
+    llama: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[Row]]:
+    """Return the folder of a whole run, and what it said."""
+    out = tmp_path_factory.mktemp("whole")
+    return out, run(toy(llama, rows, out))
+
+
+def read_log(out: Path) -> list[Row]:
+    return [json.loads(line) for line in (out / "adapt.jsonl").read_text().splitlines()]
+
+
+def load(folder: Path) -> NativeDenoiser:
+    denoiser = remask.load(folder, device="cpu", dtype="float32")
+    assert isinstance(denoiser, NativeDenoiser)
+    return denoiser
+
+
+def test_the_loss_falls_on_what_is_learned_and_on_what_is_held_out(
+    finished: tuple[Path, list[Row]],
+) -> None:
+    """From about 6.5 nats a token to 2 in some 20 steps; the best average is the last one."""
+    log = read_log(finished[0])
+    losses = [row["loss"] for row in log if "loss" in row]
+    held_out = [row["valid_loss"] for row in log if "valid_loss" in row]
+    assert losses[-1] < 0.5 * losses[0]
+    assert held_out[-1] < 0.5 * held_out[0]
+    assert held_out == sorted(held_out, reverse=True)
+    steps = [row["step"] for row in log if "valid_loss" in row]
+    assert steps[:3] == [0, 4, 8]
+    assert steps[-1] == log[-1]["max_steps"]
+
+
+def test_the_model_loads_and_keeps_the_contract(finished: tuple[Path, list[Row]]) -> None:
+    out, said = finished
+    denoiser = load(out / "model")
+    check_denoiser(denoiser)
+    assert said[-1]["model"] == str(out / "model")
+    assert (denoiser.preset.length, denoiser.preset.steps, denoiser.preset.block) == (16, 16, 16)
+    assert denoiser.model.shifted
+    assert denoiser.tokenizer.mask_id == ancestors.REPO
+    assert denoiser.tokenizer.backend.id_to_token(ancestors.REPO) == "<|mask|>"
+    assert denoiser.tokenizer.eos_ids == (ancestors.END,)
+    assert denoiser.tokenizer.template.endswith("{prompt}<|im_end|>\n<|im_start|>assistant\n")
+    config = json.loads((out / "model" / "config.json").read_text())
+    assert config["architectures"] == ["A2DLlamaLMHeadModel"]
+    assert config["adapted"]["steps"] == said[-1]["of_step"] > 0
+    assert remask.sample(denoiser, "Add 1 and 1.").num_response > 0
+
+
+def test_what_is_trained_is_what_is_loaded(
+    llama: Path, rows: Path, finished: tuple[Path, list[Row]]
+) -> None:
+    """The best average, to the last bit, behind the tokenizer that the rows were encoded with."""
+    adaptation = Adaptation(toy(llama, rows, finished[0]), lambda row: None)
+    denoiser = load(finished[0] / "model")
+    assert adaptation.best is not None
+    for name, weight in denoiser.model.state_dict().items():
+        assert torch.equal(weight, adaptation.best[name]), name
+    for name in ("mask_id", "eos_ids", "pad_id", "template", "primer", "trims"):
+        assert getattr(denoiser.tokenizer, name) == getattr(adaptation.tokenizer, name)
+
+
+KILLED = """
+import json, os, signal, sys
+from remask.pretrain.adapt import adapt
+from remask.pretrain.adapt_settings import AdaptSettings
+from pathlib import Path
+import torch
+torch.set_num_threads(int(sys.argv[2]))
+given = json.loads(sys.argv[1])
+paths = {name: Path(given[name]) for name in ("out", "valid")}
+settings = AdaptSettings(**given | paths | {"rows": tuple(map(Path, given["rows"]))})
+def say(row):
+    if row.get("step") == 8 and "loss" in row:
+        os.kill(os.getpid(), signal.SIGKILL)
+adapt(settings, say)
+"""
+
+
+def test_a_killed_run_goes_on_bit_for_bit(
+    llama: Path, rows: Path, finished: tuple[Path, list[Row]], tmp_path: Path
+) -> None:
+    """Killed by the system while it reports step 8; what is there is the checkpoint of step 6."""
+    settings = toy(llama, rows, tmp_path / "run")
+    words = json.dumps(asdict(settings), default=str)
+    child = subprocess.run(
+        [sys.executable, "-c", KILLED, words, str(torch.get_num_threads())], check=False
+    )
+    assert child.returncode == -signal.SIGKILL
+    assert not (tmp_path / "run" / "model").exists()
+    assert {"resumed": 6} in run(settings)
+    whole, resumed = (torch.load(f / "training.pt") for f in (finished[0], tmp_path / "run"))
+    assert whole["step"] == resumed["step"]
+    for part in ("network", "average", "best"):
+        assert all(torch.equal(v, resumed[part][k]) for k, v in whole[part].items())
+    weights = [
+        (f / "model" / "model.safetensors").read_bytes() for f in (finished[0], tmp_path / "run")
+    ]
+    assert weights[0] == weights[1]
+    timeless = [
+        [{k: v for k, v in row.items() if not k.endswith("_s")} for row in read_log(f)]
+        for f in (finished[0], tmp_path / "run")
+    ]
+    assert timeless[0] == timeless[1]
+
+
+def test_a_finished_run_has_nothing_left_to_do(
+    llama: Path, rows: Path, finished: tuple[Path, list[Row]]
+) -> None:
+    out, said = finished
+    before = (out / "model" / "model.safetensors").read_bytes()
+    again = run(toy(llama, rows, out))
+    assert again[-2:] == [{"resumed": said[-2]["max_steps"]}, said[-1]]
+    assert (out / "model" / "model.safetensors").read_bytes() == before
+
+
+def test_another_run_may_not_go_on_there(
+    llama: Path, rows: Path, finished: tuple[Path, list[Row]], tmp_path: Path
+) -> None:
+    other = ancestors.write_rows(tmp_path / "rows.jsonl", 25)
+    for settings in (
+        toy(llama, rows, finished[0], lr=0.02),
+        toy(llama, other, finished[0]),
+        toy(llama, rows, finished[0], valid=other),
+    ):
+        with pytest.raises(SettingsError, match="holds a run with other settings"):
+            Adaptation(settings, lambda row: None)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "note.txt").write_text("mine")
+    with pytest.raises(RecordError, match=r"holds note\.txt, which is not of this run"):
+        Adaptation(toy(llama, rows, tmp_path / "own"), lambda row: None)
+
+
+def test_a_run_stops_where_the_rows_held_out_get_worse(
+    llama: Path, rows: Path, tmp_path: Path
+) -> None:
+    """A rate that destroys: the untrained model stays the best, and is what is written."""
+    settings = toy(llama, rows, tmp_path, lr=1.0, warmup=0.0, ema=0.0, eval_every=1, patience=2)
+    said = run(settings)
+    assert said[-2]["stopped"] == "no new best in 2 held-out losses"
+    assert said[-2]["step"] == 2
+    assert said[-1]["of_step"] == 0
+    ancestor = ancestors.reference("llama").state_dict()["model.layers.0.mlp.up_proj.weight"]
+    with safe_open(tmp_path / "model" / "model.safetensors", "pt") as file:
+        assert torch.equal(file.get_tensor("model.layers.0.mlp.up_proj.weight"), ancestor)
+        embedding = file.get_tensor("model.embed_tokens.weight")
+    before = ancestors.reference("llama").state_dict()["model.embed_tokens.weight"]
+    assert torch.allclose(embedding[ancestors.REPO], before.mean(0), atol=1e-6)
+
+
+def test_a_gguf_file_is_adapted_without_shift_into_pieces(rows: Path, tmp_path: Path) -> None:
+    """Nothing held out; float16; files of 20 kB, and the same model adapted further."""
+    source = ancestors.write_gguf(tmp_path / "model.gguf", "qwen2", quantised=True)
+    how: Row = {"valid": None, "shifted": False, "epochs": 1, "dtype": "float16", "block": 4}
+    settings = toy(source, rows, tmp_path / "one", shard_megabytes=0.02, **how)
+    said = run(settings)
+    folder = tmp_path / "one" / "model"
+    files = sorted(folder.glob("*.safetensors"))
+    assert len(files) > 1
+    index = json.loads((folder / "model.safetensors.index.json").read_text())
+    assert set(index["weight_map"].values()) == {file.name for file in files}
+    assert said[-1]["largest_mb"] == round(max(f.stat().st_size for f in files) / 1e6, 3)
+    denoiser = load(folder)
+    check_denoiser(denoiser)
+    assert not denoiser.model.shifted
+    assert denoiser.preset.block == 4
+    with pytest.raises(SettingsError, match=r"was adapted with False; add --no-shifted\."):
+        run(replace(settings, source=str(folder), out=tmp_path / "two", shifted=True))
+    again = toy(folder, rows, tmp_path / "two", **how)
+    assert Adaptation(again, lambda row: None).tokenizer.mask_id == ancestors.REPO
+
+
+def test_time_decides_where_it_is_given(llama: Path, rows: Path, tmp_path: Path) -> None:
+    said = run(toy(llama, rows, tmp_path / "one", minutes=1e-9))
+    assert (said[-2]["step"], said[-2]["stopped"]) == (0, "the 1e-09 minutes are over")
+    settings = toy(llama, rows, tmp_path / "two", stop_after=1e-9)
+    said = run(settings)
+    assert said[-2]["stopped"].startswith("stopped after 1e-09 minutes; the same command goes on")
+    adaptation = Adaptation(replace(settings, minutes=None, stop_after=5.0), lambda row: None)
+    assert adaptation.step == 0  # `stop_after` decides nothing of the outcome
+
+
+def test_the_rate_rises_and_falls(llama: Path, rows: Path, tmp_path: Path) -> None:
+    """Warm-up over a tenth: half the rate at a twentieth. Cosine: .51 halfway, .02 at the end."""
+    adaptation = Adaptation(toy(llama, rows, tmp_path, warmup=0.1), lambda row: None)
+    assert adaptation.rate(0.05) == pytest.approx(0.5, abs=0.01)
+    assert adaptation.rate(0.5) == pytest.approx(0.51)
+    assert adaptation.rate(1.0) == pytest.approx(0.02)
+    assert adaptation.progress(_Clock(0.0)) == pytest.approx(1 / adaptation.steps)
+
+
+def test_matrices_decay_and_the_rest_does_not(llama: Path, rows: Path, tmp_path: Path) -> None:
+    adaptation = Adaptation(toy(llama, rows, tmp_path), lambda row: None)
+    names = {id(p): name for name, p in adaptation.network.named_parameters()}
+    decayed, rest = ([names[id(p)] for p in group["params"]] for group in
+                     adaptation.optimizer.param_groups)  # fmt: skip
+    assert len(decayed) == 8
+    assert all(name.startswith("blocks.") and "norm" not in name for name in decayed)
+    assert {"embedding.weight", "norm.weight", "blocks.1.mlp_norm.weight"} <= set(rest)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(llama: Path, rows: Path, tmp_path: Path) -> None:
+    adaptation = Adaptation(toy(llama, rows, tmp_path, valid=None), lambda row: None)
+    with torch.no_grad():
+        adaptation.network.norm.weight.fill_(torch.nan)
+    with pytest.raises(DenoiserError, match=r"the loss is nan at step 2; lower lr 0\.01"):
+        adaptation.run()
+
+
+def test_rows_that_fill_no_batch_are_refused(llama: Path, rows: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="24 rows in 1 passes fill no batch of 38,400 tokens"):
+        run(toy(llama, rows, tmp_path / "out", tokens=38_400, epochs=1))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": ()}, "rows names no file"),
+        ({"tokens": 1009}, "tokens 1009 has no divisor that is a multiple of 8"),
+        ({"least_canvas": 17}, "least_canvas 17 is more than canvas 16"),
+        ({"template": "hello"}, "template 'hello' must hold {prompt} once"),
+        ({"minutes": 0.0}, "minutes is 0.0; it must be above 0"),
+        ({"dtype": "int8"}, "dtype 'int8' is unknown; use bfloat16, float16 or float32"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(changes: Row, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        replace(toy(Path("llama"), Path("rows"), Path("out")), **changes)
