@@ -24,7 +24,7 @@ GROUP: Any = typer.main.get_command(cli.app)
 COMMANDS = GROUP.commands
 NAMES = {
     "solve", "verify", "score", "collect", "fit", "certify", "calibrate", "report", "train",
-    "demo", "models", "doctor", "study", "align", "serve", "join",
+    "demo", "models", "doctor", "study", "align", "adapt", "serve", "join",
 }  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def test_the_line_in_the_list_is_the_first_of_the_command(name: str) -> None:
     assert COMMANDS[name].help.splitlines()[0] == ENTRIES[name][1]
 
 
-@pytest.mark.parametrize("name", ["solve", "collect", "align", "train", "score"])
+@pytest.mark.parametrize("name", ["solve", "collect", "align", "train", "adapt", "score"])
 def test_the_help_of_a_command_needs_no_torch(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOADED.format(words=["remask", name, "--help"])],

@@ -48,6 +48,9 @@ FIRST = {c.family: c.id for c in reversed(CHECKPOINTS)}  # the first id of each 
 UNRUN = {
     ("README.md", "make demo        # Python 3.11, git and make are enough: minutes on two CPU "
      "cores, no GPU"): "sets up an environment, and takes minutes",
+    ("docs/adapt.md", "pip install 'remask[gguf]'                     # only to read GGUF files"):
+        "installs packages, and trains for minutes on a GPU; tests/unit/pretrain adapts a little",
+    ("docs/adapt.md", "from pathlib import Path"): "trains for minutes on a GPU",
     ("docs/alignment.md", "with torch.no_grad():                          # only rows of "
      "needs_preview(advantages, settings)"): "a sketch of a trainer's inner loop",
     ("docs/alignment.md", "remask align --model tiny --task wordmath --tuning full --set "

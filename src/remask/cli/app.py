@@ -29,6 +29,7 @@ COMMANDS = {  # by name, in the order of `remask --help`: the module, and the li
     "verify": ("answers", "Say how far to trust an answer you already have."),
     "score": ("answers", "Score a file of answers, one row out per row in."),
     "train": ("models", "Train a small LLaDA on generated problems."),
+    "adapt": ("adapt", "Make a masked diffusion model of an autoregressive one."),
     "demo": ("models", "Watch the embedded model catch its own errors."),
     "models": ("models", "List published models; with an id, its authors' presets."),
     "doctor": ("models", "Say what is installed, what is missing, what fits in memory."),

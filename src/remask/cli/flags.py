@@ -111,7 +111,9 @@ def _flag(one: SettingField, bounded: bool = True) -> inspect.Parameter:
     parse = _parser(kind)
     if parse is not None:
         kind, default = str, str(default) if isinstance(default, int | float) else None
-    names = [f"--{one.name.replace('_', '-')}", *filter(None, [one.setting.short])]
+    flag = one.name.replace("_", "-")
+    switch = f"--{flag}/--no-{flag}" if default is True else f"--{flag}"
+    names = [switch, *filter(None, [one.setting.short])]
     check = _callback(one, parse, bounded)
     option = typer.Option(*names, help=one.setting.help, callback=check)
     return inspect.Parameter(

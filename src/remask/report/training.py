@@ -7,7 +7,7 @@ from typing import Any
 
 from remask.report import render
 
-LOG, PICTURE = "log.jsonl", "curves.png"
+LOGS, PICTURE = ("log.jsonl", "adapt.jsonl"), "curves.png"  # of align, of adapt
 # The panels, each with its lines: a name in the log, and what it is called.
 PANELS: Mapping[str, Mapping[str, str]] = {
     "Reward": {"reward": "mean", "reward_std": "spread in a group"},
@@ -19,14 +19,15 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     },
     "Entropy, nats a token": {"entropy": "of a token when revealed"},
     "Tokens of a completion": {"completions/mean_length": "mean"},
-    "Loss": {"loss": "loss"},
+    "Loss": {"loss": "loss", "valid_loss": "held out"},
+    "Learning rate": {"lr": "of AdamW"},
     "Norm of the gradient, before the clip": {"grad_norm": "norm"},
 }
 
 
 def draw_training(out: Path) -> Path | None:
     """Draw the curves of the run in `out` as PNG and SVG; None where there is nothing to draw."""
-    rows = list(_rows(out / LOG))
+    rows = [row for name in LOGS for row in _rows(out / name)]
     drawn = {
         title: lines
         for title, named in PANELS.items()
