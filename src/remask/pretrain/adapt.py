@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from remask import rng
-from remask.denoisers.load import DTYPES, choose_device
+from remask.denoisers.devices import DTYPES, choose_device
 from remask.denoisers.native import fingerprint, stacked
 from remask.denoisers.save import save
 from remask.errors import DenoiserError, InputError, SettingsError
