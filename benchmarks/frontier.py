@@ -5,13 +5,15 @@
     python benchmarks/frontier.py collect MODEL OUT --part validation   labels, and pools of ten
     python benchmarks/frontier.py thresholds OUT                        of scores without labels
     python benchmarks/frontier.py collect MODEL OUT                     the test split
+    python benchmarks/frontier.py collect MODEL OUT --part longer       on another canvas
     python benchmarks/frontier.py collect MODEL OUT --only choice       one set, in this process
 
 `collect` writes one file of records per set and continues where it was stopped. `tried` are single
 answers to validation problems, read by many probes; `choose` ranks sets of what these read by the
 mean AUROC of their plain mean, with each family left out in turn. `thresholds` are those of the
-embedded model's preset: the best F1, as the paper has it, over all levels of a task. What the other
-records say is the study's to tell: `remask study frontier OUT`.
+embedded model's preset: the best F1, as the paper has it, over all levels of a task. `longer` are
+test problems answered once, on a canvas half as long again: fits and thresholds of the usual canvas
+are carried there. What the other records say is the study's to tell: `remask study frontier OUT`.
 """
 
 import argparse
@@ -37,6 +39,8 @@ from remask.denoisers.load import load
 from remask.errors import RemaskError
 from remask.probes.settings import Probe
 from remask.records.record import Record, answers_in, read_records
+from remask.sampling.settings import SamplerSettings, sampler_settings
+from remask.tasks import task as find_task
 from remask.verifier.columns import (
     GENERATION,
     LABEL_FREE,
@@ -56,7 +60,8 @@ TRIED = (
 )  # fmt: skip
 BUDGET = 25  # forward passes of the label-free verifier
 MOST = 4  # values in its mean
-PROBLEMS = {"tried": 1000, "validation": 600}  # of each set
+PROBLEMS = {"tried": 1000, "validation": 600, "longer": 1000}  # of each set
+LONGER = ("wordmath-hard", "choice")  # sets that are answered on another canvas too
 
 
 class Set(NamedTuple):
@@ -82,16 +87,17 @@ SETS = {
 def collect_set(model: Denoiser, name: str, part: str, out: Path, scale: float) -> None:
     """Collect one file, and say how long it took."""
     own, started = SETS[name], time.perf_counter()
-    is_tried = part == "tried"
+    is_single = part in ("tried", "longer")  # answers
     settings = CollectSettings(
         task=own.task,
         level=own.level,
-        split="test" if part == "test" else "validation",
+        split="test" if part in ("test", "longer") else "validation",
         problems=max(4, int(PROBLEMS.get(part, own.problems) * scale)),
-        samples=1 if is_tried else POOL,
-        scored=1 if is_tried else own.scored,
-        baselines=FREE_BASELINES if is_tried else RIVALS,
-        probes=(*LABEL_FREE_PROBES, *(TRIED if is_tried else ())),
+        samples=1 if is_single else POOL,
+        scored=1 if is_single else own.scored,
+        baselines=FREE_BASELINES if is_single else RIVALS,
+        probes=(*LABEL_FREE_PROBES, *(TRIED if part == "tried" else ())),
+        sampler=longer_canvas(model, own) if part == "longer" else None,
         metrics="core",
         seed=SEED,
         chunk=250,
@@ -100,8 +106,19 @@ def collect_set(model: Denoiser, name: str, part: str, out: Path, scale: float) 
     print(f"{part} {name}: {time.perf_counter() - started:.1f} s", flush=True)
 
 
+def longer_canvas(model: Denoiser, own: Set) -> SamplerSettings:
+    """Return how to write on a canvas of half as many tokens again, in whole blocks."""
+    usual = sampler_settings(
+        model, kind=own.task, canvas=find_task(own.task).canvas_length(own.level)
+    )
+    blocks = -(-3 * usual.length // (2 * usual.block))
+    return sampler_settings(model, kind=own.task, length=blocks * usual.block)
+
+
 def file_name(part: str, name: str) -> str:
     """Return the file of a set; of the test split it is the set's own name."""
+    if part == "longer":
+        return f"{name}-{part}.jsonl"
     return f"{name}.jsonl" if part == "test" else f"{part}-{name}.jsonl"
 
 
@@ -110,7 +127,8 @@ def collect_all(arguments: argparse.Namespace) -> int:
     words = ["collect", arguments.model, str(arguments.out), "--scale", str(arguments.scale)]
     words += ["--part", arguments.part]
     running = {
-        name: subprocess.Popen([sys.executable, __file__, *words, "--only", name]) for name in SETS
+        name: subprocess.Popen([sys.executable, __file__, *words, "--only", name])
+        for name in (LONGER if arguments.part == "longer" else SETS)
     }
     failed = [name for name, child in running.items() if child.wait() != 0]
     if failed:

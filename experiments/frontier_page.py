@@ -9,14 +9,14 @@ split. The same records make the same files.
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
+from frontier_targets import TARGETS  # noqa: E402
 from lib.figures import FIGURES, MARKER, merge, read  # noqa: E402
 
 from remask.analysis.figure import Figure, Figures, parse  # noqa: E402
@@ -42,104 +42,14 @@ METHODS = (
     "dcocoa",
 )  # fmt: skip
 MEASURES = ("auroc", "auroc_equal_length", "extra_forwards")
-FAMILIES = ("wordmath", "choice", "pycode", "countdown")
 FITTED = ("fitted20", "fitted85", "agreement10_fitted")
+CANVASES = ("roundtrips", "verifier", "fitted20")
+ACCEPTED = ("precision", "coverage")
+SHAPES = {
+    "h200/llada8b": "LLaDA-8B", "h200/dream7b": "Dream-7B", "h200/lladamoe": "LLaDA-MoE",
+    "h200/llada21mini": "LLaDA2.1-mini", "cpu": "the embedded model",
+}  # fmt: skip
 Shown = dict[str, Figure]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """What was to be shown, the figure that says it, and when it holds."""
-
-    text: str
-    name: str  # of the figure, below frontier/
-    holds: Callable[[Figure], bool]
-
-
-def _above(least: float, low: float | None = None) -> Callable[[Figure], bool]:
-    """Return whether the value, and the low end of its interval, are at least so much."""
-
-    def holds(figure: Figure) -> bool:
-        is_low = low is None or (figure.low is not None and figure.low >= low)
-        return figure.value >= least and is_low
-
-    return holds
-
-
-def _low(least: float) -> Callable[[Figure], bool]:
-    return lambda figure: figure.low is not None and figure.low >= least
-
-
-def _below(most: float) -> Callable[[Figure], bool]:
-    return lambda figure: figure.value <= most
-
-
-_TRIPS, _TEN = "mean/verifier_minus_roundtrips", "mean/verifier_minus_agreement10"
-_WITHOUT, _EQUAL = "without_countdown/auroc", "auroc_equal_length"
-_MORE = "label-free minus round trips: at least +.025, interval above 0"
-_LEVEL = "label-free minus ten samples: interval not below -.02"
-_STEPS = "mean/sequential_minus_sequential_full/auroc"
-TARGETS = (
-    Target(text=_MORE, name=f"{_TRIPS}/auroc", holds=_above(0.025, 0)),
-    Target(text=f"{_MORE}; without countdown", name=f"{_TRIPS}/{_WITHOUT}", holds=_above(0.025, 0)),
-    Target(text=f"{_MORE}; at equal length", name=f"{_TRIPS}/{_EQUAL}", holds=_above(0.025, 0)),
-    *(
-        Target(
-            text=f"label-free not more than .03 below round trips on {family}",
-            name=f"{_TRIPS}/only_{family}/auroc",
-            holds=_above(-0.03),
-        )
-        for family in FAMILIES
-    ),
-    Target(text=_LEVEL, name=f"{_TEN}/auroc", holds=_low(-0.02)),
-    Target(text=f"{_LEVEL}; without countdown", name=f"{_TEN}/{_WITHOUT}", holds=_low(-0.02)),
-    Target(text=f"{_LEVEL}; at equal length", name=f"{_TEN}/{_EQUAL}", holds=_low(-0.02)),
-    Target(
-        text="fitted, 200 labels, at most 20 forwards: .815",
-        name="mean/fitted20/auroc",
-        holds=_above(0.815),
-    ),
-    Target(
-        text="fitted, 200 labels, at most 85 forwards: .845",
-        name="mean/fitted85/auroc",
-        holds=_above(0.845),
-    ),
-    Target(
-        text="the same minus ten samples, fitted alike: not below -.01",
-        name="mean/fitted85_minus_agreement10_fitted/auroc",
-        holds=_above(-0.01),
-    ),
-    Target(
-        text="the same with 400 labels: interval above 0",
-        name="mean/fitted85_minus_agreement10_fitted/labels_400/auroc",
-        holds=_low(0),
-    ),
-    Target(
-        text="sequential minus its full form: -.005, interval not below -.01",
-        name=_STEPS,
-        holds=_above(-0.005, -0.01),
-    ),
-    Target(
-        text="rejection sampling, label-free minus round trips: interval not below -.015",
-        name="mgrs/verifier_minus_roundtrips/accuracy",
-        holds=_low(-0.015),
-    ),
-    Target(
-        text="its forwards, label-free: at most .75 of round trips'",
-        name="mgrs/verifier_over_roundtrips/forwards",
-        holds=_below(0.75),
-    ),
-    Target(
-        text="rejection sampling, sequential minus round trips: interval not below -.015",
-        name="mgrs/sequential_minus_roundtrips/accuracy",
-        holds=_low(-0.015),
-    ),
-    Target(
-        text="its forwards, sequential: at most .60 of round trips'",
-        name="mgrs/sequential_over_roundtrips/forwards",
-        holds=_below(0.60),
-    ),
-)
 
 
 def page(figures: Shown, about: str) -> str:
@@ -164,8 +74,17 @@ def page(figures: Shown, about: str) -> str:
         "## Rejection sampling on wordmath-hard",
         _rejection(figures),
         _END,
+        *([_WITHIN] if "frontier/wordmath-hard/verifier/auroc_within_pool" in figures else ()),
+        *_section("Carried to other sets", _CARRIED, _carried(figures), _thresholds(figures)),
+        *_section("Carried to another canvas", _LONGER, _canvases(figures)),
+        *_section("Seconds", _SECONDS, _seconds(figures)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _section(heading: str, text: str, *tables: str) -> list[str]:
+    """Return a part of the page; nothing where nothing was measured."""
+    return [f"## {heading}", text, *filter(None, tables)] if any(tables) else []
 
 
 _INTRODUCTION = """The embedded model, seven sets of generated problems, seed 11; {about}.
@@ -191,6 +110,17 @@ full form of the sequential verifier runs every stage of every answer."""
 _END = """Thresholds are chosen on validation pools by one rule, the cheapest that is hardly less
 accurate; problems that a verifier was fitted on choose nothing for it. The sequential verifier
 stops before the round trips here."""
+_WITHIN = """`Within a problem` is the AUROC among the ten samples of one problem, where some are
+right and some wrong."""
+_CARRIED = """The first table has the AUROC of the fitted verifier of 17 passes, fitted on the set
+of its row and used on that of its column. The second has what the label-free verifier's threshold
+of the best F1, chosen on the set of its row, accepts of that of its column: the share that is
+right, and the share that is accepted."""
+_LONGER = """Fits and thresholds of the usual canvas, used where the same problems are answered on
+one half as long again; `accepted` and `right of these` are of the label-free verifier."""
+_SECONDS = """Per answer, several at once, random weights of the published shapes in bf16 on one
+H200 (`python benchmarks/verify.py --probe`), and the embedded model on two CPU cores. The round
+trips are 64 passes, the verifier's are 17."""
 
 
 def _row(*cells: str) -> str:
@@ -280,9 +210,9 @@ def _by_set(figures: Shown) -> str:
     return _table(["score", *SETS], rows)
 
 
-def _plain(figures: Shown, name: str) -> str:
+def _plain(figures: Shown, name: str, digits: int = 3) -> str:
     figure = figures.get(f"frontier/{name}")
-    return "" if figure is None else f"{figure.value:.3f}<!--fig:{figure.name}-->"
+    return "" if figure is None else f"{figure.value:.{digits}f}<!--fig:{figure.name}-->"
 
 
 def _rejection(figures: Shown) -> str:
@@ -291,10 +221,68 @@ def _rejection(figures: Shown) -> str:
             LABELS_OF[method],
             _cell(figures, f"mgrs/{method}/accuracy"),
             _cell(figures, f"mgrs/{method}/forwards", 0),
+            _cell(figures, f"wordmath-hard/{method}/auroc_within_pool"),
         ]
         for method in ("roundtrips", "verifier", "sequential")
     ]
-    return _table(["score", "accuracy", "forwards per problem"], rows)
+    heads = ["score", "accuracy", "forwards per problem", "within a problem"]
+    width = len(heads) if any(row[-1] for row in rows) else len(heads) - 1
+    return _table(heads[:width], [row[:width] for row in rows])
+
+
+def _carried(figures: Shown) -> str:
+    """Return the table of fits from one set on another."""
+    rows = []
+    for source in SETS:
+        if any(f"frontier/{name}/fitted20/from_{source}/auroc" in figures for name in SETS):
+            rows.append([source, *(_plain(figures, _fit_name(source, name)) for name in SETS)])
+    return _table(["fitted on", *SETS], rows) if rows else ""
+
+
+def _fit_name(source: str, name: str) -> str:
+    own = f"{name}/fitted20"
+    return f"{own}/auroc" if source == name else f"{own}/from_{source}/auroc"
+
+
+def _thresholds(figures: Shown) -> str:
+    """Return the table of thresholds from one set on another."""
+    rows = []
+    for source in SETS:
+        names = [f"{name}/verifier/from_{source}" for name in SETS]
+        if any(f"frontier/{name}/precision" in figures for name in names):
+            pairs = [
+                " of ".join(_plain(figures, f"{name}/{measure}", 2) for measure in ACCEPTED)
+                for name in names
+            ]
+            rows.append([source, *pairs])
+    return _table(["threshold of", *SETS], rows) if rows else ""
+
+
+def _canvases(figures: Shown) -> str:
+    """Return what is measured on the usual and on the longer canvas, row by row."""
+    rows = []
+    for name in SETS:
+        for own in (name, f"{name}-longer"):
+            if f"frontier/{name}-longer/verifier/auroc" in figures:
+                cells = [_cell(figures, f"{own}/{method}/auroc") for method in CANVASES]
+                accepted = [_plain(figures, f"{own}/verifier/from_{name}/{m}", 2) for m in ACCEPTED]
+                rows.append([own, *cells, *accepted])
+    heads = ["set", *(LABELS_OF[method] for method in CANVASES), "right of these", "accepted"]
+    return _table(heads, rows) if rows else ""
+
+
+def _seconds(figures: Shown) -> str:
+    """Return the seconds per answer of each shape that was measured."""
+    rows = []
+    for place, shape in SHAPES.items():
+        names = [f"{place}/{what}_seconds" for what in ("probe", "verifier", "verify")]
+        if names[1] in figures:
+            rows.append([shape, *(_number(figures.get(name)) for name in names)])
+    return _table(["model", "one probe", "verifier", "round trips"], rows) if rows else ""
+
+
+def _number(figure: Figure | None) -> str:
+    return "" if figure is None else f"{figure.value:.3f}<!--fig:{figure.name}-->"
 
 
 def wanted(figures: Figures) -> set[str]:
@@ -312,7 +300,7 @@ def write_records(arguments: argparse.Namespace) -> None:
     """Measure the records, and write figures, page and picture."""
     result = STUDIES[KEY].run(read_source(arguments.out), None)
     text = page(dict(result.figures), _about(arguments.hardware, arguments.commit))
-    names = wanted(result.figures) | set(MARKER.findall(text))
+    names = wanted(result.figures) | set(MARKER.findall(text))  # of these figures alone
     origin = {"command": KEY, "commit": arguments.commit, "hardware": arguments.hardware}
     new = {name: result.figures[name].entry() | origin for name in sorted(names)}
     merge(FIGURES, new, {KEY: COMMAND}, ("frontier/",))
@@ -330,7 +318,8 @@ def write_page() -> None:
     if not own:
         raise RecordError(f"{FIGURES} holds no figures of the frontier; measure records first.")
     some = next(iter(own.values()))
-    figures = {name: parse(name, row) for name, row in own.items()}
+    timed = {n: row for n, row in entries.items() if n.startswith(tuple(SHAPES))}
+    figures = {name: parse(name, row) for name, row in (own | timed).items()}
     write_text(PAGE, page(figures, _about(some["hardware"], some["commit"])))
     print(f"{PAGE}: written")
 

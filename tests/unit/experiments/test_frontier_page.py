@@ -1,7 +1,8 @@
 """The page of the frontier: verdicts follow values and intervals; what is absent is not said."""
 
 import pytest
-from frontier_page import TARGETS, page, quoted
+from frontier_page import page, quoted
+from frontier_targets import TARGETS
 
 from remask.analysis.figure import Figure, parse
 
@@ -51,3 +52,28 @@ def test_a_number_without_an_interval_stands_alone() -> None:
     assert quoted(figure("frontier/mean/length/auroc", 0.5)) == (
         "0.500<!--fig:frontier/mean/length/auroc-->"
     )
+
+
+def test_what_was_carried_is_shown_where_it_was_measured(figures: dict[str, Figure]) -> None:
+    """Rows are where a fit or a threshold comes from, columns where it is used."""
+    assert "## Carried" not in page(figures, "somewhere")
+    assert "## Seconds" not in page(figures, "somewhere")
+    more = [
+        figure("frontier/wordmath/fitted20/auroc", 0.9),
+        figure("frontier/choice/fitted20/from_wordmath/auroc", 0.6),
+        figure("frontier/choice/verifier/from_wordmath/precision", 0.875),
+        figure("frontier/choice/verifier/from_wordmath/coverage", 0.5),
+        figure("frontier/choice-longer/verifier/auroc", 0.7),
+        figure("frontier/choice-longer/verifier/from_choice/precision", 0.8),
+        figure("h200/llada8b/verifier_seconds", 0.25),
+    ]
+    text = page({**figures, **{one.name: one for one in more}}, "somewhere")
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| wordmath |")]
+    assert [cells[1].partition("<")[0] for cells in rows if len(cells) == 8][:1] == ["0.900"]
+    assert any("0.600<!--" in cells[3] for cells in rows if len(cells) == 8)
+    assert any("0.88<!--" in c and " of 0.50<!--" in c for cells in rows for c in cells)
+    [longer] = [line for line in text.splitlines() if line.startswith("| choice-longer |")]
+    assert "0.700<!--" in longer
+    assert "0.80<!--" in longer
+    [clock] = [line for line in text.splitlines() if line.startswith("| LLaDA-8B |")]
+    assert "0.250<!--fig:h200/llada8b/verifier_seconds-->" in clock
