@@ -1,31 +1,45 @@
-"""What a fitted verifier gains over the label-free mean, and what its stages lose. Simulated.
+"""What a fitted verifier gains over the label-free mean, and what its stages lose.
 
-    python benchmarks/fitting.py                    two tables, some minutes
+    python benchmarks/fitting.py                    simulated: two tables, some minutes
     python benchmarks/fitting.py --draws 40
+    python benchmarks/fitting.py --records OUT      validation records of the frontier: one table
 
-Fits on few labels are compared on 5,000 other answers. A world says by how many standard deviations
-each feature is higher for right answers, and which features share noise; the first four are the
-base. Stages are those of the trial: what the writing left, one pass, 8, 16 and 60 more.
+Fits on few labels are compared on other answers, 5,000 of a simulated world or what is left of the
+validation records of a set. A world says by how many standard deviations each feature is higher for
+right answers, and which features share noise; the first four are the base. Stages are those of the
+trial: what the writing left, one pass, 8, 16 and 60 more.
 """
 
 import argparse
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from remask.analysis.frontier_fits import (
+    RECIPES,
+    Recipe,
+    base_columns,
+    feature_columns,
+    features_of,
+    label_draws,
+)
+from remask.analysis.pool import pools
 from remask.decide.auroc import auroc, expected_auroc
 from remask.decide.logistic import fit_regression
 from remask.decide.ridge import choose_ridge, fit_ridge, log_loss, predict, sigmoid
 from remask.decide.stages import GRID, LOSS, OPEN, choose_limits, settled_at
+from remask.records.record import answers_in, read_records
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 LABELS = (100, 200, 400)
 OTHERS = 5000
 RATE = 0.75  # of right answers
+FEWEST = 5  # labels of either kind, under which nothing is fitted
 NUM_BASE = 4
 WORLDS = {  # gains of the features, how many share noise
     "all alike": ((1.0,) * 14, 8),
@@ -74,6 +88,62 @@ def compare(seen: Answers, other: Answers) -> dict[str, Floats]:
     nothing = np.zeros((len(unseen), 0))
     intercept, slope = fit_ridge(unseen, nothing, seen.right, math.inf)
     return out | {"then Platt": intercept + slope * out["fitted"], "boosting": boost(seen, other)}
+
+
+def read_answers(path: Path, recipe: Recipe) -> Answers:
+    """Return the first samples of recorded pools as a recipe sees them.
+
+    What is absent is as high as the mean of its column, as a fit takes it.
+    """
+    pooled = pools(answers_in(read_records(path)))
+    features = feature_columns(features_of(recipe, pooled), pooled)
+    base = base_columns(recipe.base, pooled)
+    tables = [
+        np.array(list(columns.values()), np.float64).T  # (n, J) NaN where absent
+        for columns in (features, base)
+    ]
+    known = [table[:, ~np.isnan(table).all(0)] for table in tables]  # a choice has no halves
+    filled = np.where(np.isnan(known[0]), np.nanmean(known[0], 0), known[0])
+    spread = filled[:, filled.std(0) > 0]
+    right = np.array([pool[0].right for pool in pooled])
+    return Answers(np.nanmean(known[1], 1), spread, right)
+
+
+def take(answers: Answers, rows: list[int]) -> Answers:
+    """Return some of the answers."""
+    return Answers(answers.mean[rows], answers.features[rows], answers.right[rows])
+
+
+def is_fittable(seen: Answers) -> bool:
+    """Say whether there are labels of both kinds, and no feature is the same for all."""
+    enough = min(seen.right.sum(), (~seen.right).sum()) >= FEWEST
+    return bool(enough and (seen.features.std(0) > 0).all() and seen.mean.std() > 0)
+
+
+def print_records(out: Path, draws: int) -> None:
+    """Print AUROC by each way of fitting on the validation records of every set."""
+    paths = sorted(out.glob("validation-*.jsonl"))
+    for recipe in RECIPES[:2]:
+        for n in LABELS:
+            means = [judge_set(path, recipe, n, draws) for path in paths]
+            known = [mean for mean in means if mean]
+            parts = [f"{name} {np.mean([m[name] for m in known]):.3f}" for name in known[0]]
+            print(f"{recipe.name:9s} {n:4d} labels, {len(known)} sets: {'  '.join(parts)}")
+
+
+def judge_set(path: Path, recipe: Recipe, n: int, draws: int) -> dict[str, float]:
+    """Return the mean AUROC of each way on the answers of a set that were not labelled."""
+    answers = read_answers(path, recipe)
+    rows: dict[str, list[float]] = {}
+    for chosen in label_draws(len(answers.right), path.stem, n, draws):
+        others = sorted(set(range(len(answers.right))) - set(chosen))
+        seen, other = take(answers, chosen), take(answers, others)
+        if is_fittable(seen) and 0 < other.right.sum() < len(other.right):
+            for name, logits in compare(seen, other).items():
+                value = auroc(logits, other.right)
+                assert value is not None
+                rows.setdefault(name, []).append(value)
+    return {name: float(np.mean(values)) for name, values in rows.items()}
 
 
 def boost(seen: Answers, other: Answers) -> Floats:
@@ -189,9 +259,13 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=20)
-    draws = parser.parse_args().draws
-    print_fits(draws)
-    print_stages(draws)
+    parser.add_argument("--records", type=Path, metavar="OUT", help="of the frontier's benchmark")
+    arguments = parser.parse_args()
+    if arguments.records:
+        print_records(arguments.records, arguments.draws)
+        return
+    print_fits(arguments.draws)
+    print_stages(arguments.draws)
 
 
 if __name__ == "__main__":

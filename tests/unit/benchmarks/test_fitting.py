@@ -1,12 +1,19 @@
-"""The simulated worlds of fitting: they hold what their names say, and each way is what it says."""
+"""Ways of fitting: simulated worlds hold what their names say, and records are read as they are."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from fitting import LOSS, OPEN, WORLDS, compare, draw, draw_stages, one_pair
+from fitting import LOSS, OPEN, WORLDS, compare, draw, draw_stages, judge_set, one_pair
 from scipy.special import logit
 
+from remask.analysis.frontier_fits import RECIPES
 from remask.decide.auroc import auroc, expected_auroc
 from remask.decide.stages import settled_at
+from remask.records.record import Record
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -46,3 +53,25 @@ def test_unseen_answers_are_judged_as_well_as_others() -> None:
             auroc(other, staged.other_right), abs=0.06
         )
         assert logit(seen.mean()) == pytest.approx(logit(other.mean()), abs=0.3)
+
+
+def test_recorded_answers_are_fitted_on_some_and_judged_on_the_others(
+    tmp_path: Path, draw_features: Callable[..., list[Record]]
+) -> None:
+    """What tells right from wrong is used; absent halves and a constant are passed over."""
+    rows = [
+        replace(
+            row,
+            features={
+                **row.features, "length": 10.0 if row.right else 20.0 + row.number,
+                "critical_count": 3.0, "halves8.critical_min": None, "halves8.critical_mean": None,
+            },
+        )
+        for row in draw_features(160, task="choice", level="medium", split="validation")
+    ]  # fmt: skip
+    path = tmp_path / "validation-choice.jsonl"
+    path.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows))
+    reached = judge_set(path, RECIPES[0], 100, 2)
+    assert reached["fitted"] == 1
+    assert reached["boosting"] == 1
+    assert reached["label-free"] < 1
