@@ -228,12 +228,14 @@ def sample_from_text(
     item: str | None = None,
     length: int | None = None,
     examples: Examples = (),
+    system: str = "",
 ) -> Sample:
     """Return an answer you already have as a `Sample`, on a canvas with an EOS tail.
 
     The tail keeps the length from being given away: the canvas is the model's usual one, or the
     next multiple of 32 tokens that holds the answer and its end. With a `length` it is that long,
-    and an answer that does not fit is refused. `examples` are turns before the prompt.
+    and an answer that does not fit is refused. `examples` are turns before the prompt, `system` a
+    system turn before all of them.
     """
     tokenizer = model.tokenizer
     if not answer.strip():
@@ -249,7 +251,7 @@ def sample_from_text(
     length = length or max(model.preset.length, -(-(len(ids) + 1) // 32) * 32)
     return Sample(
         item=item or item_of(prompt),
-        prompt=tuple(tokenizer.render(prompt, examples)),
+        prompt=tuple(tokenizer.render(prompt, examples, system)),
         canvas=(*ids, *[tokenizer.eos_id] * (length - len(ids))),
         num_response=len(ids) + 1,
         text=answer,

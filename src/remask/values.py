@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+Likeliest = tuple[tuple[int, float], ...]  # tokens and their log p, the likeliest first
 ROUNDTRIPS = "roundtrips"  # the paper's scorer, which is meant where none is named
 Verdict = Literal["trust", "undecided", "doubt"]
 
@@ -94,6 +95,8 @@ class Sample:
     steps: tuple[int, ...] | None = None  # (C,) the step that unmasked it; -1: filled after the end
     forwards: int = 0  # forward passes this answer cost
     trace: Trace | None = field(default=None, compare=False, repr=False)  # None: not wanted
+    # (C,) what was likeliest when each token was unmasked, untempered; (): not wanted
+    likeliest: tuple[Likeliest, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -41,7 +41,7 @@ def test_the_published_template_renders_the_turns_that_the_package_renders(
     """Written from the authors' descriptions on one side, and by the adapters on the other."""
     standin, folder = STANDINS[model], snapshot(hub, model)
     tokenizer = remask.load(model).tokenizer
-    turns = [("user", "2 + 3?"), ("assistant", "5."), ("user", "And 4 + 4?")]
+    turns = [("system", "Be brief."), ("user", "2 + 3?"), ("assistant", "5."), ("user", "And 4?")]
     messages = [{"role": role, "content": content} for role, content in turns]
     bos = read(folder, "tokenizer_config.json").get("bos_token")
     template = template_of(folder)
@@ -53,8 +53,10 @@ def test_the_published_template_renders_the_turns_that_the_package_renders(
         ids: list[int] = tokenizer.backend.encode(text, add_special_tokens=False).ids
         return ids
 
-    assert tokenizer.render("2 + 3?") == rendered(messages[:1])
-    assert tokenizer.render("And 4 + 4?", [("2 + 3?", "5.")]) == rendered(messages)
+    assert tokenizer.render("2 + 3?") == rendered(messages[1:2])
+    assert tokenizer.render("And 4?", [("2 + 3?", "5.")]) == rendered(messages[1:])
+    assert tokenizer.render("2 + 3?", system="Be brief.") == rendered(messages[:2])
+    assert tokenizer.render("And 4?", [("2 + 3?", "5.")], "Be brief.") == rendered(messages)
 
 
 @pytest.mark.parametrize("model", IDS)

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from remask.denoisers.config import read_flag
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import CHAT, END_OF_TURN, REFUSED, Qwen, tensor_map
+from remask.denoisers.qwen import CHAT, END_OF_TURN, REFUSED, SYSTEM_TURN, Qwen, tensor_map
 
 ARCHITECTURE = "A2DQwen3LMHeadModel"
 QWEN2_ARCHITECTURE = "A2DQwen2LMHeadModel"
@@ -35,6 +35,7 @@ LLAMA_TEMPLATE = (
     "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n{prompt}<|eot_id|>"
     "<|start_header_id|>assistant<|end_header_id|>\n\n"
 )
+LLAMA_SYSTEM = "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{system}<|eot_id|>"
 
 
 class A2D(Qwen):
@@ -76,6 +77,7 @@ FAMILY = Family(
     build=A2D.build,
     tensor_map=tensor_map,
     template=CHAT + THOUGHT,
+    system=SYSTEM_TURN,
     primer=THOUGHT,
     ends=(END_OF_TURN,),
     model_types=("a2d-qwen3",),
@@ -88,5 +90,6 @@ QWEN2_FAMILY = replace(
 )  # fmt: skip
 LLAMA_FAMILY = replace(
     QWEN2_FAMILY, architecture=LLAMA_ARCHITECTURE, build=A2DLlama.build,
-    model_types=("a2d-llama",), template=LLAMA_TEMPLATE, trims=True, ends=("<|eot_id|>",),
+    model_types=("a2d-llama",), template=LLAMA_TEMPLATE, system=LLAMA_SYSTEM, trims=True,
+    ends=("<|eot_id|>",),
 )  # fmt: skip

@@ -5,7 +5,14 @@ i - 1 predicts token i. What leaves `forward` is moved one place on.
 """
 
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import ASSISTANT_CHAT, END_OF_TURN, Qwen, QwenConfig, tensor_map
+from remask.denoisers.qwen import (
+    ASSISTANT_CHAT,
+    END_OF_TURN,
+    SYSTEM_TURN,
+    Qwen,
+    QwenConfig,
+    tensor_map,
+)
 
 ARCHITECTURE = "DreamModel"
 # Of all the authors' models; config.json still has the length of the ancestor.
@@ -28,6 +35,7 @@ FAMILY = Family(
     build=Dream.build,
     tensor_map=tensor_map,
     template=ASSISTANT_CHAT,
+    system=SYSTEM_TURN,
     ends=(END_OF_TURN,),
     filler="<|dlm_pad|>",  # DiffuCoder's
     model_types=("Dream",),

@@ -6,7 +6,7 @@ sees its own block and every earlier one. Blocks count from the first token of t
 """
 
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import CHAT, END_OF_TURN, Qwen, tensor_map
+from remask.denoisers.qwen import CHAT, END_OF_TURN, SYSTEM_TURN, Qwen, tensor_map
 
 ARCHITECTURE = "DreamForCausalLM"
 
@@ -23,6 +23,7 @@ FAMILY = Family(
     architecture=ARCHITECTURE,
     build=DreamReasoner.build,
     tensor_map=tensor_map,
+    system=SYSTEM_TURN,
     template=CHAT,  # thinking is allowed, as the authors ask: the answer begins with its thought
     ends=(END_OF_TURN,),
     model_types=("Dream",),

@@ -9,7 +9,7 @@ Not here: the order in which a block is written (see `sampling.nested`).
 """
 
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import ASSISTANT_CHAT, END_OF_TURN, Qwen, tensor_map
+from remask.denoisers.qwen import ASSISTANT_CHAT, END_OF_TURN, SYSTEM_TURN, Qwen, tensor_map
 
 ARCHITECTURE = "Fast_dLLM_QwenForCausalLM"
 
@@ -28,6 +28,7 @@ FAMILY = Family(
     build=FastDLLM.build,
     tensor_map=tensor_map,
     template=ASSISTANT_CHAT,
+    system=SYSTEM_TURN,
     ends=(END_OF_TURN,),
     mask_token="|<MASK>|",
     model_types=("Fast_dLLM_Qwen",),

@@ -35,6 +35,7 @@ FAMILY = Family(
     build=ILLaDA.build,
     tensor_map=tensor_map,
     template=f"{BEGIN}user\n{{prompt}}{END}{BEGIN}assistant\n",
+    system=f"{BEGIN}system\n{{system}}{END}",
     inferred=(BEGIN, END),
     trims=True,  # as LLaDA's; like the rest of the template, not seen
     ends=(),  # EOS ends the turn

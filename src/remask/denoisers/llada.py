@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from remask.denoisers.config import read_fields
 from remask.denoisers.native import Family, Network, TensorMap, stacked
-from remask.denoisers.tokenizer import LLADA_TEMPLATE
+from remask.denoisers.tokenizer import LLADA_SYSTEM, LLADA_TEMPLATE
 from remask.denoisers.transformer import Attention, Block, GatedMLP
 from remask.errors import CheckpointError
 
@@ -147,6 +147,7 @@ FAMILY = Family(
     build=lambda config: LLaDA(LLaDAConfig.read(config)),
     tensor_map=lambda network: tensor_map(network.config),
     template=LLADA_TEMPLATE,
+    system=LLADA_SYSTEM,
     trims=True,
     ends=("<|eot_id|>",),
     turns=False,  # the base model's tokenizer may do without

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from remask.denoisers.config import read_fields
 from remask.denoisers.experts import Experts, expert_map
 from remask.denoisers.native import Family, Network, TensorMap
-from remask.denoisers.tokenizer import ROLE_TEMPLATE
+from remask.denoisers.tokenizer import ROLE_SYSTEM, ROLE_TEMPLATE
 from remask.denoisers.transformer import Attention, Block, GatedMLP
 from remask.errors import CheckpointError
 
@@ -229,6 +229,7 @@ FAMILY = Family(
     build=lambda config: LLaDA2(LLaDA2Config.read(config)),
     tensor_map=lambda network: tensor_map(network.config),
     template=ROLE_TEMPLATE,
+    system=ROLE_SYSTEM,
     ends=("<|role_end|>",),
     schedule="shares",
     turns=False,  # no tokenizer of the authors was seen

@@ -15,7 +15,7 @@ from torch import nn
 from remask.denoisers.experts import Experts, SoftmaxRouter, expert_map
 from remask.denoisers.native import Family, TensorMap
 from remask.denoisers.qwen import Qwen, QwenMoeConfig, tensor_map
-from remask.denoisers.tokenizer import ROLE_TEMPLATE
+from remask.denoisers.tokenizer import ROLE_SYSTEM, ROLE_TEMPLATE
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "LLaDAMoEModelLM"
@@ -91,6 +91,7 @@ FAMILY = Family(
     build=LLaDAMoE.build,
     tensor_map=tensor_map,
     template=ROLE_TEMPLATE,
+    system=ROLE_SYSTEM,
     ends=("<|role_end|>",),
     turns=False,  # no tokenizer of the authors was seen
     model_types=("llada", "lladamoe"),

@@ -25,6 +25,7 @@ REFUSED: Mapping[str, Any] = {
 }
 # Qwen's chat, without a system turn and with the one that Qwen2's template inserts.
 CHAT = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
+SYSTEM_TURN = "<|im_start|>system\n{system}<|im_end|>\n"
 ASSISTANT_CHAT = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" + CHAT
 END_OF_TURN = "<|im_end|>"
 _WHOLE = "full_attention"

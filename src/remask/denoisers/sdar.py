@@ -18,7 +18,15 @@ from torch import nn
 
 from remask.denoisers.experts import Experts, SoftmaxRouter, expert_map
 from remask.denoisers.native import Family, TensorMap
-from remask.denoisers.qwen import CHAT, END_OF_TURN, REFUSED, Qwen, QwenMoeConfig, tensor_map
+from remask.denoisers.qwen import (
+    CHAT,
+    END_OF_TURN,
+    REFUSED,
+    SYSTEM_TURN,
+    Qwen,
+    QwenMoeConfig,
+    tensor_map,
+)
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "SDARForCausalLM"
@@ -84,6 +92,7 @@ FAMILY = Family(
     architecture=ARCHITECTURE,
     build=SDAR.build,
     tensor_map=tensor_map,
+    system=SYSTEM_TURN,
     template=CHAT,  # Qwen3's, which asks for no thought unless it is told to
     ends=(END_OF_TURN,),
     mask_token="<|MASK|>",  # tokenizer_config.json names it, config.json seldom

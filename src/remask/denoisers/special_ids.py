@@ -32,6 +32,9 @@ class TokenSpelling:
 
     template: str  # of the chat, with one field, {prompt}
     ends: tuple[str, ...]  # tokens that end a turn, beside EOS
+    # With a field {system}: what stands before the user's first turn where a system turn is given,
+    # instead of what the template has there; empty: it has no such turns.
+    system: str = ""
     primer: str = ""  # how the template begins the reply it asks for, and no earlier one
     trims: bool = False  # whether the template takes blanks off both ends of what is said
     mask_token: str = MASK_TOKEN

@@ -27,11 +27,13 @@ LLADA_TEMPLATE = (
     "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n{prompt}<|eot_id|>"
     "<|start_header_id|>assistant<|end_header_id|>\n\n"
 )
+LLADA_SYSTEM = "<|startoftext|><|start_header_id|>system<|end_header_id|>\n\n{system}<|eot_id|>"
 # inclusionAI's: its stock template writes the system line when the user gives none.
 ROLE_TEMPLATE = (
     "<role>SYSTEM</role>detailed thinking off<|role_end|>"
     "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
 )
+ROLE_SYSTEM = "<role>SYSTEM</role>{system}\ndetailed thinking off<|role_end|>"
 HALF = "\ufffd"  # what part of a character reads as
 _CHARACTER = 4  # bytes that a character has at most
 _POINTER = b"version https://git-lfs."
@@ -55,6 +57,7 @@ class Tokenizer:
     eos_ids: tuple[int, ...]  # first the one that fills the tail
     pad_id: int
     template: str  # with one field, {prompt}
+    system: str = ""  # of a given system turn, see `TokenSpelling`; empty: the template has none
     primer: str = ""  # how it begins the reply that it asks for, and no earlier one
     trims: bool = False  # whether it takes blanks off both ends of what is said
     max_length: int | None = None  # tokens that its model can hold
@@ -91,18 +94,34 @@ class Tokenizer:
             raise InputError(f"the {what} contains the {kind} token {token!r}; remove it.")
         return ids
 
-    def render(self, prompt: str, examples: Sequence[tuple[str, str]] = ()) -> list[int]:
+    def render(
+        self, prompt: str, examples: Sequence[tuple[str, str]] = (), system: str = ""
+    ) -> list[int]:
         """Return the ids of a user's turn, ready for the canvas to follow.
 
-        Each example is a turn of the user and one of the model, before it.
+        Each example is a turn of the user and one of the model, before it. A system turn goes
+        before them all, where the template has such turns; else it opens the user's first turn.
         """
-        for text in (*chain(*examples), prompt):
+        given = (system,) if system else ()
+        for text in (*given, *chain(*examples), prompt):
             if not text.strip():
                 raise InputError("the prompt is empty; give the question as text.")
             self.encode(text, "prompt")  # a special token in it would end the turn
-        whole = self.template.replace("{prompt}", self._earlier(examples) + self._said(prompt))
+        if system and not self.system:
+            prompt, examples = _folded(system, prompt, examples)
+        head, _, tail = self.template.partition("{prompt}")
+        if system and self.system:
+            head = self._system_head(head, tail, system)
+        whole = head + self._earlier(examples) + self._said(prompt) + tail
         ids: list[int] = self.backend.encode(whole, add_special_tokens=False).ids
         return ids
+
+    def _system_head(self, head: str, tail: str, system: str) -> str:
+        """Return the head of the template with a system turn."""
+        opening = _OPENING.search(tail)
+        assert opening is not None, "a template with a system turn has turns"
+        user = head[head.rindex(opening.group()) :]
+        return self.system.replace("{system}", self._said(system)) + user
 
     def _earlier(self, examples: Sequence[tuple[str, str]]) -> str:
         """Return what stands between the head of the template and a prompt that follows these.
@@ -182,9 +201,20 @@ class Tokenizer:
             eos_ids=ids.ends,
             pad_id=ids.pad,
             template=spelling.template,
+            system=spelling.system,
             primer=spelling.primer,
             trims=spelling.trims,
         )
+
+
+def _folded(
+    system: str, prompt: str, examples: Sequence[tuple[str, str]]
+) -> tuple[str, Sequence[tuple[str, str]]]:
+    """Return the user's turns, the first of them opened by what the system turn says."""
+    if not examples:
+        return f"{system}\n\n{prompt}", examples
+    question, reply = examples[0]
+    return prompt, [(f"{system}\n\n{question}", reply), *examples[1:]]
 
 
 def read_sources(folder: Path, config: dict[str, Any], backend: tokenizers.Tokenizer) -> Sources:

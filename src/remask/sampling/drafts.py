@@ -19,10 +19,11 @@ from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Suppressed
 from remask.sampling.batches import check_length, whole_length
-from remask.sampling.blocks import BlockIterator, block_numbers, row_block
+from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.sampler import check_block, finish, write_block
 from remask.sampling.settings import SamplerSettings
-from remask.values import Canvas, Sample
+from remask.sampling.trace import BlockTrace
+from remask.values import Canvas, Likeliest, Sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,8 @@ class Draft:
     block: int = 0  # the one to write next
     ended: bool = False  # the last block holds an end token, or there is none left
     forwards: int = 0
+    num_top: int = 0  # how many of the likeliest tokens are noted
+    likeliest: tuple[Likeliest, ...] = ()  # (W,) as in `Sample`; () where none are
 
     @cached_property
     def block_settings(self) -> SamplerSettings:
@@ -74,8 +77,12 @@ def begin(
     item: str,
     number: int = 0,
     seed: int = 0,
+    num_top: int = 0,
 ) -> Draft:
-    """Return an empty draft, or raise where the model cannot write it."""
+    """Return an empty draft, or raise where the model cannot write it.
+
+    `num_top` of the likeliest tokens are noted when a token is revealed.
+    """
     num_canvas = whole_length(denoiser, len(prompt), settings.length)
     check_length(denoiser, len(prompt), num_canvas)
     check_block(denoiser, settings)
@@ -89,6 +96,8 @@ def begin(
         canvas=(denoiser.tokenizer.mask_id,) * num_canvas,
         probs=(1.0,) * num_canvas,
         steps=(-1,) * num_canvas,
+        num_top=num_top,
+        likeliest=((),) * num_canvas if num_top else (),
     )
 
 
@@ -103,7 +112,9 @@ def advance(denoiser: Denoiser, drafts: Sequence[Draft]) -> list[Draft]:
     current = torch.tensor([d.block for d in drafts], device=device)
     view = blocks.at(current)
     keys = torch.tensor([rng.key(d.seed, d.item, "sample", d.number) for d in drafts])
-    done = write_block(model, view, how, rng.fold_in(keys.to(device), current), how.steps)
+    num_top = max(d.num_top for d in drafts)
+    trace = BlockTrace(view, how.block, tokenizer.mask_id, num_top) if num_top else None
+    done = write_block(model, view, how, rng.fold_in(keys.to(device), current), how.steps, trace)
     probs, when = torch.ones(blocks.tokens.shape, device=device), torch.full_like(blocks.tokens, -1)
     view.put(blocks.tokens, done.tokens)
     view.put(probs, done.probs)
@@ -112,8 +123,10 @@ def advance(denoiser: Denoiser, drafts: Sequence[Draft]) -> list[Draft]:
         blocks.tokens.tolist(), probs.tolist(), when.tolist(),
         (blocks.forwards + done.forwards).tolist(), strict=True,
     )  # fmt: skip
-    ends = tokenizer.eos_ids
-    return [_grown(draft, *row, ends) for draft, row in zip(drafts, rows, strict=True)]
+    grown = [
+        _grown(draft, *row, tokenizer.eos_ids) for draft, row in zip(drafts, rows, strict=True)
+    ]
+    return grown if trace is None else _noted(drafts, grown, view, trace)
 
 
 def _grown(
@@ -141,12 +154,39 @@ def _grown(
     )
 
 
+def _noted(
+    before: Sequence[Draft], grown: Sequence[Draft], view: BlockView, trace: BlockTrace
+) -> list[Draft]:
+    """Return drafts that have grown by a block with the likeliest tokens of it, where wanted."""
+    width = max(draft.num_columns for draft in before)
+    device, ranks = trace.top_logp.device, range(trace.num_top)
+    tokens = torch.full((len(before), width, trace.num_top), -1, device=device)  # (B, L, K)
+    logp = torch.full(tokens.shape, -torch.inf, device=device)
+    for rank in ranks:
+        view.put(tokens[..., rank], trace.top_tokens[..., rank])
+        view.put(logp[..., rank], trace.top_logp[..., rank])
+    drafts = []
+    for old, new, ids, logs in zip(before, grown, tokens.tolist(), logp.tolist(), strict=True):
+        first, last = old.span(old.block)
+        here = range(len(old.prompt) + first, len(old.prompt) + last)
+        known = [_likeliest(ids[i][: old.num_top], logs[i][: old.num_top]) for i in here]
+        row = (*old.likeliest[:first], *known, *old.likeliest[last:]) if old.num_top else ()
+        drafts.append(replace(new, likeliest=row))
+    return drafts
+
+
+def _likeliest(tokens: Sequence[int], logp: Sequence[float]) -> Likeliest:
+    """Return tokens with their log p, without those that cannot be drawn."""
+    return tuple((t, p) for t, p in zip(tokens, logp, strict=True) if p > -torch.inf)
+
+
 def finished(denoiser: Denoiser, draft: Draft) -> Sample:
     """Return an ended draft as a sample."""
     mask_id, eos_id = denoiser.tokenizer.mask_id, denoiser.tokenizer.eos_id
     length = draft.settings.length
     tokens = [eos_id if token == mask_id else token for token in draft.canvas[:length]]
-    return finish(
+    sample = finish(
         denoiser, draft.item, draft.number, draft.prompt, tokens,
         list(draft.probs[:length]), list(draft.steps[:length]), draft.forwards,
     )  # fmt: skip
+    return replace(sample, likeliest=draft.likeliest[:length])

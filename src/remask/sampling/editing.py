@@ -24,7 +24,14 @@ from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
 from remask.errors import DenoiserError, SettingsError
-from remask.sampling.loop import Prediction, hidden_behind, num_due, pick, predict, scatter
+from remask.sampling.loop import (
+    Prediction,
+    hidden_behind,
+    num_due,
+    pick,
+    predict,
+    scatter,
+)
 from remask.sampling.settings import EditSettings
 from remask.sampling.trace import BlockTrace
 from remask.values import Canvas
@@ -79,7 +86,15 @@ def edit(
         if keys is not None and temperature > 0:
             noise = (temperature, _streams(keys, step, within).flatten()[places])
         there = block.tokens.flatten()[places]
-        predicted = predict(denoiser, rows, there, settings, noise, entropy=trace is not None)
+        predicted = predict(
+            denoiser,
+            rows,
+            there,
+            settings,
+            noise,
+            entropy=trace is not None,
+            num_top=trace.num_top if trace else 0,
+        )
         masked = block.masked
         written = block.write(step, predicted, places, due, settings)
         if trace is not None:
@@ -88,6 +103,7 @@ def edit(
             looked = torch.where(masked.any(1, keepdim=True), masked, due)
             tentative = torch.where(block.masked, likeliest, block.tokens)
             trace.note(tentative, entropy, looked, written)
+            trace.note_top(predicted.top_tokens, predicted.top_logp, places, written)
     if block.broken:
         raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
     return Edited(block.tokens, block.probs, block.steps, block.passes * denoiser.forwards_per_call)

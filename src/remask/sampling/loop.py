@@ -63,6 +63,8 @@ class Prediction(NamedTuple):
     likeliest: Tensor  # (M,) tokens
     entropy: Tensor  # (M,) in nats
     gap: Tensor  # (M,) between the two likeliest tokens, in logits
+    top_tokens: Tensor  # (M, K) the likeliest of all, and
+    top_logp: Tensor  # (M, K) their log-probabilities; K is 0 where nobody needs them
 
 
 def denoise(
@@ -115,7 +117,15 @@ def denoise(
         streams = None if keys is None else rng.fold_in(rng.fold_in(keys, step)[:, None], offsets)
         noise = _noise(temperature, streams, places)
         rows = hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
-        predicted = predict(denoiser, rows, truth[places], rule, noise, entropy=trace is not None)
+        predicted = predict(
+            denoiser,
+            rows,
+            truth[places],
+            rule,
+            noise,
+            entropy=trace is not None,
+            num_top=trace.num_top if trace else 0,
+        )
         rank = _ranked(scatter(predicted.sure, places, masked.shape, -1.0), rule, streams)
         predicted, revealed = pace.reveal(step, predicted, places, rank, masked)
         drawn = scatter(predicted.tokens, places, masked.shape, 0)
@@ -244,6 +254,7 @@ class _Notes:
             likeliest = scatter(predicted.likeliest, places, masked.shape, 0)
             tentative = torch.where(masked & ~revealed, likeliest, tokens)
             self.trace.note(tentative, entropy, masked, revealed)
+            self.trace.note_top(predicted.top_tokens, predicted.top_logp, places, revealed)
 
     def finish(self, tokens: Tensor, denoiser: Denoiser) -> Denoised:
         """Return the outcome, or raise where a logit was NaN."""
@@ -268,8 +279,12 @@ def predict(
     noise: tuple[float, Tensor] | None,
     *,
     entropy: bool = False,
+    num_top: int = 0,
 ) -> Prediction:
-    """Return the prediction at gathered rows (M, H), projecting a bounded number at a time."""
+    """Return the prediction at gathered rows (M, H), projecting a bounded number at a time.
+
+    `num_top` of the likeliest tokens of each are told, entropies where they are wanted.
+    """
     # Noise is float64 and needs several tensors of that size at once, a closer look some more.
     plain = noise is None and not looks_closer(rule) and not filters_tokens(rule)
     size = max(1, HEAD_ELEMENTS // denoiser.vocab_size // (1 if plain else 8))
@@ -286,6 +301,7 @@ def predict(
         chosen = logits.gather(1, tokens[:, None])[:, 0]
         known = logits.gather(1, truth[part, None])[:, 0]
         gap = best[:0] if rule.commit_gap is None else token_gap(logits)
+        top_logits, top_tokens = _likeliest(logits, num_top)
         # In place: a second tensor of this size would double the peak memory.
         total = logits.sub_(best[:, None]).exp_().sum(1).log_().add_(best)  # (m,)
         logp = chosen - total
@@ -299,9 +315,19 @@ def predict(
                 likeliest=likeliest if entropy or len(gap) else likeliest[:0],
                 entropy=_entropy(logits) if entropy else best[:0],
                 gap=gap,
+                top_tokens=top_tokens,
+                top_logp=top_logits - total[:, None],
             )
         )
     return Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
+
+
+def _likeliest(logits: Tensor, num_top: int) -> tuple[Tensor, Tensor]:
+    """Return the highest logits of each row (m, V) and their tokens, (m, K)."""
+    if num_top == 0:
+        return logits[:, :0], logits[:, :0].long()
+    best = logits.topk(min(num_top, logits.shape[1]), dim=1)
+    return best.values, best.indices
 
 
 def _entropy(odds: Tensor) -> Tensor:

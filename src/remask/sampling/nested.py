@@ -98,10 +98,20 @@ def _led(denoiser: Denoiser, view: BlockView, trace: BlockTrace | None) -> Neste
     masked = view.within[:, 0] & (tokens[:, 0] == denoiser.tokenizer.mask_id)
     known = masked & (view.cache.lengths > 0)  # (b,)
     first_token = predict(
-        denoiser, view.cache.last, tokens[:, 0], Rule(), None, entropy=trace is not None
+        denoiser,
+        view.cache.last,
+        tokens[:, 0],
+        Rule(),
+        None,
+        entropy=trace is not None,
+        num_top=trace.num_top if trace else 0,
     )
     if trace is not None:
         trace.lead(first_token.entropy, known)
+        firsts = torch.arange(len(tokens), device=tokens.device) * tokens.shape[1]  # (b,)
+        written = torch.zeros_like(view.within)
+        written[:, 0] = known
+        trace.note_top(first_token.top_tokens, first_token.top_logp, firsts, written)
     changes = (
         (tokens, first_token.tokens),
         (blank.probs, first_token.logp.exp()),

@@ -17,7 +17,7 @@ from remask.values import Trace
 class BlockTrace:
     """The steps of one block of the rows still being written, `size` columns of each."""
 
-    def __init__(self, view: BlockView, size: int, mask_id: int) -> None:
+    def __init__(self, view: BlockView, size: int, mask_id: int, num_top: int = 0) -> None:
         within, device = view.within, view.within.device
         first = within.int().argmax(1, keepdim=True)  # (b, 1)
         columns = first + torch.arange(size, device=device)  # (b, k)
@@ -28,6 +28,10 @@ class BlockTrace:
         self.mask_id = mask_id
         self.entropy = torch.zeros(within.shape, device=device)  # (b, w) of what revealed a token
         self.steps: list[tuple[Tensor, Tensor, Tensor]] = []  # tentative (b, k), mean, took part
+        self.num_top = num_top  # K: how many of the likeliest tokens are wanted
+        # (b, w, K) at the step that wrote each token: the likeliest ones, and their log p
+        self.top_tokens = torch.full((*within.shape, num_top), -1, device=device)
+        self.top_logp = torch.full((*within.shape, num_top), -torch.inf, device=device)
 
     def note(self, tentative: Tensor, entropy: Tensor, looked: Tensor, written: Tensor) -> None:
         """Take down one step, all of it (b, w).
@@ -47,6 +51,18 @@ class BlockTrace:
         num = here.sum(1)
         mean = (entropy.gather(1, self.columns) * here).sum(1) / num.clamp(min=1)
         self.steps.append((tokens, mean, num > 0))
+
+    def note_top(self, tokens: Tensor, logp: Tensor, places: Tensor, written: Tensor) -> None:
+        """Take down the likeliest tokens (M, K) of predictions at flat `places` (M,).
+
+        Those of the places that were `written` (b, w): a later writing goes over an earlier one.
+        """
+        if self.num_top == 0:
+            return
+        here = written.flatten()[places]  # (M,)
+        known, where = slice(0, tokens.shape[1]), places[here]  # a small vocabulary has fewer
+        self.top_tokens.flatten(0, 1)[where, known] = tokens[here]
+        self.top_logp.flatten(0, 1)[where, known] = logp[here]
 
     def lead(self, entropy: Tensor, written: Tensor) -> None:
         """Take down first tokens (b,) that were written without a step."""

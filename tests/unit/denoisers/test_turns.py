@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from remask.denoisers import a2d, dream, llada, llada2, llada_moe
 from remask.denoisers.special_ids import TokenSpelling
+from remask.denoisers.tokenizer import LLADA_SYSTEM
 from remask.errors import InputError
 from remask.testing import tiny_tokenizer
 
@@ -83,6 +84,34 @@ def test_what_is_said_in_a_turn_is_text(asked: str, reply: str, prompt: str) -> 
     assert told[-len(alone) + 1 :] == alone[1:]  # without its <|startoftext|>
     between = told[len(user) : len(told) - len(alone) + 1]
     assert between == [*TOKENIZER.encode(reply.strip()), 5]  # <|eot_id|>
+
+
+@given(system=PLAIN, prompt=PLAIN)
+def test_a_system_turn_is_text_that_stands_before_the_others(system: str, prompt: str) -> None:
+    """Braces too: what it says is not looked through for fields."""
+    known = replace(TOKENIZER, system=LLADA_SYSTEM)
+    alone, said = known.render(prompt), f"{system}{{prompt}}"
+    told = known.render(prompt, system=said)
+    assert told[-len(alone) + 1 :] == alone[1:]  # without its <|startoftext|>
+    turn = told[: len(told) - len(alone) + 1]
+    text = known.backend.decode(turn, skip_special_tokens=False)
+    assert text == LLADA_SYSTEM.replace("{system}", said.strip())
+
+
+def test_without_system_turns_it_opens_the_first_turn_of_the_user() -> None:
+    folded = TOKENIZER.render("Three?", system="Be brief.")
+    assert folded == TOKENIZER.render("Be brief.\n\nThree?")
+    folded = TOKENIZER.render("Three?", EXAMPLES, "Be brief.")
+    opened = [("Be brief.\n\nOne?", "1"), EXAMPLES[1]]
+    assert folded == TOKENIZER.render("Three?", opened)
+
+
+@pytest.mark.parametrize(
+    ("system", "why"), [(" ", "is empty"), ("a<|eot_id|>b", "contains the special token")]
+)
+def test_a_system_turn_that_says_nothing_or_ends_itself_is_refused(system: str, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        TOKENIZER.render("Three?", system=system)
 
 
 @pytest.mark.parametrize("template", ["{prompt}", "Q: {prompt}\nA: "])

@@ -1,5 +1,6 @@
 """Answers written a block at a time, in changing company, are those that `sample` writes."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -116,3 +117,37 @@ def test_a_row_that_does_not_fit_is_refused_at_once(llada: NativeDenoiser) -> No
 def test_another_block_than_the_models_is_refused(block_causal: NativeDenoiser) -> None:
     with pytest.raises(SettingsError, match="set block 4"):
         begin(block_causal, PROMPTS["a"], replace(HOW, block=6), item="a")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [HOW, replace(HOW, temperature=0.0), replace(HOW, commit_gap=0.3), replace(HOW, sub_block=2),
+     replace(HOW, reveal_threshold=0.4, edit_threshold=0.3, post_steps=2)],
+    ids=["drawn", "greedy", "commit", "nested", "edited"],
+)  # fmt: skip
+@pytest.mark.parametrize("family", ["llada", "block_causal"])
+def test_the_likeliest_tokens_are_those_of_the_step_that_wrote_each(
+    family: str, how: SamplerSettings, request: pytest.FixtureRequest
+) -> None:
+    """All of the vocabulary is noted, so that the written token is there with its probability."""
+    model: NativeDenoiser = request.getfixturevalue(family)
+    size, plain = model.vocab_size, begin(model, PROMPTS["b"], how, item="b", seed=3)
+    drafts = [replace(plain, num_top=size, likeliest=((),) * len(plain.canvas)), plain]
+    drafts.append(begin(model, PROMPTS["b"], how, item="b", seed=3, num_top=2))
+    while not drafts[0].ended:
+        drafts = advance(model, drafts)
+    whole, alone, two = (finished(model, draft) for draft in drafts)
+    assert whole == alone == two
+    assert alone.likeliest == ()
+    assert whole.steps is not None
+    assert whole.probs is not None
+    for place in range(whole.num_response):
+        told = whole.likeliest[place]
+        if whole.steps[place] < 0:
+            continue
+        assert [p for _, p in told] == sorted((p for _, p in told), reverse=True)
+        assert sum(math.exp(p) for _, p in told) == pytest.approx(1, abs=1e-4)
+        token = whole.canvas[place]
+        assert math.exp(dict(told)[token]) == pytest.approx(whole.probs[place], abs=1e-5)
+        assert model.tokenizer.mask_id not in dict(told)
+        assert dict(two.likeliest[place]) == pytest.approx(dict(told[:2]), abs=1e-5)
