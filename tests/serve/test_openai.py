@@ -61,9 +61,9 @@ def test_the_field_of_ours_travels_both_ways(api: openai.OpenAI, settings: Serve
 
 def test_errors_are_the_clients_own(api: openai.OpenAI, settings: ServeSettings) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
-        api.chat.completions.create(model=settings.model, messages=MESSAGES, stop=["x"])
-    assert refused.value.param == "stop"
-    assert refused.value.code == "unsupported_parameter"
+        api.chat.completions.create(model=settings.model, messages=MESSAGES, store=True)
+    assert refused.value.param == "store"
+    assert refused.value.code == "unsupported_value"
     assert (refused.value.request_id or "").startswith("req-")
     with pytest.raises(openai.NotFoundError, match="is not served here"):
         api.chat.completions.create(model="gpt-4o", messages=MESSAGES)

@@ -26,7 +26,7 @@ CHECKS: Any = [
     checks.response_headers_conformance,
     checks.negative_data_rejection,
 ]
-POSTED = ("/v1/verify", "/v1/solve", "/v1/chat/completions")
+POSTED = ("/v1/verify", "/v1/solve", "/v1/chat/completions", "/v1/completions")
 GOT = ("/v1/models", "/v1/models/{model}", "/v1/examples", "/health", "/ready", "/metrics")
 SETTINGS = hypothesis.settings(
     max_examples=EXAMPLES,
@@ -54,7 +54,10 @@ def each(
     def fits(case: Any) -> None:
         change(case)
         hypothesis.assume(len(json.dumps(case.body, default=str)) < limit)  # else it is a 413
-        seen[case.call_and_validate(checks=CHECKS).status_code] += 1
+        answer = case.call_and_validate(checks=CHECKS)
+        if answer.status_code >= 400:
+            assert answer.json()["error"]["param"] is not None, answer.text
+        seen[answer.status_code] += 1
 
     fits()
     return seen
@@ -79,6 +82,9 @@ def test_bodies_that_fit_have_answers_that_fit(
             case.body["messages"] = [{"role": "user", "content": "x"}]
         else:
             case.body["prompt"] = "x"
+        if "completions" in path:  # what contradicts another field, which no schema can say
+            for name in ("best_of", "echo", "stream_options", "top_logprobs", "n"):
+                case.body.pop(name, None)
         case.body.pop("max_tokens", None)
         if "solve" in path:
             case.body.setdefault("remask", {})

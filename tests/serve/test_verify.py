@@ -169,19 +169,22 @@ def test_the_command_gives_the_same_score(
         ({"kind": "poem"}, "kind", "invalid_value"),
         ({"level": "easy"}, "level", "invalid_value"),
         ({"answer": None}, "answer", "invalid_value"),
-        ({"task": "wordmath"}, None, "invalid_value"),
-        ({"prompt": None}, None, "invalid_value"),
-        ({"prompt": "  "}, None, "invalid_value"),
-        ({"answer": " "}, None, "invalid_value"),
-        ({"answer": "a<|mdm_mask|>b"}, None, "invalid_value"),
-        ({"prompt": "\ud800"}, None, "invalid_value"),
-        ({"\ud800": 1}, None, "invalid_value"),
-        ({"answer": "9" * 300}, None, "too_many_tokens"),
-        ({"answer": "9" * (16 * 256 + 1)}, None, "too_many_tokens"),
+        ({"task": "wordmath"}, "task", "invalid_value"),
+        ({"prompt": None}, "prompt", "invalid_value"),
+        ({"prompt": "  "}, "prompt", "invalid_value"),
+        ({"answer": " "}, "answer", "invalid_value"),
+        ({"answer": "a<|mdm_mask|>b"}, "answer", "invalid_value"),
+        ({"prompt": "\ud800"}, "prompt", "invalid_value"),
+        ({"\ud800": 1}, "body", "invalid_value"),
+        ({"prompt": "9" * 300}, "prompt", "too_many_tokens"),
+        ({"messages": [{"role": "user", "content": "x"}]}, "messages", "invalid_value"),
+        ({"prompt": None, "task": "wordmath", "level": "no"}, "level", "invalid_value"),
+        ({"answer": "9" * 300}, "answer", "too_many_tokens"),
+        ({"answer": "9" * (16 * 256 + 1)}, "answer", "too_many_tokens"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(
-    client: Client, change: dict[str, Any], param: str | None, code: str
+    client: Client, change: dict[str, Any], param: str, code: str
 ) -> None:
     body = json.dumps({**BODY, **change})
     headers = {"content-type": "application/json"}
@@ -196,6 +199,7 @@ def test_a_stratified_uniform_ratio_is_refused_with_the_librarys_sentence(client
     asked = {"mask_design": "stratified", "mask_ratio": "uniform"}
     error = client.refused("/v1/verify", {**BODY, "remask": asked})
     assert "needs a fixed mask_ratio" in error["message"]
+    assert error["param"] == "remask.mask_ratio"
 
 
 @pytest.mark.usefixtures("no_encoder")

@@ -3,12 +3,13 @@
     settings        how a model is served, and how much one request may ask for
     service         the model at work: its batcher, metrics and helpers
     middleware      what every request must pass
-    routes          verify and solve; `chat`, OpenAI's; `info_routes`, the rest
-    schema          the bodies of requests
+    routes          verify and solve; `chat`, `completions`, OpenAI's; `info_routes`, the rest
+    schema          the bodies of requests; `openai_schema`, OpenAI's
     inputs          from a body to what the core needs
     request         a request as the event loop sees it
     programs        requests as generators of rows
     batcher         rows of many requests through one model
+    sent            what of an answer is sent, up to its `stops`
     responses       the documents that are answered; `cli_equivalent`, the command for the same
     errors          what goes wrong, in OpenAI's shape
     app, run        all of it together, on a socket

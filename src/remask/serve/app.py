@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from remask.serve.chat import add_chat_route
+from remask.serve.completions import add_completion_route
 from remask.serve.errors import ApiError, ErrorResponse, not_an_object, validation_error
 from remask.serve.info_routes import add_model_routes, add_page, add_state_routes
 from remask.serve.middleware import Middleware
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # With a default the framework adds no 422, which is a 400 here.
 _STATUSES = (400, 401, 403, 404, 405, 408, 413, 429, 500, 503, 504, "default")
+_PARAMS = {404: "path", 405: "method"}
 _MESSAGES = {404: "there is no such route.", 405: "this route has other methods."}
 
 
@@ -35,7 +37,7 @@ def build_app(service: Service) -> "FastAPI":
         responses={status: {"model": ErrorResponse} for status in _STATUSES},
     )
     checked = APIRouter(dependencies=[Depends(check_query)])
-    for add_routes in (add_own_routes, add_chat_route, add_model_routes):
+    for add_routes in (add_own_routes, add_chat_route, add_completion_route, add_model_routes):
         add_routes(checked, service)
     app.include_router(checked)
     add_state_routes(app.router, service)  # probes add to the query what they like
@@ -60,4 +62,5 @@ def _add_handlers(app: "FastAPI") -> None:
         if error.status_code == 400:  # the framework could not read the body
             raise not_an_object()
         message = _MESSAGES.get(error.status_code, str(error.detail))
-        raise ApiError(error.status_code, message, headers=dict(error.headers or {}))
+        param = _PARAMS.get(error.status_code)
+        raise ApiError(error.status_code, message, param=param, headers=dict(error.headers or {}))

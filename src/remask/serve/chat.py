@@ -1,6 +1,5 @@
 """OpenAI's route: chat completions, whole or as a stream of finished blocks."""
 
-import math
 import time
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
@@ -9,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from starlette.requests import Request
 from starlette.responses import Response as HttpResponse
 
-from remask.sampling.drafts import Draft
 from remask.serve import programs
 from remask.serve.errors import InvalidValue
 from remask.serve.inputs import draft_of, read_chat, scorer_of
+from remask.serve.openai_schema import ChatRequest, OpenAIRequest
 from remask.serve.programs import Program, Verified
 from remask.serve.request import ClientRequest
 from remask.serve.responses import (
@@ -21,28 +20,38 @@ from remask.serve.responses import (
     Response,
     SolveDecision,
     Verification,
-    drawn,
     new_id,
 )
-from remask.serve.routes import STREAMED, event, event_stream, log_texts, respond, solve_program
-from remask.serve.schema import ChatRequest
+from remask.serve.routes import (
+    STREAMED,
+    event,
+    event_stream,
+    log_texts,
+    respond,
+    say_system,
+    solve_program,
+)
+from remask.serve.sent import SentAnswer, SentSoFar, ends_at, sent_answer, token_logs
 from remask.serve.service import Service
-from remask.values import Sample
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
 END_OF_STREAM = "data: [DONE]\n\n"
-_LEAST = -9999.0  # OpenAI's least logarithm
 
 
-class LogprobToken(Response):
-    """OpenAI's, with the step that revealed the token."""
+class LikelyToken(Response):
+    """OpenAI's."""
 
     token: str
     logprob: float
     bytes: list[int]
-    top_logprobs: list[Any]
+
+
+class LogprobToken(LikelyToken):
+    """OpenAI's, with the step that revealed the token."""
+
+    top_logprobs: list[LikelyToken]
     step: int
 
 
@@ -71,7 +80,7 @@ class ChatChoice(Response):
     remask: Verification | None = None
 
 
-class ChatUsage(Response):
+class TokenUsage(Response):
     """OpenAI's."""
 
     prompt_tokens: int
@@ -87,7 +96,7 @@ class ChatCompletion(Response):
     created: int
     model: str
     choices: list[ChatChoice]
-    usage: ChatUsage
+    usage: TokenUsage
     remask: SolveDecision | None = None
 
 
@@ -113,23 +122,33 @@ async def _chat(service: Service, body: ChatRequest, request: Request) -> HttpRe
     log_texts(client, *(message.text for message in body.messages))
     client.start(program)
     if body.stream:
-        return event_stream(client, responder.stream())
-    result = await client.run()
-    return await respond(client, lambda: responder.completion(result))
+        response = event_stream(client, responder.stream())
+    else:
+        result = await client.run()
+        response = await respond(client, lambda: responder.completion(result))
+    return say_system(service, responder.inputs, response)
 
 
 def _check(body: ChatRequest) -> None:
     """Refuse parameters that contradict each other."""
-    if body.max_tokens is not None and body.max_completion_tokens is not None:
+    most, same = body.max_tokens, body.max_completion_tokens
+    if most is not None and same is not None and most != same:
         raise InvalidValue(
             "max_tokens is the old name of max_completion_tokens; give one of them.", "max_tokens"
         )
-    if body.stream_options is not None and not body.stream:
-        raise InvalidValue("stream_options needs stream; leave it out.", "stream_options")
-    if body.remask is not None and body.remask.budget > 1 and (body.n or 1) > 1:
+    if body.top_logprobs and not body.logprobs:
+        raise InvalidValue("top_logprobs needs logprobs; set it to true.", "top_logprobs")
+    check_stream(body)
+    if body.remask is not None and body.remask.budget > 1 and body.num_choices > 1:
         raise InvalidValue(
             "n must be 1 where remask.budget is above 1: one answer is decided on.", "n"
         )
+
+
+def check_stream(body: OpenAIRequest) -> None:
+    """Refuse options of a stream where there is none."""
+    if body.tells_usage and not body.stream:
+        raise InvalidValue("stream_options needs stream; leave it out.", "stream_options")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,107 +170,118 @@ class ChatResponder(Responder):
         """Return the program that answers the chat, or raise where none can."""
         if self.decides:
             return solve_program(self)
-        service, emit = self.service, self.client.emit
-        drafts = [draft_of(service, self.inputs, number) for number in range(self.body.n or 1)]
+        denoiser, inputs, emit = self.service.denoiser, self.inputs, self.client.emit
+        drafts = [draft_of(self.service, inputs, i) for i in range(self.body.num_choices)]
+        ends = ends_at(denoiser.tokenizer, inputs.stops)
         if self.body.remask is None:
-            return programs.draw(service.denoiser, drafts, emit)
-        scorer = scorer_of(service, self.inputs)
-        return programs.draw_and_verify(service.denoiser, drafts, scorer, self.inputs.kind, emit)
+            return programs.draw(denoiser, drafts, emit, ends)
+        scorer = scorer_of(self.service, inputs)
+        return programs.draw_and_verify(denoiser, drafts, scorer, inputs.kind, emit, ends)
 
     def completion(self, result: Any) -> ChatCompletion:
         """Return the response as one document."""
         answers = self._answers(result)
         choices = [
             ChatChoice(
-                **self._end(index, *answer),
-                message=AssistantMessage(role="assistant", content=answer[0].text, refusal=None),
+                **self._end(index, answer),
+                message=AssistantMessage(role="assistant", content=answer.text, refusal=None),
             )
             for index, answer in enumerate(answers)
         ]
-        head, decision = self._head("chat.completion"), self._decision(result)
-        return ChatCompletion(**head, **decision, choices=choices, usage=_usage(answers))
+        head = openai_head(self.service, "chatcmpl", "chat.completion")
+        return ChatCompletion(
+            **head, **self._decision(result), choices=choices, usage=token_usage(answers)
+        )
 
     async def stream(self) -> AsyncGenerator[str, None]:
         """Yield the response as events."""
-        head = self._head("chat.completion.chunk")
-        written: dict[int, str] = {}
+        head = openai_head(self.service, "chatcmpl", "chat.completion.chunk")
+        sent = SentSoFar(self.service.denoiser.tokenizer, self.inputs.stops)
         async with self.client.events() as events:
             async for name, value in events:
-                if name == "block" and not self.decides:
-                    for delta in self._deltas(value, written):
-                        yield event(head | _unfinished(value.number, delta))
+                if name != "block" or self.decides:
+                    continue
+                if value.number not in sent.texts:
+                    yield event(head | _unfinished(value.number, "", role="assistant"))
+                if added := sent.add(value.number, value):
+                    yield event(head | _unfinished(value.number, added))
         result = self.client.result
-        for chunk in await self.client.in_thread(lambda: list(self._last(result, written))):
+        for chunk in await self.client.in_thread(lambda: list(self._last(result, sent))):
             yield event(head | chunk)
         yield END_OF_STREAM
 
-    def _answers(self, result: Any) -> list[tuple[Sample, Verified | None]]:
+    def _answers(self, result: Any) -> list[SentAnswer]:
         """Return what was drawn, and its verification where there is one."""
         if self.decides:
             decision, attempts = result
-            chosen = attempts[decision.sample.number]
-            return [(chosen.sample, chosen)]
-        return [(r.sample, r) if isinstance(r, Verified) else (r, None) for r in result]
+            result = [attempts[decision.sample.number]]
+        tokenizer = self.service.denoiser.tokenizer
+        return [
+            sent_answer(tokenizer, self.inputs, r.sample, r)
+            if isinstance(r, Verified)
+            else sent_answer(tokenizer, self.inputs, r)
+            for r in result
+        ]
 
-    def _deltas(self, draft: Draft, written: dict[int, str]) -> Iterator[dict[str, str]]:
-        """Yield what a finished block adds to a choice."""
-        text = self.written(draft)
-        if draft.number not in written:
-            yield {"role": "assistant", "content": ""}
-        added = text[len(written.get(draft.number, "")) :]
-        written[draft.number] = text
-        if added:
-            yield {"content": added}
-
-    def _last(self, result: Any, written: dict[int, str]) -> Iterator[dict[str, Any]]:
+    def _last(self, result: Any, sent: SentSoFar) -> Iterator[dict[str, Any]]:
         """Yield what follows the blocks: an answer held back, the ends, the decision, the usage."""
         answers = self._answers(result)
-        for index, (sample, verified) in enumerate(answers):
-            if index not in written:
-                yield _unfinished(index, {"role": "assistant", "content": sample.text})
-            end = self._end(index, sample, verified) | {"delta": {}}
+        for index, answer in enumerate(answers):
+            if index not in sent.texts:
+                yield _unfinished(index, answer.text, role="assistant")
+            end = self._end(index, answer) | {"delta": {}}
             yield {"choices": [end], **self._decision(result)}
-        if self.body.stream_options is not None and self.body.stream_options.include_usage:
-            yield {"choices": [], "usage": _usage(answers)}
+        if self.body.tells_usage:
+            yield {"choices": [], "usage": token_usage(answers)}
 
-    def _head(self, kind: str) -> dict[str, Any]:
-        model, now = self.service.settings.model, int(time.time())
-        return {"id": new_id("chatcmpl"), "object": kind, "created": now, "model": model}
-
-    def _end(self, index: int, sample: Sample, verified: Verified | None) -> dict[str, Any]:
+    def _end(self, index: int, answer: SentAnswer) -> dict[str, Any]:
         end: dict[str, Any] = {
             "index": index,
-            "finish_reason": self.finish_reason(sample),
-            "logprobs": self._logprobs(sample) if self.body.logprobs else None,
+            "finish_reason": answer.finish_reason,
+            "logprobs": self._logprobs(answer) if self.body.logprobs else None,
         }
-        return end if verified is None else end | {"remask": self.verification(verified)}
+        if answer.verified is None:
+            return end
+        return end | {"remask": self.verification(answer.verified)}
 
     def _decision(self, result: Any) -> dict[str, Any]:
         return {"remask": self.decision(result[0])} if self.decides else {}
 
-    def _logprobs(self, sample: Sample) -> Logprobs:
-        texts = self.service.denoiser.tokenizer.texts(sample.canvas[: sample.num_response])
-        tokens = [
+    def _logprobs(self, answer: SentAnswer) -> Logprobs:
+        content = [
             LogprobToken(
-                token=text,
-                logprob=max(_LEAST, math.log(prob)) if prob > 0 else _LEAST,
-                bytes=list(text.encode("utf-8", "replace")),
-                top_logprobs=[],
-                step=step,
+                **_token(log.text, log.logp),
+                top_logprobs=[LikelyToken(**_token(*likely)) for likely in log.likeliest],
+                step=log.step,
             )
-            for text, prob, step in zip(texts, *drawn(sample), strict=True)
+            for log in token_logs(self.service.denoiser.tokenizer, answer)
         ]
-        return Logprobs(content=tokens, refusal=None)
+        return Logprobs(content=content, refusal=None)
 
 
-def _unfinished(index: int, delta: dict[str, str]) -> dict[str, Any]:
+def _token(text: str, logp: float) -> dict[str, Any]:
+    return {"token": text, "logprob": logp, "bytes": list(text.encode("utf-8", "replace"))}
+
+
+def _unfinished(index: int, content: str, **role: str) -> dict[str, Any]:
+    delta = {**role, "content": content}
     choice = {"index": index, "delta": delta, "finish_reason": None, "logprobs": None}
     return {"choices": [choice]}
 
 
-def _usage(answers: list[tuple[Sample, Verified | None]]) -> ChatUsage:
-    prompt = len(answers[0][0].prompt)
-    completion = sum(sample.num_response for sample, _ in answers)
-    return ChatUsage(
+def openai_head(service: Service, prefix: str, kind: str) -> dict[str, Any]:
+    """Return what every document of OpenAI's begins with."""
+    now = int(time.time())
+    return {
+        "id": new_id(prefix), "object": kind, "created": now, "model": service.settings.model
+    }  # fmt: skip
+
+
+def token_usage(answers: list[SentAnswer], num_prompts: int = 1) -> TokenUsage:
+    """Return the tokens of answers to so many prompts, as many to each."""
+    prompts = answers[:: len(answers) // num_prompts]
+    prompt = sum(len(answer.sample.prompt) for answer in prompts)
+    completion = sum(answer.num_tokens for answer in answers)
+    return TokenUsage(
         prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion
     )

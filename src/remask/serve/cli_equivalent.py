@@ -1,7 +1,8 @@
 """The shell command that gives the same score or the same answer.
 
 Only what departs from the command line's own defaults is written. Where it has no flag for what a
-request asks (several turns, an identity of its own, a nucleus, a NUL byte) there is no command.
+request asks (several turns, a system turn, an identity of its own, a nucleus, a NUL byte) there is
+no command.
 """
 
 import shlex
@@ -41,7 +42,9 @@ def solve_command(service: Service, inputs: Inputs) -> str | None:
 
 def _command(service: Service, inputs: Inputs, name: str, own: dict[str, Any]) -> str | None:
     texts = [inputs.prompt, *(str(value) for value in own.values())]
-    if inputs.examples or inputs.remask.item is not None or any("\0" in text for text in texts):
+    if inputs.examples or inputs.system or inputs.remask.item is not None:
+        return None
+    if any("\0" in text for text in texts):
         return None
     flags = {**_model_flags(service), **_prompt_flags(inputs), **own}
     flags |= _score_flags(inputs)

@@ -1,11 +1,14 @@
 """What goes wrong, as a client reads it: one sentence in OpenAI's shape, never a stack trace."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import BaseModel
 
 from remask.errors import DenoiserError, InputError, MissingExtra, SettingsError, TaskError
+from remask.serve.openai_schema import CANNOT
 
 log = logging.getLogger("remask.serve")
 _QUOTED = 60  # characters of a client's own words that an error repeats
@@ -69,6 +72,15 @@ class InvalidValue(ApiError):
         super().__init__(400, message, param=param, code=code)
 
 
+@contextmanager
+def naming(param: str) -> Iterator[None]:
+    """Raise what the library refuses inside as a value of this field that cannot be used."""
+    try:
+        yield
+    except (InputError, SettingsError, TaskError) as error:
+        raise InvalidValue(str(error), param) from None
+
+
 def api_error(error: BaseException, request_id: str) -> ApiError:
     """Return what a client reads of an error; a defect of the server goes to the log whole."""
     if isinstance(error, ApiError):
@@ -110,7 +122,8 @@ def not_an_object() -> ApiError:
     """Return the error for a body that cannot be read at all."""
     return InvalidValue(
         "the body is not a JSON object; send one, with Content-Type: application/json.",
-        code="invalid_json",
+        "body",
+        "invalid_json",
     )
 
 
@@ -122,9 +135,15 @@ def validation_error(errors: list[Any], body: Any) -> ApiError:
     param = _path(first["loc"][1:], body)
     if first["type"] == "extra_forbidden":
         return unsupported(param)
-    name = param or "the body"
+    name, param = param or "the body", "body" if param is None else param
     if first["type"] == "missing":
         return InvalidValue(f"{name} is missing; give it.", param, "missing")
+    if param in CANNOT or param.partition(".")[0] in CANNOT:
+        return InvalidValue(
+            f"{param} asks for what this server cannot do; leave it out.",
+            param,
+            "unsupported_value",
+        )
     reason = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
     value = repr(first.get("input"))
     value = value if len(value) <= _QUOTED else value[:_QUOTED] + "..."
@@ -143,4 +162,4 @@ def _path(steps: tuple[Any, ...], body: Any) -> str | None:
             body = body[step]
         if inside or (last and isinstance(body, dict)):
             names.append(str(step)[:_QUOTED])
-    return ".".join(names) or None
+    return ".".join(names) if names else None

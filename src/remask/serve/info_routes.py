@@ -7,10 +7,10 @@ from starlette.responses import FileResponse, PlainTextResponse
 from starlette.responses import Response as HttpResponse
 from starlette.staticfiles import StaticFiles
 
-from remask.serve.errors import ApiError
+from remask.serve.errors import ApiError, naming
 from remask.serve.inputs import check_model, scorers
 from remask.serve.responses import Response
-from remask.serve.routes import json_response
+from remask.serve.routes import json_response, system_place
 from remask.serve.schema import GeneratedTask, SolveSettings
 from remask.serve.service import Service
 from remask.serve.settings import MAX_BUDGET, MAX_EXAMPLES, MAX_REBUILD_STEPS, MAX_TRIPS
@@ -118,7 +118,8 @@ def add_model_routes(router: "APIRouter", service: Service) -> None:
     ) -> HttpResponse:
         """Return problems to try."""
         names = list(TASKS) if task is None else [task]
-        data = [_example(n, level, seed + i) for n in names for i in range(count)]
+        with naming("level"):
+            data = [_example(n, level, seed + i) for n in names for i in range(count)]
         return json_response(ExampleList(object="list", data=data))
 
 
@@ -160,12 +161,13 @@ def add_page(app: "FastAPI") -> None:
 def _model(service: Service) -> ServedModel:
     preset, usual, settings = service.denoiser.preset, SolveSettings(), service.settings
     limits = {
-        "body_bytes": settings.body_bytes, "max_tokens": settings.max_tokens, "trips": MAX_TRIPS,
+        "body_bytes": settings.body_bytes, "max_tokens": service.max_tokens, "trips": MAX_TRIPS,
         "rebuild_steps": MAX_REBUILD_STEPS, "budget": MAX_BUDGET, "queue": settings.max_queue,
         "seconds": settings.seconds,
     }  # fmt: skip
     details = {
         "max_length": service.denoiser.max_length,
+        "system": system_place(service),
         "scorer": settings.scorer,
         "scorers": list(scorers(service)),
         "metrics": settings.metrics,

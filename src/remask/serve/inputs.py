@@ -3,20 +3,21 @@
 The same names mean the same as on the command line.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from remask import api
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.stages import StagedVerifier
-from remask.sampling.batches import check_length, whole_canvas
+from remask.errors import InputError
+from remask.sampling.batches import whole_canvas
 from remask.sampling.drafts import Draft, begin
 from remask.sampling.settings import SamplerSettings, sampler_settings
-from remask.serve.errors import ApiError, InvalidValue
+from remask.serve.errors import ApiError, InvalidValue, naming
+from remask.serve.openai_schema import ChatRequest, CompletionRequest, OpenAIRequest
 from remask.serve.schema import (
-    ChatRequest,
     ChatSettings,
     Message,
     PromptRequest,
@@ -25,6 +26,7 @@ from remask.serve.schema import (
     VerifyRequest,
 )
 from remask.serve.service import Service
+from remask.serve.stops import StopTexts
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.values import ROUNDTRIPS, Sample, Scorer
@@ -32,6 +34,8 @@ from remask.verifier.origin import canvas_length
 
 VERIFIER = "verifier"
 Examples = tuple[tuple[str, str], ...]  # a user's turn and the model's, before the prompt
+_SOURCES = ("prompt", "messages", "task")  # where a question stands
+_SYSTEM = ("system", "developer")
 _CHARACTERS = 16  # that a token may have on average
 _TRIP_FIELDS = [f.name for f in fields(ConsistencySettings) if f.name in TripSettings.model_fields]
 
@@ -42,6 +46,8 @@ class Inputs:
 
     prompt: str
     examples: Examples = ()
+    system: str = ""
+    raw: bool = False  # the prompt stands for itself, without the turns of a chat
     problem: Problem | None = None
     kind: str
     seed: int
@@ -52,6 +58,10 @@ class Inputs:
     threshold: float | None  # None: nobody knows one of this scorer
     sampler: SamplerSettings | None = None  # where answers are drawn
     budget: int = 1
+    stops: StopTexts = field(default_factory=StopTexts)
+    num_top: int = 0  # likeliest tokens that are told of each
+    # What the request calls a thing that may be refused.
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def item(self) -> str:
@@ -64,6 +74,10 @@ class Inputs:
         given: dict[str, Any] = {name: getattr(self.remask, name) for name in _TRIP_FIELDS}
         return ConsistencySettings(**given)
 
+    def name_of(self, thing: str) -> str:
+        """Return what the request calls the prompt, the canvas or the kind."""
+        return self.names.get(thing, thing)
+
     def extract(self, text: str) -> str | None:
         """Return the final result of an answer."""
         return api.reader(self.kind).extract(text)
@@ -74,36 +88,66 @@ def read_inputs(service: Service, body: VerifyRequest | SolveRequest) -> Inputs:
     check_model(service, body.model)
     problem = _problem(body)
     kind = body.kind or ("number" if problem is None else problem.task)
-    inputs = _inputs(service, kind, body.seed, body.remask, *_turns(body, problem))
-    inputs = replace(inputs, problem=problem)
+    inputs = _inputs(service, kind, body.seed, body.remask, _turns(body, problem))
+    source = next(name for name in _SOURCES if getattr(body, name) is not None)
+    names = {"prompt": source, "canvas": "answer"}
+    inputs = replace(inputs, problem=problem, names=names)
     if isinstance(body, VerifyRequest):
         return inputs
+    inputs = replace(inputs, names={**names, "canvas": "max_tokens"})
     budget = body.remask.budget
     check_variety(body.temperature, budget, "remask.budget")
-    sampler = _sampler(service, inputs, body.temperature, body.max_tokens, "max_tokens")
-    return replace(inputs, sampler=sampler.for_pool(budget), budget=budget)
+    sampler = _sampler(service, inputs, body.temperature, body.max_tokens)
+    return replace(inputs, sampler=_pool(sampler, budget, "remask.budget"), budget=budget)
 
 
 def read_chat(service: Service, body: ChatRequest) -> Inputs:
     """Return what a chat asks for, or raise where it cannot be done."""
     check_model(service, body.model)
     remask = body.remask or ChatSettings(kind="text")
-    check_variety(body.temperature, body.n or 1, "n")
     check_variety(body.temperature, remask.budget, "remask.budget")
-    inputs = _inputs(service, remask.kind, body.seed or 0, remask, *split_turns(body.messages))
-    most, param = body.max_tokens, "max_tokens"
-    if body.max_completion_tokens is not None:
-        most, param = body.max_completion_tokens, "max_completion_tokens"
-    sampler = _sampler(service, inputs, body.temperature, most, param)
+    inputs = _inputs(service, remask.kind, body.seed or 0, remask, split_turns(body.messages))
+    canvas = "max_tokens" if body.max_completion_tokens is None else "max_completion_tokens"
+    inputs = replace(
+        inputs,
+        budget=remask.budget,
+        num_top=body.top_logprobs or 0,
+        names={"prompt": "messages", "canvas": canvas, "kind": "remask.kind"},
+    )
+    return _drawn(service, inputs, body, body.max_completion_tokens or body.max_tokens)
+
+
+def read_completions(service: Service, body: CompletionRequest) -> list[Inputs]:
+    """Return what is asked for of each prompt, or raise where it cannot be done."""
+    check_model(service, body.model)
+    usual = ChatSettings(kind="text")
+    names = {"canvas": "max_tokens"}
+    read = []
+    for prompt in body.prompts:
+        inputs = _inputs(service, usual.kind, body.seed or 0, usual, ChatTurns(prompt))
+        inputs = replace(inputs, raw=True, num_top=body.logprobs or 0, names=names)
+        read.append(_drawn(service, inputs, body, body.max_tokens))
+    return read
+
+
+def _drawn(service: Service, inputs: Inputs, body: OpenAIRequest, most: int | None) -> Inputs:
+    """Return the inputs with how answers are drawn."""
+    check_variety(body.temperature, body.num_choices, "n")
+    sampler = _sampler(service, inputs, body.temperature, most)
     if body.top_p is not None:
         sampler = replace(sampler, top_p=body.top_p)
-    budget = remask.budget
-    pool = sampler.for_pool(budget) if budget > 1 else sampler.for_pool(body.n or 1, "n")
-    return replace(inputs, sampler=pool, budget=budget)
+    size, param = (inputs.budget, "remask.budget") if inputs.budget > 1 else (body.num_choices, "n")
+    pool = _pool(sampler, size, param)
+    return replace(inputs, sampler=pool, stops=StopTexts(body.stops))
+
+
+def _pool(sampler: SamplerSettings, size: int, param: str) -> SamplerSettings:
+    with naming(param):
+        return sampler.for_pool(size, param)
 
 
 def _inputs(
-    service: Service, kind: str, seed: int, remask: TripSettings, prompt: str, examples: Examples
+    service: Service, kind: str, seed: int, remask: TripSettings, turns: "ChatTurns"
 ) -> Inputs:
     scorer = _scorer(service, remask)
     name = api.find_scorer(scorer, service.denoiser, {}).name if ":" in scorer else scorer
@@ -113,8 +157,9 @@ def _inputs(
     if threshold is None:
         threshold = service.denoiser.preset.for_task(kind).threshold_for(name)
     return Inputs(
-        prompt=prompt,
-        examples=examples,
+        prompt=turns.prompt,
+        examples=turns.examples,
+        system=turns.system,
         kind=kind,
         seed=seed,
         remask=remask,
@@ -138,10 +183,10 @@ def _scorer(service: Service, remask: TripSettings) -> str:
         )
     if name == ROUNDTRIPS:
         return name
-    for field in sorted(remask.model_fields_set & {*_TRIP_FIELDS, "metrics"}):
+    for setting in sorted(remask.model_fields_set & {*_TRIP_FIELDS, "metrics"}):
         raise InvalidValue(
-            f"{field} belongs to round trips, and {name} scores the answers here; leave it out.",
-            f"remask.{field}",
+            f"{setting} belongs to round trips, and {name} scores the answers here; leave it out.",
+            f"remask.{setting}",
         )
     return name
 
@@ -169,83 +214,128 @@ def decided_above(inputs: Inputs) -> float:
 
 def _problem(body: PromptRequest) -> Problem | None:
     """Return the problem that a request names; exactly one of prompt, messages, task is given."""
-    given = [name for name in ("prompt", "messages", "task") if getattr(body, name) is not None]
+    given = [name for name in _SOURCES if getattr(body, name) is not None]
     if len(given) != 1:
         names = " and ".join(given) or "none of them"
-        raise InvalidValue(f"give exactly one of prompt, messages and task, not {names}.")
+        raise InvalidValue(
+            f"give exactly one of prompt, messages and task, not {names}.",
+            given[-1] if given else "prompt",
+        )
     if body.task is not None:
-        return TASKS[body.task].problem(body.seed, split="test", level=body.level or "")
+        with naming("level"):
+            return TASKS[body.task].problem(body.seed, split="test", level=body.level or "")
     if body.level is not None:
         raise InvalidValue("level needs a task; leave it out.", "level")
     return None
 
 
-def _turns(body: PromptRequest, problem: Problem | None) -> tuple[str, Examples]:
+class ChatTurns(NamedTuple):
+    """A conversation: what is asked last, and what comes before it."""
+
+    prompt: str
+    examples: Examples = ()
+    system: str = ""
+
+
+def _turns(body: PromptRequest, problem: Problem | None) -> ChatTurns:
     if problem is not None:
-        return problem.prompt, ()
+        return ChatTurns(problem.prompt)
     if body.messages is not None:
         return split_turns(body.messages)
-    return body.prompt or "", ()
+    return ChatTurns(body.prompt or "")
 
 
-def split_turns(messages: Sequence[Message]) -> tuple[str, Examples]:
-    """Return the last prompt, and the turns before it."""
-    roles = ["user" if i % 2 == 0 else "assistant" for i in range(len(messages))]
-    if [message.role for message in messages] != roles or len(messages) % 2 == 0:
+def split_turns(messages: Sequence[Message]) -> ChatTurns:
+    """Return the conversation; system and developer turns are one, and come first."""
+    for number, message in enumerate(messages):
+        if not message.text.strip():
+            raise InvalidValue(
+                "a message is empty; give its text, or leave the message out.",
+                f"messages.{number}.content",
+            )
+    first = next((i for i, m in enumerate(messages) if m.role not in _SYSTEM), len(messages))
+    later = next((i for i, m in enumerate(messages) if i > first and m.role in _SYSTEM), None)
+    if later is not None:
+        raise InvalidValue(
+            "system and developer turns come before all others; move it to the front.",
+            f"messages.{later}.role",
+        )
+    spoken = messages[first:]
+    roles = ["user" if i % 2 == 0 else "assistant" for i in range(len(spoken))]
+    if [message.role for message in spoken] != roles or len(spoken) % 2 == 0:
         raise InvalidValue(
             "messages must be turns of user and assistant, one after another, the last one the "
             "user's.",
             "messages",
         )
-    texts = [message.text for message in messages]
-    return texts[-1], tuple(zip(texts[:-1:2], texts[1:-1:2], strict=True))
+    texts = [message.text for message in spoken]
+    return ChatTurns(
+        prompt=texts[-1],
+        examples=tuple(zip(texts[:-1:2], texts[1:-1:2], strict=True)),
+        system="\n\n".join(message.text for message in messages[:first]),
+    )
 
 
 def scorer_of(service: Service, inputs: Inputs) -> Scorer:
     """Return the scorer, ready: the model's thread loads no encoder."""
     name, questions = inputs.scorer, {inputs.item: inputs.prompt}
-    if name == VERIFIER:
+    if name == ROUNDTRIPS:
+        with naming("remask.mask_ratio"):
+            settings = inputs.settings
+        scorer = api.consistency(
+            service.denoiser, kind=inputs.kind, settings=settings, metrics=inputs.metrics,
+            seed=inputs.seed,
+        )  # fmt: skip
+        scorer.warm()
+        return scorer
+    with naming(inputs.name_of("kind")):
+        if name != VERIFIER:
+            return api.find_scorer(
+                name, service.denoiser, questions, kind=inputs.kind, seed=inputs.seed
+            )
         return api.verifier(
             service.denoiser, questions, kind=inputs.kind, fitted=service.fitted,
             budget=service.settings.max_forwards, seed=inputs.seed,
         )  # fmt: skip
-    if name != ROUNDTRIPS:
-        return api.find_scorer(
-            name, service.denoiser, questions, kind=inputs.kind, seed=inputs.seed
-        )
-    scorer = api.consistency(
-        service.denoiser,
-        kind=inputs.kind,
-        settings=inputs.settings,
-        metrics=inputs.metrics,
-        seed=inputs.seed,
-    )
-    scorer.warm()
-    return scorer
 
 
 def sample_of(service: Service, inputs: Inputs, answer: str) -> Sample:
     """Return the client's answer as a sample, or raise where it cannot be verified."""
-    _check_texts(service, inputs, answer)
-    sample = api.sample_from_text(
-        service.denoiser, inputs.prompt, answer, item=inputs.item, examples=inputs.examples,
-        length=canvas_length(_fitted(service, inputs.scorer)),
-    )  # fmt: skip
+    num_prompt = len(prompt_ids(service, inputs))
+    _check_text(service, answer, "answer")
+    with naming("answer"):
+        sample = api.sample_from_text(
+            service.denoiser, inputs.prompt, answer, item=inputs.item, examples=inputs.examples,
+            system=inputs.system, length=canvas_length(_fitted(service, inputs.scorer)),
+        )  # fmt: skip
     num_canvas = len(whole_canvas(service.denoiser, sample))
-    _check_tokens(service, len(sample.prompt), num_canvas)
-    check_length(service.denoiser, len(sample.prompt), num_canvas)
+    _check_tokens(service, inputs, num_prompt, num_canvas)
     return sample
 
 
 def draft_of(service: Service, inputs: Inputs, number: int = 0) -> Draft:
     """Return an empty answer, or raise where the model cannot write it."""
     assert inputs.sampler is not None, "answers are drawn"
-    _check_texts(service, inputs)
-    ids = service.denoiser.tokenizer.render(inputs.prompt, inputs.examples)
-    _check_tokens(service, len(ids), inputs.sampler.length)
-    return begin(
-        service.denoiser, ids, inputs.sampler, item=inputs.item, number=number, seed=inputs.seed
-    )
+    ids = prompt_ids(service, inputs)
+    _check_tokens(service, inputs, len(ids), inputs.sampler.length)
+    with naming(inputs.name_of("canvas")):
+        return begin(
+            service.denoiser, ids, inputs.sampler, item=inputs.item, number=number,
+            seed=inputs.seed, num_top=inputs.num_top,
+        )  # fmt: skip
+
+
+def prompt_ids(service: Service, inputs: Inputs) -> list[int]:
+    """Return the prompt as the model reads it, or raise where it cannot."""
+    param, tokenizer = inputs.name_of("prompt"), service.denoiser.tokenizer
+    for text in (inputs.system, *chain(*inputs.examples), inputs.prompt):
+        _check_text(service, text, param)
+    with naming(param):
+        if not inputs.raw:
+            return tokenizer.render(inputs.prompt, inputs.examples, inputs.system)
+        if not inputs.prompt.strip():
+            raise InputError("the prompt is empty; give it as text.")
+        return tokenizer.encode(inputs.prompt, "prompt")
 
 
 def preset_sampler(service: Service, inputs: Inputs) -> SamplerSettings:
@@ -259,15 +349,12 @@ def preset_sampler(service: Service, inputs: Inputs) -> SamplerSettings:
 
 
 def _sampler(
-    service: Service, inputs: Inputs, temperature: float | None, max_tokens: int | None, param: str
+    service: Service, inputs: Inputs, temperature: float | None, max_tokens: int | None
 ) -> SamplerSettings:
-    """Return the preset's sampler with what the request changes.
-
-    `param` is what the request calls `max_tokens`.
-    """
+    """Return the preset's sampler with what the request changes."""
     sampler = preset_sampler(service, inputs)
     if max_tokens is not None:
-        sampler = _shortened(service, sampler, max_tokens, param)
+        sampler = _shortened(service, sampler, max_tokens, inputs.name_of("canvas"))
     return sampler if temperature is None else sampler.at(temperature)
 
 
@@ -276,11 +363,10 @@ def _shortened(service: Service, base: SamplerSettings, most: int, param: str) -
 
     A canvas that is one block stays one; the steps per token stay what they are.
     """
-    if most > service.settings.max_tokens:
+    if most > service.max_tokens:
         raise InvalidValue(
-            f"{param} is {most}; this server allows {service.settings.max_tokens}.",
-            param, "too_many_tokens",
-        )  # fmt: skip
+            f"{param} is {most}; this server allows {service.max_tokens}.", param, "too_many_tokens"
+        )
     fixed = service.denoiser.block_size
     if fixed is not None and most < fixed:
         raise InvalidValue(
@@ -313,20 +399,21 @@ def check_variety(temperature: float | None, size: int, param: str) -> None:
         )
 
 
-def _check_texts(service: Service, inputs: Inputs, *more: str) -> None:
+def _check_text(service: Service, text: str, param: str) -> None:
     """Refuse what is too long beyond doubt, before it is cut into tokens."""
-    most = _CHARACTERS * service.settings.max_tokens
-    if any(len(text) > most for text in (inputs.prompt, *chain(*inputs.examples), *more)):
+    most = _CHARACTERS * service.max_tokens
+    if len(text) > most:
         raise InvalidValue(
-            f"a text is longer than {most} characters; shorten it.", code="too_many_tokens"
+            f"a text is longer than {most} characters; shorten it.", param, "too_many_tokens"
         )
 
 
-def _check_tokens(service: Service, num_prompt: int, num_canvas: int) -> None:
-    most = service.settings.max_tokens
+def _check_tokens(service: Service, inputs: Inputs, num_prompt: int, num_canvas: int) -> None:
+    most = service.max_tokens
     if num_prompt + num_canvas > most:
         raise InvalidValue(
             f"the prompt has {num_prompt} tokens and the canvas {num_canvas}, more than the {most} "
             "that a request may have; shorten one of them.",
-            code="too_many_tokens",
+            inputs.name_of("prompt" if num_prompt > num_canvas else "canvas"),
+            "too_many_tokens",
         )

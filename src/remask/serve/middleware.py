@@ -43,6 +43,7 @@ HEADERS = {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
+    "cross-origin-resource-policy": "same-origin",  # else any page could tell that it is here
 }
 
 
@@ -63,7 +64,7 @@ class Middleware:
             headers = Headers(scope=scope)
             self._check(scope["path"], headers)
             body = await _read(headers, receive, self.service.settings)
-            await self.app(scope, _replay(body, receive), call.send)
+            await self.app(call.scope, _replay(body, receive), call.send)
         except ClientLeft:
             call.status = call.status or 499  # nobody reads it but the log
         except Exception as error:
@@ -76,13 +77,13 @@ class Middleware:
         if self.hosts is not None and _host_name(host) not in self.hosts:
             raise ApiError(
                 403, f"host {host!r} is not a name of this server; use {settings.host}, or start "
-                "it with --allow-host.", code="wrong_host",
+                "it with --allow-host.", param="Host", code="wrong_host",
             )  # fmt: skip
         origin = headers.get("origin")
         if origin is not None and _origin_host(origin) != host.lower():
             raise ApiError(
                 403, "pages from elsewhere may not use this server; open its own.",
-                code="wrong_origin",
+                param="Origin", code="wrong_origin",
             )  # fmt: skip
         if settings.key is None or path in OPEN_ROUTES:
             return
@@ -90,7 +91,8 @@ class Middleware:
             challenge = 'Basic realm="remask"' if path == "/" else "Bearer"
             raise ApiError(
                 401, "the key is missing or wrong; send it as Authorization: Bearer KEY.",
-                code="invalid_api_key", headers={"WWW-Authenticate": challenge},
+                param="Authorization", code="invalid_api_key",
+                headers={"WWW-Authenticate": challenge},
             )  # fmt: skip
 
 
@@ -98,11 +100,14 @@ class _Call:
     """One request on its way through the app, and what is logged of it."""
 
     def __init__(self, service: Service, scope: Scope, receive: Receive, send: Send) -> None:
-        self.service, self.scope, self.receive, self._send = service, scope, receive, send
+        self.service, self.receive, self._send = service, receive, send
+        self.method = scope["method"]
+        # A HEAD is answered as the GET that it asks about, without the body.
+        self.scope = {**scope, "method": "GET"} if self.method == "HEAD" else scope
         self.id = new_id("req")
         self.status = 0
         self.began = time.perf_counter()
-        scope.setdefault("state", {})["request_id"] = self.id
+        self.scope.setdefault("state", {})["request_id"] = self.id
 
     async def send(self, message: Message) -> None:
         """Pass on what the app sends, with the headers of every response."""
@@ -111,6 +116,8 @@ class _Call:
             headers = MutableHeaders(scope=message)
             for name, value in {"x-request-id": self.id, **HEADERS}.items():
                 headers.setdefault(name, value)
+        elif self.method == "HEAD":
+            message = {**message, "body": b""}
         await self._send(message)
 
     async def fail(self, error: Exception) -> None:
@@ -129,9 +136,7 @@ class _Call:
         self.service.metrics.count_request(route, self.status, seconds)
         # Escaped: a path may hold what a terminal would obey.
         path = ascii(self.scope["path"])[1:-1]
-        log.info(
-            "%s %s %s %d %.0f ms", self.id, self.scope["method"], path, self.status, seconds * 1000
-        )
+        log.info("%s %s %s %d %.0f ms", self.id, self.method, path, self.status, seconds * 1000)
 
 
 async def _read(headers: Headers, receive: Receive, settings: ServeSettings) -> bytes:
@@ -157,7 +162,7 @@ async def _read(headers: Headers, receive: Receive, settings: ServeSettings) -> 
     except TimeoutError:
         raise ApiError(
             408, f"the body did not arrive within {settings.body_seconds:g} s; send it again.",
-            code="timeout",
+            param="body", code="timeout",
         ) from None  # fmt: skip
     if size > settings.body_bytes:
         raise _too_large(settings.body_bytes)
@@ -180,7 +185,8 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 def _too_large(limit: int) -> ApiError:
     return ApiError(
-        413, f"the body is larger than {limit} bytes; send less.", code="body_too_large",
+        413, f"the body is larger than {limit} bytes; send less.", param="body",
+        code="body_too_large",
     )  # fmt: skip
 
 

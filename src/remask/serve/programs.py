@@ -22,6 +22,7 @@ from remask.sampling.drafts import Draft, advance, finished
 from remask.values import Decision, RoundTrips, Sample, Score, Scorer
 
 Emit = Callable[[str, Any], None]  # the name of an event, and its value
+Ends = Callable[[Draft], bool]  # whether nothing more of an answer is wanted
 _Result = TypeVar("_Result")
 
 
@@ -46,6 +47,10 @@ class Verified:
     sample: Sample
     trips: RoundTrips | None  # None: another scorer made none
     score: Score
+
+
+def _no_stop(draft: Draft) -> bool:
+    return False
 
 
 def block_row(draft: Draft) -> BatchRow:
@@ -82,14 +87,19 @@ def score_row(scorer: Scorer, sample: Sample) -> BatchRow:
     return BatchRow("score", group, columns, sample, lambda _, batch: scorer.score(batch))
 
 
-def draw(denoiser: Denoiser, drafts: Sequence[Draft], emit: Emit) -> Program[list[Sample]]:
-    """Return the samples that drafts become; every finished block is an event, with its draft."""
+def draw(
+    denoiser: Denoiser, drafts: Sequence[Draft], emit: Emit, ends: Ends = _no_stop
+) -> Program[list[Sample]]:
+    """Return the samples that drafts become; every finished block is an event, with its draft.
+
+    A draft of which `ends` holds is not written further: blocks that are written do not change.
+    """
     drafts = list(drafts)
     while unfinished := [i for i, draft in enumerate(drafts) if not draft.ended]:
         grown = yield [block_row(drafts[i]) for i in unfinished]
         for i, draft in zip(unfinished, grown, strict=True):
-            drafts[i] = draft
-            emit("block", draft)
+            drafts[i] = draft if draft.ended or not ends(draft) else replace(draft, ended=True)
+            emit("block", drafts[i])
     return [finished(denoiser, draft) for draft in drafts]
 
 
@@ -118,10 +128,15 @@ def verify(samples: Sequence[Sample], scorer: Scorer, kind: str) -> Program[list
 
 
 def draw_and_verify(
-    denoiser: Denoiser, drafts: Sequence[Draft], scorer: Scorer, kind: str, emit: Emit
+    denoiser: Denoiser,
+    drafts: Sequence[Draft],
+    scorer: Scorer,
+    kind: str,
+    emit: Emit,
+    ends: Ends = _no_stop,
 ) -> Program[list[Verified]]:
     """Return the samples that drafts become, with their scores."""
-    samples = yield from draw(denoiser, drafts, emit)
+    samples = yield from draw(denoiser, drafts, emit, ends)
     return (yield from verify(samples, scorer, kind))
 
 

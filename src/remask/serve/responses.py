@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from remask.denoisers.tokenizer import HALF
+from remask.denoisers.tokenizer import HALF, Tokenizer
 from remask.sampling.drafts import Draft
 from remask.serve.cli_equivalent import solve_command
 from remask.serve.inputs import Inputs
@@ -233,7 +233,7 @@ class Responder:
     def event(self, name: str, value: Any) -> Response:
         """Return the data of an event of the program `solve`."""
         if name == "block":
-            text = self.written(value)
+            text = readable(self.service.denoiser.tokenizer, value)
             return BlockEvent(number=value.number, text=text, finished=value.ended)
         if name == "attempt":
             return self.attempt(value)
@@ -254,7 +254,7 @@ class Responder:
             extracted=self.inputs.extract(sample.text),
             tokens=tokens,
             confidence=fmean(probs),
-            finish_reason=self.finish_reason(sample),
+            finish_reason=finish_reason(tokenizer, sample),
             forwards=sample.forwards,
         )
 
@@ -286,17 +286,6 @@ class Responder:
             for verified in attempts
         ]
         return Solution(**_set_fields(self.decision(decided)), attempts=listed)
-
-    def written(self, draft: Draft) -> str:
-        """Return what can be read of an unfinished answer: none of it will change."""
-        text = self.service.denoiser.tokenizer.decode(draft.written)
-        # The rest of a character may be in the next block.
-        return text if draft.ended else text.rstrip(HALF)
-
-    def finish_reason(self, sample: Sample) -> FinishReason:
-        """Return `stop` where the model ended the answer, `length` where the canvas did."""
-        last = sample.canvas[sample.num_response - 1]
-        return "stop" if last in self.service.denoiser.tokenizer.eos_ids else "length"
 
     def _verified_tokens(self, sample: Sample, score: Score) -> list[VerifiedToken]:
         tokenizer, ids = self.service.denoiser.tokenizer, sample.canvas[: sample.num_response]
@@ -352,6 +341,18 @@ class Responder:
 def _set_fields(document: Response) -> dict[str, Any]:
     """Return the fields that were set: what was left out stays out of a larger document."""
     return {name: getattr(document, name) for name in document.model_fields_set}
+
+
+def readable(tokenizer: Tokenizer, draft: Draft) -> str:
+    """Return what can be read of an unfinished answer: none of it will change."""
+    text = tokenizer.decode(draft.written)
+    # The rest of a character may be in the next block.
+    return text if draft.ended else text.rstrip(HALF)
+
+
+def finish_reason(tokenizer: Tokenizer, sample: Sample) -> FinishReason:
+    """Return `stop` where the model ended the answer, `length` where the canvas did."""
+    return "stop" if sample.canvas[sample.num_response - 1] in tokenizer.eos_ids else "length"
 
 
 def drawn(sample: Sample) -> tuple[tuple[float, ...], tuple[int, ...]]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
 log = logging.getLogger("remask.serve")
+SYSTEM_HEADER = "x-remask-system"
 STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 
 
@@ -64,7 +65,8 @@ async def _verify(service: Service, body: VerifyRequest, request: Request) -> Ht
     (verified,) = await client.run()
     responder = Responder(service=service, inputs=inputs, client=client)
     command = verify_command(service, inputs, verified.sample.text)
-    return await respond(client, lambda: responder.verification(verified, command))
+    response = await respond(client, lambda: responder.verification(verified, command))
+    return say_system(service, inputs, response)
 
 
 async def _solve(service: Service, body: SolveRequest, request: Request) -> HttpResponse:
@@ -79,9 +81,11 @@ async def _solve(service: Service, body: SolveRequest, request: Request) -> Http
     log_texts(client, responder.inputs.prompt)
     client.start(program)
     if body.stream:
-        return event_stream(client, _events(responder), "error")
+        stream = event_stream(client, _events(responder), "error")
+        return say_system(service, responder.inputs, stream)
     decided, attempts = await client.run()
-    return await respond(client, lambda: responder.solution(decided, attempts))
+    response = await respond(client, lambda: responder.solution(decided, attempts))
+    return say_system(service, responder.inputs, response)
 
 
 def solve_program(responder: Responder) -> Program[Any]:
@@ -108,6 +112,18 @@ async def _events(responder: Responder) -> AsyncGenerator[str, None]:
         async for name, value in events:
             yield await client.in_thread(partial(written, name, value))
     yield event(responder.decision(client.result[0]), "decision")
+
+
+def system_place(service: Service) -> str:
+    """Return where a system turn goes: a turn of its own, or into the user's first one."""
+    return "turn" if service.denoiser.tokenizer.system else "folded"
+
+
+def say_system(service: Service, inputs: Inputs, response: HttpResponse) -> HttpResponse:
+    """Return a response that says where the system turn went, where the request has one."""
+    if inputs.system:
+        response.headers[SYSTEM_HEADER] = system_place(service)
+    return response
 
 
 def log_texts(client: ClientRequest, *texts: str) -> None:

@@ -1,9 +1,9 @@
-"""The bodies of requests. What is not here is refused by name.
+"""The bodies of requests; OpenAI's are in `openai_schema`. What is not here is refused by name.
 
 Types are strict: "4" is no number.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -75,9 +75,17 @@ class TextPart(RequestPart):
 class Message(RequestPart):
     """One turn."""
 
-    role: Literal["user", "assistant"]
+    role: Literal["system", "developer", "user", "assistant"]
     content: str | list[TextPart]
-    refusal: None = None  # clients send back what they received
+    name: str | None = None  # no template has names
+    # What clients send back of an answer: no part of the conversation, and nothing else is taken.
+    refusal: None = None
+    audio: None = None
+    function_call: None = None
+    tool_calls: Annotated[list[Any], Field(max_length=0)] | None = None
+    annotations: list[Any] | None = None
+    provider_specific_fields: dict[str, Any] | None = None
+    reasoning_content: str | None = None
 
     @property
     def text(self) -> str:
@@ -116,36 +124,3 @@ class SolveRequest(PromptRequest):
     max_tokens: Tokens | None = None
     stream: bool = False
     remask: SolveSettings = SolveSettings()
-
-
-class StreamOptions(RequestPart):
-    """OpenAI's."""
-
-    include_usage: bool = False
-
-
-class TextFormat(RequestPart):
-    """The only format."""
-
-    type: Literal["text"]
-
-
-class ChatRequest(RequestPart):
-    """Body of POST /v1/chat/completions."""
-
-    model: str
-    messages: Messages
-    n: int | None = Field(default=None, ge=1, le=MAX_BUDGET)
-    temperature: Temperature | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    max_tokens: Tokens | None = None
-    max_completion_tokens: Tokens | None = None
-    seed: RequestSeed | None = None
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    logprobs: bool | None = None
-    top_logprobs: Annotated[int, Field(ge=0, le=0)] | None = None
-    frequency_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
-    presence_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
-    response_format: TextFormat | None = None
-    remask: ChatSettings | None = None

@@ -11,6 +11,7 @@ from remask.verifier.settings import FittedFile, MaxForwards
 
 # The most that one request may ask for: less than the library allows, so that it ends in time.
 MAX_TRIPS, MAX_REBUILD_STEPS, MAX_BUDGET, MAX_TEMPERATURE = 64, 256, 32, 2.0
+MAX_STOPS, MAX_TOP_LOGPROBS = 16, 20
 MAX_EXAMPLES = 20  # problems to try
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 ANYWHERE = frozenset({"0.0.0.0", "::"})

@@ -8,7 +8,8 @@ import torch
 from remask.denoisers.base import Preset
 from remask.serve.cli_equivalent import solve_command
 from remask.serve.inputs import read_chat
-from remask.serve.schema import ChatRequest, ChatSettings, Message
+from remask.serve.openai_schema import ChatRequest
+from remask.serve.schema import ChatSettings, Message
 from remask.serve.service import Service, build_service
 from remask.serve.settings import ServeSettings
 from remask.testing import ScriptedDenoiser

@@ -17,11 +17,12 @@ from remask.sampling.drafts import Draft
 from remask.sampling.settings import SamplerSettings
 from remask.serve.errors import ApiError, api_error, validation_error
 from remask.serve.inputs import read_inputs, split_turns
+from remask.serve.openai_schema import ChatRequest
 from remask.serve.programs import Verified
 from remask.serve.request import ClientRequest
-from remask.serve.responses import Responder, metric_values
+from remask.serve.responses import Responder, metric_values, readable
 from remask.serve.routes import json_response
-from remask.serve.schema import ChatRequest, Message, SolveRequest, SolveSettings, VerifyRequest
+from remask.serve.schema import Message, SolveRequest, SolveSettings, VerifyRequest
 from remask.serve.service import Service, build_service
 from remask.serve.settings import ServeSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
@@ -61,7 +62,7 @@ def test_half_a_character_is_shown_only_where_no_more_can_come(
         item="i", number=3, seed=0, prompt=(), settings=how, row_block=None, canvas=begun,
         probs=(1.0,) * 4, steps=(0,) * 4, block=1, ended=ended,
     )  # fmt: skip
-    assert responder(service).written(draft) == text
+    assert readable(TOKENIZER, draft) == text
     event = responder(service).event("block", draft)
     assert event.model_dump() == {"number": 3, "text": text, "finished": ended}
 
@@ -175,4 +176,6 @@ def test_turns_are_paired_before_the_last_question() -> None:
     messages = [
         Message(role="assistant" if i % 2 else "user", content=text) for i, text in enumerate(texts)
     ]
-    assert split_turns(messages) == ("e", (("a", "b"), ("c", "d")))
+    assert split_turns(messages) == ("e", (("a", "b"), ("c", "d")), "")
+    led = [Message(role="system", content="s"), Message(role="developer", content="t"), *messages]
+    assert split_turns(led) == ("e", (("a", "b"), ("c", "d")), "s\n\nt")
