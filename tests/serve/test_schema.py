@@ -27,7 +27,10 @@ CHECKS: Any = [
     checks.negative_data_rejection,
 ]
 POSTED = ("/v1/verify", "/v1/solve", "/v1/chat/completions", "/v1/completions")
-GOT = ("/v1/models", "/v1/models/{model}", "/v1/examples", "/health", "/ready", "/metrics")
+GOT = (
+    "/v1/models", "/v1/models/{model}", "/v1/examples", "/v1/queue", "/health", "/ready",
+    "/metrics",
+)  # fmt: skip
 SETTINGS = hypothesis.settings(
     max_examples=EXAMPLES,
     deadline=None,
