@@ -87,14 +87,9 @@ def edit(
             noise = (temperature, _streams(keys, step, within).flatten()[places])
         there = block.tokens.flatten()[places]
         predicted = predict(
-            denoiser,
-            rows,
-            there,
-            settings,
-            noise,
-            entropy=trace is not None,
-            num_top=trace.num_top if trace else 0,
-        )
+            denoiser, rows, there, settings, noise,
+            entropy=trace is not None, num_top=trace.num_top if trace else 0,
+        )  # fmt: skip
         masked = block.masked
         written = block.write(step, predicted, places, due, settings)
         if trace is not None:

@@ -118,14 +118,9 @@ def denoise(
         noise = _noise(temperature, streams, places)
         rows = hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
         predicted = predict(
-            denoiser,
-            rows,
-            truth[places],
-            rule,
-            noise,
-            entropy=trace is not None,
-            num_top=trace.num_top if trace else 0,
-        )
+            denoiser, rows, truth[places], rule, noise,
+            entropy=trace is not None, num_top=trace.num_top if trace else 0,
+        )  # fmt: skip
         rank = _ranked(scatter(predicted.sure, places, masked.shape, -1.0), rule, streams)
         predicted, revealed = pace.reveal(step, predicted, places, rank, masked)
         drawn = scatter(predicted.tokens, places, masked.shape, 0)

@@ -98,14 +98,9 @@ def _led(denoiser: Denoiser, view: BlockView, trace: BlockTrace | None) -> Neste
     masked = view.within[:, 0] & (tokens[:, 0] == denoiser.tokenizer.mask_id)
     known = masked & (view.cache.lengths > 0)  # (b,)
     first_token = predict(
-        denoiser,
-        view.cache.last,
-        tokens[:, 0],
-        Rule(),
-        None,
-        entropy=trace is not None,
-        num_top=trace.num_top if trace else 0,
-    )
+        denoiser, view.cache.last, tokens[:, 0], Rule(), None,
+        entropy=trace is not None, num_top=trace.num_top if trace else 0,
+    )  # fmt: skip
     if trace is not None:
         trace.lead(first_token.entropy, known)
         firsts = torch.arange(len(tokens), device=tokens.device) * tokens.shape[1]  # (b,)
