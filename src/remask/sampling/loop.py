@@ -105,7 +105,7 @@ def denoise(
     masked = _masked(tokens, within, denoiser.tokenizer.mask_id)
     notes = _Notes(tokens, canvas.canvas if watch is None else watch, trace)
     truth = (tokens if truth is None else truth).flatten()
-    hidden = hidden_behind(denoiser, cache)
+    hidden, num_top = hidden_behind(denoiser, cache), trace.num_top if trace else 0
     pace = _Pace(masked, schedule(masked.sum(1), steps), rule, steady)
     for step in range(steps):
         num_places = pace.num_masked(step, masked)
@@ -118,9 +118,8 @@ def denoise(
         noise = _noise(temperature, streams, places)
         rows = hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
         predicted = predict(
-            denoiser, rows, truth[places], rule, noise,
-            entropy=trace is not None, num_top=trace.num_top if trace else 0,
-        )  # fmt: skip
+            denoiser, rows, truth[places], rule, noise, entropy=trace is not None, num_top=num_top
+        )
         rank = _ranked(scatter(predicted.sure, places, masked.shape, -1.0), rule, streams)
         predicted, revealed = pace.reveal(step, predicted, places, rank, masked)
         drawn = scatter(predicted.tokens, places, masked.shape, 0)

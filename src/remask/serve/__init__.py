@@ -5,7 +5,7 @@
     middleware      what every request must pass
     routes          verify and solve; `chat`, `completions`, OpenAI's; `info_routes`, the rest
     schema          the bodies of requests; `openai_schema`, OpenAI's
-    inputs          from a body to what the core needs
+    inputs          from a body to what the core needs; `turns`, from messages
     request         a request as the event loop sees it
     programs        requests as generators of rows
     batcher         rows of many requests through one model

@@ -1,8 +1,6 @@
 """What goes wrong, as a client reads it: one sentence in OpenAI's shape, never a stack trace."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from pydantic import BaseModel
@@ -70,15 +68,6 @@ class InvalidValue(ApiError):
 
     def __init__(self, message: str, param: str | None = None, code: str = "invalid_value") -> None:
         super().__init__(400, message, param=param, code=code)
-
-
-@contextmanager
-def naming(param: str) -> Iterator[None]:
-    """Raise what the library refuses inside as a value of this field that cannot be used."""
-    try:
-        yield
-    except (InputError, SettingsError, TaskError) as error:
-        raise InvalidValue(str(error), param) from None
 
 
 def api_error(error: BaseException, request_id: str) -> ApiError:

@@ -7,8 +7,8 @@ from starlette.responses import FileResponse, PlainTextResponse
 from starlette.responses import Response as HttpResponse
 from starlette.staticfiles import StaticFiles
 
-from remask.serve.errors import ApiError, naming
-from remask.serve.inputs import check_model, scorers
+from remask.serve.errors import ApiError
+from remask.serve.inputs import check_model, most_tokens, naming, scorers
 from remask.serve.responses import Response
 from remask.serve.routes import json_response, system_place
 from remask.serve.schema import GeneratedTask, SolveSettings
@@ -161,7 +161,7 @@ def add_page(app: "FastAPI") -> None:
 def _model(service: Service) -> ServedModel:
     preset, usual, settings = service.denoiser.preset, SolveSettings(), service.settings
     limits = {
-        "body_bytes": settings.body_bytes, "max_tokens": service.max_tokens, "trips": MAX_TRIPS,
+        "body_bytes": settings.body_bytes, "max_tokens": most_tokens(service), "trips": MAX_TRIPS,
         "rebuild_steps": MAX_REBUILD_STEPS, "budget": MAX_BUDGET, "queue": settings.max_queue,
         "seconds": settings.seconds,
     }  # fmt: skip

@@ -3,23 +3,23 @@
 The same names mean the same as on the command line.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from remask import api
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.stages import StagedVerifier
-from remask.errors import InputError
+from remask.errors import InputError, SettingsError, TaskError
 from remask.sampling.batches import whole_canvas
 from remask.sampling.drafts import Draft, begin
 from remask.sampling.settings import SamplerSettings, sampler_settings
-from remask.serve.errors import ApiError, InvalidValue, naming
+from remask.serve.errors import ApiError, InvalidValue
 from remask.serve.openai_schema import ChatRequest, CompletionRequest, OpenAIRequest
 from remask.serve.schema import (
     ChatSettings,
-    Message,
     PromptRequest,
     SolveRequest,
     TripSettings,
@@ -27,15 +27,14 @@ from remask.serve.schema import (
 )
 from remask.serve.service import Service
 from remask.serve.stops import StopTexts
+from remask.serve.turns import ChatTurns, Examples, split_turns
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.values import ROUNDTRIPS, Sample, Scorer
 from remask.verifier.origin import canvas_length
 
 VERIFIER = "verifier"
-Examples = tuple[tuple[str, str], ...]  # a user's turn and the model's, before the prompt
 _SOURCES = ("prompt", "messages", "task")  # where a question stands
-_SYSTEM = ("system", "developer")
 _CHARACTERS = 16  # that a token may have on average
 _TRIP_FIELDS = [f.name for f in fields(ConsistencySettings) if f.name in TripSettings.model_fields]
 
@@ -81,6 +80,20 @@ class Inputs:
     def extract(self, text: str) -> str | None:
         """Return the final result of an answer."""
         return api.reader(self.kind).extract(text)
+
+
+@contextmanager
+def naming(param: str) -> Iterator[None]:
+    """Raise what the library refuses inside as a value of this field that cannot be used."""
+    try:
+        yield
+    except (InputError, SettingsError, TaskError) as error:
+        raise InvalidValue(str(error), param) from None
+
+
+def most_tokens(service: Service) -> int:
+    """Return how long a prompt and its canvas may be: what is allowed, and what the model holds."""
+    return min(service.settings.max_tokens, service.denoiser.max_length)
 
 
 def read_inputs(service: Service, body: VerifyRequest | SolveRequest) -> Inputs:
@@ -147,7 +160,7 @@ def _pool(sampler: SamplerSettings, size: int, param: str) -> SamplerSettings:
 
 
 def _inputs(
-    service: Service, kind: str, seed: int, remask: TripSettings, turns: "ChatTurns"
+    service: Service, kind: str, seed: int, remask: TripSettings, turns: ChatTurns
 ) -> Inputs:
     scorer = _scorer(service, remask)
     name = api.find_scorer(scorer, service.denoiser, {}).name if ":" in scorer else scorer
@@ -229,51 +242,12 @@ def _problem(body: PromptRequest) -> Problem | None:
     return None
 
 
-class ChatTurns(NamedTuple):
-    """A conversation: what is asked last, and what comes before it."""
-
-    prompt: str
-    examples: Examples = ()
-    system: str = ""
-
-
 def _turns(body: PromptRequest, problem: Problem | None) -> ChatTurns:
     if problem is not None:
         return ChatTurns(problem.prompt)
     if body.messages is not None:
         return split_turns(body.messages)
     return ChatTurns(body.prompt or "")
-
-
-def split_turns(messages: Sequence[Message]) -> ChatTurns:
-    """Return the conversation; system and developer turns are one, and come first."""
-    for number, message in enumerate(messages):
-        if not message.text.strip():
-            raise InvalidValue(
-                "a message is empty; give its text, or leave the message out.",
-                f"messages.{number}.content",
-            )
-    first = next((i for i, m in enumerate(messages) if m.role not in _SYSTEM), len(messages))
-    later = next((i for i, m in enumerate(messages) if i > first and m.role in _SYSTEM), None)
-    if later is not None:
-        raise InvalidValue(
-            "system and developer turns come before all others; move it to the front.",
-            f"messages.{later}.role",
-        )
-    spoken = messages[first:]
-    roles = ["user" if i % 2 == 0 else "assistant" for i in range(len(spoken))]
-    if [message.role for message in spoken] != roles or len(spoken) % 2 == 0:
-        raise InvalidValue(
-            "messages must be turns of user and assistant, one after another, the last one the "
-            "user's.",
-            "messages",
-        )
-    texts = [message.text for message in spoken]
-    return ChatTurns(
-        prompt=texts[-1],
-        examples=tuple(zip(texts[:-1:2], texts[1:-1:2], strict=True)),
-        system="\n\n".join(message.text for message in messages[:first]),
-    )
 
 
 def scorer_of(service: Service, inputs: Inputs) -> Scorer:
@@ -363,9 +337,10 @@ def _shortened(service: Service, base: SamplerSettings, most: int, param: str) -
 
     A canvas that is one block stays one; the steps per token stay what they are.
     """
-    if most > service.max_tokens:
+    allowed = most_tokens(service)
+    if most > allowed:
         raise InvalidValue(
-            f"{param} is {most}; this server allows {service.max_tokens}.", param, "too_many_tokens"
+            f"{param} is {most}; this server allows {allowed}.", param, "too_many_tokens"
         )
     fixed = service.denoiser.block_size
     if fixed is not None and most < fixed:
@@ -401,7 +376,7 @@ def check_variety(temperature: float | None, size: int, param: str) -> None:
 
 def _check_text(service: Service, text: str, param: str) -> None:
     """Refuse what is too long beyond doubt, before it is cut into tokens."""
-    most = _CHARACTERS * service.max_tokens
+    most = _CHARACTERS * most_tokens(service)
     if len(text) > most:
         raise InvalidValue(
             f"a text is longer than {most} characters; shorten it.", param, "too_many_tokens"
@@ -409,7 +384,7 @@ def _check_text(service: Service, text: str, param: str) -> None:
 
 
 def _check_tokens(service: Service, inputs: Inputs, num_prompt: int, num_canvas: int) -> None:
-    most = service.max_tokens
+    most = most_tokens(service)
     if num_prompt + num_canvas > most:
         raise InvalidValue(
             f"the prompt has {num_prompt} tokens and the canvas {num_canvas}, more than the {most} "

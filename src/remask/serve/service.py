@@ -29,11 +29,6 @@ class Service:
     helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
     started: int = field(default_factory=lambda: int(time.time()))
 
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of a prompt and its canvas: the model's limit, where it is the lower one."""
-        return min(self.settings.max_tokens, self.denoiser.max_length)
-
 
 def check_extra() -> None:
     """Refuse to go on without the packages of the extra."""

@@ -16,7 +16,7 @@ from remask.errors import DenoiserError, InputError, MissingExtra, SettingsError
 from remask.sampling.drafts import Draft
 from remask.sampling.settings import SamplerSettings
 from remask.serve.errors import ApiError, api_error, validation_error
-from remask.serve.inputs import read_inputs, split_turns
+from remask.serve.inputs import read_inputs
 from remask.serve.openai_schema import ChatRequest
 from remask.serve.programs import Verified
 from remask.serve.request import ClientRequest
@@ -25,6 +25,7 @@ from remask.serve.routes import json_response
 from remask.serve.schema import Message, SolveRequest, SolveSettings, VerifyRequest
 from remask.serve.service import Service, build_service
 from remask.serve.settings import ServeSettings
+from remask.serve.turns import split_turns
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
 from remask.values import Decision, Score
 
