@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from remask.baselines.confidence import ModelConfidence
     from remask.baselines.editor import EditorAgreement
     from remask.baselines.judge import SelfEvaluation
+    from remask.baselines.text_likelihood import log_likelihood
     from remask.consistency.metrics import Metric
     from remask.consistency.roundtrips import Consistency
     from remask.consistency.settings import ConsistencySettings
+    from remask.decide.auroc import auroc
     from remask.decide.rejection import best_of, majority_vote, reject
     from remask.denoisers.base import BlockCausalDenoiser, Denoiser
     from remask.denoisers.load import load
     from remask.errors import RemaskError
-    from remask.sampling.settings import SamplerSettings
+    from remask.sampling.settings import SamplerSettings, sampler_settings
     from remask.tasks import task
     from remask.tasks.base import Task
     from remask.values import Decision, RoundTrips, Sample, Score, Scorer
@@ -44,6 +46,9 @@ _HOMES = {
     "solve": "api",
     "solve_many": "api",
     "task": "tasks",
+    "log_likelihood": "baselines.text_likelihood",
+    "auroc": "decide.auroc",
+    "sampler_settings": "sampling.settings",
     # What an extension is, or is given: a model, a metric of round trips, a scorer, a task.
     "Denoiser": "denoisers.base",
     "BlockCausalDenoiser": "denoisers.base",
@@ -85,13 +90,16 @@ __all__ = [
     "SelfConsistency",
     "SelfEvaluation",
     "Task",
+    "auroc",
     "best_of",
     "load",
+    "log_likelihood",
     "majority_vote",
     "reject",
     "sample",
     "sample_from_text",
     "sample_many",
+    "sampler_settings",
     "score",
     "score_many",
     "solve",

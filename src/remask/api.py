@@ -49,6 +49,7 @@ from remask.verifier.origin import check_origin, trip_settings
 from remask.verifier.verifier import Verifier
 
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
+Prompt = str | Sequence[int]  # what a user says; or ids, which stand for themselves
 # Makes a scorer of a model and the prompts, as text, by the item of their samples; and of the kind
 # of the answers and the seed of what it draws, where it has parameters `kind` and `seed`.
 ScorerMaker = Callable[..., Scorer]
@@ -177,8 +178,9 @@ def scorer_version(name: str) -> int:
     return _VERSIONS.get(name, 1)
 
 
-def item_of(prompt: str) -> str:
+def item_of(prompt: Prompt) -> str:
     """Return the identity of a prompt: its text, hashed."""
+    prompt = prompt if isinstance(prompt, str) else " ".join(map(str, prompt))
     return "prompt/" + hashlib.blake2b(prompt.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
@@ -200,7 +202,7 @@ def sample(
 
 def sample_many(
     model: Denoiser,
-    prompts: Sequence[str],
+    prompts: Sequence[Prompt],
     *,
     settings: SamplerSettings | None = None,
     items: Sequence[str] | None = None,
@@ -222,7 +224,7 @@ def sample_many(
 
 def sample_from_text(
     model: Denoiser,
-    prompt: str,
+    prompt: Prompt,
     answer: str,
     *,
     item: str | None = None,

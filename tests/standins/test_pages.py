@@ -64,6 +64,14 @@ UNRUN = {
     ("docs/cluster.md", "pip install 'remask[ray]'"): "installs packages, and needs a cluster",
     ("docs/cluster.md", "from pathlib import Path"):
         "starts a cluster; tests/integration/test_cluster.py does",
+    ("docs/harnesses.md", "pip install 'remask' 'lm_eval>=0.4.13'"):
+        "installs packages, and evaluates for hours; tests/integration/test_harnesses.py does",
+    ("docs/harnesses.md", "import lm_eval"):
+        "fetches GSM8K; tests/integration/test_harnesses.py has rows of its own",
+    ("docs/harnesses.md", "pip install 'remask' 'inspect_ai>=0.3.285'"):
+        "installs packages, and evaluates for hours; tests/integration/test_harnesses.py does",
+    ("docs/harnesses.md", "from inspect_ai import Task, eval"):
+        "Inspect takes over the terminal; tests/integration/test_harnesses.py runs it",
     ("docs/quickstart.md", "git clone <this repository> remask && cd remask"):
         "clones, sets up an environment, and takes minutes",
     ("docs/quickstart.md", "pip install -c constraints.txt -e '.[semantic]'"): "installs packages",

@@ -95,13 +95,27 @@ class Tokenizer:
         return ids
 
     def render(
-        self, prompt: str, examples: Sequence[tuple[str, str]] = (), system: str = ""
+        self,
+        prompt: str | Sequence[int],
+        examples: Sequence[tuple[str, str]] = (),
+        system: str = "",
     ) -> list[int]:
-        """Return the ids of a user's turn, ready for the canvas to follow.
+        """Return the ids of a user's turn, ready for the canvas to follow; ids are taken as such.
 
         Each example is a turn of the user and one of the model, before it. A system turn goes
         before them all, where the template has such turns; else it opens the user's first turn.
         """
+        if not isinstance(prompt, str):
+            return list(prompt)
+        return self.encode_whole(self.chat(prompt, examples, system))
+
+    def encode_whole(self, text: str) -> list[int]:
+        """Return the ids of a text in which special tokens may stand, as in `chat`."""
+        ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def chat(self, prompt: str, examples: Sequence[tuple[str, str]] = (), system: str = "") -> str:
+        """Return the text of a user's turn with the template around it, as `render` encodes it."""
         given = (system,) if system else ()
         for text in (*given, *chain(*examples), prompt):
             if not text.strip():
@@ -112,9 +126,7 @@ class Tokenizer:
         head, _, tail = self.template.partition("{prompt}")
         if system and self.system:
             head = self._system_head(head, tail, system)
-        whole = head + self._earlier(examples) + self._said(prompt) + tail
-        ids: list[int] = self.backend.encode(whole, add_special_tokens=False).ids
-        return ids
+        return head + self._earlier(examples) + self._said(prompt) + tail
 
     def _system_head(self, head: str, tail: str, system: str) -> str:
         """Return the head of the template with a system turn."""
