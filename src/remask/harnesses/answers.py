@@ -18,7 +18,7 @@ from remask.harnesses.settings import HarnessSettings
 class Wanted(NamedTuple):
     """One answer that is to be written."""
 
-    question: str  # as text: what is asked of the model, with all that stands before it
+    context: str  # what the model reads, as text
     prompt: tuple[int, ...]  # the same as the model reads it
     sampler: SamplerSettings
     stops: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Answerer:
                 self.model,
                 [wanted[i].prompt for i in rows],
                 settings=settings,
-                items=[item_of(wanted[i].question) for i in rows],
+                items=[item_of(wanted[i].context) for i in rows],
                 number=number,
                 seed=seed,
             )
@@ -109,7 +109,7 @@ class Answerer:
         """Return the score of each text, in the order of the requests."""
         if self.scorer is None:
             return [None] * len(wanted)
-        questions = {item_of(one.question): one.question for one in wanted}
+        questions = {item_of(one.context): one.context for one in wanted}
         judge = find_scorer(
             self.scorer, self.model, questions, kind=self.settings.kind, seed=self.settings.seed
         )

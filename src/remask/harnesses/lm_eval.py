@@ -174,9 +174,9 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
     ) -> list[tuple[float, bool]]:
         """Return log p of each continuation, and whether greedy decoding writes it."""
         self._warn_of_instruct()
-        found: list[tuple[float, bool]] = super().loglikelihood(requests, disable_tqdm)
+        values: list[tuple[float, bool]] = super().loglikelihood(requests, disable_tqdm)
         self._tell_shortened()
-        return found
+        return values
 
     def _loglikelihood_tokens(
         self,
@@ -185,24 +185,24 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
         **further: Any,
     ) -> list[tuple[float, bool]]:
         """Return the same of texts as ids."""
-        found: list[tuple[float, bool]] = []
+        values: list[tuple[float, bool]] = []
         with tqdm(total=len(requests), desc="Reading texts", disable=disable_tqdm) as bar:
             for start in range(0, len(requests), _AT_ONCE):
                 part = requests[start : start + _AT_ONCE]
                 samples = [self._given(item_of(c), ctx, ids) for (c, _), ctx, ids in part]
                 read = self._read(samples, greedy=self.settings.greedy)
                 for (pair, _, _), (logp, is_greedy) in zip(part, read, strict=True):
-                    found.append((logp, is_greedy))
-                    self.cache_hook.add_partial("loglikelihood", pair, found[-1])
+                    values.append((logp, is_greedy))
+                    self.cache_hook.add_partial("loglikelihood", pair, values[-1])
                 bar.update(len(part))
-        return found
+        return values
 
     def loglikelihood_rolling(
         self, requests: Sequence[Any], disable_tqdm: bool = False
     ) -> list[float]:
         """Return log p of each whole text, in windows as long as the model can read."""
         self._warn_of_instruct()
-        found: list[float] = []
+        values: list[float] = []
         for request in tqdm(requests, desc="Reading texts", disable=disable_tqdm):
             (text,) = request.args
             ids = self.tok_encode(text)
@@ -210,18 +210,18 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
                 self._given(f"{item_of(text)}/{start}", ids[before:start], ids[start:stop])
                 for before, start, stop in _windows(len(ids), self._room(0))
             ]
-            found.append(sum(logp for logp, _ in self._read(windows, greedy=False)))
-            self.cache_hook.add_partial("loglikelihood_rolling", request.args, found[-1])
-        return found
+            values.append(sum(logp for logp, _ in self._read(windows, greedy=False)))
+            self.cache_hook.add_partial("loglikelihood_rolling", request.args, values[-1])
+        return values
 
     def _wanted(self, requests: Iterable[Any]) -> Iterator[Wanted]:
         """Yield what is to be written; a request that comes again asks for another answer."""
         seen: dict[tuple[str, str], int] = {}
         for request in requests:
-            context, asked = request.args
-            given, stops = _generation(asked)
+            context, kwargs = request.args
+            given, stops = _generation(kwargs)
             sampler = self.answerer.sampler(**given)
-            again = context, repr(sorted(asked.items()))
+            again = context, repr(sorted(kwargs.items()))
             number = seen[again] = seen.get(again, -1) + 1
             ids = self._fitting(self.tok_encode(context), self._room(sampler.length))
             if not ids:
@@ -243,11 +243,11 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
     def _read(self, samples: Sequence[Sample], greedy: bool) -> list[tuple[float, bool]]:
         """Return log p of given texts, and whether greedy decoding writes them."""
         s = self.settings
-        found = remask.log_likelihood(
+        read = remask.log_likelihood(
             self.denoiser, samples, draws=s.draws, seed=s.seed, greedy=greedy
         )
-        self.forwards += sum(one.forwards for one in found)
-        return [(one.logp, bool(one.is_greedy)) for one in found]
+        self.forwards += sum(one.forwards for one in read)
+        return [(one.logp, bool(one.is_greedy)) for one in read]
 
     def _room(self, num_canvas: int) -> int:
         """Return how many tokens fit beside a canvas, which may grow to the end of its block."""
@@ -287,21 +287,21 @@ if "remask" not in model_registry:  # else by the entry point, which leads here
 def add_scores(results: dict[str, Any]) -> dict[str, Any]:
     """Write the scores that answers carry into the results of `simple_evaluate`, and return them.
 
-    Every logged sample gets the columns of `remask score`: remask_score, remask_stderr and so on,
+    Every logged sample gets the fields of its score: remask_score, remask_stderr and so on,
     a list of each where a sample has several answers. A metric of a task that is 0 or 1 says which
     answers are right: the task's results get remask_auroc_METRIC, the chance that a right answer
     outscores a wrong one.
     """
     for task, samples in results.get("samples", {}).items():
         for sample in samples:
-            found = [
+            scored = [
                 answer.remask
                 for answers in sample["resps"]
                 for answer in answers
                 if isinstance(answer, ScoredText) and answer.remask is not None
             ]
-            for name in found[0] if found else ():
-                values = [fields[name] for fields in found]
+            for name in scored[0] if scored else ():
+                values = [fields[name] for fields in scored]
                 sample[f"remask_{name}"] = values if len(values) > 1 else values[0]
         results["results"][task].update(_separation(samples))
     return results
@@ -309,7 +309,7 @@ def add_scores(results: dict[str, Any]) -> dict[str, Any]:
 
 def _separation(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return how well the scores of a task's samples tell right answers from wrong ones."""
-    found: dict[str, float] = {}
+    chances: dict[str, float] = {}
     scored = [s for s in samples if isinstance(s.get("remask_score"), float)]
     for key in dict.fromkeys(s["filter"] for s in scored):
         rows = [s for s in scored if s["filter"] == key]
@@ -318,13 +318,13 @@ def _separation(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
             if all(isinstance(v, int | float) and v in (0, 1) for v in values):
                 value = remask.auroc([s["remask_score"] for s in rows], values)
                 if value is not None:
-                    found[f"remask_auroc_{metric},{key}"] = value
-    return found
+                    chances[f"remask_auroc_{metric},{key}"] = value
+    return chances
 
 
-def _generation(asked: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _generation(kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return what a request says of writing, under the names of the settings, and where to stop."""
-    rest = dict(asked)
+    rest = dict(kwargs)
     until = rest.pop("until", None) or ()
     stops = (until,) if isinstance(until, str) else tuple(until)
     lengths = [rest.pop(name, None) for name in _LENGTHS]
