@@ -227,6 +227,21 @@ def test_time_decides_where_it_is_given(llama: Path, rows: Path, tmp_path: Path)
     assert adaptation.step == 0  # `stop_after` decides nothing of the outcome
 
 
+def test_a_step_never_waits_for_the_device(llama: Path, rows: Path, tmp_path: Path) -> None:
+    """On a device without numbers whoever asks for one fails: a count, a norm, a NaN."""
+    adaptation = Adaptation(toy(llama, rows, tmp_path), lambda row: None)
+    adaptation.device = torch.device("meta")
+    adaptation.network.to("meta")
+    adaptation.average.to("meta")
+    adaptation.optimizer = adaptation._optimizer()
+    batch = next(adaptation.plan.batches(6))
+    loss, norm = adaptation._update(batch, 0.5)
+    assert loss.is_meta
+    assert norm.is_meta
+    with pytest.raises(RuntimeError, match="meta"):
+        float(loss)
+
+
 def test_the_rate_rises_and_falls(llama: Path, rows: Path, tmp_path: Path) -> None:
     """Warm-up over a tenth: half the rate at a twentieth. Cosine: .51 halfway, .02 at the end."""
     adaptation = Adaptation(toy(llama, rows, tmp_path, warmup=0.1), lambda row: None)
