@@ -14,7 +14,10 @@ import torch
 from remask.denoisers import dream, llada, llada2, llada_moe
 from remask.denoisers.base import Preset
 from remask.denoisers.devices import choose_dtype
+from remask.denoisers.formats import FULL, find_format
 from remask.denoisers.native import Family, NativeDenoiser
+from remask.denoisers.packed import PackedMatrix
+from remask.denoisers.packing import pack
 from remask.sampling.settings import SamplerSettings
 from remask.values import Sample
 
@@ -168,11 +171,17 @@ SHAPES = {
 }  # fmt: skip
 
 
-def build(shape: Shape, device: torch.device) -> NativeDenoiser:
-    """Return a denoiser of this shape with normal(0, 0.02) weights, made on the device itself."""
+def build(shape: Shape, device: torch.device, *, weights: str = FULL) -> NativeDenoiser:
+    """Return a denoiser of this shape with normal(0, 0.02) weights, made on the device itself.
+
+    In another format than full they are made, and packed, matrix by matrix.
+    """
+    dtype, form = choose_dtype("auto", device), find_format(weights)
+    if form is not None:
+        form.check(device, dtype)
     with torch.device("meta"):
         model = shape.family.build(shape.config)
-    model = model.to(choose_dtype("auto", device)).to_empty(device=device)
+    model = pack(model.to(dtype), form).to_empty(device=device)
     generator = torch.Generator(device).manual_seed(0)
     for parameter in model.requires_grad_(False).eval().parameters():
         if parameter.dim() > 1:
@@ -181,6 +190,9 @@ def build(shape: Shape, device: torch.device) -> NativeDenoiser:
             parameter.fill_(1)  # the scales of the norms
     for bias in model.buffers():  # of a router
         bias.zero_()
+    for matrix in (module for module in model.modules() if isinstance(module, PackedMatrix)):
+        rows = torch.empty(matrix.rows.shape, device=device, dtype=dtype)
+        matrix.rows.copy_(rows.normal_(0, 0.02, generator=generator))
     # The ids that the loops need, and no text. No token ends an answer: no row leaves early.
     tokenizer: Any = SimpleNamespace(
         mask_id=shape.mask_id, eos_id=shape.eos_id, pad_id=shape.eos_id, eos_ids=(-1,),

@@ -13,6 +13,7 @@ from torch import nn
 
 from remask.denoisers.experts import Experts
 from remask.denoisers.native import Network
+from remask.denoisers.packed import PackedLinear
 from remask.denoisers.transformer import Attention, Block
 
 
@@ -45,7 +46,7 @@ def _weights(network: Network, part: nn.Module) -> float:
     """Return how many weights of a part of the network one token meets."""
     found = 0.0
     for module in part.modules():
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear | PackedLinear):
             found += module.weight.numel()
         elif isinstance(module, Experts):
             found += _visited(network, module)

@@ -100,6 +100,10 @@ def make_policy(
 ) -> Policy:
     """Return a loaded model as one to be trained; its network is changed in place."""
     network = denoiser.model
+    if network.packed_as:
+        raise SettingsError(
+            f"weights {network.packed_as!r} cannot be trained; load the model with weights full."
+        )
     if settings.tuning == "full":
         network.requires_grad_(True)
     else:

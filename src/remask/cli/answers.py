@@ -43,17 +43,18 @@ Columns = Annotated[
 ]
 Batch = Annotated[int, Setting("Rows between two writes to disk.", least=1, most=100_000)]
 FileJudge = Annotated[
-    opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold", "metrics"))
+    opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold", "metrics", "weights"))
 ]
 
 
 def solve(
     *,
     prompt: opt.Prompt = None,
-    model: opt.ModelSettings,
+    model: opt.ModelUnpacked,
     task: opt.OptionalTask,
     kind: opt.Kind = None,
-    judge: opt.JudgeSettings,
+    judge: opt.UnweightedJudge,
+    weights: opt.EitherWeights = None,
     budget: Budget = 10,
     sampler: opt.SamplerFlags,
     trips: opt.TripSettings,
@@ -61,6 +62,7 @@ def solve(
     as_json: opt.Json = False,
 ) -> None:
     """Answer a prompt, resampling until an answer is stable."""
+    model, judge = opt.with_weights(model, judge, weights)
     opt.require_pool(model, sampler, budget, "--budget")
     verification = read_verifier_flags(judge)
     kind = verification.kind(certified_kind(judge.certificate, kind), task.task)
@@ -97,10 +99,11 @@ def verify(
     answer: Answer = None,
     answer_text: AnswerText = None,
     answer_file: AnswerFile = None,
-    model: opt.ModelSettings,
+    model: opt.ModelUnpacked,
     task: opt.OptionalTask,
     kind: opt.Kind = None,
-    judge: opt.JudgeSettings,
+    judge: opt.UnweightedJudge,
+    weights: opt.EitherWeights = None,
     trips: opt.TripSettings,
     seed: opt.ProblemSeed = 0,
     as_json: opt.Json = False,
@@ -109,6 +112,7 @@ def verify(
 
     With a certificate it is accepted or not, and the promise is shown.
     """
+    model, judge = opt.with_weights(model, judge, weights)
     opt.require_model(model)
     verification = read_verifier_flags(judge)
     kind = verification.kind(certified_kind(judge.certificate, kind), task.task)
@@ -142,11 +146,12 @@ def score(
     *,
     source: Source,
     out: opt.Out,
-    model: opt.ModelSettings,
+    model: opt.ModelUnpacked,
     columns: Columns,
     kind: opt.Kind = None,
     trips: opt.TripSettings,
     judge: FileJudge,
+    weights: opt.EitherWeights = None,
     metrics: Metrics = "paper",
     batch: Batch = 32,
     force: opt.Force = False,
@@ -163,6 +168,7 @@ def score(
     round trips is named in a column remask_scorer. With a certificate a column remask_accepted says
     which answers its promise is about.
     """
+    model, judge = opt.with_weights(model, judge, weights)
     opt.require_model(model)
     from remask.cli import terminal
     from remask.collect import score_file
@@ -262,7 +268,8 @@ def _settings_document(
     if judge.scorer == ROUNDTRIPS:
         settings = {**asdict(trips), "metrics": judge.metrics, "kind": query.kind}
     about = {"model": model.model, "preset": model.preset or None, "seed": seed}
-    return {**about, "settings": settings}
+    packed = {} if model.weights == "full" else {"packed_as": model.weights}
+    return {**about, **packed, "settings": settings}
 
 
 def _show_summary(

@@ -13,6 +13,7 @@ from remask.denoisers.devices import (
     choose_dtype,
     free_memory,
     num_bytes,
+    packed_bytes,
     several,
     smaller,
 )
@@ -38,7 +39,7 @@ def estimate(name: str) -> dict[str, Any]:
     small = size.workspace(min(ONE_ANSWER, most), ONE_ANSWER, dtype.itemsize)
     full = size.workspace(most, column_budget(device), dtype.itemsize)
     over = several(size.num_bytes, device, small)
-    fits, advice = _verdict(size.num_bytes, small, full, free, dtype, over)
+    fits, advice = _verdict(size, small, full, free, dtype, over)
     return {
         "model": name,
         "known_from": "config.json" if checkpoint is None else "the catalogue",
@@ -48,6 +49,10 @@ def estimate(name: str) -> dict[str, Any]:
         "weights_gb": gigabytes(size.num_bytes, 3),
         "workspace_gb": gigabytes(small, 3),
         "full_batch_workspace_gb": gigabytes(full, 3),
+        "packed": {
+            form: {"weights_gb": gigabytes(num, 3), "one_answer_gb": gigabytes(num + small, 3)}
+            for form, num in size.packed.items()
+        },
         "free_gb": gigabytes(free),
         "fits": fits,
         "advice": advice,
@@ -55,17 +60,23 @@ def estimate(name: str) -> dict[str, Any]:
 
 
 def _verdict(
-    weights: int, small: int, full: int, free: int | None, dtype: "torch.dtype", over: str
+    size: Size, small: int, full: int, free: int | None, dtype: "torch.dtype", over: str
 ) -> tuple[str, str | None]:
-    """Return yes, small batches, over several devices, no or unknown, and what to do about it."""
+    """Return yes, small batches, over several devices, packed, no or unknown, and what to do."""
+    weights = size.num_bytes
     if free is None:
         return "unknown", "this system does not say how much memory is free"
     if weights + full <= free:
         return "yes", None
     if weights + small <= free:
         return "small batches", "score few answers at a time (--batch)"
-    fits = "over several devices" if over else "no"
-    return fits, smaller(weights, free - small, dtype, over)
+    halved = weights // 2 if dtype.itemsize == 4 else None
+    fits, left = "no", free - small
+    if over:
+        fits = "over several devices"
+    elif (halved is None or halved > left) and any(num <= left for num in size.packed.values()):
+        fits = "packed"
+    return fits, smaller(left, halved, over, size.packed)
 
 
 def _outlined(folder: Path, dtype: str) -> tuple[Size, int]:
@@ -79,6 +90,7 @@ def _outlined(folder: Path, dtype: str) -> tuple[Size, int]:
         vocab_size=network.vocab_size,
         experts_per_token=int(config.get("num_experts_per_tok") or 0),
         num_kept=network.num_kept,
+        packed=packed_bytes(network),
     )
     return size, network.max_length
 

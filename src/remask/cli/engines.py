@@ -31,6 +31,8 @@ def backend(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend]
     So files can be refused before minutes of loading.
     """
     from remask.denoisers.devices import choose_devices, choose_dtype
+    from remask.denoisers.formats import find_format
+    from remask.denoisers.identity import precision_name
 
     if settings.engine == "ray":
         if model.split == "layers":
@@ -44,8 +46,9 @@ def backend(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend]
     if settings.workers is not None or settings.address:
         flag = "--address" if settings.address else "--workers"
         raise UsageError(f"{flag} says where a Ray cluster is or how large; add --engine ray")
-    precision = choose_dtype(model.dtype, choose_devices(model.device)[0])
-    yield Backend(str(precision).removeprefix("torch."), lambda: load_model(model), None)
+    form, device = find_format(model.weights), choose_devices(model.device)[0]
+    precision = precision_name(choose_dtype(model.dtype, device), form.name if form else "")
+    yield Backend(precision, lambda: load_model(model), None)
 
 
 @contextmanager
@@ -53,7 +56,10 @@ def _cluster(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend
     from remask.cli import terminal
     from remask.collect.cluster import Cluster, ModelSpec
 
-    spec = ModelSpec(model=model.model, device=model.device, dtype=model.dtype, preset=model.preset)
+    spec = ModelSpec(
+        model=model.model, device=model.device, dtype=model.dtype, preset=model.preset,
+        weights=model.weights,
+    )  # fmt: skip
     cluster = Cluster(spec, workers=settings.workers, address=settings.address)
 
     def load() -> "Denoiser":

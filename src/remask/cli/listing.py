@@ -8,7 +8,8 @@ not. What fits on the devices of this machine is `doctor`'s.
 
 import platform
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ class Size:
     vocab_size: int
     experts_per_token: int
     num_kept: int  # numbers that a column leaves behind, where it is kept
+    packed: Mapping[str, int] = field(default_factory=dict)  # bytes of the weights, by format
 
     def workspace(self, num_tokens: int, num_columns: int, itemsize: int) -> int:
         """Return about how many bytes a batch takes beside the weights.
@@ -144,6 +146,7 @@ def catalogued(checkpoint: Checkpoint, itemsize: int) -> Size:
         vocab_size=checkpoint.vocab_size,
         experts_per_token=checkpoint.experts_per_token,
         num_kept=checkpoint.num_kept,
+        packed=checkpoint.packed_bytes(itemsize),
     )
 
 

@@ -50,7 +50,7 @@ def serve(
     from remask.serve.run import serve as run
 
     settings = ServeSettings(
-        model=model.model, preset=model.preset, dtype=model.dtype,
+        model=model.model, preset=model.preset, dtype=model.dtype, weights=model.weights,
         allowed_hosts=tuple(allow_host or ()),
         key=read_key(key_file, os.environ.get(KEY_VARIABLE)), **flags,
     )  # fmt: skip

@@ -5,14 +5,15 @@ packages; `flags` makes flags of all of them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
 
 from remask.cli.flags import FlagsOf, UsageError
 from remask.consistency.settings import ConsistencySettings
+from remask.errors import InputError
 from remask.sampling.settings import SamplerSettings
 from remask.settings import Setting
 from remask.tasks.settings import AnswerKind, TaskSettings
@@ -21,6 +22,7 @@ from remask.verifier.settings import FittedFile, MaxForwards
 
 Split = Literal["replicas", "layers"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+WeightFormat = Literal["full", "int8", "nf4", "fp8"]
 EngineName = Literal["local", "ray"]
 MetricNames = Annotated[
     str,
@@ -52,6 +54,10 @@ class ModelSettings:
         Setting("Of several devices: a replica on each, or the layers of one model over all."),
     ] = "replicas"
     dtype: Annotated[Precision, Setting("Number format; auto is bfloat16 on a GPU.")] = "auto"
+    weights: Annotated[
+        WeightFormat,
+        Setting("Pack the weights into fewer bits: int8, nf4 (extra `quant`), or fp8 on Hopper."),
+    ] = "full"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +102,16 @@ class JudgeSettings:
     max_forwards: MaxForwards = None
 
 
+# One flag for both: the format of the model's weights, and the file with those of the metrics.
+ModelUnpacked = Annotated[ModelSettings, FlagsOf(kind=ModelSettings, without=("weights",))]
+EitherWeights = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="int8, nf4 (extra `quant`) or fp8: pack the model's weights into fewer bits; or a "
+        "file of metric weights that fit wrote; again for both."
+    ),
+]
+UnweightedJudge = Annotated[JudgeSettings, FlagsOf(kind=JudgeSettings, without=("weights",))]
 OptionalTask = Annotated[TaskSettings, FlagsOf(kind=TaskSettings, defaults={"task": ""})]
 SamplerFlags = Annotated[
     dict[str, Any],
@@ -134,6 +150,28 @@ def require_model(model: ModelSettings) -> None:
             "no model is named: add --model tiny for the embedded one, --model FOLDER, "
             "or --model with a hub id such as GSAI-ML/LLaDA-8B-Instruct"
         )
+
+
+def with_weights(
+    model: ModelSettings, judge: JudgeSettings, words: list[str] | None
+) -> tuple[ModelSettings, JudgeSettings]:
+    """Return the settings with what --weights says: a format, a file, or one of each."""
+    formats = [word for word in words or [] if word in get_args(WeightFormat)]
+    files = [word for word in words or [] if word not in formats]
+    if len(formats) > 1 or len(files) > 1:
+        raise UsageError(
+            f"--weights {' --weights '.join(words or [])} is more than one format of the model's "
+            "weights and one file of metric weights"
+        )
+    if files and not Path(files[0]).exists():
+        known = ", ".join(get_args(WeightFormat))
+        raise InputError(
+            f"--weights is none of {known}, nor a file that fit wrote: cannot use {files[0]}: No "
+            "such file or directory."
+        )
+    if formats:
+        model = replace(model, weights=cast(WeightFormat, formats[0]))
+    return model, replace(judge, weights=Path(files[0])) if files else judge
 
 
 def require_pool(model: ModelSettings, sampler: Mapping[str, Any], size: int, flag: str) -> None:

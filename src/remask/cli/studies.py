@@ -38,7 +38,7 @@ Model = Annotated[
     Setting("The model that wrote the records; geometry then tells how it contracts.", short="-m"),
 ]
 Devices = Annotated[
-    opt.ModelSettings, FlagsOf(kind=opt.ModelSettings, only=("device", "split", "dtype"))
+    opt.ModelSettings, FlagsOf(kind=opt.ModelSettings, only=("device", "split", "dtype", "weights"))
 ]
 WIDE = 200  # columns of what goes to a file or another program
 

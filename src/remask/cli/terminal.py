@@ -307,12 +307,16 @@ def show_estimate(facts: Mapping[str, Any]) -> None:
     show(console, f"  weights in {facts['dtype']:<18}{_size(facts['weights_gb']):>10}")
     show(console, f"  to verify one answer, about  {_size(facts['workspace_gb']):>10}")
     show(console, f"  for full batches, about      {_size(facts['full_batch_workspace_gb']):>10}")
+    for form, needs in facts["packed"].items():
+        line = f"  packed with --weights {form:<7}{_size(needs['weights_gb']):>10}"
+        show(console, f"{line}, about {_size(needs['one_answer_gb'])} to verify one answer")
     free = "unknown" if facts["free_gb"] is None else f"{facts['free_gb']:.1f} GB"
     show(console, f"  free on {facts['device']:<21}{free:>10}")
     verdict = {
         "yes": "it fits",
         "small batches": "it fits with small batches",
         "over several devices": "it does not fit on one device, but over several",
+        "packed": "it fits with fewer bits",
         "no": "it does not fit",
         "unknown": "whether it fits is unknown",
     }[facts["fits"]]

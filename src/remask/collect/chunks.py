@@ -18,6 +18,7 @@ from torch import nn
 from remask.denoisers.base import Denoiser
 from remask.denoisers.experts import Experts
 from remask.denoisers.native import native_of
+from remask.denoisers.packed import PackedMatrix
 
 SECONDS = 60
 # Operations per second, each below what such a device does when nothing else runs on it: two cores
@@ -148,4 +149,5 @@ def num_active(model: nn.Module) -> int:
             num_experts = len(module.down)
             passed_over = num_experts - cast(int, module.router.num_chosen)
             idle += passed_over * (module.gate_up.numel() + module.down.numel()) // num_experts
-    return sum(parameter.numel() for parameter in model.parameters()) - idle
+    packed = sum(m.numel() for m in model.modules() if isinstance(m, PackedMatrix))
+    return sum(parameter.numel() for parameter in model.parameters()) + packed - idle

@@ -22,8 +22,11 @@ from remask.collect.chunks import Chunk
 from remask.collect.engine import ChunkedWork, RemoteModel
 from remask.denoisers.base import Denoiser
 from remask.denoisers.devices import choose_dtype
+from remask.denoisers.formats import FULL, find_format
+from remask.denoisers.identity import fingerprint, precision_name
 from remask.denoisers.load import find_folder, load, outline
-from remask.denoisers.native import NativeDenoiser, fingerprint
+from remask.denoisers.native import NativeDenoiser
+from remask.denoisers.packing import pack
 from remask.denoisers.tokenizer import read_json
 from remask.errors import EngineError, MissingExtra, SettingsError
 from remask.records.jsonl import Row
@@ -41,6 +44,7 @@ class ModelSpec:
     device: str = "auto"
     dtype: str = "auto"
     preset: str = ""
+    weights: str = FULL
 
 
 class Worker:
@@ -56,7 +60,8 @@ class Worker:
         assert isinstance(denoiser, NativeDenoiser)  # a worker has one device
         folder = find_folder(self.spec.model)
         empty = outline(read_json(folder / "config.json"), folder)
-        shell = replace(denoiser, model=empty.to(denoiser.model.embedding.weight.dtype))
+        empty = empty.to(denoiser.model.embedding.weight.dtype)
+        shell = replace(denoiser, model=pack(empty, find_format(self.spec.weights)))
         return RemoteModel(shell, denoiser.device, str(folder), fingerprint(denoiser.model))
 
     def run(self, function: Callable[[Denoiser, Any], list[Row]], given: Any) -> list[Row]:
@@ -67,8 +72,9 @@ class Worker:
         if self.denoiser is None:
             spec = self.spec
             self.denoiser = load(
-                spec.model, device=spec.device, dtype=spec.dtype, preset=spec.preset
-            )
+                spec.model, device=spec.device, dtype=spec.dtype, preset=spec.preset,
+                weights=spec.weights,
+            )  # fmt: skip
         return self.denoiser
 
 
@@ -123,7 +129,8 @@ class Cluster:
     def precision(self) -> str:
         """The number format that the workers load the model in."""
         dtype = choose_dtype(self.spec.dtype, torch.device(self.spec.device))
-        return str(dtype).removeprefix("torch.")
+        form = find_format(self.spec.weights)
+        return precision_name(dtype, form.name if form else "")
 
     def load(self) -> RemoteModel:
         """Start the workers; return the model as the first of them has it."""

@@ -19,7 +19,8 @@ from remask.collect.chunks import Chunk, cut
 from remask.collect.engine import RemoteModel, Shards
 from remask.collect.settings import FREE_BASELINES
 from remask.denoisers.base import Denoiser
-from remask.denoisers.native import dtype_of, fingerprint, native_of
+from remask.denoisers.identity import fingerprint
+from remask.denoisers.native import dtype_of, native_of
 from remask.errors import RecordError
 from remask.records import outputs
 from remask.records.jsonl import Row

@@ -200,6 +200,7 @@ def _fast_dllm(
         id=f"Efficient-Large-Model/Fast_dLLM_v2_{size}", family="Fast-dLLM",
         architecture="Fast_dLLM_QwenForCausalLM", num_parameters=num_parameters, width=width,
         vocab_size=vocab_size, context=32_768, licence="Apache-2.0", num_kept=num_kept,
+        tied=size == "1.5B",
         presets=_fast_dllm_presets(scores),
     )  # fmt: skip
 
@@ -208,12 +209,14 @@ BLOCK_CHECKPOINTS = (
     Checkpoint(
         id="dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", family="A2D",
         architecture="A2DQwen3LMHeadModel", num_parameters=596_049_920, width=1024,
-        vocab_size=151_936, context=512, licence=None, num_kept=57_344, presets=_A2D_BLOCK,
+        vocab_size=151_936, context=512, licence=None, num_kept=57_344, tied=True,
+        presets=_A2D_BLOCK,
     ),
     Checkpoint(
         id="dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", family="A2D",
         architecture="A2DQwen2LMHeadModel", num_parameters=494_032_768, width=896,
-        vocab_size=151_936, context=512, licence=None, num_kept=6144, presets=_A2D_CODER_BLOCK,
+        vocab_size=151_936, context=512, licence=None, num_kept=6144, tied=True,
+        presets=_A2D_CODER_BLOCK,
     ),
     _sdar("1.7B", 0, 2_031_739_904, 2048, 57_344),
     _sdar("4B", 1, 4_411_424_256, 2560, 73_728),

@@ -316,7 +316,7 @@ def _illada_8b(name: str, presets: tuple[Published, ...]) -> Checkpoint:
     return Checkpoint(
         id=f"GSAI-ML/{name}", family="iLLaDA", architecture="ILLaDAForCausalLM",
         num_parameters=7_615_025_152, width=4096, vocab_size=155_136, context=8192,
-        licence="Apache-2.0", presets=presets,
+        licence="Apache-2.0", tied=True, presets=presets,
     )  # fmt: skip
 
 
@@ -373,12 +373,12 @@ CHECKPOINTS = (
     Checkpoint(
         id="dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", family="A2D",
         architecture="A2DQwen3LMHeadModel", num_parameters=596_049_920, width=1024,
-        vocab_size=151_936, context=1024, licence=None, presets=_A2D,
+        vocab_size=151_936, context=1024, licence=None, tied=True, presets=_A2D,
     ),
     Checkpoint(
         id="dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", family="A2D",
         architecture="A2DQwen2LMHeadModel", num_parameters=494_032_768, width=896,
-        vocab_size=151_936, context=1024, licence=None, presets=_A2D_CODER,
+        vocab_size=151_936, context=1024, licence=None, tied=True, presets=_A2D_CODER,
     ),
     *BLOCK_CHECKPOINTS,
 )  # fmt: skip
@@ -392,5 +392,5 @@ def find(name: str) -> Checkpoint | None:
 # The embedded model: not on the hub, and written by its own preset.
 TINY = Checkpoint(
     id="tiny", family="LLaDA", architecture="LLaDAModelLM", num_parameters=8_360_640, width=320,
-    vocab_size=1024, context=512, licence="Apache-2.0",
+    vocab_size=1024, context=512, licence="Apache-2.0", tied=True,
 )  # fmt: skip

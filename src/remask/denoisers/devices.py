@@ -4,15 +4,23 @@ A device is CUDA, Metal (mps) or the CPU. What Metal lacks is met elsewhere: it 
 draws come from the CPU (`rng`) and sums in float64 are made there.
 """
 
+import copy
 import os
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import torch
 
+from remask.denoisers.formats import find_format
+from remask.denoisers.identity import precision_name
 from remask.denoisers.native import Network
+from remask.denoisers.packing import pack
+from remask.denoisers.published import PACKED_BYTES
 from remask.errors import SettingsError
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+EMPTY: Mapping[str, int] = MappingProxyType({})
 KINDS = ("cuda", "mps", "cpu")  # "auto" takes the first that is there
 
 
@@ -97,10 +105,22 @@ def check_memory(name: str, network: Network, device: torch.device, num: int = 1
     dtype = network.embedding.weight.dtype
     each = "its weights" if num == 1 else f"the weights of {num} replicas"
     over = several(needed, device) if num == 1 else ""
+    halved = needed // 2 if dtype == torch.float32 and not network.packed_as else None
+    packed = {form: num * size for form, size in packed_bytes(network).items()}
     raise SettingsError(
-        f"{name} needs {needed / 1e9:.1f} GB for {each} in {str(dtype)[6:]} and {device} has "
-        f"{free / 1e9:.1f} GB free; {smaller(needed, free, dtype, over)}."
+        f"{name} needs {needed / 1e9:.1f} GB for {each} in "
+        f"{precision_name(dtype, network.packed_as)} and {device} has {free / 1e9:.1f} GB free; "
+        f"{smaller(free, halved, over, packed)}."
     )
+
+
+def packed_bytes(network: Network) -> dict[str, int]:
+    """Return the bytes of an outlined network in each smaller format; none where it is packed."""
+    if network.packed_as:
+        return {}
+    return {
+        name: num_bytes(pack(copy.deepcopy(network), find_format(name))) for name in PACKED_BYTES
+    }
 
 
 def several(needed: int, device: torch.device, beside: int = 0) -> str:
@@ -118,10 +138,22 @@ def several(needed: int, device: torch.device, beside: int = 0) -> str:
     return ""
 
 
-def smaller(needed: int, free: int, dtype: torch.dtype, over: str = "") -> str:
-    """Return what to do about weights that do not fit, or fit `over` several devices."""
-    if dtype == torch.float32 and needed / 2 <= free:
-        return f"choose dtype bfloat16, which needs {needed / 2e9:.1f} GB"
+def smaller(
+    free: int, halved: int | None = None, over: str = "", packed: Mapping[str, int] = EMPTY
+) -> str:
+    """Return what to do about weights that do not fit.
+
+    Args:
+        free: bytes on the device.
+        halved: bytes that they would take in bfloat16; None: they are in half precision.
+        over: several devices over which they fit.
+        packed: bytes that they would take in other formats, the better one first.
+    """
+    if halved is not None and halved <= free:
+        return f"choose dtype bfloat16, which needs {halved / 1e9:.1f} GB"
     if over:
         return f"spread its layers over several devices with --device {over} --split layers"
+    for form, size in packed.items():
+        if size <= free:
+            return f"pack its weights with --weights {form}, which needs {size / 1e9:.1f} GB"
     return "choose another device or a smaller model (remask models lists sizes)"

@@ -7,13 +7,18 @@ on that token alone.
 """
 
 from collections.abc import Iterator
+from math import prod
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from remask.denoisers.packed import PackedMatrix
+
 # Public in newer versions of torch, under its private name since 2.8.
 _GROUPED_MM = getattr(F, "grouped_mm", getattr(torch, "_grouped_mm", None))
+UNPACKED = 2**26  # numbers of packed experts that are unpacked at once: 134 MB in bfloat16
 _ALIGNED = 8  # bfloat16 numbers: the kernel wants rows of whole 16 bytes
 
 
@@ -64,9 +69,10 @@ class Experts(nn.Module):
 
     def __init__(self, router: nn.Module, num_experts: int, width: int, inner: int) -> None:
         super().__init__()
-        self.router = router
-        self.gate_up = nn.Parameter(torch.empty(num_experts, 2 * inner, width))
-        self.down = nn.Parameter(torch.empty(num_experts, width, inner))
+        self.router, self.num_experts = router, num_experts
+        # Parameters; packed matrices where the weights are in few bits (`packing`).
+        self.gate_up: Any = nn.Parameter(torch.empty(num_experts, 2 * inner, width))
+        self.down: Any = nn.Parameter(torch.empty(num_experts, width, inner))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x (..., width) of the same shape and dtype."""
@@ -83,7 +89,7 @@ class Experts(nn.Module):
         # Short keys: the sort goes over the bits of a key, a few at a time.
         experts, order = chosen.flatten().to(torch.int16).sort(stable=True)  # (T k,)
         # bincount would read the largest expert back to the host; a search does not.
-        numbers = torch.arange(len(self.down), device=rows.device, dtype=torch.int16)
+        numbers = torch.arange(self.num_experts, device=rows.device, dtype=torch.int16)
         ends = torch.searchsorted(experts, numbers, right=True, out_int32=True)  # (E,)
         tokens = order // chosen.shape[-1]
         gate, up = grouped_linear(rows[tokens], self.gate_up, ends).chunk(2, -1)
@@ -93,16 +99,36 @@ class Experts(nn.Module):
         return outputs, back.view(chosen.shape)
 
 
-def grouped_linear(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+def grouped_linear(x: Tensor, weight: Tensor | PackedMatrix, ends: Tensor) -> Tensor:
     """Return x (N, in) with the e-th slice of its rows times weight[e] (E, out, in), (N, out).
 
     The e-th slice ends before row ends[e] and begins where the one before ends.
     """
-    if _GROUPED_MM is not None and _suits_grouped_mm(x):
-        out: Tensor = _GROUPED_MM(x, weight.transpose(1, 2), offs=ends)
+    out: Tensor
+    if isinstance(weight, PackedMatrix):
+        out = _unpacked_in_parts(x, weight, ends)
+    elif _GROUPED_MM is not None and _suits_grouped_mm(x):
+        out = _GROUPED_MM(x, weight.transpose(1, 2), offs=ends)
     else:
         out = _slice_by_slice(x, weight, ends)
     return out
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _unpacked_in_parts(x: Tensor, weight: PackedMatrix, ends: Tensor) -> Tensor:
+    """Return the same for packed experts: those that are visited are unpacked, some at a time."""
+    stops = ends.tolist()
+    starts = [0, *stops[:-1]]
+    visited = [e for e, (start, stop) in enumerate(zip(starts, stops, strict=True)) if start < stop]
+    size = max(1, UNPACKED // prod(weight.shape[1:]))
+    outputs = [x.new_empty(0, weight.shape[1])]  # no tokens at all
+    for first in range(0, len(visited), size):
+        some = visited[first : first + size]
+        start = starts[some[0]]
+        rows = x[start : stops[some[-1]]]
+        own_ends = torch.tensor([stops[e] - start for e in some], device=x.device).int()
+        outputs.append(grouped_linear(rows, weight.unpacked(some, x.dtype), own_ends))
+    return torch.cat(outputs)
 
 
 # No two batches are cut alike: each would be compiled anew.

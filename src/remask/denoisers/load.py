@@ -25,13 +25,15 @@ from remask.denoisers import (
     llada,
     llada2,
     llada_moe,
+    packing,
     presets,
     sdar,
 )
 from remask.denoisers import split as splitting
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.devices import choose_devices, choose_dtype
-from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
+from remask.denoisers.formats import FULL, find_format
+from remask.denoisers.native import Family, NativeDenoiser, Network
 from remask.denoisers.preset import chosen
 from remask.denoisers.special_ids import with_chat
 from remask.denoisers.tokenizer import Tokenizer, read_json
@@ -80,6 +82,7 @@ def load(
     compiled: bool = False,
     preset: str = "",
     split: str = "replicas",
+    weights: str = FULL,
 ) -> Denoiser:
     """Return the denoiser called `model`: "tiny" (the embedded one), a folder, or a hub id.
 
@@ -93,19 +96,23 @@ def load(
         preset: sample as the authors do for this task (see `presets.official`); without one, as the
             checkpoint's own files say, and where they say nothing, as `presets.start` does.
         split: of several devices: "replicas", or "layers" of one model, which fits on none alone.
+        weights: "full", as the dtype says; or the format that the large ones are packed in while
+            they are read: "int8", "nf4" (extra `quant`) or "fp8" (`packing`).
     """
     if _is_outside(str(model)):
         return _load_outside(str(model), device, dtype)
     wanted = presets.preset(str(model), preset) if preset else None
     targets = choose_devices(device)
     splitting.check(split, targets, device)
-    precision = choose_dtype(dtype, targets[0])
+    precision, form = choose_dtype(dtype, targets[0]), find_format(weights)
+    if form is not None:
+        form.check(targets[0], precision)
     folder = find_folder(str(model))
     check_folder(folder)
     config = read_config(folder)
     family, shards = find_family(config, folder), WeightFiles(folder)
     whole = targets if split == "replicas" else targets[:1]
-    networks = [outline(config, folder).to(precision) for _ in whole]
+    networks = [packing.pack(outline(config, folder).to(precision), form) for _ in whole]
     tokenizer = _tokenizer(folder, config, family)
     tokenizer = replace(tokenizer, max_length=networks[0].max_length)
     how = find_preset(str(model), folder, wanted)
@@ -191,7 +198,7 @@ def _place(
         devices.check_memory(name, networks[0], target, num)
     for network, target in zip(networks, targets, strict=True):
         network.to_empty(device=target)
-    fill([stacked(network, family.tensor_map(network)) for network in networks], shards)
+    fill([packing.places(network, family.tensor_map(network)) for network in networks], shards)
     for network in networks:
         network.eval().requires_grad_(False)
 
@@ -211,7 +218,7 @@ def _place_layers(
     places = splitting.homes(network, targets, free)
     splitting.check_memory(name, network, places, free)
     splitting.place(network, places)
-    fill([stacked(network, family.tensor_map(network))], shards)
+    fill([packing.places(network, family.tensor_map(network))], shards)
     if tied:
         splitting.copy_head(network)
     network.eval().requires_grad_(False)
@@ -219,7 +226,7 @@ def _place_layers(
 
 def check_weights(network: Network, family: Family, shards: WeightFiles) -> None:
     """Raise unless the files hold what the network takes, and nothing else of consequence."""
-    places = stacked(network, family.tensor_map(network))
+    places = packing.places(network, family.tensor_map(network))
     spare = {**SPARE, **family.spare}
     if network.unembedding is not None:
         check_tensors(places, shards, spare)

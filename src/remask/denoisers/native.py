@@ -4,7 +4,6 @@ A family is one short file: a configuration read from config.json, a `Network` w
 blocks, and a `Family` that names its architecture, its tensors and its chat template.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -14,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.identity import precision_name
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.levels import Levels, levels_of
 from remask.denoisers.special_ids import TokenSpelling
@@ -37,6 +37,7 @@ class Network(nn.Module):
     shifted = False  # row i - 1 predicts token i, as in an autoregressive ancestor
     answer_apart = False  # blocks count from the first token of the answer, not of the row
     float32_rotary = False  # rotary tables are not cast to the dtype of the weights
+    packed_as = ""  # the format of what `packing` packs; "": all weights are in one dtype
 
     def __init__(
         self,
@@ -269,8 +270,10 @@ class Network(nn.Module):
 
     def project(self, rows: Tensor) -> Tensor:
         """Return logits (..., V) of hidden rows (..., width)."""
-        head = self.embedding if self.unembedding is None else self.unembedding
-        return F.linear(rows, head.weight)
+        if self.unembedding is None:
+            return F.linear(rows, self.embedding.weight)
+        out: Tensor = self.unembedding(rows)
+        return out
 
     def compile_blocks(self) -> None:
         """Compile block by block: all share one compilation, the whole trunk would be unrolled."""
@@ -385,12 +388,26 @@ def _moved(device: torch.device, *tensors: Any) -> tuple[Any, ...]:
 
 def stacked(network: Network, tensor_map: TensorMap) -> dict[str, Tensor]:
     """Return, by hub name, the place of each tensor of a checkpoint inside the network."""
+    if network.packed_as:
+        raise DenoiserError(
+            f"weights in {network.packed_as} are no longer those of the checkpoint, and are not "
+            "written; load it with weights full."
+        )
     ours = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-    places: dict[str, Tensor] = {}
+    return cut_rows({name: tensor_rows(tensor) for name, tensor in ours.items()}, tensor_map)
+
+
+def tensor_rows(tensor: Tensor) -> Tensor:
+    """Return the rows of a tensor; experts have theirs one below the other."""
+    whole = tensor.detach()
+    return whole if whole.dim() == 1 else whole.flatten(0, -2)
+
+
+def cut_rows(ours: Mapping[str, Any], tensor_map: TensorMap) -> dict[str, Any]:
+    """Return, by hub name, the rows of ours that a tensor of a checkpoint is."""
+    places: dict[str, Any] = {}
     for name, parts in tensor_map:
-        whole = ours[name].detach()
-        rows = whole if whole.dim() == 1 else whole.flatten(0, -2)  # experts: one below the other
-        start = 0
+        rows, start = ours[name], 0
         for hub, num in parts:
             places[hub] = rows[start : start + num]
             start += num
@@ -399,24 +416,12 @@ def stacked(network: Network, tensor_map: TensorMap) -> dict[str, Tensor]:
     return places
 
 
-def fingerprint(model: nn.Module) -> str:
-    """Return a digest of the first weights of every tensor.
-
-    A folder may hold another model tomorrow, under the same name and of the same shape.
-    """
-    digest = hashlib.sha256()
-    for name, tensor in model.named_parameters():
-        first = tensor.detach().flatten()[:8].float().cpu()
-        digest.update(f"{name} {tuple(tensor.shape)} {first.tolist()}".encode())
-    return digest.hexdigest()[:16]
-
-
 def dtype_of(denoiser: Denoiser) -> str | None:
     """Return the number format of the weights; None for a model that is not ours."""
     native = native_of(denoiser)
     if native is None:
         return None
-    return str(native.model.embedding.weight.dtype).removeprefix("torch.")
+    return precision_name(native.model.embedding.weight.dtype, native.model.packed_as)
 
 
 def native_of(denoiser: Denoiser) -> "NativeDenoiser | None":

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from remask.denoisers.packed import Place
 from remask.denoisers.tokenizer import is_pointer, pointer_sentence, read_json
 from remask.errors import CheckpointError
 
@@ -229,7 +230,7 @@ def refuse_quantised(config: Mapping[str, Any]) -> None:
 
 
 def check_tensors(
-    places: Mapping[str, Tensor], shards: WeightFiles, spare: Mapping[str, str] = SPARE
+    places: Mapping[str, Place], shards: WeightFiles, spare: Mapping[str, str] = SPARE
 ) -> None:
     """Raise where a checkpoint lacks a tensor, has it in another form, or has one too many.
 
@@ -266,11 +267,12 @@ def check_head(shards: WeightFiles, head: str, embedding: str) -> None:
         )
 
 
-def fill(networks: Sequence[Mapping[str, Tensor]], shards: WeightFiles) -> None:
+def fill(networks: Sequence[Mapping[str, Place]], shards: WeightFiles) -> None:
     """Copy every tensor of a checkpoint that has been checked to its place in each network.
 
-    Raises where one is not finite. The question is put to the copy, on its device, and answered
-    once at the end: no tensor waits for another.
+    Where a place is packed the tensor is packed on the way, so that no more than this one is there
+    in full. Raises where one is not finite: the question is put to the copy, on its device, and
+    answered once at the end, so that no tensor waits for another.
     """
     names: list[str] = []
     finite: list[Tensor] = []
@@ -316,7 +318,7 @@ def _lack(missing: Sequence[str], left: Sequence[str], folder: Path) -> str:
     )
 
 
-def _leftover(names: Sequence[str], places: Mapping[str, Tensor], folder: Path) -> str:
+def _leftover(names: Sequence[str], places: Mapping[str, Place], folder: Path) -> str:
     """Return the sentence about tensors that no part of the network takes."""
     first = names[0]
     if _LORA.search(first):

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.devices import DTYPES, choose_device
-from remask.denoisers.native import fingerprint, stacked
+from remask.denoisers.identity import fingerprint
+from remask.denoisers.native import stacked
 from remask.denoisers.save import save
 from remask.errors import DenoiserError, InputError, SettingsError
 from remask.pretrain.adapt_rows import TokenRows, encode_rows, read_pairs

@@ -58,7 +58,7 @@ def _command(service: Service, inputs: Inputs, name: str, own: dict[str, Any]) -
 
 def _model_flags(service: Service) -> dict[str, Any]:
     settings = service.settings
-    return {"model": settings.model, **_changed(settings, _USUAL, ("preset", "dtype"))}
+    return {"model": settings.model, **_changed(settings, _USUAL, ("preset", "dtype", "weights"))}
 
 
 def _prompt_flags(inputs: Inputs) -> dict[str, Any]:

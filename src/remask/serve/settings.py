@@ -24,6 +24,7 @@ class ServeSettings:
     model: str  # as it was named to `load`: in responses and in commands
     preset: str = ""
     dtype: str = "auto"
+    weights: str = "full"
     scorer: Annotated[str, Setting("What scores answers; remask verify --help names them.")] = (
         ROUNDTRIPS
     )

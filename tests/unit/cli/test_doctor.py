@@ -82,6 +82,7 @@ def test_a_folder_is_estimated_from_its_config_alone(tmp_path: Path) -> None:
     found = doctor.estimate(str(folder))
     assert (found["parameters"], found["dtype"], found["device"]) == (37_408, "float32", "cpu")
     assert found["weights_gb"] == 0.0
+    assert set(found["packed"]) == {"int8", "nf4"}
     assert found["known_from"] == "config.json"
     assert found["fits"] in {"yes", "unknown"}
 
@@ -107,7 +108,9 @@ def test_another_hub_id_is_estimated_without_its_weights(
     [
         (40e9, "yes", None),
         (25e9, "small batches", "score few answers at a time (--batch)"),
-        (18e9, "no", "choose another device or a smaller model (remask models lists sizes)"),
+        (18e9, "packed", "pack its weights with --weights int8, which needs 9.1 GB"),
+        (12e9, "packed", "pack its weights with --weights nf4, which needs 6.0 GB"),
+        (9.7e9, "no", "choose another device or a smaller model (remask models lists sizes)"),
         (None, "unknown", "this system does not say how much memory is free"),
     ],
 )
@@ -124,6 +127,10 @@ def test_the_verdict_on_a_published_model_on_a_gpu(
     assert (found["weights_gb"], found["dtype"]) == (16.031, "bfloat16")
     assert (found["workspace_gb"], found["full_batch_workspace_gb"]) == (3.779, 13.959)
     assert (found["fits"], found["advice"]) == (fits, advice)
+    assert found["packed"] == {
+        "int8": {"weights_gb": 9.052, "one_answer_gb": 12.831},
+        "nf4": {"weights_gb": 5.998, "one_answer_gb": 9.777},
+    }
     assert found["known_from"] == "the catalogue"
 
 
@@ -154,7 +161,7 @@ def test_a_full_batch_of_a_block_causal_model_includes_its_past(
             "over several devices",
             "--device cuda:0,cuda:1,cuda:2 --split layers",
         ),
-        ((11e9, 11e9), "no", "choose another device or a smaller model"),
+        ((11e9, 11e9), "packed", "pack its weights with --weights nf4"),
         ((3e9, 3e9, 18e9), "no", "choose another device or a smaller model"),
     ],
 )

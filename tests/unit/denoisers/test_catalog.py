@@ -18,7 +18,7 @@ from remask.denoisers import (
     llada_moe,
     sdar,
 )
-from remask.denoisers.devices import num_bytes
+from remask.denoisers.devices import num_bytes, packed_bytes
 from remask.denoisers.native import Family
 from remask.denoisers.published import Checkpoint
 
@@ -150,6 +150,26 @@ def test_sizes_are_those_of_the_network(checkpoint: Checkpoint) -> None:
     assert checkpoint.context <= network.max_length
     assert checkpoint.experts_per_token == config.get("num_experts_per_tok", 0)
     assert checkpoint.num_kept == network.num_kept
+
+
+@pytest.mark.parametrize("checkpoint", catalog.CHECKPOINTS, ids=lambda c: c.id)
+def test_packed_sizes_are_nearly_those_of_the_network(checkpoint: Checkpoint) -> None:
+    """Norms, biases, routers and the scales of int8 are left out of the estimate."""
+    family, config = CONFIGS.get(checkpoint.id) or CONFIGS[checkpoint.family]
+    with torch.device("meta"):
+        network = family.build({**family.named(checkpoint.id), **config})
+    sizes = packed_bytes(network.to(torch.bfloat16))
+    assert checkpoint.packed_bytes() == pytest.approx(sizes, rel=0.005)
+    assert sizes["nf4"] < sizes["int8"] < checkpoint.num_bytes()
+
+
+def test_llada_8b_takes_less_than_7_gb_in_nf4() -> None:
+    """Embedding and head: 2 x 126,464 x 4,096 x 2 bytes = 2,071,986,176. The other 6,979,588,096
+    numbers take one byte each, or half a byte and a sixteenth: 3,926,018,304.
+    """
+    checkpoint = catalog.find("GSAI-ML/LLaDA-8B-Instruct")
+    assert checkpoint is not None
+    assert checkpoint.packed_bytes() == {"int8": 9_051_574_272, "nf4": 5_998_004_480}
 
 
 @pytest.mark.parametrize(

@@ -231,12 +231,18 @@ def test_any_bytes_are_a_header_or_one_sentence(
 
 
 BF16 = "choose dtype bfloat16, which needs 0.0 GB."
+INT8 = "pack its weights with --weights int8, which needs 0.0 GB."
 OTHER = "choose another device or a smaller model (remask models lists sizes)."
 
 
 @pytest.mark.parametrize(
     ("free", "dtype", "told"),
-    [(149_631, "float32", BF16), (74_815, "float32", OTHER), (74_815, "float16", OTHER)],
+    [
+        (149_631, "float32", BF16),
+        (74_815, "float32", OTHER),
+        (74_815, "float16", INT8),
+        (30_000, "float16", OTHER),
+    ],
 )
 def test_too_little_memory_is_one_sentence_before_anything_is_placed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, free: int, dtype: str, told: str
