@@ -247,8 +247,8 @@ def sample_from_text(
         raise InputError("the answer contains an end token; remove it and what follows.")
     if length is not None and len(ids) + 1 > length:
         raise InputError(
-            f"the answer takes {len(ids) + 1} tokens with its end, and the canvas has {length}; "
-            "shorten it, or choose a longer canvas."
+            f"the answer takes {len(ids) + 1} tokens with its end, and there is room for {length}; "
+            "shorten it, or choose a greater length."
         )
     length = length or max(model.preset.length, -(-(len(ids) + 1) // 32) * 32)
     return Sample(

@@ -69,8 +69,8 @@ def check_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> None:
     """Refuse a row that is longer than the model's context."""
     if num_prompt + num_canvas > denoiser.max_length:
         raise InputError(
-            f"the prompt has {num_prompt} tokens and the canvas {num_canvas}, more than the "
-            f"{denoiser.max_length} that {denoiser.name} can hold; shorten one of them."
+            f"the prompt has {num_prompt} tokens and its answer room for {num_canvas}, more than "
+            f"the {denoiser.max_length} that {denoiser.name} can hold; shorten one of them."
         )
 
 

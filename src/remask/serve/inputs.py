@@ -387,8 +387,8 @@ def _check_tokens(service: Service, inputs: Inputs, num_prompt: int, num_canvas:
     most = most_tokens(service)
     if num_prompt + num_canvas > most:
         raise InvalidValue(
-            f"the prompt has {num_prompt} tokens and the canvas {num_canvas}, more than the {most} "
-            "that a request may have; shorten one of them.",
+            f"the prompt has {num_prompt} tokens and its answer room for {num_canvas}, more than "
+            f"the {most} that a request may have; shorten one of them.",
             inputs.name_of("prompt" if num_prompt > num_canvas else "canvas"),
             "too_many_tokens",
         )

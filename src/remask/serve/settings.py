@@ -39,7 +39,7 @@ class ServeSettings:
     max_queue: Annotated[
         int, Setting("Most requests that run or wait; others get 429.", least=1)
     ] = 64
-    max_tokens: Annotated[int, Setting("Most tokens of a prompt and its canvas.", least=1)] = 4_096
+    max_tokens: Annotated[int, Setting("Most tokens of a prompt and its answer.", least=1)] = 4_096
     body_bytes: Annotated[int, Setting("Most bytes of a body.", least=1)] = 2**20
     seconds: Annotated[float, Setting("Time limit of a request.", above=0)] = 120.0
     body_seconds: Annotated[float, Setting("Time for a body to arrive.", above=0)] = 30.0

@@ -301,7 +301,9 @@ def test_the_tail_that_ends_a_block_must_fit_the_context(model: NativeDenoiser) 
     prompt = [40] * 54
     [answer] = sample(model, [prompt], SETTINGS, items=["a"])
     tight = Tight(model)
-    told = "the prompt has 54 tokens and the canvas 10, more than the 63 that random can hold"
+    told = (
+        "the prompt has 54 tokens and its answer room for 10, more than the 63 that random can hold"
+    )
     with pytest.raises(InputError, match=told):
         sample(tight, [prompt], SETTINGS, items=["a"])
     with pytest.raises(InputError, match=told):

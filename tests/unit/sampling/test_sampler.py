@@ -406,7 +406,7 @@ def test_denoise_in_random_order_without_keys_is_refused(by_place: ByPlace, ids:
 
 
 def test_a_prompt_too_long_for_the_model_is_refused_with_both_lengths(llada: Denoiser) -> None:
-    with pytest.raises(InputError, match="510 tokens and the canvas 8, more than the 512"):
+    with pytest.raises(InputError, match="510 tokens and its answer room for 8, more than the 512"):
         write(llada, ["x" * 510], settings(8))
 
 
