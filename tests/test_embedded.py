@@ -1,5 +1,10 @@
 """The shipped weights: the only tests that need them, with the demo."""
 
+import json
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
@@ -9,6 +14,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.devices import num_bytes
 from remask.denoisers.load import EMBEDDED, outline
 from remask.denoisers.tokenizer import read_json
+from remask.serve.examples import ACCEPTED
 from remask.testing import check_alignment, check_denoiser
 
 EASY = "Ben has 12 apples. Zoe has 5 more than Ben. How many apples does Zoe have?"
@@ -55,6 +61,55 @@ def test_the_verifier_rejects_what_it_doubts(model: Denoiser) -> None:
     assert remask.task("wordmath").extract(decision.sample.text) == "17"
     spent = [score.forwards for _, score in decision.attempts]
     assert spent == [17] * len(spent)
+
+
+def test_the_example_of_the_documentation_is_answered_as_it_says(model: Denoiser) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "server.md").read_text()
+    request, answer = (
+        json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", page, re.M | re.S)[:2]
+    )
+    assert request["remask"]["trips"] == 4, "what is usual"
+    score = remask.score(model, request["prompt"], request["answer"], metrics="core")
+    assert score.value == pytest.approx(answer["score"], abs=0.005)
+    assert answer["threshold"] == model.preset.threshold_for("roundtrips")
+    assert score.verdict(answer["threshold"]) == answer["verdict"] == "trust"
+    assert score.forwards == answer["cost"]["forwards"]
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_the_right_solution_of_the_first_example_is_accepted(model: Denoiser, name: str) -> None:
+    level, (seed, *_) = next(iter(ACCEPTED[name].items()))
+    assert judged(model, name, level, seed) == "trust"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("scorer", ["roundtrips", "verifier"])
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_so_are_those_of_all_the_others_that_come_first(
+    model: Denoiser, name: str, scorer: str
+) -> None:
+    places = [(level, seed) for level, seeds in ACCEPTED[name].items() for seed in seeds]
+    found = {place: judged(model, name, *place, scorer=scorer, metrics="paper") for place in places}
+    assert found == dict.fromkeys(places, "trust")
+
+
+def judged(
+    model: Denoiser, name: str, level: str, seed: int, *, scorer: str = "", metrics: Any = "core"
+) -> str | None:
+    """Return the verdict on a ready-made solution, as the server gives it on its page."""
+    problem = remask.task(name).problem(seed, level=level)
+    chosen = None if scorer in ("", "roundtrips") else scorer
+    score = remask.score(
+        model,
+        problem.prompt,
+        problem.solution,
+        kind=name,
+        scorer=chosen,
+        metrics=metrics,
+        seed=seed,
+    )
+    limit = model.preset.for_task(name).threshold_for(scorer or "roundtrips")
+    return score.verdict(limit)
 
 
 def test_every_trained_prompt_and_solution_fits_its_canvas(model: Denoiser) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from remask.tasks.base import PIECES
+from remask.values import Score
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "remask"
 FOLDERS = (SOURCE / "serve" / "page", SOURCE / "report" / "web")  # the page, and what it shares
@@ -52,6 +53,7 @@ def verification(
         "id": "ver-0", "object": "remask.verification", "model": "tiny", "item": "prompt/0",
         "text": "".join(pieces), "extracted": "17", "score": score, "stderr": 0.021,
         "scorer": "roundtrips", "threshold": THRESHOLD, "accepted": score > THRESHOLD,
+        "verdict": Score(value=score, stderr=0.021).verdict(THRESHOLD),
         "reason": "", "metrics": metrics,
         "tokens": [
             {"text": text, "drift": lost, "special": False,
@@ -125,11 +127,12 @@ def example(task: str, level: str, seed: int) -> Document:
 MODEL: Document = {
     "id": "tiny", "object": "model", "created": 0, "owned_by": "remask",
     "remask": {
-        "max_length": 512, "scorer": "roundtrips", "metrics": "core",
+        "max_length": 512, "scorer": "roundtrips", "scorers": ["roundtrips", "verifier", "editor"],
+        "metrics": "core",
         "kinds": ["number", "text", *TASKS], "tasks": TASKS,
         "preset": {"length": 80, "steps": 80, "block": 16, "temperature": 1, "threshold": 0.75},
         "defaults": {"trips": 4, "rebuild_steps": 16, "mask_ratio": 0.9, "budget": 10},
-        "limits": {"trips": 64, "rebuild_steps": 256, "budget": 32},
+        "limits": {"trips": 64, "rebuild_steps": 256, "budget": 32, "max_tokens": 4096},
     },
 }  # fmt: skip
 
@@ -152,10 +155,14 @@ class Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         if path == "/v1/models":
             self._send(200, {"object": "list", "data": [MODEL]})
+        elif path == "/v1/queue":
+            self.server.places.append(query)
+            self._send(200, {"object": "remask.queue", **self.server.queue})
         elif path == "/v1/examples":
             asked = dict(part.split("=") for part in query.split("&"))
             time.sleep(self.server.pause if asked["level"] == "easy" else 0)
-            found = [example(asked["task"], asked["level"], k) for k in range(4)]
+            first, count = int(asked.get("seed", 0)), int(asked["count"])
+            found = [example(asked["task"], asked["level"], first + k) for k in range(count)]
             try:
                 self._send(200, {"object": "list", "data": found})
             finally:
@@ -166,10 +173,13 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.bodies.append(body)
+        self.server.names.append(self.headers["X-Client-Request-Id"])
         if self.server.refusal is not None:
             status, message = self.server.refusal
             self._send(status, {"error": {"message": message, "type": "server_error"}})
         elif self.path == "/v1/verify":
+            if self.server.hold_after == 0:
+                self.server.go_on.wait(LIMIT)
             self._send(200, self.server.answers[0] | {"text": body["answer"]})
         else:
             self._stream()
@@ -237,11 +247,14 @@ class Playback(ThreadingHTTPServer):
         self.polite = False  # end such a stream in order, only too early
         self.fail_after: int | None = None  # events of a stream, then it tells an error
         self.refusal: tuple[int, str] | None = None  # status and sentence of the next requests
-        self.hold_after: int | None = None  # events of a stream, then it waits for `go_on`
+        self.hold_after: int | None = None  # events, then it waits for `go_on`
         self.go_on = threading.Event()
         self.listed: list[str] = []  # task and level of examples that were sent
         self.pause = 0.0  # seconds between two events, and before easy examples
         self.bodies: list[Document] = []  # what was asked
+        self.names: list[str | None] = []  # what the requests are called in the queue
+        self.queue: Document = {"requests": 1, "ahead": 0}
+        self.places: list[str] = []  # queries for a place in it
 
     def __enter__(self) -> "Playback":
         threading.Thread(target=self.serve_forever, daemon=True).start()

@@ -11,10 +11,18 @@ FAULTS = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled
 TEXT = "Ben has 12 apples. Zoe has 5 more, so she has 12 + 5 = 17 apples.\nThe answer is 17."
 
 
-def visit(browser: Any, stage: Playback) -> None:
-    """Open the page and wait until it is ready."""
-    browser.open(f"{stage.url}/")
+def visit(browser: Any, stage: Playback, address: str = "/") -> None:
+    """Open the page, without a history, and wait until it is ready."""
+    browser.open(f"{stage.url}/static/icon.svg")
+    browser.run("localStorage.clear()")
+    come_again(browser, stage, address)
+
+
+def come_again(browser: Any, stage: Playback, address: str = "/") -> None:
+    """Open the page as someone who was there before."""
+    browser.open(f"{stage.url}{address}")
     browser.wait("document.querySelectorAll('.example').length === 4")
+    browser.wait("document.getElementById('prompt').value !== ''")
 
 
 def check_outline(page: Any) -> None:

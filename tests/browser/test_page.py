@@ -99,7 +99,7 @@ def test_candidates_race_and_the_accepted_one_wins(page: Any, stage: Playback) -
     assert text(page, "#answer-title") == "Candidate 3"
     click(page, ".lane .pick")
     assert text(page, "#answer-title") == "Candidate 1"
-    assert text(page, ".told") == "It drifts: doubt it"
+    assert text(page, "#verdict .told") == "Doubt it: it drifts"
 
 
 def test_without_a_winner_the_best_is_shown_and_called_so(page: Any, stage: Playback) -> None:
@@ -252,7 +252,7 @@ def test_an_answer_of_ones_own_is_verified(page: Any, stage: Playback) -> None:
     assert stage.bodies[-1]["answer"] == TEXT
     assert "budget" not in stage.bodies[-1]["remask"]
     assert text(page, "#answer-title") == "Your answer"
-    assert text(page, ".told") == "It comes back: trust it"
+    assert text(page, "#verdict .told") == "Trust it: it comes back"
     assert page.run("document.querySelector('input[value=confidence]').disabled")
     assert text(page, "#sure").startswith("How sure the model was is known only of")
 
@@ -271,10 +271,10 @@ def test_the_grade_of_an_example_is_told(page: Any, stage: Playback) -> None:
     grades = {"id": "x", "gold": "29", "right": True, "process_ok": False}
     stage.answers[0]["graded"] = grades
     check_own(page)
-    assert "right, by a wrong step" in texts(page, ".facts dd")
+    assert "right, by a wrong step" in texts(page, "#verdict .facts dd")
     stage.answers[0]["graded"] = grades | {"right": False}
     click(page, "#go")
-    page.wait("document.querySelector('.facts').textContent.includes('wrong, it is 29')")
+    page.wait("document.querySelector('#verdict .facts').textContent.includes('wrong, it is 29')")
 
 
 def test_an_answer_of_another_scorer_is_shown_without_round_trips(
@@ -282,20 +282,20 @@ def test_an_answer_of_another_scorer_is_shown_without_round_trips(
 ) -> None:
     """And without a verdict, where nobody knows a threshold."""
     check_own(page)
-    assert "roundtrips" in texts(page, ".facts dd")
+    assert "roundtrips" in texts(page, "#verdict .facts dd")
     answer = stage.answers[0]
-    answer |= {"scorer": "editor", "trips": [], "stderr": None, "threshold": None, "accepted": None}
+    answer |= {"scorer": "editor", "trips": [], "stderr": None, "threshold": None}
+    answer |= {"accepted": None, "verdict": None}
     answer["metrics"] = {"editor_agreement": {"value": 0.5, "weight": 0.0, "by_trip": []}}
     click(page, "#go")
-    page.wait("document.querySelector('.facts').textContent.includes('editor')")
-    assert text(page, ".told") == "No threshold is known: give one"
-    assert "none" in texts(page, ".facts dd")
+    page.wait("document.querySelector('#verdict .facts').textContent.includes('editor')")
+    assert text(page, "#verdict .told") == "No threshold is known: give one"
+    assert "none" in texts(page, "#verdict .facts dd")
     assert page.run("document.getElementById('trips-part').hidden")
-    assert text(page, "#race-says") == f"Candidate 1 scored {answer['score']:.3f}."
     assert page.run("document.querySelectorAll('#answer .bar b, #answer .strip b').length") == 0
-    answer |= {"threshold": 0.1, "accepted": True}
+    answer |= {"threshold": 0.1, "accepted": True, "verdict": "trust"}
     click(page, "#go")
-    page.wait("document.querySelector('.told').textContent === 'Trust it'")
+    page.wait("document.querySelector('#verdict .told').textContent === 'Trust it'")
 
 
 def test_tokens_are_painted_by_log_p_where_a_probe_read_them(page: Any, stage: Playback) -> None:
@@ -321,7 +321,9 @@ def test_tokens_are_painted_by_log_p_where_a_probe_read_them(page: Any, stage: P
     assert titles[5].startswith("no probe read this")
     assert text(page, "#answer-legend").startswith("Chance of another token, by log p of this one")
     assert text(page, "#sure").endswith("confident but doubted.")
-    assert {"stage critical", "1 forward pass, 0.1 s"} <= set(texts(page, ".facts dd"))
+    assert {"stage critical", "1 forward pass", "0.1 s, waiting included"} <= set(
+        texts(page, "#verdict .facts dd")
+    )
     assert texts(page, "#metrics tbody td:nth-child(4)") == ["", ""], "what was fitted is not known"
     shown = "[...document.querySelectorAll('input[name=by]')].filter((e) => e.offsetParent)"
     assert page.run(f"{shown}.map((e) => e.value)") == ["logp", "confidence"]

@@ -104,8 +104,8 @@ def test_the_embedded_model_verifies_and_solves_on_the_page(browser: Any, embedd
     browser.wait("!document.getElementById('answer').hidden")
     found = json.loads(copied(browser, "#copy-json"))
     assert found["text"] == answer
-    assert text(browser, ".score strong") == f"{found['score']:.3f}"
-    assert "right" in texts(browser, ".facts dd")
+    assert text(browser, "#verdict .score strong") == f"{found['score']:.3f}"
+    assert "right" in texts(browser, "#verdict .facts dd")
     assert texts(browser, "#player-trip option")[1].startswith("trip 2: ")
     assert copied(browser, "#copy-command").startswith("remask verify")
     click(browser, "input[value=solve]")
@@ -132,7 +132,7 @@ def test_the_verifier_is_seen_on_the_page(
     browser.wait("!document.getElementById('answer').hidden")
     found = json.loads(copied(browser, "#copy-json"))
     assert found["scorer"] == "verifier"
-    assert any(told.startswith("17 forward passes, ") for told in texts(browser, ".facts dd"))
+    assert any(told == "17 forward passes" for told in texts(browser, "#verdict .facts dd"))
     adds = [float(part) for part in texts(browser, "#metrics tbody td:nth-child(5)")]
     assert sum(adds) == pytest.approx(found["score"], abs=0.002)
     assert texts(browser, "#metrics thead th")[2] == "value"

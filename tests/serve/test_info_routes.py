@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remask.serve import info_routes, responses
+from remask.serve import examples, info_routes, responses
 from remask.serve.errors import ErrorResponse
 from remask.serve.settings import ServeSettings
 from remask.tasks import TASKS
@@ -32,7 +32,7 @@ def test_the_one_model_is_listed_with_what_can_be_asked(
 
 def test_every_task_has_examples_with_right_and_wrong_answers(client: Client) -> None:
     found = client.get("/v1/examples").json()
-    info_routes.ExampleList.model_validate(found, strict=True)
+    examples.ExampleList.model_validate(found, strict=True)
     assert [e["task"] for e in found["data"]] == [name for name in TASKS for _ in range(3)]
     for example in found["data"]:
         if example["task"] == "pycode":
@@ -53,6 +53,15 @@ def test_examples_can_be_chosen(client: Client) -> None:
     found = client.get(path).json()["data"]
     assert [(e["level"], e["seed"]) for e in found] == [(level, 5), (level, 6)]
     assert {a["label"] for e in found for a in e["answers"]} == {"right", "flawed", "wrong"}
+
+
+def test_the_best_to_begin_with_come_first_and_then_the_others(client: Client) -> None:
+    found = client.get("/v1/examples?task=wordmath&count=8").json()["data"]
+    first = examples.ACCEPTED["wordmath"]["easy"]
+    others = [seed for seed in range(8) if seed not in first]
+    assert [e["seed"] for e in found] == [*first, *others][:8]
+    (only,) = client.get("/v1/examples?task=wordmath&count=1&seed=0").json()["data"]
+    assert only["seed"] == 0, "a number that is given counts"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from starlette.responses import Response as HttpResponse
 from starlette.staticfiles import StaticFiles
 
 from remask.serve.errors import ApiError
+from remask.serve.examples import ExampleList, example_list
 from remask.serve.inputs import check_model, most_tokens, naming, scorers
 from remask.serve.responses import Response
 from remask.serve.routes import json_response, system_place
@@ -16,14 +17,11 @@ from remask.serve.service import Service
 from remask.serve.settings import MAX_BUDGET, MAX_EXAMPLES, MAX_REBUILD_STEPS, MAX_TRIPS
 from remask.settings import Setting
 from remask.tasks import TASKS
-from remask.tasks.base import Problem
-from remask.tasks.flaws import KINDS, inject
 from remask.tasks.settings import AnswerKind
 
 if TYPE_CHECKING:
     from fastapi import APIRouter, FastAPI
 
-Label = Literal["right", "flawed", "wrong"]
 PAGE = Path(__file__).parent / "page"
 _PRESET = ("length", "steps", "block", "temperature", "resample_temperature")
 _DEFAULTS = ("trips", "rebuild_steps", "mask_ratio", "mask_design", "rebuild_temperature", "budget")
@@ -44,33 +42,6 @@ class ModelList(Response):
 
     object: Literal["list"]
     data: list[ServedModel]
-
-
-class ExampleAnswer(Response):
-    """An answer to try."""
-
-    label: Label
-    text: str
-
-
-class ExampleProblem(Response):
-    """A problem to try."""
-
-    id: str
-    task: str
-    level: str
-    seed: int
-    kind: str
-    prompt: str
-    gold: str
-    answers: list[ExampleAnswer]
-
-
-class ExampleList(Response):
-    """Problems to try."""
-
-    object: Literal["list"]
-    data: list[ExampleProblem]
 
 
 class QueueState(Response):
@@ -114,13 +85,12 @@ def add_model_routes(router: "APIRouter", service: Service) -> None:
         task: GeneratedTask | None = None,
         level: str = "",
         count: Annotated[int, Setting(least=1, most=MAX_EXAMPLES)] = 3,
-        seed: Annotated[int, Setting(least=0, below=2**31)] = 0,
+        seed: Annotated[int, Setting(least=0, below=2**31)] | None = None,
     ) -> HttpResponse:
-        """Return problems to try."""
+        """Return problems to try: those from a number on, or the best to begin with."""
         names = list(TASKS) if task is None else [task]
         with naming("level"):
-            data = [_example(n, level, seed + i) for n in names for i in range(count)]
-        return json_response(ExampleList(object="list", data=data))
+            return json_response(example_list(names, level, count, seed))
 
 
 def add_state_routes(router: "APIRouter", service: Service) -> None:
@@ -185,23 +155,3 @@ def _model(service: Service) -> ServedModel:
         owned_by="remask",
         remask=details,
     )
-
-
-def _example(name: str, level: str, seed: int) -> ExampleProblem:
-    task = TASKS[name]
-    problem = task.problem(seed, split="test", level=level)
-    other = task.problem(seed + 1, split="test", level=level)
-    texts: list[tuple[Label, str | None]] = [
-        ("right", problem.solution), ("flawed", _flawed(problem)), ("wrong", other.solution),
-    ]  # fmt: skip
-    return ExampleProblem(
-        id=problem.id, task=name, level=problem.level, seed=seed, kind=name, prompt=problem.prompt,
-        gold=problem.gold,
-        answers=[ExampleAnswer(label=label, text=text) for label, text in texts if text],
-    )  # fmt: skip
-
-
-def _flawed(problem: Problem) -> str | None:
-    """Return the right result with a wrong step, where the task has steps."""
-    flawed = (inject(problem, problem.solution, kind) for kind in KINDS)
-    return next((text for text in flawed if text is not None), None)

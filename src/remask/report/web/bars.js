@@ -3,11 +3,18 @@ import { make, number, percent } from "./dom.js";
 
 const clamp = (value) => Math.min(1, Math.max(0, value));
 
-// A bar of 0 to 1; `mark` is where the threshold stands. For eyes alone: its number is beside it.
-export function bar(value, mark = null) {
+// A bar of 0 to 1; `mark` is where the threshold stands, `error` how far the value may be off. For
+// eyes alone: the numbers are beside it.
+export function bar(value, mark = null, error = null) {
   const fill = make("i");
   fill.style.width = `${100 * clamp(value ?? 0)}%`;
   const line = make("span", { name: "bar", "aria-hidden": "true" }, fill);
+  if (error && value !== null) {
+    const span = make("u");
+    span.style.left = `${100 * clamp(value - error)}%`;
+    span.style.right = `${100 * (1 - clamp(value + error))}%`;
+    line.append(span);
+  }
   if (mark !== null) {
     const at = make("b");
     at.style.left = `${100 * clamp(mark)}%`;

@@ -1,10 +1,13 @@
-// One verified answer: its verdict, its tokens, its round trips, its metrics, and copies of them.
+// One verified answer: its verdict, its tokens, its round trips, its metrics, and what can be taken along.
 import { bar, metricBars } from "./bars.js";
 import { copy, curl, json } from "./clipboard.js";
 import { byId, make, number, plural } from "./dom.js";
 import { Heatmap } from "./heatmap.js";
+import { linkTo } from "./link.js";
 import { Player } from "./player.js";
+import { markdown, save } from "./save.js";
 import { isRead, isSureButLost, paintEach, repaint, shown } from "./tokens.js";
+import { drifted, sentence, tokensOf } from "./verdict.js";
 
 const LEGENDS = {
   drift: ["Lost in round trips:", ["d1", "up to 25 %"], ["d2", "50 %"], ["d3", "75 %"], ["d4", "100 %"], ["du", "never masked"]],
@@ -12,20 +15,10 @@ const LEGENDS = {
   confidence: ["Probability when written:", ["c1", "below 50 %"], ["c2", "50 %"], ["c3", "80 %"], ["c4", "90 % and more"], ["du", "not known"]],
 };
 
-const tokensOf = (found) =>
-  found.tokens.map(({ text, drift, logp, confidence, special }) => ({ text, drift, logp, special, prob: confidence }));
-
 function tripsOf(found) {
   return found.trips.map(({ masked, rebuilt, steps }) => ({
     masked, rebuilt, steps, changed: masked.map((hidden, k) => hidden && rebuilt[k] !== found.tokens[k].text),
   }));
-}
-
-function verdict(found) {
-  if (found.score === null) return `No score: ${shown(found.reason)}`;
-  if (found.accepted === null) return "No threshold is known: give one";
-  if (found.scorer !== "roundtrips") return found.accepted ? "Trust it" : "Doubt it";
-  return found.accepted ? "It comes back: trust it" : "It drifts: doubt it";
 }
 
 function graded(found) {
@@ -50,11 +43,13 @@ export class Answer {
     this.#copies();
   }
 
-  // `found` is the document of a verification, `asked` the [path, body] that brought it, `command`
-  // the line that does the same in a shell, null where there is none (yet).
-  show(found, { asked, command, title }) {
+  // `found` is the document of a verification, `asked` the [path, body] that brought it, `question`
+  // the one that it answers, `command` the line that does the same in a shell, null where there is
+  // none (yet).
+  show(found, { asked, question, command, title }) {
     this.found = found;
     this.asked = asked;
+    this.question = question;
     this.tokens = tokensOf(found);
     this.box.hidden = false;
     byId("answer-title").textContent = title;
@@ -62,6 +57,7 @@ export class Answer {
     this.#colours();
     paintEach(this.text, this.tokens, this.#by());
     this.#repaint();
+    byId("heat-title").textContent = drifted(found) ? "Where it drifts" : "Nothing drifted";
     const trips = tripsOf(found);
     for (const part of ["trips-part", "player-part"]) byId(part).hidden = trips.length === 0;
     this.heatmap.show(this.tokens, trips);
@@ -83,16 +79,17 @@ export class Answer {
     const { found } = this;
     const score = make("p", { name: "score" }, make("strong", { text: number(found.score) }),
       found.stderr === null ? "" : ` \u00b1 ${number(found.stderr)}`);
-    const told = make("p", { text: verdict(found), name: "told" });
-    const side = found.accepted === null ? "undecided" : found.accepted ? "above" : "below";
+    const told = make("p", { text: sentence(found), name: "told" });
     const facts = [
       ["result", found.extracted === null ? "none could be read" : shown(found.extracted)],
       ["graded", graded(found)], ["scorer", shown(found.scorer)], ["threshold", String(found.threshold ?? "none")],
-      ["settled at", found.stage ? `stage ${shown(found.stage)}` : null], ["cost", `${plural(found.cost.forwards, "forward pass", "es")}, ${found.cost.seconds.toFixed(1)} s`],
+      ["settled at", found.stage ? `stage ${shown(found.stage)}` : null],
+      ["verifying took", plural(found.cost.forwards, "forward pass", "es")],
+      ["arrived after", `${found.cost.seconds.toFixed(1)} s, waiting included`],
     ].filter(([, value]) => value !== null);
     const list = make("dl", { name: "facts" }, ...facts.map(([term, value]) =>
       make("div", {}, make("dt", { text: term }), make("dd", { text: value }))));
-    byId("verdict").replaceChildren(score, make("div", { name: `meter ${side}` }, told, bar(found.score, found.threshold)), list);
+    byId("verdict").replaceChildren(score, make("div", { name: `meter ${found.verdict ?? ""}` }, told, bar(found.score, found.threshold, found.stderr)), list);
   }
 
   // A probe reads log p of tokens, round trips have their drift: one of the two can be painted.
@@ -138,5 +135,13 @@ export class Answer {
     byId("copy-json").addEventListener("click", () => copy(json(this.found), says));
     byId("copy-curl").addEventListener("click", () => copy(curl(...this.asked), says));
     byId("copy-command").addEventListener("click", () => copy(this.command, says));
+    byId("copy-link").addEventListener("click", () => copy(linkTo(this.asked[0].slice(4), this.asked[1]), says));
+    byId("save-json").addEventListener("click", () => this.#save("json", json(this.found), "application/json"));
+    byId("save-markdown").addEventListener("click", () => this.#save("md", markdown(this.found, this.question, this.command), "text/markdown"));
+  }
+
+  #save(ending, text, type) {
+    save(text, `remask-${this.found.id}.${ending}`, type);
+    byId("copied").textContent = "Saved.";
   }
 }

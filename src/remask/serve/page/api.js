@@ -24,8 +24,9 @@ async function ask(path, options) {
   throw new ApiError(await told(response));
 }
 
-function post(path, body, signal) {
-  const headers = { "Content-Type": "application/json" };
+// `name` is what the request is called in the queue.
+function post(path, body, signal, name) {
+  const headers = { "Content-Type": "application/json", "X-Client-Request-Id": name };
   return ask(path, { method: "POST", headers, body: JSON.stringify(body), signal });
 }
 
@@ -39,12 +40,26 @@ async function parsed(response) {
 
 export const model = async () => (await parsed(await ask("/v1/models"))).data[0];
 
-export async function examples(task, level, count) {
-  const query = new URLSearchParams({ task, level, count });
+// Problems to try; without a `seed` those that the server shows first.
+export async function examples(task, level, count, seed = null) {
+  const query = new URLSearchParams({ task, level, count, ...(seed === null ? {} : { seed }) });
   return (await parsed(await ask(`/v1/examples?${query}`))).data;
 }
 
-export const verify = async (body, signal) => parsed(await post("/v1/verify", body, signal));
+// A name for a request, which no other has.
+export const newName = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+// How many requests run or wait, and how many are before the named one; null where nobody says.
+export async function queue(name) {
+  try {
+    const response = await fetch(`/v1/queue?${new URLSearchParams({ name })}`);
+    return response.ok ? await response.json() : null;
+  } catch {
+    return null;
+  }
+}
+
+export const verify = async (body, signal, name) => parsed(await post("/v1/verify", body, signal, name));
 
 // Yields [name, data] of each event of a stream.
 async function* events(response) {
@@ -70,8 +85,8 @@ async function* events(response) {
 }
 
 // Asks for a solution; `hear` gets every event, the decision last.
-export async function solve(body, signal, hear) {
-  const response = await post("/v1/solve", body, signal);
+export async function solve(body, signal, name, hear) {
+  const response = await post("/v1/solve", body, signal, name);
   for await (const [name, data] of events(response)) {
     if (name === "error") throw new ApiError(data.error.message);
     hear(name, data);

@@ -8,11 +8,10 @@ import { driftTitle, named, shown, sureness } from "./tokens.js";
 const ROW = 22; // pixels of a trip
 const SIDE = 62; // pixels of the names on the left
 const FOOT = 34; // pixels of the drift below
-const LETTER = 6.7; // pixels of a letter of the tokens above, where columns are wide enough for them
+const LETTER = 6.7; // pixels of a letter of the tokens above
 const LONGEST = 9; // letters of one that are shown
-const NARROW = 3;
+const NARROW = 14; // columns of long answers, wide enough for their tokens: the map is scrolled then
 const WIDE = 24;
-const READABLE = 13;
 const VISIBLE = 0;
 const HELD = 1;
 const CHANGED = 2;
@@ -130,7 +129,7 @@ export class Heatmap {
     const room = Math.max(1, this.scroller.clientWidth - SIDE);
     this.width = Math.min(WIDE, Math.max(NARROW, room / Math.max(1, this.tokens.length)));
     const letters = this.tokens.reduce((most, token) => Math.max(most, label(token).length), 1);
-    this.top = this.width >= READABLE ? 12 + LETTER * letters : 6;
+    this.top = 12 + LETTER * letters;
     const height = this.top + this.trips.length * ROW + FOOT;
     this.spacer.style.width = `${SIDE + this.tokens.length * this.width}px`;
     this.spacer.style.minWidth = "100%";
@@ -170,16 +169,16 @@ export class Heatmap {
 
   #column(pen, k) {
     const x = k * this.width;
-    const inner = this.width > 5 ? this.width - 1.5 : this.width - 0.4;
+    const inner = this.width - 1.5;
     for (let row = 0; row < this.trips.length; row += 1) {
       this.#cell(pen, x, this.top + row * ROW + 1.5, inner, this.state(row, k));
     }
     const { drift } = this.tokens[k];
     const below = this.top + this.trips.length * ROW + 6;
-    pen.fillStyle = drift === null ? this.inks.line : this.inks.edge;
-    const tall = drift === null ? 1 : Math.max(1, 22 * drift);
+    pen.fillStyle = drift ? this.inks.edge : this.inks.line;
+    const tall = Math.max(1, 22 * (drift ?? 0));
     pen.fillRect(x, below + 22 - tall, inner, tall);
-    if (this.width >= READABLE) this.#label(pen, x, k);
+    this.#label(pen, x, k);
   }
 
   #cell(pen, x, y, width, state) {
@@ -217,8 +216,7 @@ export class Heatmap {
     const [row, k] = this.at;
     pen.strokeStyle = this.inks.ink;
     pen.lineWidth = 2;
-    const width = Math.max(5, this.width);
-    pen.strokeRect(k * this.width - 1, this.top + row * ROW, width, ROW);
+    pen.strokeRect(k * this.width - 1, this.top + row * ROW, this.width, ROW);
   }
 
   #sides(pen) {

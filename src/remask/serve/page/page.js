@@ -1,40 +1,50 @@
-// The page: a problem is asked, candidates race, the chosen one is shown, a study is loaded.
-import { ApiError, model, solve, verify } from "./api.js";
+// The page: a problem is asked, candidates race or an answer is checked, the result is shown.
+import { ApiError, model, newName, solve, verify } from "./api.js";
 import { Answer } from "./answer.js";
+import { Compare } from "./compare.js";
 import { byId } from "./dom.js";
+import { History, chosen } from "./history.js";
+import { linked } from "./link.js";
 import { Problem } from "./problem.js";
 import { Race } from "./race.js";
-import { Slider } from "./slider.js";
-import { StudyError, read } from "./study.js";
+import { openStudies } from "./studies.js";
 import { shown } from "./tokens.js";
+import { View } from "./view.js";
+import { Waiting } from "./wait.js";
 
 // What probes do with an answer; what round trips do stands on the page.
-const READ = "Hide the tokens of an answer again and read how likely the model finds them, without rebuilding any. "
-  + "What it stands by stays likely. What it only happened to write does not.";
+const PROBED = ["See an answer probed", "Hide the tokens of an answer again and read how likely the model finds them, without "
+  + "rebuilding any. What it stands by stays likely. What it only happened to write does not."];
+const REBUILT = [byId("title").textContent, byId("lead").textContent];
+const UNREAD = "This link cannot be read; ask for it again, or type the question.";
 
 const answer = new Answer();
 const race = new Race((count) => show(count));
-const problem = new Problem((mode, body) => run(mode, body), (error) => told(error));
-const slider = new Slider(byId("slider"));
-let found = [];
-let asked = null;
-let command = null; // of the whole race, which is known when it is over
+const view = new View();
+const compare = new Compare();
+const waiting = new Waiting(() => running?.abort());
+const problem = new Problem({ ask: (mode, body) => run(mode, body), fail: lost, scored: introduce });
+const past = new History((entry) => recall(entry), (entries) => compare.offer(entries));
+let current = null; // what was asked and what came of it, as the history keeps it
 let running = null;
 let served = null;
+let retry = start; // what failed last
 
 function show(count) {
-  if (!found[count]) return;
-  const title = asked[0] === "/v1/verify" ? "Your answer" : `Candidate ${count + 1}`;
-  answer.show(found[count], { asked, title, command: command ?? found[count].command });
+  const { asked, question, answers, command, mode } = current;
+  if (!answers[count]) return;
+  const title = mode === "verify" ? "Your answer" : `Candidate ${count + 1}`;
+  answer.show(answers[count], { asked, question, title, command: command ?? answers[count].command });
 }
 
 function fault(sentence) {
   byId("fault").hidden = sentence === "";
   byId("fault-says").textContent = shown(sentence);
+  if (sentence) view.bring(byId("fault"), { focus: byId("fault"), says: "See what went wrong", block: "center" });
 }
 
 function hear(name, data) {
-  if (name === "verification") found[data.number] = data;
+  if (name === "verification") current.answers[data.number] = data;
   if (name in hearers) hearers[name](data);
 }
 
@@ -43,40 +53,87 @@ const hearers = {
   attempt: (data) => race.attempt(data),
   verification: (data) => race.verification(data),
   decision: (data) => {
-    command = data.command;
+    current.command = data.command;
+    current.decision = data;
     race.decision(data);
-    answer.offer(command); // to the candidate that a person chose, too
+    answer.offer(data.command); // to the candidate that a person chose, too
   },
 };
 
-async function check(body, signal) {
-  race.attempt({ number: 0, text: body.answer, extracted: null });
-  const verified = await verify(body, signal);
-  race.attempt({ number: 0, text: body.answer, extracted: verified.extracted });
-  found[0] = verified;
-  race.verification({ ...verified, number: 0 });
+// The race and the answer that won it, or the answer alone where both do not fit into the window.
+function bringResult() {
+  const [title, top] = [byId("answer-title"), byId("race").getBoundingClientRect().top];
+  const isRace = current.mode === "solve";
+  const fits = byId("verdict").getBoundingClientRect().bottom - top < innerHeight;
+  const [element, focus] = isRace && fits ? [byId("race"), byId("race-title")] : [answer.box, title];
+  view.bring(element, { focus, says: "See the answer" });
 }
 
-async function run(mode, body) {
+async function ask(mode, body, signal, name) {
+  if (mode === "solve") {
+    await solve(body, signal, name, hear);
+  } else {
+    current.answers = [await verify(body, signal, name)];
+    show(0);
+  }
+  past.add(current);
+}
+
+function begin(mode, body, again) {
+  const asked = [`/v1/${mode}`, body];
+  byId("race").hidden = mode === "verify";
+  view.follow();
+  if (again && current) {
+    if (mode === "solve") race.again();
+    return;
+  }
+  current = { time: Date.now(), mode, asked, question: byId("prompt").value, answers: [], decision: null, command: null };
+  answer.box.hidden = true;
+  const budget = body.remask.budget ?? served?.remask.defaults.budget;
+  if (mode === "solve") race.begin(body.remask.threshold ?? null, budget);
+}
+
+async function run(mode, body, again = false) {
   running?.abort();
   const own = new AbortController();
   running = own;
-  found = [];
-  command = null;
-  asked = [`/v1/${mode}`, body];
+  retry = () => run(mode, body, true);
   fault("");
   problem.busy(true);
-  byId("race").hidden = false;
-  answer.box.hidden = true;
-  const budget = mode === "verify" ? null : body.remask.budget ?? served?.remask.defaults.budget;
-  race.begin(body.remask.threshold ?? null, budget);
-  try {
-    await (mode === "verify" ? check(body, own.signal) : solve(body, own.signal, hear));
-  } catch (error) {
-    if (own === running) failed(error);
-  } finally {
-    if (own === running) problem.busy(false);
+  begin(mode, body, again);
+  const name = newName();
+  waiting.begin(mode === "verify" ? "Verifying." : "Solving.", name);
+  view.bring(waiting.box, { block: mode === "verify" ? "nearest" : "start", focus: waiting.box });
+  let error = null;
+  await ask(mode, body, own.signal, name).catch((reason) => { error = reason; });
+  if (own !== running) return; // something else was asked since
+  problem.busy(false);
+  waiting.end();
+  if (error) failed(error);
+  else bringResult();
+}
+
+// Shows an earlier question with its answers, as if they had just come.
+function recall(entry) {
+  running?.abort();
+  running = null;
+  problem.busy(false);
+  waiting.end();
+  fault("");
+  current = entry;
+  problem.restore(entry.mode, entry.asked[1]).catch(lost);
+  byId("race").hidden = entry.mode === "verify";
+  if (entry.mode === "solve") {
+    race.begin(null, null);
+    for (const found of entry.answers) {
+      race.attempt(found);
+      race.verification(found);
+    }
+    if (entry.decision) race.decision(entry.decision);
   }
+  show(chosen(entry));
+  view.follow();
+  bringResult();
 }
 
 // What the server said, or that it is gone; anything else is a defect.
@@ -85,20 +142,30 @@ function told(error) {
   fault(error.message);
 }
 
-function failed(error) {
-  if (error.name === "AbortError") {
-    race.stop("Stopped. What had arrived is still shown.");
-    return;
-  }
-  race.stop("");
+// Something that was not asked by a person could not be had.
+function lost(error) {
+  retry = start;
   told(error);
+}
+
+function failed(error) {
+  const isStopped = error.name === "AbortError";
+  if (current.mode === "solve") race.stop(isStopped ? "Stopped. What had arrived is still shown." : "");
+  if (!isStopped) told(error);
+  else byId("go").focus({ preventScroll: true });
 }
 
 function introduce(scorer) {
   byId("how").hidden = scorer !== "roundtrips";
-  if (scorer !== "probe" && scorer !== "verifier") return;
-  byId("title").textContent = "See an answer probed";
-  byId("lead").textContent = READ;
+  const probed = scorer === "probe" || scorer === "verifier";
+  [byId("title").textContent, byId("lead").textContent] = probed ? PROBED : REBUILT;
+}
+
+// A link brings its question; nothing is asked before the person says so.
+async function follow() {
+  const found = linked(location.hash);
+  if (found === undefined) fault(UNREAD);
+  if (found) await problem.restore(found.mode, found.body);
 }
 
 async function start() {
@@ -106,37 +173,15 @@ async function start() {
   try {
     served = await model();
     byId("model").textContent = shown(served.id);
-    introduce(served.remask.scorer);
     await problem.serve(served);
+    await follow();
   } catch (error) {
-    told(error);
+    lost(error);
   }
 }
 
-async function open(files) {
-  const says = byId("study-says");
-  try {
-    const groups = [];
-    for (const file of files) groups.push(...read(await file.text(), file.name));
-    const usable = groups.filter((group) => group.scores.length);
-    if (!usable.length) throw new StudyError("No answer there has a score; score them with remask score.");
-    byId("slider").hidden = false;
-    slider.show(usable);
-    says.textContent = "";
-  } catch (error) {
-    if (!(error instanceof StudyError) && !(error instanceof SyntaxError)) throw error;
-    says.textContent = shown(error.message);
-  }
-}
-
-byId("retry").addEventListener("click", () => (asked ? run(asked[0].slice(4), asked[1]) : start()));
-byId("stop").addEventListener("click", () => running?.abort());
+byId("retry").addEventListener("click", () => retry());
 byId("by-hand-close").addEventListener("click", () => byId("by-hand").close());
-byId("study-file").addEventListener("change", (event) => open(event.target.files));
-const drop = byId("study");
-drop.addEventListener("dragover", (event) => event.preventDefault());
-drop.addEventListener("drop", (event) => {
-  event.preventDefault();
-  open(event.dataTransfer.files);
-});
+addEventListener("hashchange", () => follow().catch(lost));
+openStudies();
 start();

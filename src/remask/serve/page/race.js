@@ -29,14 +29,21 @@ export class Race {
     this.lanes = [];
   }
 
-  // A threshold of null is not known yet, a budget of null means that an answer is brought; one
-  // that nobody has told is undefined.
+  // A threshold of null is not known yet; a budget that nobody has told is undefined.
   begin(threshold, budget) {
     this.threshold = threshold;
     this.follows = true; // the newest, until the person has chosen one
     this.lanes = [];
     this.list.replaceChildren();
-    this.says.textContent = budget === null ? "Verifying." : `Writing candidate 1${budget ? ` of at most ${budget}` : ""}.`;
+    this.says.textContent = `Writing candidate 1${budget ? ` of at most ${budget}` : ""}.`;
+  }
+
+  // The same once more: the draws are the same too, so what came stays until it comes again.
+  again() {
+    for (const parts of this.lanes) {
+      if (parts.pick.disabled) parts.badge.textContent = "writing";
+    }
+    this.says.textContent = this.lanes.length ? "Trying again. What came before stays." : "Trying again.";
   }
 
   #lane(count) {
@@ -54,27 +61,29 @@ export class Race {
   }
 
   block({ number: count, text }) {
-    this.#lane(count).text.textContent = shown(text);
+    const parts = this.#lane(count);
+    if (parts.pick.disabled) parts.text.textContent = shown(text);
   }
 
   attempt({ number: count, text, extracted }) {
     const parts = this.#lane(count);
+    if (!parts.pick.disabled) return; // it came before
     parts.text.textContent = shown(text) || "(empty)";
     parts.badge.textContent = "verifying";
     parts.result.textContent = extracted === null ? "no result" : `result ${shown(extracted)}`;
     this.says.textContent = `Candidate ${count + 1} is written; now it is scored.`;
   }
 
-  verification({ number: count, score, stderr, threshold, accepted }) {
+  verification({ number: count, score, stderr, threshold, accepted, verdict }) {
     const parts = this.#lane(count);
     const told = score === null ? "no score" : number(score) + (stderr === null ? "" : ` \u00b1 ${number(stderr)}`);
-    parts.track.replaceChildren(bar(score, threshold), make("span", { text: told, name: "figure" }));
+    parts.track.replaceChildren(bar(score, threshold, stderr), make("span", { text: told, name: "figure" }));
     const side = accepted === null ? "scored" : accepted ? "\u2713 above" : "not above";
-    parts.badge.textContent = side;
+    parts.badge.textContent = verdict === "undecided" ? `${side}, undecided` : side;
     parts.row.classList.add(accepted === false ? "below" : "above");
     parts.pick.disabled = false;
-    const verdict = accepted === null ? "" : `, ${accepted ? "above" : "not above"} the threshold ${threshold}`;
-    this.says.textContent = `Candidate ${count + 1} scored ${told}${verdict}.`;
+    const where = accepted === null ? "" : `, ${accepted ? "above" : "not above"} the threshold ${threshold}`;
+    this.says.textContent = `Candidate ${count + 1} scored ${told}${where}.`;
     if (this.follows) this.choose(count);
   }
 
@@ -102,5 +111,6 @@ export class Race {
       if (parts.pick.disabled) parts.badge.textContent = "cut off";
     }
     this.says.textContent = sentence;
+    byId("race").hidden = this.lanes.length === 0;
   }
 }

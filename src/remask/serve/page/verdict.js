@@ -1,0 +1,19 @@
+// What to make of an answer, in words. The verdict itself is the server's: trust, undecided, doubt.
+import { shown } from "./tokens.js";
+
+export const tokensOf = (found) =>
+  found.tokens.map(({ text, drift, logp, confidence, special }) => ({ text, drift, logp, special, prob: confidence }));
+
+export const drifted = (found) => found.tokens.some((token) => token.drift > 0);
+
+// A sentence; only what drifted is said to drift.
+export function sentence(found) {
+  if (found.score === null) return `No score: ${shown(found.reason)}`;
+  const trips = found.scorer === "roundtrips";
+  switch (found.verdict) {
+    case "trust": return !trips ? "Trust it" : drifted(found) ? "Trust it: it comes back" : "Trust it: all of it comes back";
+    case "undecided": return "Undecided: the score is within one standard error of the threshold";
+    case "doubt": return !trips ? "Doubt it" : drifted(found) ? "Doubt it: it drifts" : "Doubt it: nothing drifted, but the score is not above the threshold";
+    default: return "No threshold is known: give one";
+  }
+}
