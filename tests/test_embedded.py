@@ -76,9 +76,9 @@ def test_the_example_of_the_documentation_is_answered_as_it_says(model: Denoiser
     assert score.forwards == answer["cost"]["forwards"]
 
 
-@pytest.mark.parametrize("name", ACCEPTED)
-def test_the_right_solution_of_the_first_example_is_accepted(model: Denoiser, name: str) -> None:
-    level, (seed, *_) = next(iter(ACCEPTED[name].items()))
+def test_the_right_solution_of_the_first_example_is_accepted(model: Denoiser) -> None:
+    name, levels = next(iter(ACCEPTED.items()))
+    level, (seed, *_) = next(iter(levels.items()))
     assert judged(model, name, level, seed) == "trust"
 
 
