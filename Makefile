@@ -5,12 +5,13 @@ STAMP := .venv/.installed
 TEST_STAMP := .venv/.installed-for-tests
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
-.PHONY: help setup setup-tests demo test test-all test-browser check bench results wheel
+.PHONY: help setup setup-tests demo test test-all test-matrix test-browser check bench results wheel
 
 help:
 	@echo "make demo    watch the embedded model catch its own errors (minutes, two CPU cores)"
 	@echo "make test    run the tests"
 	@echo "make test-all   the long ones too: every preset, page and tokenizer on every stand-in"
+	@echo "make test-matrix   other major versions of openai and huggingface_hub, in environments of their own"
 	@echo "make test-browser   look at the report in a real browser (needs chromium)"
 	@echo "make check   lint, format, types, version against changelog"
 	@echo "make bench   measure the cost of one verified answer"
@@ -42,6 +43,25 @@ test: setup-tests
 
 test-all: setup-tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "full or not full"
+
+# Other major versions of two packages, each in an environment of its own: as clients of the server, and
+# huggingface_hub also as what models are loaded with.
+MATRIX := .venv/matrix
+HUB_TESTS := tests/unit/denoisers/test_load.py tests/unit/denoisers/test_presets.py tests/standins/test_files.py
+test-matrix: setup-tests
+	for major in 2 3; do \
+	  "$(PYTHON)" -m venv $(MATRIX)/openai$$major && \
+	  $(MATRIX)/openai$$major/bin/python -m pip install -q --disable-pip-version-check "openai==$$major.*" && \
+	  $(BIN)/python benchmarks/clients.py --python $(MATRIX)/openai$$major/bin/python --clients openai || exit 1; \
+	done
+	for major in 1 2; do \
+	  "$(PYTHON)" -m venv $(MATRIX)/hub$$major && \
+	  grep -v '^huggingface_hub' constraints.txt > $(MATRIX)/hub$$major/constraints.txt && \
+	  $(MATRIX)/hub$$major/bin/python -m pip install -q --disable-pip-version-check \
+	    -c $(MATRIX)/hub$$major/constraints.txt "huggingface_hub==$$major.*" pytest hypothesis jinja2 -e . && \
+	  $(BIN)/python benchmarks/clients.py --python $(MATRIX)/hub$$major/bin/python --clients huggingface_hub && \
+	  $(MATRIX)/hub$$major/bin/python -m pytest $(HUB_TESTS) || exit 1; \
+	done
 
 # Kept out of the default run, which needs no browser.
 test-browser: setup-tests

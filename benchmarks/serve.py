@@ -28,9 +28,8 @@ from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any, Literal
 
-import torch
 from lib.figures import figure_of, parse, save
-from lib.live import Faulty, live
+from lib.live import Faulty, live, small_model
 from lib.mixed import Tally, expected, storm
 
 from remask import api
@@ -38,7 +37,6 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.serve.settings import ServeSettings
 from remask.tasks import TASKS
-from remask.testing import write_checkpoint
 
 HERE = Path(__file__).resolve().parent
 CLIENTS = (1, 8, 32)
@@ -110,17 +108,6 @@ def _served(clients: int, seconds: list[float], ratio: float) -> Figures:
         f"serve/p50_ms/{clients}": figure_of(1000 * cut[49], "ms", n),
         f"serve/p95_ms/{clients}": figure_of(1000 * cut[94], "ms", n),
     }
-
-
-def small_model(folder: Path) -> Denoiser:
-    """Return a random model of one layer."""
-    made = write_checkpoint(
-        folder / "model", layers=1, width=16, heads=2, inner=16, length=16, max_length=512,
-        dtype=torch.float32,
-    )  # fmt: skip
-    config = made / "generation_config.json"
-    config.write_text('{"length": 16, "steps": 8, "block": 8, "temperature": 1.0}')
-    return load(str(made), device="cpu")
 
 
 @contextmanager

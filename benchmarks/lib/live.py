@@ -4,14 +4,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
+from remask.denoisers.load import load
 from remask.serve.run import bound, server, url_of
 from remask.serve.service import Service, build_service
 from remask.serve.settings import ServeSettings
+from remask.testing import write_checkpoint
 from remask.values import Canvas
 
 
@@ -39,6 +42,17 @@ def soon(holds: Callable[[], bool], seconds: float = 300.0) -> bool:
     while not holds() and time.monotonic() < end:
         time.sleep(0.005)
     return holds()
+
+
+def small_model(folder: Path) -> Denoiser:
+    """Return a random model of one layer."""
+    made = write_checkpoint(
+        folder / "model", layers=1, width=16, heads=2, inner=16, length=16, max_length=512,
+        dtype=torch.float32,
+    )  # fmt: skip
+    config = made / "generation_config.json"
+    config.write_text('{"length": 16, "steps": 8, "block": 8, "temperature": 1.0}')
+    return load(str(made), device="cpu")
 
 
 class Faulty:

@@ -77,6 +77,8 @@ UNRUN = {
     ("docs/quickstart.md", "pip install -c constraints.txt -e '.[semantic]'"): "installs packages",
     ("docs/server.md", "pip install 'remask[serve]'"):
         "installs packages, and serves until it is stopped; tests/serve does",
+    ("docs/server.md", "lm_eval --model local-chat-completions --apply_chat_template --tasks gsm8k "
+     "\\"): "needs a server and a benchmark; tests/serve/test_clients.py evaluates a little",
     ("docs/slurm.md", "#!/bin/bash"): "a job of Slurm; tests/cli/test_join.py collects shards",
     ("docs/slurm.md", "remask join shards/* --out records      # records/gsm8k.jsonl and its "
      "manifest"): "joins what the jobs of Slurm wrote; tests/cli/test_join.py does",
