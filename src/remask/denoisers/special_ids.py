@@ -45,7 +45,7 @@ class TokenSpelling:
 
 
 _Spelling = TypeVar("_Spelling", bound=TokenSpelling)
-_CHAT: Mapping[str, type] = {"template": str, "primer": str, "trims": bool}
+_CHAT: Mapping[str, type] = {"template": str, "system": str, "primer": str, "trims": bool}
 
 
 def with_chat(spelling: _Spelling, config: Mapping[str, Any]) -> _Spelling:
@@ -56,15 +56,15 @@ def with_chat(spelling: _Spelling, config: Mapping[str, Any]) -> _Spelling:
     known = isinstance(chat, Mapping) and {"template"} <= chat.keys() <= _CHAT.keys()
     if not known or not all(isinstance(value, _CHAT[key]) for key, value in chat.items()):
         raise CheckpointError(
-            f"config.json gives chat as {chat!r:.80}; it must be an object with a template, and it "
-            "may have a primer, both texts, and trims, true or false."
+            f"config.json gives chat as {chat!r:.80}; it must be an object with a template; it may "
+            "have system and primer, texts all of them, and trims, true or false."
         )
     if chat["template"].count(PROMPT) != 1:
         raise CheckpointError(
             f"config.json gives chat a template {chat['template']!r:.80}; it must hold "
             f"{PROMPT} once."
         )
-    return replace(spelling, **{"primer": "", "trims": False, **chat})
+    return replace(spelling, **{"system": "", "primer": "", "trims": False, **chat})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ ROLE_SYSTEM = "<role>SYSTEM</role>{system}\ndetailed thinking off<|role_end|>"
 HALF = "\ufffd"  # what part of a character reads as
 _CHARACTER = 4  # bytes that a character has at most
 _POINTER = b"version https://git-lfs."
-_OPENING = re.compile(r"<[^<>]+>(?=assistant)", re.IGNORECASE)  # of the model's turn
+OPENING = re.compile(r"<[^<>]+>(?=assistant)", re.IGNORECASE)  # of the model's turn
 # How Qwen's tokenizers cut text before merging: contractions, words, single digits, runs of
 # punctuation, line ends, spaces.
 QWEN_PIECES = (
@@ -130,7 +130,7 @@ class Tokenizer:
 
     def _system_head(self, head: str, tail: str, system: str) -> str:
         """Return the head of the template with a system turn."""
-        opening = _OPENING.search(tail)
+        opening = OPENING.search(tail)
         assert opening is not None, "a template with a system turn has turns"
         user = head[head.rindex(opening.group()) :]
         return self.system.replace("{system}", self._said(system)) + user
@@ -145,7 +145,7 @@ class Tokenizer:
         if not examples:
             return ""
         head, _, tail = self.template.partition("{prompt}")
-        opening = _OPENING.search(tail)
+        opening = OPENING.search(tail)
         if opening is None or opening.group() not in head:
             raise InputError("this model's template has no turns; leave worked examples out.")
         between = tail[: opening.start()] + head[head.rindex(opening.group()) :]

@@ -16,8 +16,8 @@ from torch import Tensor
 from remask.denoisers import a2d
 from remask.denoisers.load import check_weights, find_folder, read_config
 from remask.denoisers.native import Family, Network, stacked
-from remask.denoisers.qwen import CHAT, Qwen
-from remask.denoisers.special_ids import PROMPT, Sources, with_chat
+from remask.denoisers.qwen import CHAT, SYSTEM_TURN, Qwen
+from remask.denoisers.special_ids import PROMPT, Sources, TokenSpelling, with_chat
 from remask.denoisers.tokenizer import read_backend, read_json, read_sources
 from remask.denoisers.weights import WeightFiles, check_folder, fill, refuse_quantised
 from remask.errors import CheckpointError, SettingsError
@@ -193,18 +193,22 @@ def _chat(
     if template:
         return Chat(template=template)
     if config.get("chat") is not None:
-        own = with_chat(family, config)
-        return Chat(template=own.template, primer=own.primer, trims=own.trims)
+        return _spoken(with_chat(family, config))
     if stated:
         bos, eos = (_spelled(sources, backend, role) for role in ("bos", "eos"))
         return read_chat(stated, bos=bos, eos=eos, where=name)
-    for spoken in (family.template, CHAT):
-        opening = spoken.partition(PROMPT)[0].partition("|>")[0] + "|>"
+    for chat in (_spoken(family), Chat(template=CHAT, system=SYSTEM_TURN)):
+        opening = chat.template.partition("|>")[0] + "|>"
         if backend.token_to_id(opening) is not None:
-            usual = spoken == family.template
-            primer, trims = (family.primer, family.trims) if usual else ("", False)
-            return Chat(template=spoken, primer=primer, trims=trims)
+            return chat
     return Chat(template=_PLAIN)
+
+
+def _spoken(spelling: TokenSpelling) -> Chat:
+    return Chat(
+        template=spelling.template, system=spelling.system, primer=spelling.primer,
+        trims=spelling.trims,
+    )  # fmt: skip
 
 
 def _spelled(sources: Sources, backend: tokenizers.Tokenizer, role: str) -> str:

@@ -231,12 +231,17 @@ def test_a_shifted_checkpoint_predicts_from_the_row_before(tmp_path: Path) -> No
 
 
 def test_a_checkpoint_may_bring_a_chat_of_its_own(tmp_path: Path) -> None:
-    chat = {"template": "<|im_start|>{prompt}<|im_end|>", "primer": "<|im_end|>", "trims": True}
+    chat = {
+        "template": "<|im_start|>{prompt}<|im_end|>", "system": "<|im_start|>{system}",
+        "primer": "<|im_end|>", "trims": True,
+    }  # fmt: skip
     tokenizer = load(write(tmp_path / "own", chat=chat)).tokenizer
+    assert tokenizer.system == "<|im_start|>{system}"
     assert tokenizer.render(" A ") == [START, *tokenizer.encode("A"), END]
     assert (tokenizer.primer, tokenizer.trims) == ("<|im_end|>", True)
     usual = load(write(tmp_path / "usual", chat={"template": "Q: {prompt}\nA:"})).tokenizer
-    assert (usual.template, usual.primer, usual.trims) == ("Q: {prompt}\nA:", "", False)
+    assert (usual.template, usual.system) == ("Q: {prompt}\nA:", "")  # not the family's
+    assert (usual.primer, usual.trims) == ("", False)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +250,7 @@ def test_a_checkpoint_may_bring_a_chat_of_its_own(tmp_path: Path) -> None:
         ("Q: {prompt}", r"gives chat as 'Q: \{prompt\}'; it must be an object with a template"),
         ({"primer": ""}, "it must be an object with a template"),
         ({"template": "{prompt}", "trims": "no"}, "it must be an object with a template"),
-        ({"template": "{prompt}", "system": ""}, "it must be an object with a template"),
+        ({"template": "{prompt}", "roles": ""}, "it must be an object with a template"),
         ({"template": "Q:"}, r"gives chat a template 'Q:'; it must hold \{prompt\} once"),
         ({"template": "<|start|>{prompt}"}, r"has no <\|start\|>, of which the chat template"),
     ],

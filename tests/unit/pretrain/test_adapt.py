@@ -103,7 +103,7 @@ def test_what_is_trained_is_what_is_loaded(
     assert adaptation.best is not None
     for name, weight in denoiser.model.state_dict().items():
         assert torch.equal(weight, adaptation.best[name]), name
-    for name in ("mask_id", "eos_ids", "pad_id", "template", "primer", "trims"):
+    for name in ("mask_id", "eos_ids", "pad_id", "template", "system", "primer", "trims"):
         assert getattr(denoiser.tokenizer, name) == getattr(adaptation.tokenizer, name)
 
 

@@ -89,6 +89,7 @@ def test_folder_and_file_are_the_same_model(llama: Path, tmp_path: Path) -> None
     one, other = read_ancestor(str(llama)), read_ancestor(str(path))
     assert one.chat == other.chat
     assert one.chat.template == "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
+    assert one.chat.system == "<|im_start|>system\n{system}<|im_end|>\n"
     assert (one.chat.primer, one.chat.trims) == ("", False)
     assert one.special_tokens.first("eos") == other.special_tokens.first("eos") == (ancestors.END,)
     networks = [a.network(shifted=True) for a in (one, other)]
@@ -202,6 +203,20 @@ def test_a_template_that_trims_and_primes_is_understood() -> None:
     assert chat.template == "<s>[user]{prompt}</s>[assistant]<think></think>"
     assert chat.primer == "<think></think>"
     assert chat.trims
+    assert chat.system == ""  # no token opens a turn, so nothing tells where the user's begins
+
+
+def test_a_system_turn_takes_the_place_of_the_one_that_a_template_inserts() -> None:
+    """SmolLM2's own words where nobody says others; a template may also refuse the role."""
+    source = (
+        "{% if messages[0]['role'] != 'system' %}<|im_start|>system\nBe SmolLM.<|im_end|>\n"
+        "{% endif %}" + ancestors.TEMPLATE
+    )
+    chat = read_chat(source, bos="", eos="", where="it")
+    assert chat.template.startswith("<|im_start|>system\nBe SmolLM.<|im_end|>\n<|im_start|>user\n")
+    assert chat.system == "<|im_start|>system\n{system}<|im_end|>\n"
+    refusing = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}"
+    assert read_chat(refusing + source, bos="", eos="", where="it").system == ""
 
 
 @pytest.mark.parametrize(
