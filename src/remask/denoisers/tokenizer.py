@@ -123,10 +123,11 @@ class Tokenizer:
             self.encode(text, "prompt")  # a special token in it would end the turn
         if system and not self.system:
             prompt, examples = _folded(system, prompt, examples)
-        head, _, tail = self.template.partition("{prompt}")
+        head, field, tail = self.template.partition("{prompt}")
         if system and self.system:
             head = self._system_head(head, tail, system)
-        return head + self._earlier(examples) + self._said(prompt) + tail
+        # A template without the field would say it at its end: `check_denoiser` names the fault.
+        return head + (self._earlier(examples) + self._said(prompt) if field else "") + tail
 
     def _system_head(self, head: str, tail: str, system: str) -> str:
         """Return the head of the template with a system turn."""
