@@ -47,6 +47,7 @@ NAMED = re.compile(
         r"clients/ok",
         r"page/first_paint_ms",
         r"embedded/megabytes",
+        r"real/.+",
         r"house/(lines|files|hops/(score|collect|verify))",
     ))
 )  # fmt: skip

@@ -1,0 +1,226 @@
+"""Rows to train on and to validate with, source by source, before and after the overlap rule.
+
+Sources: `gsm8k` and `mawps` are published training problems; `gsm8k_numbers` and `mawps_numbers`
+are the same with other numbers, re-solved; `stories` are told here. What is held out for
+validation is chosen first. A row of training is dropped where its question hits a test or what is
+held out, in one of the three ways of `remask.tasks.overlap`; one of validation where it hits a test
+(or, of MAWPS, a training problem of the same collection: it repeats itself).
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+from realtext.cast import renamed
+from realtext.equations import expression_of, renumber_equation, solve
+from realtext.renumber import renumber
+from realtext.solutions import plain_solution
+from realtext.story import StoryFrame, read_stories
+from realtext.telling import tell
+from remask.tasks.base import Problem, Split
+from remask.tasks.overlap import OverlapIndex, words_of
+from remask.tasks.public import BENCHMARKS
+from remask.tasks.public.source import read_file
+
+WORDING = BENCHMARKS["gsm8k"].wordings["llada"]  # GSM8K, SVAMP and MAWPS are all asked so
+LONGEST = 700  # characters of a response
+SHARE_RENAMED = 0.5
+
+
+class TextRow(NamedTuple):
+    """A problem with the response to learn."""
+
+    question: str
+    response: str
+    source: str
+
+    def entry(self) -> dict[str, str]:
+        """Return the line of a file."""
+        prompt = WORDING.fill({"question": self.question})
+        return {"prompt": prompt, "response": self.response, "source": self.source}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusPlan:
+    """How many rows of each source there are to be."""
+
+    seed: int = 0
+    held_out: int = 500  # of GSM8K's training problems, and of the stories, for validation
+    stories: int = 110_000
+    gsm8k_numbers: int = 8  # variants of one problem
+    mawps_numbers: int = 10
+
+
+@dataclass(kw_only=True)
+class Corpus:
+    """The rows, and what was dropped."""
+
+    train: list[TextRow] = field(default_factory=list)
+    valid: list[TextRow] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)  # "source: why" -> rows
+
+
+def build(data: Path, plan: CorpusPlan) -> Corpus:
+    """Return all rows, the same ones for the same files and plan."""
+    tests = OverlapIndex(text for texts in test_questions(data).values() for text in texts)
+    corpus = Corpus()
+    solved, held = _split(gsm8k_rows(data), plan)
+    hits_test = ("hits a test", tests)
+    mawps = list(mawps_rows(data, "train"))
+    itself = ("hits training", OverlapIndex(row.question for row in mawps))
+    for rows, against in (
+        (held, (hits_test,)),
+        (mawps_rows(data, "validation"), (hits_test, itself)),
+        (_stories(plan, "valid", plan.held_out), (hits_test,)),
+    ):
+        _keep(rows, corpus.valid, against, corpus.dropped, "valid ")
+    in_valid = ("hits validation", OverlapIndex(row.question for row in corpus.valid))
+    train = (
+        *(row for row, _ in solved),
+        *mawps,
+        *_gsm8k_numbers([answer for _, answer in solved], plan),
+        *_mawps_numbers(data, plan),
+        *_stories(plan, "train", plan.stories),
+    )
+    _keep(train, corpus.train, (hits_test, in_valid), corpus.dropped)
+    random.Random(f"order/{plan.seed}").shuffle(corpus.train)
+    return corpus
+
+
+def test_questions(data: Path) -> dict[str, list[str]]:
+    """Return the questions of every test that a model trained on these rows is to be tried on."""
+    named = {
+        "gsm8k": data / "gsm8k" / "test.jsonl.gz",
+        "svamp": data / "svamp" / "SVAMP.json.gz",
+        "mawps": data / "mawps" / "testset.json.gz",
+    }
+    questions = {
+        name: [question_of(problem) for problem in _problems(name, path, "test")]
+        for name, path in named.items()
+    }
+    hard = data / "gsm_hard" / "test.jsonl.gz"
+    return {**questions, "gsm_hard": [row.text("input") for row in read_file(hard)]}
+
+
+def parts_of_mawps(data: Path) -> dict[str, list[str]]:
+    """Return the questions of collections that MAWPS is made of: they cannot serve as tests."""
+    return {
+        name: [row.text("input") for row in read_file(data / "mawps" / f"{name}.jsonl.gz")]
+        for name in ("multiarith", "addsub", "singleeq")
+    }
+
+
+def question_of(problem: Problem) -> str:
+    """Return the question of a problem without the words around it."""
+    return bare(problem.prompt)
+
+
+def bare(prompt: str) -> str:
+    """Return the question in a prompt."""
+    before, _, after = WORDING.template.partition("{question}")
+    return prompt.removeprefix(before).removesuffix(after)
+
+
+def gsm8k_rows(data: Path) -> list[tuple[TextRow, tuple[str, str]]]:
+    """Return the training problems of GSM8K, each with its question and published answer."""
+    rows = []
+    for row in read_file(data / "gsm8k" / "train.jsonl.gz"):
+        published = row.text("question"), row.text("answer")
+        steps, final = plain_solution(published[1])
+        rows.append((TextRow(published[0], f"{steps}\n#### {final}", "gsm8k"), published))
+    return rows
+
+
+def mawps_rows(data: Path, split: Split) -> Iterator[TextRow]:
+    """Yield the problems of MAWPS whose equation gives the published answer."""
+    for problem, expression in _mawps(data, split):
+        solved = solve(question_of(problem), expression, Fraction(problem.gold))
+        if solved is not None:
+            yield TextRow(solved.question, solved.response, "mawps")
+
+
+def story_rows(frames: Sequence[StoryFrame], rng: random.Random, count: int) -> Iterator[TextRow]:
+    """Yield problems of the stories; a story comes as often as it has questions."""
+    weights = [len(frame.asks) for frame in frames]
+    made = 0
+    while made < count:
+        frame = rng.choices(frames, weights)[0]
+        for problem in tell(frame, rng, 2):
+            made += 1
+            yield TextRow(problem.text, problem.solution, "stories")
+
+
+def _stories(plan: CorpusPlan, split: str, count: int) -> Iterator[TextRow]:
+    return story_rows(read_stories(), random.Random(f"stories/{split}/{plan.seed}"), count)
+
+
+def _split(
+    rows: list[tuple[TextRow, tuple[str, str]]], plan: CorpusPlan
+) -> tuple[list[tuple[TextRow, tuple[str, str]]], list[TextRow]]:
+    """Return what is trained on, and what is held out."""
+    count = min(plan.held_out, len(rows) // 2)
+    chosen = set(random.Random(f"held/{plan.seed}").sample(range(len(rows)), count))
+    train = [row for place, row in enumerate(rows) if place not in chosen]
+    return train, [row for place, (row, _) in enumerate(rows) if place in chosen]
+
+
+def _gsm8k_numbers(published: Iterable[tuple[str, str]], plan: CorpusPlan) -> Iterator[TextRow]:
+    rng = random.Random(f"gsm8k/{plan.seed}")
+    for question, answer in published:
+        for new in renumber(question, answer, rng, plan.gsm8k_numbers):
+            yield _perhaps_renamed(new.question, new.solution, "gsm8k_numbers", rng)
+
+
+def _mawps_numbers(data: Path, plan: CorpusPlan) -> Iterator[TextRow]:
+    rng = random.Random(f"mawps/{plan.seed}")
+    for problem, expression in _mawps(data, "train"):
+        question = question_of(problem)
+        if solve(question, expression, Fraction(problem.gold)) is None:
+            continue
+        for new in renumber_equation(question, expression, rng, plan.mawps_numbers):
+            yield _perhaps_renamed(new.question, new.response, "mawps_numbers", rng)
+
+
+def _perhaps_renamed(question: str, response: str, source: str, rng: random.Random) -> TextRow:
+    if rng.random() < SHARE_RENAMED:
+        question, response = renamed((question, response), rng)
+    return TextRow(question, response, source)
+
+
+def _mawps(data: Path, split: Split) -> Iterator[tuple[Problem, str]]:
+    name = {"train": "trainset", "validation": "validset"}[split]
+    for problem in _problems("mawps", data / "mawps" / f"{name}.json.gz", split):
+        expression = expression_of(problem.facts["equation"])
+        if expression is not None:
+            yield problem, expression
+
+
+def _problems(name: str, path: Path, split: Split) -> Iterator[Problem]:
+    benchmark = BENCHMARKS[name].task(path=path)
+    return (benchmark.problem(index, split=split) for index in range(benchmark.size(split)))
+
+
+def _keep(
+    rows: Iterable[TextRow],
+    kept_rows: list[TextRow],
+    against: Sequence[tuple[str, OverlapIndex]],
+    dropped: Counter[str],
+    prefix: str = "",
+) -> None:
+    """Append the rows that may stay, and count the others by source and reason."""
+    seen: set[tuple[str, ...]] = set()
+    for row in rows:
+        words = words_of(row.question)
+        reason = (
+            "comes twice" if words in seen else "is too long" if len(row.response) > LONGEST else ""
+        )
+        reason = reason or next((why for why, index in against if index.hits(row.question)), "")
+        if reason:
+            dropped[f"{prefix}{row.source}: {reason}"] += 1
+        else:
+            seen.add(words)
+            kept_rows.append(row)

@@ -1,0 +1,267 @@
+"""Stories told here and the rows made of them: every sum is checked, and so is the overlap."""
+
+import collections
+import gzip
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import real_text
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from realtext.cast import BOYS, GIRLS, plural, with_article
+from realtext.corpus import CorpusPlan, TextRow, bare, build, story_rows
+from realtext.expression import evaluate
+from realtext.solutions import equations
+from realtext.story import gaps, read_stories, read_story_file
+from realtext.telling import ToldProblem, tell
+
+from remask.errors import InputError
+from remask.tasks import task
+
+FRAMES = read_stories()
+STEP = re.compile(r"(?<![\d.])([0-9+*/()-]+)=\$?([0-9]+)")
+
+
+def told(seed: int, draws: int) -> list[ToldProblem]:
+    rng = random.Random(seed)
+    return [problem for frame in FRAMES for _ in range(draws) for problem in tell(frame, rng, 20)]
+
+
+TOLD = told(0, 4)
+
+
+def test_there_are_hundreds_of_wordings() -> None:
+    assert len(FRAMES) == len({frame.name for frame in FRAMES}) >= 200
+    assert sum(len(frame.asks) for frame in FRAMES) >= 600
+    assert len({problem.wording for problem in TOLD}) >= 550
+
+
+def test_every_story_tells_what_its_solution_needs_and_not_what_it_gives() -> None:
+    assert [gap for frame in FRAMES for gap in gaps(frame)] == []
+
+
+def test_every_solution_is_worked_out_again_by_another_hand() -> None:
+    """Each line of a solution has one computation that is right; the last one is the answer."""
+    for problem in TOLD:
+        *lines, final = problem.solution.split("\n")
+        assert final == f"#### {problem.answer}"
+        for line in lines:
+            [(left, right)] = STEP.findall(line)
+            assert evaluate(left) == int(right), problem
+        assert STEP.findall(lines[-1])[0][1] == problem.answer
+        assert all(evaluate(a) == evaluate(b) for a, b in equations(problem.solution))
+
+
+def test_every_number_of_a_first_step_is_in_the_story_or_a_known_one() -> None:
+    spelled = "two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+    known = {"2", "3", "4", "5", "12", "60", "100"}  # half, a third, a quarter, five days, a dozen
+    for problem in TOLD:
+        numbers = set(re.findall(r"\d+", problem.text)) | known
+        numbers |= {str(n) for n, word in enumerate(spelled, 2) if word in problem.text.lower()}
+        for left, right in STEP.findall(problem.solution):
+            assert set(re.findall(r"\d+", left)) <= numbers, problem
+            numbers.add(right)
+
+
+def test_the_grader_of_the_benchmarks_reads_the_answer() -> None:
+    form = task("svamp").form
+    assert all(form.extract(problem.solution) == problem.answer for problem in TOLD)
+
+
+def test_texts_are_written_as_people_write() -> None:
+    for problem in TOLD:
+        for text in (problem.text, *problem.solution.split("\n")):
+            assert not re.search(r"[{}\[\]|]|  | [.,?!]|\.\.|\b(\w+) \1\b", text), text
+            assert not re.search(r"(?:^|[.?!] )[a-z]", text), text
+            assert not re.search(r"(?<![\w+*/-])1 (?:more |fewer )?(?:\w+s)\b(?<!is)", text), text
+            assert not re.search(r"\ba [aeio]\w+|\ban [^aeiouh\W]\w+", text), text
+        assert problem.text.count("?") == 1
+        assert problem.text.endswith("?")
+
+
+def test_one_story_is_asked_different_things() -> None:
+    """Contrast: the same draw, other questions, other answers."""
+    frame = next(frame for frame in FRAMES if frame.name == "two-people-two")
+    problems = list(tell(frame, random.Random(5), 20))
+    assert len(problems) >= 4
+    assert len({problem.answer for problem in problems}) >= 3
+    assert len({problem.text.split(" has ")[0] for problem in problems}) == 1
+
+
+def test_numbers_that_nobody_needs_are_common() -> None:
+    unneeded = 0
+    for problem in TOLD:
+        given_numbers = collections.Counter(re.findall(r"\d+", problem.text))
+        used = collections.Counter(re.findall(r"\d+", problem.solution))
+        unneeded += bool(given_numbers - used)
+    assert 0.3 < unneeded / len(TOLD) < 0.9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9), st.integers(0, len(FRAMES) - 1))
+def test_no_draw_makes_a_wrong_solution(seed: int, place: int) -> None:
+    for problem in tell(FRAMES[place], random.Random(seed), 20):
+        for left, right in STEP.findall(problem.solution):
+            assert evaluate(left) == int(right)
+        assert int(problem.answer) >= 1
+
+
+@pytest.mark.parametrize(
+    ("one", "many"),
+    [("toy car", "toy cars"), ("box", "boxes"), ("cherry", "cherries"), ("key", "keys"),
+     ("loaf of bread", "loaves of bread"), ("sheep", "sheep"), ("peach", "peaches"),
+     ("rose bush", "rose bushes"), ("person", "people")],
+)  # fmt: skip
+def test_plurals(one: str, many: str) -> None:
+    assert plural(one) == many
+
+
+def test_articles_and_names() -> None:
+    assert [with_article(word) for word in ("apple", "hour", "unicorn", "T-shirt", "egg")] == [
+        "an apple", "an hour", "a unicorn", "a T-shirt", "an egg",
+    ]  # fmt: skip
+    assert not set(GIRLS) & set(BOYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("words x=thing\n", "line 1 is before the first story"),
+        ("story a\nnumbers s+any\n", "line 2: 's.any' is no number"),
+        ("story a\nfoo bar\n", "line 2 begins with 'foo'"),
+        ("story a\n? e=s+g | How many?\n", "line 2 has 0 sentences for 1 steps"),
+        ("story a\n? e | How many? | So.\n", "line 2: 'e' is not of the form name=value"),
+    ],
+)
+def test_a_wrong_line_of_a_story_is_named(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_story_file(path)
+    with pytest.raises(InputError, match="has no story"):
+        read_stories(tmp_path / "nothing")
+
+
+def test_a_gap_in_a_story_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(
+        "story a\nwords x=thing\nnumbers s~any g~any e=s+g\n- {A} had {s x}. ~ {He} had {g x}.\n"
+        "? e=s+g | How many {x}? | {A} has {e x}.\n? s=e-g | How many {x} now? | {s x}.\n"
+    )
+    assert sorted(gap.partition("' ")[2] for gap in gaps(read_story_file(path)[0])) == [
+        "needs e.", "needs g.", "says he before a name.",
+    ]  # fmt: skip
+
+
+def packed(path: Path, rows: list[dict[str, Any]]) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    text = json.dumps(rows) if ".json." in path.name else lines
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode()))
+
+
+def mawps(number: int, text: str, equation: str, answer: float) -> dict[str, Any]:
+    return {"id": number, "original_text": text, "segmented_text": text, "equation": equation,
+            "ans": answer}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows in the authors' formats; two training rows hit the tests, and one hits itself."""
+    folder = tmp_path_factory.mktemp("data")
+    things = ["pens", "cups", "hats", "keys", "maps", "bags"]
+    solved = [
+        {"question": f"Ann has 1{n} {thing} and buys 2{n} more. How many {thing} are there?",
+         "answer": f"1{n}+2{n}=<<1{n}+2{n}={30 + 2 * n}>>{30 + 2 * n}\n#### {30 + 2 * n}"}
+        for n, thing in enumerate(things, 3)
+    ]  # fmt: skip
+    tested = {"question": solved[0]["question"].replace("13", "77"), "answer": "It.\n#### 9"}
+    packed(folder / "gsm8k" / "train.jsonl.gz", solved)
+    packed(folder / "gsm8k" / "test.jsonl.gz", [tested])
+    packed(folder / "gsm_hard" / "test.jsonl.gz", [{"input": "What is it?", "target": 1.0}])
+    packed(folder / "svamp" / "SVAMP.json.gz", [
+        {"ID": "1", "Body": "Bo had 9 cats", "Question": "How many?", "Equation": "( 9.0 )",
+         "Answer": 9.0, "Type": "Addition"}])  # fmt: skip
+    lost = "{} had {} figs . He lost {} figs . How many figs does he have now ?"
+    packed(folder / "mawps" / "trainset.json.gz", [
+        mawps(1, lost.format("Tom", 22, 14), "X=22.0-14.0", 8.0),
+        mawps(2, "Jim has 7 cows and 5 dogs . How many animals are there ?", "X=7.0+5.0", 12.0),
+        mawps(3, "Sue sold 6 mugs and 8 jugs . How many did she sell ?", "X=6.0+8.0", 14.0),
+        mawps(4, "Sue sold 6 mugs and 8 jugs . How many did she sell ?", "X=6.0+9.0", 14.0),
+    ])  # fmt: skip
+    packed(folder / "mawps" / "validset.json.gz", [
+        mawps(5, lost.format("Tom", 9, 4), "X=9.0-4.0", 5.0),
+        mawps(6, "Zoe ate 4 nuts and 3 dates . How many did she eat ?", "X=4.0+3.0", 7.0),
+    ])  # fmt: skip
+    packed(folder / "mawps" / "testset.json.gz", [
+        mawps(7, "Jim has 9 cows and 2 dogs . How many animals are there ?", "X=9.0+2.0", 11.0),
+    ])  # fmt: skip
+    return folder
+
+
+PLAN = CorpusPlan(held_out=2, stories=60, gsm8k_numbers=3, mawps_numbers=3)
+
+
+def test_rows_that_hit_a_test_or_validation_are_dropped_and_counted(data: Path) -> None:
+    corpus = build(data, PLAN)
+    assert corpus.dropped["mawps: hits a test"] == 1
+    assert corpus.dropped["mawps_numbers: hits a test"] >= 1
+    assert corpus.dropped["valid mawps: hits training"] == 1, "Tom's figs, with other numbers"
+    hits = corpus.dropped["gsm8k: hits a test"] + corpus.dropped["valid gsm8k: hits a test"]
+    assert hits == 1, "the pens"
+    assert not any("pens" in row.question for row in corpus.train if "gsm8k" in row.source)
+    sources = collections.Counter(row.source for row in corpus.train)
+    assert sources["mawps"] == 2
+    assert sources["stories"] >= 40
+    assert [row.question for row in corpus.valid if row.source == "mawps"] == [
+        "Zoe ate 4 nuts and 3 dates. How many did she eat?"
+    ]
+
+
+def test_the_same_seed_makes_the_same_rows(data: Path) -> None:
+    assert build(data, PLAN) == build(data, PLAN)
+    assert build(data, PLAN).train != build(data, CorpusPlan(seed=1, held_out=2, stories=60)).train
+
+
+def test_a_row_is_asked_as_the_benchmark_asks(data: Path) -> None:
+    problem = task("mawps", path=data / "mawps" / "testset.json.gz").problem(0)
+    row = TextRow(bare(problem.prompt), "It is 9+2=11.\n#### 11", "mawps")
+    assert row.entry()["prompt"] == problem.prompt
+    assert bare(problem.prompt) == "Jim has 9 cows and 2 dogs. How many animals are there?"
+    assert task("mawps").form.judge(problem, row.response).right
+
+
+def test_the_command_writes_rows_and_a_card_and_measures_nothing_left(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["build", str(data), str(tmp_path), "--stories", "40"]
+    arguments = real_text.read_arguments(words)
+    assert arguments.run(arguments) == 0
+    lines = (tmp_path / "train.jsonl").read_text().splitlines()
+    assert all(list(json.loads(line)) == ["prompt", "response", "source"] for line in lines)
+    assert "- svamp: 0, 0, 0" in (tmp_path / "card.md").read_text()
+    capsys.readouterr()
+    arguments = real_text.read_arguments(["overlap", str(data), str(tmp_path / "train.jsonl")])
+    assert arguments.run(arguments) == 0
+    assert f"{len(lines)} rows against 4 test questions: 0, 0, 0" in capsys.readouterr().out
+
+
+def test_overlap_that_is_there_is_found_and_fails(data: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    row = TextRow("Bo had 7 cats How many?", "#### 7", "mine").entry()
+    rows.write_text(json.dumps(row) + "\n")
+    arguments = real_text.read_arguments(["overlap", str(data), str(rows)])
+    assert arguments.run(arguments) == 1
+    rows.write_text("{}\n")
+    with pytest.raises(InputError, match="line 1 has no prompt"):
+        real_text.read_questions(rows)
+
+
+def test_stories_come_by_their_number_of_questions() -> None:
+    rows = list(story_rows(FRAMES, random.Random(0), 50))
+    assert 50 <= len(rows) <= 51
+    assert {row.source for row in rows} == {"stories"}
