@@ -33,6 +33,8 @@ SPELLED = {word: value for value, word in enumerate(_WORDS.split())} | {
     "hundred": 100,
     "thousand": 1000,
 }
+SPELLED |= {"twice": 2, "double": 2, "half": 2, "both": 2, "couple": 2, "pair": 2, "thrice": 3}
+SPELLED |= {"triple": 3, "third": 3, "quarter": 4, "fourth": 4, "dozen": 12}
 # What a word in the question lets a solution use without saying where it is from.
 _REASONS = {
     r"half|halves|halfway": (2, Fraction(1, 2)),
