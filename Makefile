@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml constraints.txt Makefile
 
 $(TEST_STAMP): pyproject.toml constraints.txt Makefile
 	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
-	$(INSTALL) '.[semantic,math,align,trl,serve,ray,gguf,quant,clients,dev]'
+	$(INSTALL) '.[semantic,math,align,trl,serve,ray,rayserve,gguf,quant,clients,dev]'
 	touch $(STAMP) $(TEST_STAMP)
 
 demo: setup

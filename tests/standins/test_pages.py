@@ -75,10 +75,18 @@ UNRUN = {
     ("docs/quickstart.md", "git clone <this repository> remask && cd remask"):
         "clones, sets up an environment, and takes minutes",
     ("docs/quickstart.md", "pip install -c constraints.txt -e '.[semantic]'"): "installs packages",
+    ("docs/ray.md", "import ray"): "needs a cluster; tests/integration/test_ray.py starts one",
+    ("docs/ray.md", "pip install 'remask[rayserve]'"):
+        "installs packages, and serves until it is stopped; tests/integration/test_ray.py does",
+    ("docs/ray.md", "from ray import serve"):
+        "needs a cluster; tests/integration/test_ray.py starts one",
     ("docs/server.md", "pip install 'remask[serve]'"):
         "installs packages, and serves until it is stopped; tests/serve does",
     ("docs/server.md", "lm_eval --model local-chat-completions --apply_chat_template --tasks gsm8k "
      "\\"): "needs a server and a benchmark; tests/serve/test_clients.py evaluates a little",
+    ("docs/sglang.md", "python3 -m sglang.launch_server --model-path inclusionAI/LLaDA2.0-mini "
+     "--dllm-algorithm LowConfidence --port 30000"): "serves with SGLang, on a GPU",
+    ("docs/sglang.md", "import json"): "asks the server that is started above",
     ("docs/slurm.md", "#!/bin/bash"): "a job of Slurm; tests/cli/test_join.py collects shards",
     ("docs/slurm.md", "remask join shards/* --out records      # records/gsm8k.jsonl and its "
      "manifest"): "joins what the jobs of Slurm wrote; tests/cli/test_join.py does",
@@ -237,6 +245,7 @@ def needs(page: str, start: str, make: Callable[[Path], None]) -> None:
 
 
 needs("docs/quickstart.md", "remask score  --model tiny answers.jsonl", write_answers)
+needs("docs/sglang.md", "remask score --model inclusionAI", write_answers)
 needs("docs/benchmarks.md", 'path=Path("test.jsonl.gz")', write_gsm8k)
 needs("docs/benchmarks.md", "--data folder/", write_benchmarks)
 needs("docs/certificates.md", "fit_weights(", collect_for("fit.jsonl", "certify.jsonl"))

@@ -126,7 +126,10 @@ def score_file(
     shards = Shards.of(job.out, job.begun_with)
     chunks = _chunks(denoiser, rows, len(results), batch, s)
     work = ChunkedWork(
-        chunks, lambda chunk: rows[chunk.start : chunk.stop], partial(_work, s, job.fitted), shards
+        chunks,
+        lambda chunk: rows[chunk.start : chunk.stop],
+        partial(score_rows, s, job.fitted),
+        shards,
     )
     engine = engine or Local(denoiser)
     forwards = 0
@@ -216,13 +219,13 @@ def _passes(scorer: str, denoiser: Denoiser) -> int:
     return baseline_forwards([scorer], denoiser, sampler_settings(denoiser)) or 1
 
 
-def _work(
+def score_rows(
     settings: ScoreSettings,
     fitted: StagedVerifier | None,
     denoiser: Denoiser,
     rows: Sequence[Row],
 ) -> list[Row]:
-    """Return one result per row; a row that cannot be scored says why."""
+    """Return the added columns of each row; one that cannot be scored says why."""
     scorer = _scorer(settings, fitted, denoiser, rows)
     samples = [_sample_of(denoiser, row, settings) for row in rows]
     scores = iter(_scores(scorer, [s for s in samples if isinstance(s, Sample)]))

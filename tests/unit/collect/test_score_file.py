@@ -135,7 +135,7 @@ def test_a_run_that_an_older_version_began_is_one_of_round_trips(
     out = source.with_name("out.jsonl")
     job = score_file.prepare(source, out, SETTINGS)
     older = {k: v for k, v in job.begun_with.items() if not k.startswith("scorer")}
-    done = score_file._work(SETTINGS, None, llada, [{"prompt": "q0", "answer": "0"}])
+    done = score_file.score_rows(SETTINGS, None, llada, [{"prompt": "q0", "answer": "0"}])
     write(job.part, [{"asked": older}, {"rows": done}])
     assert score_file.prepare(source, out, SETTINGS).results == done
     with pytest.raises(RecordError, match="was begun with another scorer;"):
@@ -150,7 +150,7 @@ def test_a_run_is_not_continued_with_another_fit(llada: NativeDenoiser, source: 
     one, two = (fit_verifier([{"critical.critical_mean": x}], [True], about) for x in (-1.0, -2.0))
     out, settings = source.with_name("out.jsonl"), replace(SETTINGS, scorer="verifier")
     job = score_file.prepare(source, out, settings, fitted=one)
-    done = score_file._work(settings, one, llada, [{"prompt": "q0", "answer": "0"}])
+    done = score_file.score_rows(settings, one, llada, [{"prompt": "q0", "answer": "0"}])
     assert (done[0]["remask_scorer"], done[0]["remask_forwards"]) == ("verifier", 1)
     write(job.part, [{"asked": job.begun_with}, {"rows": done}])
     assert score_file.prepare(source, out, settings, fitted=one).results == done
