@@ -45,6 +45,7 @@ class ScoreBatches:
         seed: int = 0,
         device: str = "auto",
         dtype: str = "auto",
+        weights: str = "full",
         preset: str = "",
     ) -> None:
         """Load the model, once for an actor.
@@ -60,9 +61,10 @@ class ScoreBatches:
             seed: of every draw.
             device: where the model is; the GPU that Ray gives an actor by default.
             dtype: its number format.
+            weights: int8, nf4 or fp8 pack them into fewer bits.
             preset: decides how long the canvas of an answer is.
         """
-        self.denoiser = load(model, device=device, dtype=dtype, preset=preset)
+        self.denoiser = load(model, device=device, dtype=dtype, preset=preset, weights=weights)
         self.fitted = None if fitted is None else StagedVerifier.read(Path(fitted))
         self.settings = ScoreSettings(
             model=model, dtype=dtype_of(self.denoiser) or dtype, preset=preset, scorer=scorer,

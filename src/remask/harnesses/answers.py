@@ -55,7 +55,9 @@ class Answerer:
         """Return it, with the model loaded where it is given by its name."""
         if isinstance(model, str):
             s = settings
-            model = remask.load(model, device=s.device, dtype=s.dtype, preset=s.preset)
+            model = remask.load(
+                model, device=s.device, dtype=s.dtype, preset=s.preset, weights=s.weights
+            )
         return Answerer(model=model, settings=settings, scorer=scorer or None)
 
     def sampler(self, length: int | None = None, **given: Any) -> SamplerSettings:

@@ -16,6 +16,9 @@ class HarnessSettings:
         "auto"
     )
     dtype: Annotated[str, Setting("Number format; auto is bfloat16 on CUDA.")] = "auto"
+    weights: Annotated[
+        str, Setting("Pack the weights into fewer bits: int8, nf4, or fp8 on Hopper.")
+    ] = "full"
     scorer: Annotated[
         str,
         Setting("What scores the answers, such as verifier or roundtrips; empty: nothing does."),

@@ -27,6 +27,9 @@ class ReplicaSettings:
     preset: Annotated[str, Setting("Sample as the model's authors did for this task.")] = ""
     device: Annotated[str, Setting("auto, cpu or cuda: which GPU is up to Ray.")] = "auto"
     dtype: Annotated[str, Setting("Number format; auto is bfloat16 on CUDA.")] = "auto"
+    weights: Annotated[
+        str, Setting("Pack the weights into fewer bits: int8, nf4, or fp8 on Hopper.")
+    ] = "full"
     scorer: Annotated[str, Setting("What scores answers.")] = ROUNDTRIPS
     metrics: Annotated[str, Setting("Metric set of the round trips: paper or core.")] = "paper"
     host: Annotated[
@@ -57,8 +60,9 @@ class ModelReplica:
         from remask.serve.service import build_service
 
         model = load(
-            settings.model, device=settings.device, dtype=settings.dtype, preset=settings.preset
-        )
+            settings.model, device=settings.device, dtype=settings.dtype, preset=settings.preset,
+            weights=settings.weights,
+        )  # fmt: skip
         self.service = build_service(model, settings.served(key))
 
     def __serve_build_asgi_app__(self) -> Any:
