@@ -9,13 +9,14 @@ labels are the same, so the AUROC differs by the scores alone. Each precision al
 of its own, from the same noise. `shape` measures seconds to verify and the memory at the peak.
 
 Where the GPU is there may be nothing but torch and tokenizers. What the formats need then comes in
-a folder `vendor` (about 38 MB), made where there is a package index, for torch 2.11 on Python 3.12:
+a folder `vendor` (about 40 MB), made where there is a package index, for torch 2.11 on Python 3.12:
 
     pip install --target vendor --python-version 3.12 --only-binary=:all: --no-deps \
-        torchao==0.18.0 bitsandbytes==0.50.0 safetensors==0.8.0 rapidfuzz==3.14.6
+        torchao==0.18.0 bitsandbytes==0.50.0 safetensors==0.8.0
     cd vendor/bitsandbytes && find . -name 'libbitsandbytes_*' \
         ! -name '*_cuda128.so' ! -name '*_cuda130.so' ! -name '*_cpu.so' -delete && cd ../..
-    rm -rf vendor/torchao/*.so vendor/bin; find vendor -name __pycache__ -prune -exec rm -r {} +
+    rm -rf vendor/torchao/*.so vendor/test vendor/bin
+    find vendor -name __pycache__ -prune -exec rm -r {} +
 
     PYTHONPATH=src:vendor python benchmarks/quant.py shape --device cuda --out X.json
     python benchmarks/quant.py figures X.json --commit SHA      anywhere, into docs/figures.json
