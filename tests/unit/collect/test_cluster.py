@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 
 from remask.collect import cluster
 from remask.collect.cluster import Cluster, ModelSpec
+from remask.collect.manifest import identify
+from remask.denoisers.native import dtype_of
 from remask.errors import EngineError, MissingExtra, SettingsError
+from remask.testing import write_checkpoint
 
 
 def stub(monkeypatch: pytest.MonkeyPatch, **resources: float) -> list[str]:
@@ -45,6 +49,19 @@ def test_workers_get_a_gpu_each_where_there_are_some(
         needs = found._needs["num_gpus"], found._needs["num_cpus"]
         assert (found.spec.device, found.workers, found.precision, *needs) == expected
     assert calls == ["init local", "shutdown"]
+
+
+def test_a_packed_model_keeps_its_precision_on_the_way_to_the_driver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    spec = ModelSpec(model=str(write_checkpoint(tmp_path)), device="cpu", weights="nf4")
+    worker = cluster.Worker(spec)
+    described = worker.describe()
+    assert dtype_of(described) == dtype_of(worker._model()) == "nf4/float32"
+    assert described.weights == identify(worker._model()).weights
+    stub(monkeypatch, CPU=8.0)
+    with Cluster(spec, workers=2) as made:
+        assert made.precision == "nf4/float32"
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,29 @@ def test_fp8_multiplies_scaled_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.01 < error.max() < 0.08
 
 
+@torch.no_grad()
+def test_fp8_is_what_torch_multiplies() -> None:
+    """Torch has the kernel for the CPU too, slow as it is there."""
+    layer, x, form = nn.Linear(64, 32), normal(2, 3, 64), Fp8()
+    packed = form.pack(layer.weight)
+    given = form.pack(x.flatten(0, 1))
+    wanted = scaled_mm(
+        given.codes, packed.codes.t(), scale_a=given.scales, scale_b=packed.scales.t(),
+        bias=layer.bias, out_dtype=torch.float32,
+    )  # fmt: skip
+    assert torch.allclose(form.linear(x, packed, layer.bias).flatten(0, 1), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_packed_layer_is_compiled_in_one_piece(name: str) -> None:
+    layer, x = nn.Linear(128, 32), normal(2, 4, 128)
+    made = PackedLinear(FORMATS[name], layer)
+    made.weight.rows.copy_(layer.weight.detach())
+    with torch.no_grad():
+        whole = torch.compile(made, backend="eager", fullgraph=True)(x)
+        assert torch.equal(whole, made(x))
+
+
 @pytest.mark.parametrize(
     ("device", "capability", "dtype", "sentence"),
     [

@@ -1,6 +1,7 @@
 """The line for a shell: where there is one, and where there is no flag for it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -25,6 +26,14 @@ def service() -> Iterator[Service]:
     made = build_service(model, ServeSettings(model="m"))
     yield made
     made.batcher.close(LIMIT)
+
+
+def test_packed_weights_are_part_of_the_command(service: Service) -> None:
+    body = ChatRequest(model="m", messages=[Message(role="user", content="p")])
+    service = replace(service, settings=replace(service.settings, weights="nf4"))
+    command = solve_command(service, read_chat(service, body))
+    assert command is not None
+    assert command.startswith("remask solve --model=m --weights=nf4 ")
 
 
 @pytest.mark.parametrize(("top_p", "written"), [(None, True), (0.9, True), (0.5, False)])
