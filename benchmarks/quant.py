@@ -47,9 +47,10 @@ from remask.consistency.settings import ConsistencySettings
 from remask.decide.auroc import auroc
 from remask.denoisers.base import Denoiser
 from remask.denoisers.devices import choose_device, num_bytes
-from remask.denoisers.formats import FORMATS, FULL
+from remask.denoisers.formats import FORMATS, FULL, find_format
 from remask.denoisers.load import load
 from remask.denoisers.native import dtype_of, native_of
+from remask.denoisers.packed import PackedLinear
 from remask.sampling.settings import sampler_settings
 from remask.tasks.base import Problem
 from remask.tasks.wordmath import WordMath
@@ -74,7 +75,8 @@ NOTES = (
     "share of them that are those of full precision, letter for letter.",
     "logit_error: norm of the difference over the norm, at every second token of the answers, "
     "masked. logp_error: mean difference of the log-probability of the true token. agreement: "
-    "share of those places with the same likeliest token.",
+    "share of those places with the same likeliest token. head_...: the same with the head packed "
+    "too, which it is not elsewhere.",
     "megabytes: of all weights, packed or not.",
 )
 SHAPE_NOTES = (
@@ -133,6 +135,17 @@ def errors(
     }
 
 
+def pack_head(model: Denoiser, weights: str) -> None:
+    """Pack the head too, which stays whole otherwise; one that is the embedding becomes its own."""
+    native, form = native_of(model), find_format(weights)
+    assert native is not None
+    if form is not None:
+        head = torch.nn.Linear(*native.model.embedding.weight.shape[::-1], bias=False)
+        head.weight = native.model.embedding.weight
+        native.model.unembedding = PackedLinear(form, head)
+        native.model.unembedding.weight.rows.copy_(head.weight.detach())
+
+
 def scores(
     model: Denoiser, samples: Sequence[Sample], prompts: Sequence[str], scorer: str
 ) -> list[float]:
@@ -187,6 +200,9 @@ def measure_tiny(arguments: argparse.Namespace, words: Sequence[str]) -> Report:
             row[f"{scorer}/auroc"] = auroc(values, right)
             row[f"{scorer}/auroc_loss"] = loss(values, before, right)
             row[f"{scorer}/mean_change"] = float(np.abs(np.subtract(values, before)).mean())
+        pack_head(model, weights)
+        both = errors(predictions(model, samples[: arguments.predicted]), predicted)
+        row |= {f"head_{name}": value for name, value in both.items()}
         report.add(row)
     return report
 
@@ -288,7 +304,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     tiny = commands.add_parser("tiny", help="the embedded model: scores, answers, megabytes")
     tiny.add_argument("--problems", type=int, default=160)
     tiny.add_argument("--predicted", type=int, default=40, help="answers whose logits are compared")
-    tiny.add_argument("--scorers", nargs="+", choices=list(SCORERS), default=list(SCORERS))
+    tiny.add_argument("--scorers", nargs="*", choices=list(SCORERS), default=list(SCORERS))
     shape = commands.add_parser("shape", help="random weights: seconds, memory")
     shape.add_argument("--shape", choices=SHAPES, default="llada8b")
     shape.add_argument("--answers", type=int, nargs="+", default=[1, 8])

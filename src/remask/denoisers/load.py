@@ -100,7 +100,7 @@ def load(
             they are read: "int8", "nf4" (extra `quant`) or "fp8" (`packing`).
     """
     if _is_outside(str(model)):
-        return _load_outside(str(model), device, dtype)
+        return _load_outside(str(model), device, dtype, weights)
     wanted = presets.preset(str(model), preset) if preset else None
     targets = choose_devices(device)
     splitting.check(split, targets, device)
@@ -138,7 +138,12 @@ def _is_outside(model: str) -> bool:
     return ":" in model and not Path(model).exists()
 
 
-def _load_outside(model: str, device: str, dtype: str) -> Denoiser:
+def _load_outside(model: str, device: str, dtype: str, weights: str) -> Denoiser:
+    if weights != FULL:
+        raise SettingsError(
+            f"weights {weights!r} packs the networks of this package, and model {model!r} is "
+            "yours; leave it out."
+        )
     make: Callable[..., Denoiser] = import_object("model", model)
     if not callable(make):
         raise SettingsError(f"model {model!r} is {type(make).__name__}, not a function.")

@@ -246,6 +246,11 @@ def test_the_fingerprint_tells_packed_weights_apart(tmp_path: Path) -> None:
     assert fingerprint(opened(second, "nf4").model) not in marks
 
 
+def test_a_model_from_outside_is_not_packed() -> None:
+    with pytest.raises(SettingsError, match="weights 'nf4' packs the networks of this package"):
+        load("mine:make", weights="nf4")
+
+
 def test_packed_weights_are_neither_trained_nor_saved(tmp_path: Path) -> None:
     model = opened(write_checkpoint(tmp_path), "int8")
     with pytest.raises(
