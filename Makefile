@@ -3,9 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 TEST_STAMP := .venv/.installed-for-tests
+DOCS_STAMP := .venv/.installed-for-docs
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
-.PHONY: help setup setup-tests demo test test-all test-matrix test-browser check bench results wheel
+.PHONY: help setup setup-tests demo test test-all test-matrix test-browser check bench results wheel setup-docs docs notebooks check-notebooks
 
 help:
 	@echo "make demo    watch the embedded model catch its own errors (minutes, two CPU cores)"
@@ -16,11 +17,14 @@ help:
 	@echo "make check   lint, format, types, version against changelog"
 	@echo "make bench   measure the cost of one verified answer"
 	@echo "make results   measure the records in RECORDS: figures, docs/results.md, an HTML report"
+	@echo "make docs    build the documentation into build/site, and look for dead links"
+	@echo "make notebooks, check-notebooks   run the tutorials: keep what they print, or compare it"
 	@echo "make wheel   build the wheel, install it elsewhere, import it"
 
-# Two stamps: the demo, and whoever goes on to `remask serve`, need no test packages.
+# Stamps of their own: the demo, and whoever goes on to `remask serve`, need neither tests nor docs.
 setup: $(STAMP)
 setup-tests: $(TEST_STAMP)
+setup-docs: $(DOCS_STAMP)
 
 # A stamp depends on what decides the packages: a second call installs nothing.
 $(STAMP): pyproject.toml constraints.txt Makefile
@@ -32,6 +36,11 @@ $(TEST_STAMP): pyproject.toml constraints.txt Makefile
 	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
 	$(INSTALL) '.[semantic,math,align,trl,serve,ray,rayserve,gguf,quant,clients,dev]'
 	touch $(STAMP) $(TEST_STAMP)
+
+$(DOCS_STAMP): pyproject.toml constraints.txt Makefile
+	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	$(INSTALL) '.[semantic,serve,docs]'
+	touch $(STAMP) $(DOCS_STAMP)
 
 demo: setup
 	$(BIN)/remask demo
@@ -85,3 +94,14 @@ wheel: setup-tests
 	rm -rf dist build
 	$(BIN)/python -m build --wheel
 	$(BIN)/python tests/check_wheel.py dist/*.whl
+
+# Warnings are errors: a page or an anchor that is not there, a name that the reference cannot find.
+docs: setup-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python tests/check_site.py build/site $(if $(COMMIT),--figures docs/figures.json --commit $(COMMIT) --hardware "$(HARDWARE)")
+
+notebooks: setup-docs
+	$(BIN)/python website/notebooks.py --write
+
+check-notebooks: setup-docs
+	$(BIN)/python website/notebooks.py

@@ -48,6 +48,7 @@ NAMED = re.compile(
         r"page/first_paint_ms",
         r"embedded/megabytes",
         r"real/.+",
+        r"docs/pages",
         r"house/(lines|files|hops/(score|collect|verify))",
     ))
 )  # fmt: skip

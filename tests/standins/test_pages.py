@@ -72,6 +72,12 @@ UNRUN = {
         "installs packages, and evaluates for hours; tests/integration/test_harnesses.py does",
     ("docs/harnesses.md", "from inspect_ai import Task, eval"):
         "Inspect takes over the terminal; tests/integration/test_harnesses.py runs it",
+    ("docs/container.md", "docker build -f Containerfile -t remask ."):
+        "builds an image; tests/website/test_packaging.py reads its file",
+    ("docs/install.md", "pip install remask                     # a GPU on Linux, or a Mac"):
+        "installs packages",
+    ("docs/install.md", "git clone <this repository> remask && cd remask"):
+        "clones, and installs packages",
     ("docs/quickstart.md", "git clone <this repository> remask && cd remask"):
         "clones, sets up an environment, and takes minutes",
     ("docs/quickstart.md", "pip install -c constraints.txt -e '.[semantic]'"): "installs packages",
