@@ -235,6 +235,9 @@ def test_what_is_asked_again_is_another_answer_and_together_is_as_alone(
 def test_a_request_that_cannot_be_met_is_refused_in_a_sentence(lm: Callable[..., Any]) -> None:
     with pytest.raises(SettingsError, match=r"num_beams of a request is 4, which a diffusion"):
         lm().generate_until([request("What?", {"num_beams": 4})])
+    for name, value in (("max_gen_toks", "many"), ("max_new_tokens", 0), ("until", [3])):
+        with pytest.raises(SettingsError, match=f"the setting {name} of a request is "):
+            lm().generate_until([request("What?", {name: value})])
     with pytest.raises(InputError, match="the prompt of a request is empty"):
         lm().generate_until([request("", {})])
     with pytest.raises(InputError, match="contains the mask token"):
@@ -286,6 +289,9 @@ def test_a_chat_is_the_text_that_the_library_renders(
     ]  # fmt: skip
     text = ours.apply_chat_template(chat)
     assert ours.tok_encode(text) == model.tokenizer.render("2?", [("1?", "One.")])
+    told = ours.apply_chat_template([{"role": "system", "content": "Be brief."}, *chat])
+    assert ours.tok_encode(told) == model.tokenizer.render("2?", [("1?", "One.")], "Be brief.")
+    assert told != text
     begun = [*chat, {"role": "assistant", "content": "It is"}]
     assert ours.apply_chat_template(begun, add_generation_prompt=False) == text + "It is"
     with pytest.raises(InputError, match="see add_generation_prompt"):

@@ -327,8 +327,9 @@ def _generation(kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, .
     rest = dict(kwargs)
     until = rest.pop("until", None) or ()
     stops = (until,) if isinstance(until, str) else tuple(until)
-    lengths = [rest.pop(name, None) for name in _LENGTHS]
-    given: dict[str, Any] = {"length": next((int(n) for n in lengths if n is not None), None)}
+    lengths = {name: rest.pop(name) for name in _LENGTHS if rest.get(name) is not None}
+    _check_kinds({"until": stops, **lengths})
+    given: dict[str, Any] = {"length": next(iter(lengths.values()), None)}
     given |= {name: rest.pop(name) for name in _OURS if name in rest}
     if rest.pop("do_sample", None) is False:
         given["temperature"] = 0.0
@@ -340,6 +341,18 @@ def _generation(kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, .
                 "or do_sample."
             )
     return given, stops
+
+
+def _check_kinds(values: Mapping[str, Any]) -> None:
+    """Refuse texts to stop at that are none, and a length that is no number of tokens."""
+    for name, value in values.items():
+        is_text = name == "until" and all(isinstance(stop, str) for stop in value)
+        is_length = name != "until" and isinstance(value, int) and value > 0
+        if not is_text and not is_length:
+            wanted = "texts" if name == "until" else "a whole number of at least 1"
+            raise SettingsError(
+                f"the setting {name} of a request is {value!r:.80}; it must be {wanted}."
+            )
 
 
 def _windows(length: int, most: int) -> Iterator[tuple[int, int, int]]:
