@@ -50,7 +50,7 @@ class CorpusPlan:
 
     seed: int = 0
     held_out: int = 500  # of GSM8K's training problems, and of the stories, for validation
-    stories: int = 110_000
+    stories: int = 140_000
     gsm8k_numbers: int = 8  # variants of one problem
     mawps_numbers: int = 10
 

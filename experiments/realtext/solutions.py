@@ -6,6 +6,7 @@ sign stands before a result alone. Words stay as they are.
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 
 from realtext.expression import evaluate
 
@@ -17,6 +18,8 @@ EQUATION = re.compile(
     rf"(?<![\w.$(])({_OPERAND}(?:{_OPERATOR}{_OPERAND})+)\s?=\s?(\$?\s?-?[0-9]*\.?[0-9]+)"
 )
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_PIECE = re.compile(r"[0-9]*\.?[0-9]+|[A-Za-z]+|\S")
+MOST_WORDS = 4  # between two numbers of a computation
 _SIGNS = str.maketrans({"x": "*", "X": "*", "×": "*", "÷": "/", "–": "-"})
 
 
@@ -27,9 +30,47 @@ def without_marks(text: str) -> str:
 
 def plain_solution(answer: str) -> tuple[str, str]:
     """Return the steps of a published solution in one spelling, and its final number."""
-    steps, _, final = without_marks(answer).rpartition("####")
-    lines = (" ".join(line.split()) for line in steps.strip().split("\n"))
+    steps, _, final = answer.rpartition("####")
+    lines = (without_marks(without_units(line)) for line in steps.strip().split("\n"))
+    lines = (" ".join(line.split()) for line in lines)
     return "\n".join(plain_line(line) for line in lines if line), plain_number(final)
+
+
+def without_units(line: str) -> str:
+    """Return a line whose computations are those of its marks: "5+6=" for "5 ml + 6 ml ="."""
+    line = _THOUSANDS.sub("", line)
+    marks = list(MARK.finditer(line))
+    for place in reversed(range(len(marks))):
+        mark, before = marks[place], marks[place - 1].end() if place else 0
+        left = re.sub(r"[\s$]", "", mark[1].partition("=")[0])
+        start = _start(line[before : mark.start()], [*map(Fraction, NUMBER.findall(left))])
+        if start is not None and (start or not place):  # "2+3=5*4=20" would be no equation
+            money = "$" * line[: mark.start()].rstrip().endswith("$")
+            line = f"{line[: before + start]}{left}={money}{line[mark.start() :]}"
+    return line
+
+
+def _start(text: str, numbers: list[Fraction]) -> int | None:
+    """Return where a computation with these numbers begins that ends with its "="."""
+    pieces = list(_PIECE.finditer(text))
+    while pieces and pieces[-1].group() == "$":
+        pieces.pop()
+    if not pieces or pieces.pop().group() != "=" or len(numbers) < 2:
+        return None
+    words = 0
+    for piece in reversed(pieces):
+        found = piece.group()
+        if found[-1] in "0123456789":
+            words = 0
+            if Fraction(found) != numbers.pop():
+                return None
+            if not numbers:
+                return len(text[: piece.start()].rstrip("$("))
+        elif found[0].isalpha():
+            words += 1
+        if words > MOST_WORDS or not (found[0].isalnum() or found in "+-*/×÷–$()%."):
+            return None
+    return None
 
 
 def plain_line(line: str) -> str:

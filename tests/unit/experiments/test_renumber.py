@@ -62,6 +62,26 @@ def test_a_published_solution_loses_its_marks() -> None:
     assert list(equations(steps_text)) == [("14+26", "40"), ("40/8", "5")]
 
 
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("It is 5 ml + 16 ml = <<5+16=21>>21 ml.", "It is 5+16=21 ml."),
+        ("That costs 3 kg * $4/kg = $<<3*4=12>>12.", "That costs 3*4=$12."),
+        ("He has 2 + 3 = <<2+3=5>>5 cats * 4 = <<5*4=20>>20 legs.", "He has 2+3=5 cats * 4 = 20 legs."),
+        ("Of 50 people 20% = <<50*.2=10>>10 left.", "Of 50 people 20% = 10 left."),
+        (
+            "In 7 days, he ran 3 miles a day = <<7*3=21>>21.",
+            "In 7 days, he ran 3 miles a day = 21.",
+        ),
+        ("A man is 1,000 + 5 = <<1000+5=1005>>1,005 old.", "A man is 1000+5=1005 old."),
+        ("So <<3=3>>3 are left, 6³ = <<6*6*6=216>>216.", "So 3 are left, 6³ = 216."),
+    ],
+)
+def test_computations_lose_the_units_between_their_numbers(line: str, plain: str) -> None:
+    """Where the numbers are those of the mark, in its order; else the words stay."""
+    assert plain_solution(f"{line}\n#### 1")[0] == plain
+
+
 def test_equations_that_are_wrong_are_seen() -> None:
     assert holds("So 2*3=6 and 10/4=2.5.")
     assert holds("10/3=3.33")
