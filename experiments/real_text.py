@@ -132,7 +132,8 @@ def run_show(arguments: argparse.Namespace) -> int:
 def read_questions(path: Path) -> list[str]:
     """Return the questions of a file of rows."""
     questions = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, 1):
         try:
             questions.append(bare(json.loads(line)["prompt"]))
         except (ValueError, KeyError, TypeError, AttributeError):

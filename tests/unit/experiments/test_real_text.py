@@ -256,6 +256,9 @@ def test_overlap_that_is_there_is_found_and_fails(data: Path, tmp_path: Path) ->
     rows.write_text(json.dumps(row) + "\n")
     arguments = real_text.read_arguments(["overlap", str(data), str(rows)])
     assert arguments.run(arguments) == 1
+    row = TextRow("Nothing\u2028of it\x85?", "#### 7", "mine").entry()
+    rows.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert real_text.read_questions(rows) == ["Nothing\u2028of it\x85?"]
     rows.write_text("{}\n")
     with pytest.raises(InputError, match="line 1 has no prompt"):
         real_text.read_questions(rows)
