@@ -74,4 +74,4 @@ def test_a_tutorial_was_run_from_top_to_bottom(path: Path) -> None:
 
 
 def test_the_tutorials_are_there() -> None:
-    assert [path.stem for path in TUTORIALS] == ["verify"]
+    assert [path.stem for path in TUTORIALS] == ["solve", "study", "verify"]
