@@ -67,7 +67,7 @@ test-matrix: setup-tests
 	  "$(PYTHON)" -m venv $(MATRIX)/hub$$major && \
 	  grep -v '^huggingface_hub' constraints.txt > $(MATRIX)/hub$$major/constraints.txt && \
 	  $(MATRIX)/hub$$major/bin/python -m pip install -q --disable-pip-version-check \
-	    -c $(MATRIX)/hub$$major/constraints.txt "huggingface_hub==$$major.*" pytest hypothesis jinja2 -e . && \
+	    -c $(MATRIX)/hub$$major/constraints.txt "huggingface_hub==$$major.*" pytest pytest-xdist hypothesis jinja2 -e . && \
 	  $(BIN)/python benchmarks/clients.py --python $(MATRIX)/hub$$major/bin/python --clients huggingface_hub && \
 	  $(MATRIX)/hub$$major/bin/python -m pytest $(HUB_TESTS) || exit 1; \
 	done

@@ -7,6 +7,9 @@ Throughput: the same answers are scored by `score_many` in one call and by the s
 are in a process of their own, at 1, 8 and 32 clients. Each run of the server stands between two
 offline ones, and is compared with their mean. Scores are compared too.
 
+Fairness: how much longer a small verification takes while heavy solves run, at most; they never
+end, so that each of them always has work.
+
 Memory: of a server in a process of its own, after the first 500 mixed requests and after all.
 
 Mixed requests (see `mixed`): a batch runs out of memory and one gives NaN on the way. These two use
@@ -28,8 +31,9 @@ from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any, Literal
 
+import httpx
 from lib.figures import figure_of, parse, save
-from lib.live import Faulty, live, small_model
+from lib.live import Faulty, live, small_model, soon
 from lib.mixed import Tally, expected, storm
 
 from remask import api
@@ -41,6 +45,10 @@ from remask.tasks import TASKS
 HERE = Path(__file__).resolve().parent
 CLIENTS = (1, 8, 32)
 WARM_UP = 500  # requests before memory is first looked at
+HEAVY, SMALL = 8, 20  # solves that run all the time, and verifications one after another
+SPACING = 2.0  # seconds between two of them
+SOLVE = {"budget": 32, "trips": 32, "rebuild_steps": 64, "threshold": 2.0}
+TRIP = {"trips": 1, "rebuild_steps": 2}
 TOLERANCE = 1e-5
 ASIDE = ("--figures", "--commit", "--hardware")  # flags that change nothing of what is measured
 Pairs = list[tuple[str, str]]
@@ -98,6 +106,53 @@ def throughput(arguments: argparse.Namespace) -> Figures:
             )
             assert apart <= TOLERANCE, "the server's scores are not those of offline scoring"
     return found
+
+
+def fairness(arguments: argparse.Namespace) -> Figures:
+    """Measure how long a small request waits behind heavy ones, beyond its own time."""
+    denoiser = load(arguments.model, device=arguments.device)
+    settings = ServeSettings(model=arguments.model, metrics=arguments.metrics, seconds=3600)
+    pairs = answers(HEAVY + SMALL)
+    solves = [{"prompt": prompt, "kind": "wordmath", "remask": SOLVE} for prompt, _ in pairs]
+    small = [{"prompt": p, "answer": a, "kind": "wordmath", "remask": TRIP} for p, a in pairs]
+    with live(denoiser, settings) as (service, url):
+        told = asyncio.run(wait_behind(url, solves[:HEAVY], small[HEAVY:]))
+        assert soon(lambda: service.batcher.num_jobs == 0), "those who left are still served"
+    alone, behind = told["alone"], told["behind"]
+    waits = [after - fmean(alone) for after in behind]
+    print(
+        f"fairness: a small verification alone {fmean(alone):.2f} s (at most {max(alone):.2f}), "
+        f"while {HEAVY} heavy solves run {fmean(behind):.2f} s (at most {max(behind):.2f}); "
+        f"waits {fmean(waits):.2f} s, at most {max(waits):.2f}",
+        flush=True,
+    )
+    unit = f"s beyond its own time, the longest of {SMALL}, while {HEAVY} heavy solves run"
+    return {"serve/fairness/small_wait_seconds": figure_of(max(waits), unit, SMALL)}
+
+
+async def wait_behind(
+    url: str, solves: list[dict[str, Any]], small: list[dict[str, Any]]
+) -> dict[str, list[float]]:
+    """Return the seconds of small requests, alone and while heavy ones run."""
+    async with httpx.AsyncClient(base_url=url, timeout=3600) as client:
+
+        async def seconds(body: dict[str, Any]) -> float:
+            began = time.perf_counter()
+            (await client.post("/v1/verify", json=body)).raise_for_status()
+            return time.perf_counter() - began
+
+        await seconds(small[0])
+        alone = [await seconds(body) for body in small]
+        heavy = [asyncio.create_task(client.post("/v1/solve", json=body)) for body in solves]
+        behind = []
+        for body in small:
+            await asyncio.sleep(SPACING)
+            behind.append(await seconds(body))
+        assert not any(task.done() for task in heavy), "a heavy one has ended"
+        for task in heavy:
+            task.cancel()
+        await asyncio.gather(*heavy, return_exceptions=True)
+    return {"alone": alone, "behind": behind}
 
 
 def _served(clients: int, seconds: list[float], ratio: float) -> Figures:
@@ -189,6 +244,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--metrics", choices=["paper", "core"], default="core")
     parser.add_argument("--answers", type=int, default=96, help="scored in every run")
     parser.add_argument("--clients", type=int, nargs="+", default=CLIENTS)
+    parser.add_argument("--no-fairness", action="store_true", help="leave fairness out")
     parser.add_argument("--memory", type=int, default=5_000, help="requests; 0 leaves it out")
     parser.add_argument("--mixed", type=int, default=2_000, help="requests; 0 leaves it out")
     return parse(parser, words)
@@ -198,6 +254,8 @@ def main(words: Sequence[str]) -> None:
     """Measure, print, and merge into a figures.json where one is named."""
     arguments = read_arguments(words)
     found = throughput(arguments) if arguments.answers else {}
+    if not arguments.no_fairness:
+        found |= fairness(arguments)
     with tempfile.TemporaryDirectory() as folder:
         if arguments.memory:
             found |= memory(Path(folder), arguments.memory)

@@ -8,11 +8,11 @@
     inputs          from a body to what the core needs; `turns`, from messages
     request         a request as the event loop sees it
     programs        requests as generators of rows
-    batcher         rows of many requests through one model
+    batcher         rows of many requests through one model, `paced`
     sent            what of an answer is sent, up to its `stops`
     responses       the documents that are answered; `cli_equivalent`, the command for the same
     errors          what goes wrong, in OpenAI's shape
-    app, run        all of it together, on a socket
+    app, run        all of it together, on a socket; `protocol`, what is heard there
 
 `settings` and `service` need no package of the extra, so that a missing one is one sentence.
 """

@@ -6,9 +6,14 @@ request, and runs them to the end of their block or trip. A request is sent its 
 the rows that it yielded are done, and may then yield more. So slots are refilled between blocks
 and trips, never inside one: the rows of a batch step together.
 
-Requests are served in order of arrival: served by turns, all would wait for the last. A request
-that has yielded rows eight times goes to the end of the line, so that a long one cannot keep short
-ones out.
+Who is next: the request that has taken least of the model, tokens times passes, with what its next
+rows will take. What is alike to a factor of four goes in order of arrival: by turns, all would wait
+for the last. Every fourth batch belongs to whoever has waited longest, so that nobody is kept out,
+unless the server is going down: then short requests are finished first.
+
+A batch may take minutes. Before each of its passes, rows of short requests (as much as two full
+passes) that have come meanwhile are run, as long as they take no more than the batch itself, and
+some. A batch that nobody waits for any more ends there.
 
 A batch that fails is run again in halves, so that a row that runs out of memory or gives NaN ends
 its own request alone. A cancelled request has no further rows. Nothing here knows HTTP.
@@ -18,7 +23,9 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +38,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("remask.serve")
 _MEMORY = 0.9  # how much the mean time of a request remembers
-_ROUNDS = 8  # times that a request may yield rows before it is last in line again
+_SHORT = 2  # full passes that a short request takes at most
+_ALLOWANCE = 4  # short requests that may interrupt a batch before it has taken anything itself
+_UNKNOWN = 1e18  # what a request takes that just came: it is last in line
+_TURNS = 4  # every so many, it is the turn of whoever has waited longest
 
 
 class BatchJob:
@@ -44,8 +54,15 @@ class BatchJob:
         self.began = time.monotonic()
         self.results: list[Any] = []
         self.num_missing = 0
-        self.rank: float = math.inf  # place in the line; of one that just came, its end
-        self.rounds = 0  # times that it has yielded rows
+        self.number = 0  # in order of arrival
+        self.turn = 0  # of the batcher, when it was last served
+        self.used = 0.0  # tokens times passes so far
+        self.expected = _UNKNOWN  # the same, when its rows are done
+
+    @property
+    def size(self) -> float:
+        """What it takes of the model until its rows are done, as far as that is known."""
+        return max(self.used, self.expected)
 
 
 class _Ticket(NamedTuple):
@@ -56,16 +73,42 @@ class _Ticket(NamedTuple):
     row: "BatchRow"
 
 
+@dataclass(eq=False)
+class _UnderWay:
+    """The batch that the model is busy with."""
+
+    batch: list[_Ticket]
+    outer: "_UnderWay | None"  # the one that it interrupts
+    used: int = 0  # tokens times passes
+    lent: int = 0  # the same, of batches that interrupted it
+
+    def charge(self, num_tokens: int) -> None:
+        """Note a pass: its price is shared by all rows."""
+        self.used += num_tokens
+        for ticket in self.batch:
+            ticket.job.used += num_tokens / len(self.batch)
+
+
+class _Abandoned(Exception):
+    """Nobody waits for the batch any more."""
+
+
 class Batcher:
     """The thread that owns a model, and the queue before it."""
 
     def __init__(self, denoiser: "Denoiser", metrics: "ServerMetrics", max_queue: int) -> None:
-        self.denoiser, self.metrics, self.max_queue = denoiser, metrics, max_queue
+        from remask.sampling.batches import token_budget
+        from remask.serve.paced import PacedDenoiser
+
+        self.metrics, self.max_queue = metrics, max_queue
+        self.denoiser = PacedDenoiser(denoiser, self._before_pass)
+        self.short = _SHORT * token_budget(denoiser.device)
         self._change = threading.Condition()
         self._jobs: set[BatchJob] = set()
         self._arrived: list[BatchJob] = []
         self._waiting: list[_Ticket] = []  # only the thread touches it
-        self._ranks = count()
+        self._under_way: _UnderWay | None = None
+        self._numbers, self._turn = count(1), 0
         self._closing = self._stopped = False
         self._mean_seconds = 1.0
         self._thread = threading.Thread(target=self._run, name="remask-model", daemon=True)
@@ -87,7 +130,7 @@ class Batcher:
     def ahead(self, name: str) -> int | None:
         """Return how many requests are in line before the one of this name; None: there is none."""
         with self._change:
-            line = sorted(self._jobs, key=lambda job: (job.rank, job.began))
+            line = sorted(self._jobs, key=self._place)
         return next((place for place, job in enumerate(line) if job.name == name), None)
 
     def check_room(self) -> None:
@@ -108,6 +151,7 @@ class Batcher:
         with self._change:
             self.check_room()
             job = BatchJob(program, done, name)
+            job.number, job.turn = next(self._numbers), self._turn
             self._jobs.add(job)
             self._arrived.append(job)
             self._change.notify_all()
@@ -138,7 +182,7 @@ class Batcher:
         if self.denoiser.device.type == "cuda":
             torch.cuda.set_device(self.denoiser.device)  # every thread has its own
         try:
-            while self._turn():
+            while self._serve_next():
                 pass
         except Exception:
             log.exception("the model's thread has died")
@@ -146,34 +190,60 @@ class Batcher:
         for job in list(self._jobs):
             self._end(job, _going_down())
 
-    def _turn(self) -> bool:
+    def _serve_next(self) -> bool:
         """Do one batch; wait for one where there is none. False: time to stop."""
         with self._change:
             self._change.wait_for(lambda: self._arrived or self._stopped or self._waiting)
             if self._stopped:
                 return False
+        self._admit()
+        if self._waiting:
+            self._turn += 1
+            oldest = self._turn % _TURNS == 0 and not self._closing
+            self._serve(self._take(self._waiting, self._patience if oldest else self._place))
+        return True
+
+    def _admit(self) -> None:
+        """Let those who came have rows in line, and let those who left have none."""
+        with self._change:
             arrived, self._arrived = self._arrived, []
         for job in arrived:
             self._advance(job, None)
         self._waiting = [ticket for ticket in self._waiting if ticket.job.alive]
-        if self._waiting:
-            self._serve(self._take())
-        return True
 
-    def _take(self) -> list[_Ticket]:
-        """Return the next batch, no longer waiting: the first in line and others of its group."""
+    def _place(self, job: BatchJob) -> tuple[float, int]:
+        """Return what orders the line: how much a job takes, to a factor of four; its arrival."""
+        if self._is_short(job):
+            return 0, job.number
+        return 1 + math.log(job.size / self.short, 4) // 1, job.number
+
+    def _patience(self, job: BatchJob) -> tuple[float, int]:
+        """Return what orders the line by how long a job has waited."""
+        return job.turn, job.number
+
+    def _take(
+        self, tickets: list[_Ticket], order: Callable[[BatchJob], tuple[float, int]]
+    ) -> list[_Ticket]:
+        """Return the next batch, no longer waiting: the first in line and others of its group.
+
+        A short request is not made longer: only other short ones go with it.
+        """
         from remask.sampling.batches import batch_around_first
 
-        self._waiting.sort(key=lambda ticket: ticket.job.rank)
-        group = self._waiting[0].row.group
-        alike = [i for i, ticket in enumerate(self._waiting) if ticket.row.group == group]
-        lengths = [self._waiting[i].row.columns for i in alike]
-        if lengths[0] > 0:  # a row without columns needs no model
+        line = sorted(tickets, key=lambda ticket: order(ticket.job))
+        first = line[0]
+        if self._is_short(first.job):
+            line = [ticket for ticket in line if self._is_short(ticket.job)]
+        alike = [ticket for ticket in line if ticket.row.group == first.row.group]
+        if first.row.columns > 0:  # a row without columns needs no model
+            lengths = [ticket.row.columns for ticket in alike]
             alike = [alike[i] for i in batch_around_first(lengths, self.denoiser)]
-        batch = [self._waiting[i] for i in alike]
-        taken = set(alike)
-        self._waiting = [t for i, t in enumerate(self._waiting) if i not in taken]
-        return batch
+        taken = set(map(id, alike))
+        self._waiting = [ticket for ticket in self._waiting if id(ticket) not in taken]
+        return alike
+
+    def _is_short(self, job: BatchJob) -> bool:
+        return job.size <= self.short
 
     def _serve(self, batch: list[_Ticket]) -> None:
         """Run a batch and hand out its results; in halves, where it fails."""
@@ -182,13 +252,46 @@ class Batcher:
             return
         rows = [ticket.row for ticket in batch]
         try:
-            with self.metrics.count_batch(rows[0].kind, len(rows)):
+            with self._noted(batch), self.metrics.count_batch(rows[0].kind, len(rows)):
                 results = rows[0].run(self.denoiser, [row.value for row in rows])
+        except _Abandoned:
+            return
         except Exception as error:
             self._rescue(batch, error)
             return
         for ticket, result in zip(batch, results, strict=True):
             self._hand(ticket, result)
+
+    @contextmanager
+    def _noted(self, batch: list[_Ticket]) -> Iterator[None]:
+        """Note that a batch is under way, inside another one or not."""
+        for ticket in batch:
+            ticket.job.turn = self._turn
+        outer, self._under_way = self._under_way, _UnderWay(batch, self._under_way)
+        try:
+            yield
+        finally:
+            self._under_way = outer
+
+    def _before_pass(self, num_tokens: int) -> None:
+        """Charge the batch under way for a pass, and let short requests go before it."""
+        current = self._under_way
+        if current is None or threading.current_thread() is not self._thread:
+            return
+        current.charge(num_tokens)
+        if not any(ticket.job.alive for ticket in current.batch):
+            raise _Abandoned
+        if current.outer is not None:
+            current.outer.lent += num_tokens
+            return
+        if all(self._is_short(ticket.job) for ticket in current.batch):
+            return
+        while current.lent <= current.used + _ALLOWANCE * self.short:
+            self._admit()
+            short = [ticket for ticket in self._waiting if self._is_short(ticket.job)]
+            if not short:
+                return
+            self._serve(self._take(short, self._place))
 
     def _rescue(self, batch: list[_Ticket], error: Exception) -> None:
         """Run a batch that failed in halves; one row alone ends its request."""
@@ -225,9 +328,7 @@ class Batcher:
         except Exception as error:
             self._end(job, error)
         else:
-            if job.rounds % _ROUNDS == 0:
-                job.rank = next(self._ranks)
-            job.rounds += 1
+            job.expected = job.used + sum(row.cost for row in rows)
             job.results, job.num_missing = [None] * len(rows), len(rows)
             self._waiting += [_Ticket(job, place, row) for place, row in enumerate(rows)]
 

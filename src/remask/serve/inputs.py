@@ -262,13 +262,12 @@ def scorer_of(service: Service, inputs: Inputs) -> Scorer:
         )  # fmt: skip
         scorer.warm()
         return scorer
+    model = service.batcher.denoiser  # its passes are charged, and may be interrupted
     with naming(inputs.name_of("kind")):
         if name != VERIFIER:
-            return api.find_scorer(
-                name, service.denoiser, questions, kind=inputs.kind, seed=inputs.seed
-            )
+            return api.find_scorer(name, model, questions, kind=inputs.kind, seed=inputs.seed)
         return api.verifier(
-            service.denoiser, questions, kind=inputs.kind, fitted=service.fitted,
+            model, questions, kind=inputs.kind, fitted=service.fitted,
             budget=service.settings.max_forwards, seed=inputs.seed,
         )  # fmt: skip
 

@@ -4,9 +4,9 @@
     verify    all round trips at once, then the metrics; or what another scorer says
     solve     both, until Algorithm 1 has its answer
 
-A row says which others it may share a batch with (`group`) and how much of one it takes
-(`columns`). A program knows neither threads nor HTTP: the batcher runs its rows in batches with
-others, and may stop it at any yield. `emit` is called with every event on the way.
+A row says which others it may share a batch with (`group`), how much of one it takes (`columns`)
+and how long (`passes`). A program knows neither threads nor HTTP: the batcher runs its rows in
+batches with others, and may stop it at any yield. `emit` is called with every event on the way.
 """
 
 from collections.abc import Callable, Generator, Hashable, Sequence
@@ -33,8 +33,14 @@ class BatchRow:
     kind: str  # its name in /metrics
     group: Hashable  # rows of one group may share a batch
     columns: int  # tokens that it takes in a batch; 0 where it needs no model
+    passes: int  # forward passes that it is expected to take
     value: Any
     run: Callable[[Denoiser, Sequence[Any]], list[Any]]  # values of one group -> a result of each
+
+    @property
+    def cost(self) -> int:
+        """What it is expected to take of the model: passes times tokens."""
+        return self.passes * self.columns
 
 
 Program = Generator[Sequence[BatchRow], list[Any], _Result]
@@ -55,8 +61,8 @@ def _no_stop(draft: Draft) -> bool:
 
 def block_row(draft: Draft) -> BatchRow:
     """Return the row that writes the next block of an answer."""
-    group = "block", draft.block_settings
-    return BatchRow("block", group, draft.num_columns, draft, advance)
+    how = draft.block_settings
+    return BatchRow("block", ("block", how), draft.num_columns, how.steps, draft, advance)
 
 
 def trip_row(trip: TripInput, settings: ConsistencySettings) -> BatchRow:
@@ -65,7 +71,8 @@ def trip_row(trip: TripInput, settings: ConsistencySettings) -> BatchRow:
     stratified = settings.mask_design == "stratified"
     group = "trip", settings if stratified else replace(settings, trips=1)
     columns = len(trip.sample.prompt) + len(trip.sample.canvas)
-    return BatchRow("trip", group, columns, trip, partial(mask_and_rebuild, settings=settings))
+    run = partial(mask_and_rebuild, settings=settings)
+    return BatchRow("trip", group, columns, settings.rebuild_steps, trip, run)
 
 
 def measure_row(scorer: Consistency, kind: str, trips: RoundTrips) -> BatchRow:
@@ -74,7 +81,7 @@ def measure_row(scorer: Consistency, kind: str, trips: RoundTrips) -> BatchRow:
     `kind` is that of the answers that the scorer reads: others may not share its batch.
     """
     group = "measure", kind, scorer.metric_set
-    return BatchRow("measure", group, 0, trips, lambda _, batch: scorer.measure(batch))
+    return BatchRow("measure", group, 0, 0, trips, lambda _, batch: scorer.measure(batch))
 
 
 def score_row(scorer: Scorer, sample: Sample) -> BatchRow:
@@ -84,7 +91,8 @@ def score_row(scorer: Scorer, sample: Sample) -> BatchRow:
     """
     columns = len(sample.prompt) + len(sample.canvas)
     group = "score", id(scorer)
-    return BatchRow("score", group, columns, sample, lambda _, batch: scorer.score(batch))
+    # How many passes a scorer takes is its own affair: one at least.
+    return BatchRow("score", group, columns, 1, sample, lambda _, batch: scorer.score(batch))
 
 
 def draw(

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import logging
+import math
 import socket
 import threading
 import webbrowser
@@ -15,10 +16,12 @@ import uvicorn
 from remask.errors import InputError
 from remask.records.text_file import read_text
 from remask.serve.app import build_app
+from remask.serve.protocol import protocol
 from remask.serve.service import Service
 
 KEY_VARIABLE = "REMASK_API_KEY"
 _BACKLOG = 2048
+_TICK = 0.05  # seconds between two looks at a server that goes down
 
 
 def read_key(file: Path | None, variable: str | None) -> str | None:
@@ -64,20 +67,21 @@ def server(service: Service) -> uvicorn.Server:
     settings = service.settings
 
     class Server(uvicorn.Server):
-        """One that closes the batcher while there are still connections to answer."""
+        """One that closes the batcher first, and answers meanwhile: `/ready` with 503."""
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             closing = threading.Thread(
                 target=service.batcher.close, args=(settings.drain_seconds,), daemon=True
             )
             closing.start()
+            while closing.is_alive() and not self.force_exit:  # a second Ctrl-C waits for nothing
+                await asyncio.sleep(_TICK)
             await super().shutdown(sockets)
-            if not self.force_exit:  # a second Ctrl-C waits for nothing
-                await asyncio.to_thread(closing.join)
 
     config = uvicorn.Config(
-        build_app(service), log_config=None, access_log=False, server_header=False,
-        timeout_graceful_shutdown=round(settings.drain_seconds + settings.last_seconds),
+        build_app(service), http=protocol(settings.head_seconds), ws="none", log_config=None,
+        access_log=False, server_header=False,
+        timeout_graceful_shutdown=math.ceil(settings.last_seconds),
     )  # fmt: skip
     return Server(config)
 

@@ -42,6 +42,9 @@ class ServeSettings:
     max_tokens: Annotated[int, Setting("Most tokens of a prompt and its answer.", least=1)] = 4_096
     body_bytes: Annotated[int, Setting("Most bytes of a body.", least=1)] = 2**20
     seconds: Annotated[float, Setting("Time limit of a request.", above=0)] = 120.0
+    head_seconds: Annotated[
+        float, Setting("Time for the head of a request to arrive.", above=0)
+    ] = 10.0
     body_seconds: Annotated[float, Setting("Time for a body to arrive.", above=0)] = 30.0
     drain_seconds: Annotated[
         float, Setting("Time for requests to end when the server stops.", least=0)

@@ -30,8 +30,16 @@ class Press:
     begun: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
 
+    passes: list[tuple[Any, int]] = field(default_factory=list)  # of the first value of a batch
+    at: dict[tuple[Any, int], Callable[[], None]] = field(default_factory=dict)
+
     def __post_init__(self) -> None:
         self.go_on.set()
+
+    def passed(self, values: list[Any], number: int) -> None:
+        """Note a pass, and do what is to happen in it."""
+        self.passes.append((values[0], number))
+        self.at.get((values[0], number), lambda: None)()
 
     def run(self, values: list[Any]) -> list[Any]:
         self.begun.set()
@@ -51,9 +59,17 @@ class Row:
     value: Any
     columns: int = 500
     group: str = "a"
+    passes: int = 1
     kind = "pretended"
 
+    @property
+    def cost(self) -> int:
+        return self.passes * self.columns
+
     def run(self, denoiser: Any, values: list[Any]) -> list[Any]:
+        for number in range(self.passes):
+            denoiser.before(len(values) * self.columns)
+            self.press.passed(values, number)
         return self.press.run(values)
 
 
@@ -166,16 +182,150 @@ def test_who_came_first_is_finished_first(desk: Desk) -> None:
     assert press.batches == [[99], [1], [2], [3], [4]]
 
 
-def test_a_long_request_lets_others_pass_after_eight_rounds(desk: Desk) -> None:
+def test_a_request_that_has_taken_much_lets_others_pass(desk: Desk) -> None:
+    """Two rounds of 4 passes over 500 tokens are short, on a CPU up to 4,096; three are not."""
     press = Press()
 
     def submit() -> None:
-        desk.submit("long", work(*([Row(press, i)] for i in range(1, 21))))
+        desk.submit("long", work(*([Row(press, i, passes=4)] for i in range(1, 21))))
         desk.submit("other", work([Row(press, 70, group="b")]))
 
     held(desk, press, submit)
     desk.wait("long", "other")
-    assert press.batches[:11] == [[99], *([i] for i in range(1, 9)), [70], [9]]
+    assert press.batches[:5] == [[99], [1], [2], [70], [3]]
+
+
+def test_whoever_will_take_little_goes_before_whoever_will_take_much(desk: Desk) -> None:
+    """It is known beforehand: what is asked for counts, not only what was used."""
+    press = Press()
+
+    def submit() -> None:
+        desk.submit("long", work([Row(press, 1, passes=100)]))
+        desk.submit("longer", work([Row(press, 2, group="b", passes=1_000)]))
+        desk.submit("short", work([Row(press, 3, group="c")]))
+
+    held(desk, press, submit)
+    desk.wait("long", "longer", "short")
+    assert press.batches == [[99], [3], [1], [2]]
+
+
+def test_what_is_alike_goes_in_order_of_arrival(desk: Desk) -> None:
+    """6,000, 16,000 and 5,000 are within a factor of four above what is short."""
+    press = Press()
+    sizes = {"x": 12, "y": 32, "z": 10}
+
+    def submit() -> None:
+        for name, passes in sizes.items():
+            desk.submit(name, work([Row(press, passes, group=name, passes=passes)]))
+
+    held(desk, press, submit)
+    desk.wait(*sizes)
+    assert press.batches == [[99], [12], [32], [10]]
+
+
+def test_every_fourth_batch_is_for_whoever_has_waited_longest(desk: Desk) -> None:
+    """30 short ones would keep a long one out: two go before it, five interrupt it at once."""
+    press = Press()
+
+    def submit() -> None:
+        desk.submit("long", work([Row(press, 1, group="long", passes=100)]))
+        for i in range(2, 32):
+            desk.submit(str(i), work([Row(press, i, group=str(i), passes=8)]))
+
+    held(desk, press, submit)
+    desk.wait("long", "31")
+    begun = list(dict.fromkeys(value for value, _ in press.passes))
+    assert begun == [99, *range(2, 9), 1, *range(9, 32)]
+
+
+def test_a_server_that_goes_down_finishes_short_requests_first(desk: Desk) -> None:
+    press = Press()
+
+    def submit() -> None:
+        desk.submit("long", work([Row(press, 1, group="long", passes=100)]))
+        for i in range(2, 12):
+            desk.submit(str(i), work([Row(press, i, group=str(i))]))
+        threading.Thread(target=desk.batcher.close, args=(LIMIT,)).start()
+        while desk.batcher.ready:
+            time.sleep(0.001)
+
+    held(desk, press, submit)
+    desk.wait("long", "11")
+    assert [batch[0] for batch in press.batches] == [99, *range(2, 12), 1]
+
+
+def test_a_short_request_does_not_wait_for_a_long_batch(desk: Desk) -> None:
+    """It comes in pass 2 of 10 and is run before pass 3, both rounds; the long one goes on."""
+    press = Press()
+    short = work([Row(press, 2, group="b")], [Row(press, 3, columns=0, passes=0)])
+    press.at[1, 2] = lambda: desk.submit("short", short)
+    desk.batcher.start()
+    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    assert desk.wait("long", "short") == [[-1], [-2, -3]]
+    assert press.batches == [[2], [3], [1]]
+    assert press.passes == [(1, 0), (1, 1), (1, 2), (2, 0), *((1, i) for i in range(3, 10))]
+
+
+def test_only_what_is_short_interrupts(desk: Desk) -> None:
+    """One that takes 5,000 waits for one that takes 20,000; a batch of short ones is left alone."""
+    press = Press()
+    press.at[1, 2] = lambda: desk.submit("other", work([Row(press, 2, group="b", passes=10)]))
+    desk.batcher.start()
+    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    desk.wait("long", "other")
+    press.at[3, 0] = lambda: desk.submit("later", work([Row(press, 4, group="b")]))
+    desk.submit("short", work([Row(press, 3, passes=2)]))
+    desk.wait("short", "later")
+    assert press.batches == [[1], [2], [3], [4]]
+
+
+def test_interruptions_take_no_more_than_the_batch_itself(desk: Desk) -> None:
+    """Of 50 short ones of 4,000 each 5 pass at once (4 x 4,096, and what was begun), then one for
+    every two passes of 2,000: ten passes let nine of them go before.
+    """
+    press = Press()
+
+    def come() -> None:
+        for i in range(2, 52):
+            desk.submit(str(i), work([Row(press, i, group=str(i), passes=8)]))
+
+    press.at[1, 0] = come
+    desk.batcher.start()
+    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    desk.wait("long", "51")
+    assert press.batches.index([1]) == 10
+    assert len(press.batches) == 51
+
+
+def test_a_batch_that_nobody_waits_for_ends_before_its_next_pass(desk: Desk) -> None:
+    press = Press()
+    jobs: list[Any] = []
+    submitted = threading.Event()
+
+    def leave() -> None:
+        assert submitted.wait(LIMIT)
+        desk.batcher.cancel(jobs[0])
+
+    press.at[1, 4] = leave
+    desk.batcher.start()
+    jobs.append(desk.submit("gone", work([Row(press, 1, passes=100)])))
+    submitted.set()
+    desk.submit("next", work([Row(press, 2, group="b")], [Row(press, 3)]))
+    assert desk.wait("next") == [[-2, -3]]
+    assert press.passes.count((1, 4)) == 1
+    assert (1, 5) not in press.passes
+    assert "gone" not in desk.outcomes
+
+
+def test_what_fails_inside_a_batch_does_not_hurt_it(desk: Desk) -> None:
+    press = Press(faults={2: DenoiserError("NaN")})
+    press.at[1, 2] = lambda: desk.submit("sick", work([Row(press, 2, group="b")]))
+    desk.batcher.start()
+    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    long, sick = desk.wait("long", "sick")
+    assert long == [-1]
+    assert isinstance(sick, DenoiserError)
+    assert press.batches == [[2], [1]]
 
 
 def test_a_request_knows_how_many_are_before_it(desk: Desk) -> None:
@@ -345,7 +495,7 @@ def test_a_thread_that_dies_leaves_nobody_waiting(
     """A row that cannot say its group breaks the batcher itself, not a batch."""
 
     class Broken:
-        kind, columns = "broken", 1
+        kind, columns, cost = "broken", 1, 1
 
         @property
         def group(self) -> str:

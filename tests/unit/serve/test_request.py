@@ -19,7 +19,7 @@ MODEL = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))
 LIMIT = 300.0  # seconds that only a defect takes
 
 
-IDLE = BatchRow("idle", "idle", 0, None, lambda denoiser, values: list(values))
+IDLE = BatchRow("idle", "idle", 0, 0, None, lambda denoiser, values: list(values))
 
 
 def endless(client: ClientRequest) -> Iterator[Any]:
