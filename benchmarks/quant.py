@@ -57,7 +57,7 @@ from remask.tasks.wordmath import WordMath
 from remask.values import Canvas, Sample
 
 KIND, LEVEL = "wordmath", "hard"  # easier ones are nearly all right
-SPEEDUP, DRAWS = 4, 1_000  # steps of an answer are a quarter of its tokens; of the bootstrap
+SPEEDUP, DRAWS = 2, 1_000  # steps of an answer are half its tokens; draws of the bootstrap
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=8)
 SCORERS: dict[str, Callable[[Denoiser, list[str]], Any]] = {
     "probe": lambda model, prompts: api.find_scorer("probe", model, prompts, kind=KIND),
@@ -302,7 +302,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure what weights in few bits cost.")
     commands = parser.add_subparsers(dest="what", required=True)
     tiny = commands.add_parser("tiny", help="the embedded model: scores, answers, megabytes")
-    tiny.add_argument("--problems", type=int, default=160)
+    tiny.add_argument("--problems", type=int, default=120)
     tiny.add_argument("--predicted", type=int, default=40, help="answers whose logits are compared")
     tiny.add_argument("--scorers", nargs="*", choices=list(SCORERS), default=list(SCORERS))
     shape = commands.add_parser("shape", help="random weights: seconds, memory")
