@@ -102,6 +102,20 @@ def test_scores_are_those_of_the_cpu(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("metal")
+@pytest.mark.parametrize("weights", ["int8", "nf4"])
+def test_packed_weights_lie_there_too(tmp_path: Path, weights: str) -> None:
+    write_checkpoint(tmp_path)
+    there, here = (
+        remask.score(
+            load(tmp_path, device=device, dtype="float32", weights=weights),
+            PROMPT, ANSWER, scorer="probe",
+        ).value
+        for device in ("mps", "cpu")
+    )  # fmt: skip
+    assert there == pytest.approx(here, abs=1e-6)
+
+
+@pytest.mark.usefixtures("metal")
 def test_draws_are_those_of_the_cpu_rounded() -> None:
     keys = rng.keys(3, ["a", "b"], "sample", 0, MPS)
     places = torch.arange(500, device=MPS)
