@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from realtext.cast import (
+    BOYS,
     CATEGORIES,
+    GIRLS,
     PAST,
     PLACES,
     VERBS,
@@ -43,7 +45,7 @@ _NO_CONDITION = re.compile(
     r"Before|While|Every|Last|Next|For|Together|As|To|With|Out|Since|Some|Altogether|Over|"
     r"The rest)\b"
 )
-_LOWERED = re.compile(r"(?:He|She|They|The|There|Each|His|Her|Its?|Their|A|An|All|Only|Both)\b")
+_PROPER = frozenset((*GIRLS, *BOYS, *CATEGORIES["day"], *CATEGORIES["town"], *CATEGORIES["school"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +203,8 @@ def joined(told: list[str], asked_text: str, rng: random.Random, *, conditional:
     simple = last.count(".") == 1 and last.endswith(".") and not _NO_CONDITION.match(last)
     simple = simple and conditional
     if before and simple and rng.random() < SHARE_IF and re.match(r"(?:How|What)\b", asked_text):
-        condition = "If " + (last[0].lower() + last[1:] if _LOWERED.match(last) else last)
+        first = re.split(r"['\s,]", last, maxsplit=1)[0]
+        condition = "If " + (last if first in _PROPER else last[0].lower() + last[1:])
         if rng.random() < SHARE_LOOSE:  # as many people write it
             return " ".join([*before, condition.removesuffix("."), asked_text])
         lowered = asked_text[0].lower() + asked_text[1:]

@@ -77,6 +77,8 @@ def test_texts_are_written_as_people_write() -> None:
         for text in (problem.text, *problem.solution.split("\n")):
             assert not re.search(r"[{}\[\]|]|  | [.,?!]|\.\.|\b(\w+) \1\b", text), text
             assert not re.search(r"(?:^|[.?!] )[a-z]", text), text
+            condition = re.search(r"\bIf ([A-Z][a-z]+)", text)
+            assert not condition or condition[1] in (*GIRLS, *BOYS), text
             assert not re.search(r"(?<![\w+*/-])1 (?:more |fewer )?(?:\w+s)\b(?<!is)", text), text
             assert not re.search(r"\ba [aeio]\w+|\ban [^aeiouh\W]\w+", text), text
         assert problem.text.count("?") == 1

@@ -67,7 +67,10 @@ def test_a_published_solution_loses_its_marks() -> None:
     [
         ("It is 5 ml + 16 ml = <<5+16=21>>21 ml.", "It is 5+16=21 ml."),
         ("That costs 3 kg * $4/kg = $<<3*4=12>>12.", "That costs 3*4=$12."),
-        ("He has 2 + 3 = <<2+3=5>>5 cats * 4 = <<5*4=20>>20 legs.", "He has 2+3=5 cats * 4 = 20 legs."),
+        (
+            "He has 2 + 3 = <<2+3=5>>5 cats * 4 = <<5*4=20>>20 legs.",
+            "He has 2+3=5 cats * 4 = 20 legs.",
+        ),
         ("Of 50 people 20% = <<50*.2=10>>10 left.", "Of 50 people 20% = 10 left."),
         (
             "In 7 days, he ran 3 miles a day = <<7*3=21>>21.",

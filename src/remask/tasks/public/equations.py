@@ -44,6 +44,7 @@ _TOGETHER = (
     (re.compile(r"\s+"), " "),
     (re.compile(r" (?=[.,?!;:%)])"), ""),
     (re.compile(r"(?<=[$(]) "), ""),
+    (re.compile(r"(?<=[A-Za-z]) - (?=[A-Za-z])"), "-"),
     (re.compile(r" (?=(?:['’](?:s|re|ll|ve|d|m|t)|n['’]t)\b)"), ""),
     (re.compile(r"(?<= )' ([^']{1,30}) '"), r"'\1'"),
     (re.compile(r"(?<=s) (?=['’] [a-z])"), ""),  # "the girls ' team"

@@ -200,6 +200,7 @@ def test_svamp_joins_story_and_question_and_mawps_is_written_as_people_do(
     [
         ("a 'dunk a clown' booth.", "a ' dunk a clown ' booth ."),
         ("The girls' team won, 3 (of 4).", "The girls ' team won , 3 ( of 4 ) ."),
+        ("A T-shirt, 5 - 3 of them", "A T - shirt , 5 - 3 of them"),
         ("They weren't at Joe’s; $5 a day?", "They were n't at Joe ’s ; $ 5 a day ?"),
     ],
 )
