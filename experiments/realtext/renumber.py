@@ -70,6 +70,8 @@ _DECIDES = re.compile(
     r"[0-9](?:st|nd|rd|th)\b",
     re.IGNORECASE,
 )
+# Words of a question that set a bound, which other numbers might pass.
+_LIMITS = re.compile(r"\b(?:maximum|minimum|at most|at least|no more than|limit)\b", re.IGNORECASE)
 
 
 class Renumbered(NamedTuple):
@@ -126,7 +128,7 @@ def _take_apart(question: str, answer: str) -> _Parts | None:
     """Return the parts of a problem; None where one of its numbers has no single meaning."""
     steps, final = plain_solution(answer)
     marks = _marks(answer)
-    if marks is None or _DECIDES.search(steps) or not holds(steps):
+    if marks is None or _DECIDES.search(steps) or _LIMITS.search(question) or not holds(steps):
         return None
     places = _places(question)
     constants = _constants(question, places)

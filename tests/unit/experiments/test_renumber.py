@@ -118,6 +118,7 @@ def test_other_numbers_are_worked_out_by_hand() -> None:
         ("Bo has 14 pens and buys 3.", "14+3=<<14+3=18>>18\n#### 18", "the mark is wrong"),
         ("Bo needs 14 or 16 pens.", "16 is greater, so 16-14=<<16-14=2>>2\n#### 2", "it decides"),
         ("In 2015 Bo had 30% of it.", "2015*.3=<<2015*.3=604.5>>604.5\n#### 604.5", "a year"),
+        ("Of at most 14 pens Bo lost 8.", "14-8=<<14-8=6>>6\n#### 6", "a bound"),
         ("Bo is a 14 year old.", "14-3=<<14-3=11>>11\n#### 11", "an article; 3 is from nowhere"),
     ],
 )  # fmt: skip
