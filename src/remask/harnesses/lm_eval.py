@@ -29,7 +29,9 @@ from remask.harnesses.turns import read_turns
 from remask.settings import validate
 
 _LOG = logging.getLogger(__name__)
-_AT_ONCE = 64  # requests whose answers are handed over together, and kept in the harness's cache
+# Requests whose answers are handed over together, and kept in the harness's cache: a pass of a GPU
+# takes many, and a CPU gains nothing from more.
+_AT_ONCE = {"cpu": 8, "": 256}
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _OURS = ("temperature", "top_p", "top_k", "steps", "block")
 # What other models of the harness know, and the values that ask for nothing.
@@ -81,6 +83,7 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
         self.answerer = Answerer.of(model, scorer, self.settings)
         self.denoiser = self.answerer.model
         self.forwards = 0  # passes so far, of writing, scoring and reading
+        self._at_once = _AT_ONCE.get(self.denoiser.device.type, _AT_ONCE[""])
         self._shortened = 0  # prompts that lost their beginning
         self._has_warned = False
 
@@ -158,8 +161,8 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
         wanted = list(self._wanted(requests))
         texts: list[str] = []
         with tqdm(total=len(wanted), desc="Writing answers", disable=disable_tqdm) as bar:
-            for start in range(0, len(wanted), _AT_ONCE):
-                part = wanted[start : start + _AT_ONCE]
+            for start in range(0, len(wanted), self._at_once):
+                part = wanted[start : start + self._at_once]
                 for request, answer in zip(
                     requests[start:], self.answerer.answers(part), strict=False
                 ):
@@ -187,8 +190,8 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
         """Return the same of texts as ids."""
         values: list[tuple[float, bool]] = []
         with tqdm(total=len(requests), desc="Reading texts", disable=disable_tqdm) as bar:
-            for start in range(0, len(requests), _AT_ONCE):
-                part = requests[start : start + _AT_ONCE]
+            for start in range(0, len(requests), self._at_once):
+                part = requests[start : start + self._at_once]
                 samples = [self._given(item_of(c), ctx, ids) for (c, _), ctx, ids in part]
                 read = self._read(samples, greedy=self.settings.greedy)
                 for (pair, _, _), (logp, is_greedy) in zip(part, read, strict=True):
