@@ -105,7 +105,7 @@ def test_a_saved_report_is_a_study_too(page: Any, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text(f"<p>x</p>{holds}<script>1</script>")
     page.choose_files("#study-file", [tmp_path / "report.html"])
     page.wait("!document.getElementById('slider').hidden")
-    assert texts(page, "#slider select option") == ["a <b>", "roundtrips"]
+    assert texts(page, "#slider select option") == ["a <b>", "round trips"]
     put(page, "#slider input[type=range]", 0.5)
     assert texts(page, ".tiles dd:not(.note)")[:2] == ["50.0 %", "40.0 %"]
 

@@ -15,7 +15,7 @@ from lib.live import soon
 from person import check_outline
 
 from remask.analysis import statistics
-from remask.report.answer_list import KINDS, STABLE
+from remask.report.answer_list import KINDS, TRUSTED
 from remask.report.page import write_page
 
 pytestmark = pytest.mark.browser
@@ -234,7 +234,7 @@ def test_round_trips_unfold(page: Any) -> None:
     page.wait("document.querySelectorAll('.answer table').length === 1")
     assert texts(page, ".answer thead th") == ["metric", "trip 1", "trip 2", "trip 3", "trip 4"]
     assert texts(page, ".answer tbody tr:nth-child(2) :is(th, td)") == [
-        "answer_match", "1.000", "0.000", "none", "1.000",
+        "answer match", "1.000", "0.000", "none", "1.000",
     ]  # fmt: skip
 
 
@@ -257,6 +257,62 @@ def test_a_report_of_some_of_its_answers_judges_no_threshold(browser: Any, tmp_p
     out = write_page(tmp_path, tmp_path / "report.html", most=50)
     browser.open(out.as_uri())
     assert texts(browser, "#slider")[0].startswith("This report lists only some of its answers")
+
+
+def one_kind(browser: Any, folder: Path, right: bool) -> None:
+    """Open the report of 12 answers that are all right, or all wrong."""
+    rows = [row | {"number": 0} for row in rows_of(40, 1)[8:] if row["right"] == right][:12]
+    for k, row in enumerate(rows):
+        row["id"] = f"wordmath/hard/test/0/{k}"
+    (folder / "alike.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    browser.look(1280, 900)
+    browser.open(write_page(folder, folder / "report.html").as_uri())
+
+
+@pytest.mark.parametrize(("right", "missing"), [(True, "wrong"), (False, "right")])
+def test_answers_of_one_kind_are_told_so_and_choose_no_threshold(
+    browser: Any, tmp_path: Path, right: bool, missing: str
+) -> None:
+    one_kind(browser, tmp_path, right)
+    assert texts(browser, ".result")[0].startswith(f"No {missing} answers: nothing to tell apart.")
+    assert texts(browser, ".jumps") == [f"No {missing} answers: nothing to choose a threshold by."]
+    assert browser.run("document.querySelectorAll('.plot svg').length") == 1
+    closed = "[...document.querySelectorAll('#kinds input:disabled')].length"
+    assert browser.run(closed) >= 2, "what holds nothing cannot be chosen"
+    path = browser.screenshot(Path(os.environ.get("SCREENSHOTS", tmp_path)) / f"{missing}.png")
+    assert path.stat().st_size > 10_000
+
+
+def test_the_slider_begins_where_the_report_judges(browser: Any, tmp_path: Path) -> None:
+    """At the model's own threshold, which the manifest tells."""
+    write_records(tmp_path, problems=40, samples=1)
+    told = {"asked": {"model": "m"}, "thresholds": {"roundtrips": 0.83}}
+    (tmp_path / "apples.jsonl.manifest.json").write_text(json.dumps(told))
+    browser.open(write_page(tmp_path, tmp_path / "report.html").as_uri())
+    assert texts(browser, "#slider .value") == ["0.83"]
+    assert texts(browser, ".jumps button")[0] == "judged by, 0.83"
+    assert "0.83, the model's own, by which the server judges" in texts(browser, ".setup dd")
+
+
+def test_an_answer_has_its_verdict(page: Any) -> None:
+    """Scores have a standard error of .01 here; the threshold is .75."""
+    page.run("document.querySelectorAll('#kinds input')[0].click()")
+    for k, row in enumerate(rows_of(40, 3)[:20]):
+        score = row["scores"]["roundtrips"]
+        near = abs(score - 0.75) <= 0.01
+        verdict = "undecided" if near else "trust" if score > 0.75 else "doubt"
+        assert texts(page, f".answer:nth-child({k + 1}) .facts div:nth-child(4) dd") == [verdict]
+
+
+def test_the_report_opens_with_its_result_and_how_it_was_measured(page: Any) -> None:
+    assert texts(page, ".result")[0].startswith(
+        ("Round trips tell right answers from wrong ones with an AUROC of ", "Too few answers ")
+    )
+    assert "</pre><b>m" in texts(page, ".setup dd"), "the model, as text"
+    order = page.run(
+        "[...document.querySelectorAll('h1, .result, .setup, .sections')].map((e) => e.className)"
+    )
+    assert order == ["", "result", "setup", "sections"]
 
 
 def test_the_label_audit_leads_to_its_answers(page: Any) -> None:
@@ -302,9 +358,9 @@ def test_text_stands_out_from_what_is_behind_it(page: Any, dark: bool) -> None:
     """At least 4.5 to 1, as WCAG asks for text of this size."""
     page.look(1280, 900, dark=dark)
     selectors = [
-        "body", ".note", ".brand", ".sections a", "thead th", ".interval", ".badge.right",
-        ".badge.wrong", ".doubts", ".facts dt", ".chips input:checked + span", ".d1", ".d2", ".d3",
-        ".d4", ".du", ".answer h3 a",
+        "body", ".note", ".brand", ".result", ".setup dt", ".setup dd", ".sections a", "thead th",
+        ".interval", ".badge.right", ".badge.wrong", ".doubts", ".facts dt", ".d1", ".d2", ".d3",
+        ".d4", ".du", ".answer h3 a", ".chips input:checked + span",
     ]  # fmt: skip
     low = {s: round(c, 2) for s in selectors if (c := page.contrast(s)) < 4.5}
     assert low == {}
@@ -340,7 +396,7 @@ def test_the_page_can_be_looked_at(page: Any, tmp_path: Path) -> None:
     for name, width, dark in (("light", 1280, False), ("dark", 1280, True), ("narrow", 390, False)):
         page.look(width, 900, dark=dark)
         for place in ("summary", "studies", "answers"):
-            choose(page, STABLE)
+            choose(page, TRUSTED)
             page.run(f"document.getElementById('{place}').scrollIntoView({{behavior: 'instant'}})")
             page.settle()
             path = page.screenshot(folder / f"{name}-{place}.png")

@@ -17,24 +17,27 @@ from remask.analysis.limits import Limits
 from remask.analysis.load_records import RecordFile
 from remask.records.record import Record
 from remask.report.drift_spans import cut, painted, patterned, shown
-from remask.values import Score
+from remask.values import ROUNDTRIPS, Score, Verdict
 
-DRIFTING = "confident but drifting"
+DOUBTED = "confident but doubted"
 SPURIOUS = "right but spurious"
-STABLE = "wrong but stable"
-ALARM = "right but drifting"
+TRUSTED = "wrong but trusted"
+ALARM = "right but doubted"
+UNDECIDED = "undecided"
 DOUBTFUL = "doubtful label"
 KINDS = {
-    DRIFTING: "The model was surer than with half of the answers of the same file, and the round "
-    "trips did not confirm it: their score is not above the threshold.",
+    DOUBTED: "The model was surer than with half of the answers of the same file, and the round "
+    "trips speak against it: their score is not above the threshold.",
     SPURIOUS: "The final answer is right and a step on the way is wrong.",
-    STABLE: "The answer is wrong, and the round trips confirmed it: what they cannot see.",
-    ALARM: "The answer is right, and the round trips did not confirm it: a false alarm.",
+    TRUSTED: "The answer is wrong, and the round trips speak for it: what they cannot see.",
+    ALARM: "The answer is right, and the round trips speak against it: a false alarm.",
+    UNDECIDED: "The score is within one standard error of the threshold.",
     DOUBTFUL: "How the final answer was read gives reason to look at the label.",
 }
 FIELDS = (  # of one answer in the page's data, in order
     "file", "id", "number", "prompt", "gold", "runs", "painted", "answer", "right", "steps",
-    "reason", "kinds", "doubts", "score", "stderr", "threshold", "confidence", "forwards", "trips",
+    "reason", "kinds", "doubts", "score", "stderr", "threshold", "verdict", "confidence",
+    "forwards", "trips",
 )  # fmt: skip
 SHORT = 400  # characters that are shown of a gold or extracted answer
 
@@ -110,18 +113,23 @@ def _of(number: int, file: RecordFile, limits: Limits) -> Iterator[ListedAnswer]
         yield ListedAnswer(file=number, row=row, threshold=threshold, kinds=kinds, doubts=doubts)
 
 
+def verdict_on(row: Record, threshold: float) -> Verdict | None:
+    """Return what the round trips make of an answer; None where they did not score it."""
+    return Score(value=row.scores.get(ROUNDTRIPS), stderr=row.stderr).verdict(threshold)
+
+
 def _kinds(row: Record, threshold: float, usual: float, *, is_doubtful: bool) -> Iterator[str]:
-    score, confidence = row.scores.get("roundtrips"), _confidence(row)
-    confirmed = Score(value=score).exceeds(threshold)
-    rejected = score is not None and not confirmed
-    if rejected and confidence is not None and confidence > usual:
-        yield DRIFTING
+    verdict, confidence = verdict_on(row, threshold), _confidence(row)
+    if verdict == "doubt" and confidence is not None and confidence > usual:
+        yield DOUBTED
     if row.right and row.process_ok is False:
         yield SPURIOUS
-    if confirmed and not row.right:
-        yield STABLE
-    if rejected and row.right:
+    if verdict == "trust" and not row.right:
+        yield TRUSTED
+    if verdict == "doubt" and row.right:
         yield ALARM
+    if verdict == "undecided":
+        yield UNDECIDED
     if is_doubtful:
         yield DOUBTFUL
 
@@ -155,8 +163,9 @@ def _values(
         int(row.right), row.process_ok, cut(row.reason or "", SHORT),
         [list(KINDS).index(kind) for kind in entry.kinds],
         [REASONS.index(doubt) for doubt in entry.doubts],
-        _rounded(row.scores.get("roundtrips")), _rounded(row.stderr), entry.threshold,
-        _rounded(_confidence(row)), [row.forwards, row.verify_forwards],
+        _rounded(row.scores.get(ROUNDTRIPS)), _rounded(row.stderr), entry.threshold,
+        verdict_on(row, entry.threshold), _rounded(_confidence(row)),
+        [row.forwards, row.verify_forwards],
         [[_rounded(value) for value in by_trip.get(metric, ())] for metric in metrics],
     ]  # fmt: skip
 

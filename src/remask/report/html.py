@@ -6,10 +6,12 @@ from html import escape
 
 from remask.analysis.figure import Figure
 from remask.report.drift_spans import shown
+from remask.report.labels import PART, worded
 from remask.report.render import RIGHT, WRONG
 from remask.report.table import Cell, Table, text
 
 _WIDE = 6  # columns of a table from which on intervals stand under their numbers
+_NAMED = ("method", "score")  # heads of columns with names of ours
 _NUMERIC = re.compile(r"[-+]?\d|$")
 _IDENTITY = re.compile(r'(\bid="|url\(#|href="#)')
 _FONT = re.compile(r"font-family: [^;\"]*;?")
@@ -32,10 +34,11 @@ def html_table(table: Table) -> str:
     """Return a table as HTML; its cells are escaped."""
     title = html_text(table.title)
     heads = "".join(
-        f'<th scope="col"{_align(cell)}>{html_text(head)}</th>'
+        f'<th scope="col"{_align(cell)}>{html_text(worded(head))}</th>'
         for head, cell in zip(table.heads, table.rows[0], strict=True)
     )
-    body = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in table.rows)
+    named = table.heads[0] in _NAMED  # else a row is called as its file or its setting is
+    body = "".join(f"<tr>{''.join(_cells(row, named=named))}</tr>" for row in table.rows)
     look = ' class="tall"' if len(table.heads) > _WIDE else ""
     note = f'<p class="note">{html_text(table.note)}</p>\n' if table.note else ""
     return (
@@ -57,11 +60,11 @@ def inlined(svg: str, says: str, prefix: str) -> str:
     return f'<figure class="plot">{body.replace("<svg", label, 1)}</figure>\n'
 
 
-def _cells(row: Sequence[Cell]) -> Iterable[str]:
+def _cells(row: Sequence[Cell], *, named: bool) -> Iterable[str]:
     first, *others = row
     label = text(first)
-    part = ' class="part"' if label.startswith("roundtrips.") else ""
-    yield f'<th scope="row"{part}>{html_text(label)}</th>'
+    part = ' class="part"' if named and label.startswith(PART) else ""
+    yield f'<th scope="row"{part}>{html_text(worded(label) if named else label)}</th>'
     for cell in others:
         value, bracket, ends = text(cell).partition(" [")
         if isinstance(cell, Figure) and bracket:

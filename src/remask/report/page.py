@@ -20,7 +20,7 @@ from pathlib import Path
 from remask.analysis.audit import REASONS
 from remask.analysis.correction import correct
 from remask.analysis.curves import curve_figures
-from remask.analysis.diagnosis import SECTION, diagnose
+from remask.analysis.diagnosis import diagnose
 from remask.analysis.figure import Figures
 from remask.analysis.folder_figures import PROCESS, REBATCHED, folder_figures
 from remask.analysis.geometry import plane
@@ -32,7 +32,6 @@ from remask.analysis.load_records import (
     read_source,
     source_of,
 )
-from remask.analysis.methods import ROUNDTRIPS
 from remask.analysis.pool import is_scored, pools
 from remask.errors import RecordError
 from remask.records import jsonl, outputs
@@ -42,14 +41,17 @@ from remask.report.answer_list import (
     ALARM,
     KINDS,
     SPURIOUS,
-    STABLE,
+    TRUSTED,
+    UNDECIDED,
     ListedAnswer,
     Listing,
     list_entries,
     listed_answers,
 )
+from remask.report.collected import collected
 from remask.report.html import html_table, html_text, inlined
 from remask.report.plots import Plot, plots
+from remask.report.result import auroc_of, judged, one_kind, result
 from remask.report.studies import STUDIES
 from remask.report.studies.ablation import setting_tables
 from remask.report.table import Cell, Table, filled
@@ -62,6 +64,13 @@ DRAWN = 24  # studies that get plots; there are more only where every setting ha
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 Thresholds = Mapping[str, float]  # by task
 Pictures = Mapping[str, Sequence[tuple[Plot, str]]]  # by study, each with its SVG
+NOTE = (
+    '<p class="note">AUROC is the chance that a right answer outscores a wrong one: 0.5 is '
+    "guessing, 1 is perfect. Brackets hold 95 % intervals. The base rate is the share of right "
+    "answers among those judged, the first of each problem; vote and agreement read "
+    "self-consistency over all samples of a problem. Forward passes are the model's, writing the "
+    "answer included.</p>\n"
+)
 LISTED = {  # figures that are of no table of a study -> the title of their list
     "accuracy": "How often greedy answers are right",
     PROCESS: "Right answers: right steps or wrong?",
@@ -96,8 +105,13 @@ def write_page(
     with tempfile.TemporaryDirectory() as scratch:
         pictures = _pictures(records, plots_of(out) if with_plots else Path(scratch))
     listed = listed_answers(files, records.limits)
-    slots = _sections(report_tables(figures, files), figures, pictures)
+    tables = report_tables(figures, files)
+    slots = _sections(tables, records, files, figures, pictures)
     slots |= _about(files, listed) | {"title": html_text(title or _name(source))}
+    slots |= {
+        "result": html_text(result(_shown_first(records), figures)),
+        "collected": collected(files, records.limits),
+    }
     page = _assembled(slots, files, listed, most)
     out.parent.mkdir(parents=True, exist_ok=True)
     jsonl.replace_file(out, page)
@@ -153,12 +167,16 @@ def _source(
 
 
 def report_figures(records: Source, source: Path | Sequence[Path]) -> Figures:
-    """Return what the records of every study show; correction where every sample was scored."""
+    """Return what the records of every study show; correction where every sample was scored.
+
+    Of answers that are all right, or all wrong, no score can be judged.
+    """
     figures = curve_figures(records) | records.errors()
     for study in records.studies:
-        figures |= diagnose(study, records.chooser)
-        figures |= plane(study, is_main=study.name == records.main)
-        if all(is_scored(row) for row in study.rows):
+        if not one_kind(study):
+            figures |= diagnose(study, records.chooser)
+            figures |= plane(study, is_main=study.name == records.main)
+        if len({row.right for row in study.rows}) > 1 and all(map(is_scored, study.rows)):
             figures |= correct(study)
     if isinstance(source, Path) and is_whole_study(source):
         figures |= folder_figures(source)
@@ -175,7 +193,8 @@ def report_tables(figures: Figures, files: Sequence[RecordFile]) -> list[Table]:
         *(_listed(figures, section, title) for section, title in LISTED.items()),
         _errors_table(files),
     ]
-    return [table for table in tables if table.rows]
+    # One threshold is carried nowhere where there is one study.
+    return [table for table in tables if len(table.rows) > (table.name == "carried")]
 
 
 def _listed(figures: Figures, section: str, title: str) -> Table:
@@ -239,7 +258,10 @@ def _counted(
         )
     limits = sorted({(entry.row.task, entry.threshold) for entry in listed})
     named = ", ".join(f"{html_text(task)} {threshold:g}" for task, threshold in limits)
-    held += f" Round trips confirm an answer above the threshold of its task: {named}."
+    held += (
+        f" An answer is trusted or doubted by the threshold of its task ({named}), and undecided "
+        "within one standard error of it."
+    )
     table = _files_table(files, listed, listing.shown)
     return {"held": held, "files": html_table(table), "data": listing.data}
 
@@ -254,25 +276,58 @@ def _template() -> str:
     return (script.OWN / "report.html").read_text(encoding="ascii")
 
 
-def _sections(tables: Sequence[Table], figures: Figures, pictures: Pictures) -> dict[str, str]:
+def _shown_first(records: Source) -> Sequence[StudyRecords]:
+    """Return the studies that the first sentence is about: those with the usual settings."""
+    return [study for study in records.studies if not study.is_changed] or records.studies
+
+
+def _sections(
+    tables: Sequence[Table],
+    records: Source,
+    files: Sequence[RecordFile],
+    figures: Figures,
+    pictures: Pictures,
+) -> dict[str, str]:
     """Return what the studies show: the tables of all of them, then each with its plots."""
     general = [table for table in tables if not table.study]
     names = dict.fromkeys([*pictures, *(table.study for table in tables if table.study)])
+    said = _said(records, files)
     studies = []
     for place, name in enumerate(names):
-        ours = figures.find(section=SECTION, study=name, method=ROUNDTRIPS.name, measure="auroc")
-        aside = "no AUROC of round trips" if ours is None else f"round trips {ours.value:.3f}"
         drawn = "".join(
             inlined(svg, plot.says, f"p{place}{k}-")
             for k, (plot, svg) in enumerate(pictures.get(name, ()))
         )
         own = "".join(html_table(table) for table in tables if table.study == name)
+        sentences = "".join(f"<p>{html_text(words)}</p>" for words in said.get(name, ()) if words)
         studies.append(
             f'<details class="study"{"" if place else " open"}><summary>'
-            f'<h3>{html_text(name)}</h3><span class="aside">{aside}</span></summary>'
-            f'<div class="inside"><div class="plots">{drawn}</div>{own}</div></details>\n'
+            f'<h3>{html_text(name)}</h3><span class="aside">{_aside(name, figures, said)}</span>'
+            f'</summary><div class="inside">{sentences}<div class="plots">{drawn}</div>{own}</div>'
+            "</details>\n"
         )
-    return {"summary": "".join(map(html_table, general)), "studies": "".join(studies)}
+    note = NOTE if general else ""
+    return {"summary": "".join(map(html_table, general)) + note, "studies": "".join(studies)}
+
+
+def _said(records: Source, files: Sequence[RecordFile]) -> dict[str, list[str]]:
+    """Return the sentences of each study: whether there is nothing to tell, what is trusted."""
+    by_path = {file.path: file for file in files}
+    said = {}
+    for study in records.studies:
+        manifest = by_path[study.path].manifest if study.path in by_path else None
+        limit = records.limits.of(study.task, manifest)
+        said[study.name] = [one_kind(study), judged(study, limit)]
+    return said
+
+
+def _aside(name: str, figures: Figures, said: Mapping[str, Sequence[str]]) -> str:
+    """Return the one thing to know of a study that is folded."""
+    ours = auroc_of(figures, name)
+    if ours is not None:
+        return f"AUROC of round trips {ours.value:.3f}"
+    reason = said.get(name, [""])[0]
+    return html_text(reason.rstrip(".") if reason else "no AUROC of round trips")
 
 
 def _about(files: Sequence[RecordFile], listed: Sequence[ListedAnswer]) -> dict[str, str]:
@@ -286,7 +341,7 @@ def _about(files: Sequence[RecordFile], listed: Sequence[ListedAnswer]) -> dict[
         "labels": _labels_table(listed),
         "unseen": _unseen(listed),
         "manifests": "".join(map(_manifest, files)),
-        "stable": STABLE, "alarm": ALARM, "spurious": SPURIOUS,
+        "trusted": TRUSTED, "alarm": ALARM, "spurious": SPURIOUS,
     }  # fmt: skip
 
 
@@ -341,8 +396,9 @@ def _unseen(listed: Sequence[ListedAnswer]) -> str:
     wrong = [entry for entry in scored if not entry.row.right]
     if not wrong:
         return "No wrong answer was scored here, so these records cannot show what is missed."
-    missed = sum(STABLE in entry.kinds for entry in wrong)
+    missed = sum(TRUSTED in entry.kinds for entry in wrong)
+    open_ = sum(UNDECIDED in entry.kinds for entry in wrong)
     return (
         f"Of {len(wrong):,} wrong answers that were scored, {missed:,} ({missed / len(wrong):.0%}) "
-        "score above the threshold of their task: these the round trips did not see."
+        f"are trusted: these the round trips did not see. {open_:,} are undecided."
     )

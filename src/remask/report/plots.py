@@ -24,6 +24,7 @@ from remask.analysis.selective import accuracy_at
 from remask.analysis.statistics import curve
 from remask.records.record import Record
 from remask.report import render
+from remask.report.labels import worded
 from remask.report.table import write_csv
 
 SHOWN = ("roundtrips", "confidence", "vote", "agreement")
@@ -47,11 +48,16 @@ class Plot:
 
 
 def plots(pooled: Sequence[Pool]) -> list[Plot]:
-    """Return the plots of the standard answers of these pools; none where nothing was scored."""
+    """Return the plots of the standard answers of these pools; none where nothing was scored.
+
+    Where all are right, or all wrong, only how their scores are spread.
+    """
     lines = {m.name: columns(m, pooled) for m in methods(pooled) if m.name in SHOWN}
     if ROUNDTRIPS.name not in lines:
         return []
     scores, right = lines[ROUNDTRIPS.name]
+    named = {worded(name): line for name, line in lines.items()}
+    both = any(right) and not all(right)  # else there is nothing to tell apart
     return [
         Plot(
             name="separation",
@@ -63,9 +69,9 @@ def plots(pooled: Sequence[Pool]) -> list[Plot]:
         *(
             Plot(
                 name=name, says=says, heads=("method", *heads), rows=list(numbers(lines)),
-                draw=partial(draw, lines),
+                draw=partial(draw, named),
             )
-            for name, says, heads, numbers, draw in _OF_METHODS
+            for name, says, heads, numbers, draw in (_OF_METHODS if both else ())
         ),
     ]  # fmt: skip
 
@@ -97,7 +103,11 @@ def correction_plot(study: str, figures: Figures) -> Plot:
         says="Share of right answers against forwards per problem, for each method.",
         heads=("method", "forwards", "accuracy"),
         rows=[(name, *pair) for name, pair in reached.items()],
-        draw=lambda path: render.tradeoff(reached, path, title=f"{study}: gain and cost"),
+        draw=lambda path: render.tradeoff(
+            {worded(name): pair for name, pair in reached.items()},
+            path,
+            title=f"{study}: gain and cost",
+        ),
     )
 
 

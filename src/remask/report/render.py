@@ -62,13 +62,19 @@ def separation(scores: Sequence[float], right: Sequence[bool], path: Path, *, of
     low = float(values.min(initial=0.5))
     num_bins = 12 if len(values) < 200 else 30
     bins = np.linspace(low, float(values.max(initial=1.0)), num_bins + 1)
+    kinds = [("right", labels, RIGHT), ("wrong", ~labels, WRONG)]
+    shown = [(name, chosen, colour) for name, chosen, colour in kinds if chosen.any()]
     with _axes(path, 7.2, 4.2) as axes:
-        for name, chosen, colour in (("right", labels, RIGHT), ("wrong", ~labels, WRONG)):
+        for name, chosen, colour in shown:
             _histogram(axes, values[chosen], bins, colour, f"{name} (n = {chosen.sum()})")
+        names = [name for name, _, _ in shown]
         axes.set_xlabel(f"{of} score (dotted: medians)")
-        axes.set_ylabel("share of the right, of the wrong")
-        axes.set_title(f"Right and wrong answers by {of} score\n{_summary(scores, right)}")
-        axes.legend(loc="upper left")
+        axes.set_ylabel("share of the right, of the wrong" if len(shown) > 1 else "share of them")
+        title = f"{' and '.join(names)} answers by {of} score".strip().capitalize()
+        axes.set_title(f"{title}\n{_summary(scores, right)}")
+        if shown:
+            axes.legend(loc="upper left")
+        _within(axes, "y")
     return path
 
 
@@ -89,6 +95,7 @@ def roc(curves: Curves, path: Path) -> Path:
         axes.set_title(f"ROC on {num_answers} answers; AUROC with 95 % interval")
         axes.set_aspect("equal")
         axes.legend(loc="lower right", **BOXED)
+        _within(axes, "x", "y")
     return path
 
 
@@ -108,8 +115,9 @@ def reliability(curves: Curves, path: Path) -> Path:
         axes.set_xlabel("mean score of the bin (dots: the more answers, the larger)")
         axes.set_ylabel("share of right answers")
         axes.set_title("What scores say, and what comes true")
-        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        axes.set(aspect="equal")
         axes.legend(loc="upper left", **BOXED)
+        _within(axes, "x", "y")
     return path
 
 
@@ -124,8 +132,9 @@ def coverage(curves: Curves, path: Path) -> Path:
         axes.set_xlabel("share of the answers that is given, best-scored first")
         axes.set_ylabel("share of right answers")
         axes.set_title("What answering less gains")
-        axes.set_xlim(0, 1.02)
+        axes.set_xlim(0, 1)
         axes.legend(loc="lower left", **BOXED)
+        _within(axes, "x", "y")
     return path
 
 
@@ -142,6 +151,7 @@ def settings(points: Sequence[Spread], path: Path, *, name: str, title: str) -> 
         axes.set_xlabel(name)
         axes.set_ylabel("AUROC, with 95 % intervals")
         axes.set_title(title)
+        _within(axes, "y")
     return path
 
 
@@ -158,6 +168,7 @@ def tradeoff(methods: Mapping[str, tuple[float, float]], path: Path, *, title: s
         axes.set_xlabel("forwards per problem, verifying included")
         axes.set_ylabel("share of right answers")
         axes.set_title(title)
+        _within(axes, "y")
     return path
 
 
@@ -259,6 +270,15 @@ def drift(picture: DriftMap, path: Path) -> Path:
     return path
 
 
+def _within(axes: "Axes", *names: str) -> None:
+    """Keep axes of shares between 0 and 1; what lies on an edge is drawn whole."""
+    for name in names:
+        low, high = getattr(axes, f"get_{name}lim")()
+        getattr(axes, f"set_{name}lim")(max(low, 0.0), min(high, 1.0))
+    for artist in (*axes.lines, *axes.collections):
+        artist.set_clip_on(False)
+
+
 def _line(number: int) -> dict[str, Any]:
     """Return the look of a method's line, the same in every picture."""
     return {
@@ -271,7 +291,7 @@ def _line(number: int) -> dict[str, Any]:
 def _summary(scores: Sequence[float], right: Sequence[bool]) -> str:
     interval = bootstrap(auroc, scores, right)
     if interval is None:
-        return f"n = {len(right)}, all of one kind: no AUROC"
+        return f"n = {len(right)}, all of one kind: nothing to tell apart"
     return f"n = {len(right)}, AUROC {interval_text(interval)}"
 
 

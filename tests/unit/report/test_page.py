@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from remask.analysis import statistics
 from remask.errors import RecordError
 from remask.records import jsonl
-from remask.report import page
+from remask.report import page, script
 from remask.report.drift_spans import shown
 from remask.report.html import html_table
 from remask.report.page import write_page
@@ -153,7 +153,7 @@ def test_the_page_has_every_part(hostile: tuple[Path, str]) -> None:
     assert len(ids) == len(set(ids))
     assert {"summary", "studies", "answers", "labels", "fails", "files"} <= set(ids)
     assert seen.tags().count("svg") == 4
-    assert f"roundtrips.{HOSTILE[1]}" in seen.cells
+    assert HOSTILE[1] in seen.cells, "a metric's own name"
     assert "graded wrong, but the gold answer stands at the end of the text" in seen.cells
     name = escape(shown("a<b>&\u202e"))
     for title in ("AUROC, AUPR and cost", "every method", "calibration and selection"):
@@ -183,8 +183,68 @@ def test_several_files_are_several_studies(make_row: Make, tmp_path: Path) -> No
     text = write_page(paths, tmp_path / "p.html").read_text()
     assert "<h3>pool</h3>" in text
     assert "<h3>bare</h3>" in text
-    assert "no AUROC of round trips" in text
+    assert "AUROC of round trips 1.000" in text
+    assert "No wrong answers: nothing to tell apart" in text, "of the one that is right"
     assert text.count("<svg") == 4
+
+
+@pytest.mark.parametrize(("right", "missing"), [(True, "wrong"), (False, "right")])
+def test_answers_of_one_kind_have_sentences_in_place_of_plots(
+    make_row: Make, tmp_path: Path, right: bool, missing: str
+) -> None:
+    rows = [make_row(f"{k}", right=right, score=0.5 + k / 30) for k in range(12)]
+    text = write_page(write_rows(tmp_path / "r.jsonl", rows), tmp_path / "p.html").read_text()
+    kind = "right" if right else "wrong"
+    assert (
+        f'<p class="result">No {missing} answers: nothing to tell apart. All 12 questions are '
+        f"answered {kind}.</p>"
+    ) in text
+    assert text.count("<svg") == 1, "how the scores are spread"
+    assert "AUROC" not in Seen(text).cells
+    assert text.count("<caption>") == 1, "the table of files"
+    assert "n_avg" not in text.replace(script.script(), "")
+
+
+def test_the_page_says_what_was_measured_and_how(make_row: Make, tmp_path: Path) -> None:
+    """Words for people: of methods and of measures, and of the settings."""
+    path = write_rows(tmp_path / "r.jsonl", a_pool(make_row))
+    manifest = {
+        "asked": {
+            "model": "tiny", "task": "wordmath", "level": "hard", "split": "test", "samples": 3,
+            "metrics": "core", "sampler": {"temperature": 1.6, "length": 96, "steps": 48},
+            "consistency": {"trips": 4, "mask_ratio": 0.9, "rebuild_steps": 16},
+        },
+        "thresholds": {"roundtrips": 0.82},
+        "model": {"name": "tiny", "dtype": "float32", "revision": "0123456789abcdef"},
+        "runs": [{"started": "2026-11-16T08:00:00Z", "device": "cpu", "versions": {"remask": "9"}}],
+    }  # fmt: skip
+    path.with_name("r.jsonl.manifest.json").write_text(json.dumps(manifest))
+    seen = Seen(text := write_page(path, tmp_path / "p.html").read_text())
+    for fact in (
+        "tiny, float32, 0123456789ab", "wordmath, hard, test",
+        "3 at temperature 1.6 of each question, 96 tokens at most, 48 steps",
+        "4 round trips, 90% masked, 16 steps each, metrics core",
+        "0.82, the model&#x27;s own, by which the server judges", "2026-11-16 on cpu by remask 9",
+    ):  # fmt: skip
+        assert f"<dd>{fact}</dd>" in text
+    assert {"samples per problem", "rejection sampling", "first answer", "vote of 3"} <= set(
+        seen.cells
+    )
+    assert "An answer is trusted or doubted by the threshold of its task (wordmath 0.82)" in text
+    plain = re.sub(r"<script>.*?</script>|<pre>.*?</pre>", "", text, flags=re.S)
+    for name in ("n_avg", "mgrs", "best_of_", "roundtrips.", "vote3"):
+        assert name not in plain, name
+
+
+def test_files_that_differ_are_told_apart_in_a_table(make_row: Make, tmp_path: Path) -> None:
+    for name, model in (("one", "a"), ("two", "b")):
+        path = write_rows(tmp_path / f"{name}.jsonl", a_pool(make_row))
+        asked = {"model": model, "task": "wordmath"}
+        path.with_name(f"{name}.jsonl.manifest.json").write_text(json.dumps({"asked": asked}))
+    text = write_page(tmp_path, tmp_path / "p.html").read_text()
+    assert "<caption>What differs</caption>" in text
+    assert "<dt>questions</dt><dd>wordmath</dd>" in text
+    assert "<dt>model</dt>" not in text
 
 
 def test_a_folder_of_the_full_study_has_its_curves_and_chosen_thresholds(
@@ -198,9 +258,10 @@ def test_a_folder_of_the_full_study_has_its_curves_and_chosen_thresholds(
     write_rows(tmp_path / "threshold-wordmath.jsonl", chosen)
     text = write_page(tmp_path, tmp_path / "p.html").read_text()
     assert "<caption>wordmath-hard: mask_ratio" in text
-    assert "above the threshold of its task: wordmath 0.4." in text
+    assert "by the threshold of its task (wordmath 0.4)" in text
+    assert "Threshold 0.4, the best F1 on answers of another split." in text
     given = write_page(tmp_path, tmp_path / "q.html", thresholds={"wordmath": 0.8}).read_text()
-    assert "above the threshold of its task: wordmath 0.8." in given
+    assert "by the threshold of its task (wordmath 0.8)" in given
 
 
 def test_a_large_study_stays_under_the_limit_and_says_what_is_left_out(

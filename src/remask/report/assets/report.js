@@ -62,9 +62,9 @@ function painted(answer) {
   return box;
 }
 
-function fact(term, value, { wide = false, score = null, mark = null } = {}) {
+function fact(term, value, { wide = false, score = null, mark = null, error = null } = {}) {
   const shown = make("dd", { text: value });
-  if (score !== null) shown.append(bar(score, mark));
+  if (score !== null) shown.append(bar(score, mark, error));
   return make("div", { name: wide ? "wide" : "" }, make("dt", { text: term }), shown);
 }
 
@@ -76,9 +76,10 @@ function facts(answer) {
   list.append(
     fact("read as the answer", answer.answer ?? "none could be read", { wide: long(answer.answer) }),
     fact("gold answer", answer.gold, { wide: long(answer.gold) }),
-    fact(`round trips, threshold ${answer.threshold}`, number(answer.score) + error, { score: answer.score, mark: answer.threshold }),
+    fact(`round trips, threshold ${answer.threshold}`, number(answer.score) + error, { score: answer.score, mark: answer.threshold, error: answer.stderr }),
+    fact("verdict", answer.verdict ?? "none"),
     fact("confidence", number(answer.confidence), { score: answer.confidence }),
-    fact("forwards", `${whole(written)} to write${verified === null ? "" : `, ${whole(verified)} to verify`}`),
+    fact("forward passes", `${whole(written)} to write${verified === null ? "" : `, ${whole(verified)} to verify`}`),
   );
   if (answer.reason) list.append(fact("grader says", answer.reason, { wide: long(answer.reason) }));
   return list;
@@ -91,7 +92,7 @@ function trips(answer) {
   const body = make("tbody");
   answer.trips.forEach((values, k) => {
     if (values.length === 0) return;
-    const title = make("th", { text: data.metrics[k] });
+    const title = make("th", { text: data.metrics[k].replaceAll("_", " ") });
     title.scope = "row";
     body.append(make("tr", {}, title, ...values.map((value) => make("td", { text: number(value) }))));
   });
@@ -193,8 +194,9 @@ function listen() {
     Object.assign(radio, { type: "radio", name: "kind", value: String(k) });
     radio.defaultChecked = k === 0;
     radio.addEventListener("change", () => change({ filter: k, doubt: null }));
-    const count = whole(answers.filter(filter.keep).length);
-    byId("kinds").append(make("label", {}, radio, make("span", { text: `${filter.name} (${count})` })));
+    const count = answers.filter(filter.keep).length;
+    radio.disabled = count === 0;
+    byId("kinds").append(make("label", {}, radio, make("span", { text: `${filter.name} (${whole(count)})` })));
   });
   byId("file").append(option("all files", ""), ...data.files.map((name, k) => option(name, k)));
   byId("file").addEventListener("change", (event) => change({ file: event.target.value }));

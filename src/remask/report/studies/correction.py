@@ -32,8 +32,16 @@ def _tables(figures: Figures) -> list[Table]:
     count = {"method": "standard", "measure": "accuracy"}
     tables = [
         filled("accuracy", "Accuracy", grid(figures, rows, accuracy, count=count)),
-        filled("gains", "Accuracy of mgrs, paired differences", grid(figures, rows, gains)),
-        filled("samples", "Samples that mgrs draws, by difficulty", grid(figures, rows, drawn)),
+        filled(
+            "gains",
+            "Accuracy of rejection sampling, paired differences",
+            grid(figures, rows, gains),
+        ),
+        filled(
+            "samples",
+            "Samples that rejection sampling draws, by difficulty",
+            grid(figures, rows, drawn),
+        ),
     ]
     return [*tables, *(table for study in studies for table in _of_study(figures, study))]
 
@@ -57,9 +65,9 @@ def _of_study(figures: Figures, study: str) -> list[Table]:
     limits = {x: {**curve, "part": x} for x in figures.distinct("part", **curve)}
     count = {"measure": "accuracy"}
     every = grid(figures, methods, MEASURES, first="method", count=count)
-    note = "Eff is points of accuracy per further sample."
+    note = "Points gained are those of accuracy, in per cent."
     other = grid(figures, limits, MEASURES, first="threshold")
-    title = f"{study}: mgrs at other thresholds"
+    title = f"{study}: rejection sampling at other thresholds"
     return [
         filled(f"methods-{study}", f"{study}: every method", every, note=note, study=study,
                is_long=True),

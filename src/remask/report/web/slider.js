@@ -4,6 +4,7 @@ import { GRID, bestF1, certify, fewestAnswers, outcome } from "./threshold.js";
 import { shown } from "./tokens.js";
 
 const BINS = 50;
+const NAMES = { roundtrips: "round trips", confidence: "confidence" };
 const [, SVG] = 'xmlns="http://www.w3.org/2000/svg"'.split('"'); // a name, nothing is asked there
 
 function draw(tag, attributes, ...children) {
@@ -70,7 +71,8 @@ export class Slider {
 
   #choose() {
     const group = this.groups[Number(this.study.value)];
-    this.score.replaceChildren(...group.scores.map((name) => option(shown(name), name)));
+    this.score.replaceChildren(...group.scores.map((name) => option(NAMES[name] ?? shown(name), name)));
+    if (group.threshold !== null) this.range.value = String(group.threshold);
     this.#measure();
   }
 
@@ -109,13 +111,23 @@ export class Slider {
       `Scores of ${plural(judged, "right answer")} and ${whole(this.answers.length - judged)} wrong; ${plural(safe.length, "threshold")} certified`);
   }
 
+  // Where every answer is right, or every one wrong, no threshold is better than another.
   #jumps() {
+    const right = this.answers.filter((answer) => answer.right).length;
+    if (right === 0 || right === this.answers.length) {
+      this.jumps.textContent = `No ${right ? "wrong" : "right"} answers: nothing to choose a threshold by.`;
+      return;
+    }
     const go = (threshold) => () => { this.range.value = String(threshold); this.#tell(); };
+    const { threshold: judged } = this.groups[Number(this.study.value)];
+    const jumps = judged === null || this.score.value !== "roundtrips" ? [] : [button(`judged by, ${judged}`, go(judged))];
     const best = bestF1(this.answers);
-    const jumps = [button(`best F1, ${best.toFixed(2)}`, go(best))];
+    const takesAll = this.answers.every((answer) => answer.score !== null && answer.score > best);
+    if (!takesAll) jumps.push(button(`best F1, ${best.toFixed(2)}`, go(best)));
     const safe = this.found.best;
     if (safe) jumps.push(button(`certified, ${safe.threshold.toFixed(2)}`, go(safe.threshold)));
-    this.jumps.replaceChildren("Go to ", ...jumps.flatMap((jump) => [jump, " "]));
+    const aside = takesAll ? "Accepting every answer has the best F1. " : "";
+    this.jumps.replaceChildren(aside, jumps.length ? "Go to " : "", ...jumps.flatMap((jump) => [jump, " "]));
   }
 
   #tell() {

@@ -1,7 +1,8 @@
 // A study from disk: labelled answers of records or of a saved report, as groups to choose from.
 //
-// A group is {name, scores, answers}: the names of its scores, and its answers {right, scores}, one
-// for each question, because several samples of one question are not independent.
+// A group is {name, scores, answers, threshold}: the names of its scores, its answers {right, scores},
+// one for each question, because several samples of one question are not independent, and the threshold
+// of the round trips that a report judged them by, null where nobody did.
 
 // Spelled so that they may stand inside a script themselves.
 const OPENING = '\x3cscript type="application/json" id="data">';
@@ -21,11 +22,11 @@ function firsts(rows) {
   return [...found.values()];
 }
 
-function group(name, rows) {
+function group(name, rows, threshold = null) {
   const answers = firsts(rows);
   const scores = [...new Set(answers.flatMap((row) => Object.keys(row.scores).filter((key) => isScore(row.scores[key]))))];
   scores.sort((a, b) => (b === "roundtrips") - (a === "roundtrips"));
-  return { name, scores, answers };
+  return { name, scores, answers, threshold };
 }
 
 function record(line, place, file) {
@@ -58,12 +59,13 @@ export function fromReport(data) {
     throw new StudyError("This report lists only some of its answers, rare kinds first, and these say nothing about a threshold; open the records themselves.");
   }
   const at = Object.fromEntries(data.fields.map((field, k) => [field, k]));
-  return data.files.map((name, file) => group(name, data.answers
-    .filter((values) => values[at.file] === file)
-    .map((values) => ({
+  return data.files.map((name, file) => {
+    const rows = data.answers.filter((values) => values[at.file] === file);
+    return group(name, rows.map((values) => ({
       id: values[at.id], number: values[at.number], right: Boolean(values[at.right]),
       scores: { roundtrips: values[at.score], confidence: values[at.confidence] },
-    }))));
+    })), rows[0]?.[at.threshold] ?? null);
+  });
 }
 
 export function read(text, file) {
