@@ -10,6 +10,8 @@ embedded model at work. Needs chromium and the extra `serve`.
 """
 
 import argparse
+import base64
+import json
 import statistics
 import sys
 import tempfile
@@ -29,7 +31,7 @@ LOADS = 20
 FRAMES = 240
 TRIPS, TOKENS = 8, 500
 # The first hard problem: the embedded model gets it wrong once before an answer comes back.
-LEVEL = "hard"
+TASK, LEVEL, SEED = "wordmath", "hard", 0
 PAINT = "performance.getEntriesByType('paint').find((e) => e.name === 'first-contentful-paint')"
 SCRUB = f"""
 (async () => {{
@@ -124,17 +126,15 @@ def screenshots(folder: Path) -> None:
 
 
 def _race(browser: Chromium, url: str) -> None:
-    """Let the embedded model solve the problem."""
-    browser.open(f"{url}/")
-    browser.wait("document.querySelectorAll('.example').length > 0")
-    browser.run(
-        f"(() => {{ const e = document.getElementById('level'); e.value = '{LEVEL}';"
-        " e.dispatchEvent(new Event('change')); })()"
-    )
-    browser.wait(f"document.getElementById('examples').dataset.level === '{LEVEL}'")
-    browser.run("document.querySelector('.example').click()")
+    """Let the embedded model solve the problem, which a link brings."""
+    body = {"task": TASK, "level": LEVEL, "seed": SEED, "remask": {}}
+    link = base64.urlsafe_b64encode(json.dumps(["solve", body]).encode()).decode().rstrip("=")
+    browser.open(f"{url}/#ask={link}")
+    prompt = json.dumps(remask.task(TASK).problem(SEED, level=LEVEL).prompt)
+    browser.wait(f"document.getElementById('prompt').value === {prompt}")
     browser.run("document.getElementById('go').click()")
-    browser.wait("!!document.querySelector('.lane.won')", seconds=300)
+    browser.wait("!!document.querySelector('.lane.won')", seconds=900)
+    browser.wait("document.getElementById('waiting').hidden")
 
 
 def _point(browser: Chromium, candidate: str) -> None:

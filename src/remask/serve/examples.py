@@ -17,9 +17,9 @@ from remask.tasks.flaws import KINDS, inject
 Label = Literal["right", "flawed", "wrong"]
 ACCEPTED: dict[str, dict[str, tuple[int, ...]]] = {  # numbers of problems, by task and level
     "wordmath": {"easy": (2, 6, 8, 10), "medium": (0, 2, 3, 4), "hard": (1, 2, 4, 6)},
-    "countdown": {"easy": (5, 15), "medium": (4,)},
+    "countdown": {"easy": (5, 15, 17, 21), "medium": (4, 22, 46, 68)},  # of 90 hard ones none is
     "choice": {"easy": (1, 6, 8, 9), "medium": (0, 3, 4, 5), "hard": (2, 3, 4, 9)},
-    "pycode": {"easy": (0, 5, 6, 7), "medium": (1, 3, 7, 13)},
+    "pycode": {"easy": (0, 5, 6, 7), "medium": (1, 3, 7, 13), "hard": (26, 54)},
 }
 
 
