@@ -17,13 +17,10 @@ from html import escape
 from importlib import metadata
 from pathlib import Path
 
+from remask.analysis import correction, curves, diagnosis, geometry
 from remask.analysis.audit import REASONS
-from remask.analysis.correction import correct
-from remask.analysis.curves import curve_figures
-from remask.analysis.diagnosis import diagnose
 from remask.analysis.figure import Figures
 from remask.analysis.folder_figures import PROCESS, REBATCHED, folder_figures
-from remask.analysis.geometry import plane
 from remask.analysis.load_records import (
     RecordFile,
     Source,
@@ -71,6 +68,8 @@ NOTE = (
     "self-consistency over all samples of a problem. Forward passes are the model's, writing the "
     "answer included.</p>\n"
 )
+JUDGING = (diagnosis.SECTION, diagnosis.CARRIED, curves.SECTION, geometry.SECTION)  # scores
+GAINING = (correction.SECTION, correction.CURVE)  # by further samples
 LISTED = {  # figures that are of no table of a study -> the title of their list
     "accuracy": "How often greedy answers are right",
     PROCESS: "Right answers: right steps or wrong?",
@@ -105,7 +104,7 @@ def write_page(
     with tempfile.TemporaryDirectory() as scratch:
         pictures = _pictures(records, plots_of(out) if with_plots else Path(scratch))
     listed = listed_answers(files, records.limits)
-    tables = report_tables(figures, files)
+    tables = report_tables(_telling(figures, records), files)
     slots = _sections(tables, records, files, figures, pictures)
     slots |= _about(files, listed) | {"title": html_text(title or _name(source))}
     slots |= {
@@ -167,20 +166,31 @@ def _source(
 
 
 def report_figures(records: Source, source: Path | Sequence[Path]) -> Figures:
-    """Return what the records of every study show; correction where every sample was scored.
-
-    Of answers that are all right, or all wrong, no score can be judged.
-    """
-    figures = curve_figures(records) | records.errors()
+    """Return what the records of every study show; correction where every sample was scored."""
+    figures = curves.curve_figures(records) | records.errors()
     for study in records.studies:
-        if not one_kind(study):
-            figures |= diagnose(study, records.chooser)
-            figures |= plane(study, is_main=study.name == records.main)
-        if len({row.right for row in study.rows}) > 1 and all(map(is_scored, study.rows)):
-            figures |= correct(study)
+        figures |= diagnosis.diagnose(study, records.chooser)
+        figures |= geometry.plane(study, is_main=study.name == records.main)
+        if all(is_scored(row) for row in study.rows):
+            figures |= correction.correct(study)
     if isinstance(source, Path) and is_whole_study(source):
         figures |= folder_figures(source)
     return figures
+
+
+def _telling(figures: Figures, records: Source) -> Figures:
+    """Return the figures without those of answers that are all right, or all wrong.
+
+    No score can be judged by them. What further samples gain is told where some samples differ.
+    """
+    alike = {study.name for study in records.studies if one_kind(study)}
+    same = {study.name for study in records.studies if len({r.right for r in study.rows}) == 1}
+    return Figures(
+        figure
+        for figure in figures.values()
+        if not (figure.study in alike and figure.section in JUDGING)
+        and not (figure.study in same and figure.section in GAINING)
+    )
 
 
 def report_tables(figures: Figures, files: Sequence[RecordFile]) -> list[Table]:

@@ -156,7 +156,7 @@ def test_pages_may_quote_the_tables_as_they_are(found: Figures) -> None:
     assert quoted.count("<!--fig:") > 200
     for title in (
         "AUROC of every score", "choice-hard: AUROC, AUPR and cost", "wordmath: every method",
-        "wordmath-hard: mask_ratio", "choice: mgrs at other thresholds", "Right answers",
+        "wordmath-hard: mask_ratio", "choice: rejection sampling at other thresh", "Right answers",
     ):  # fmt: skip
         assert any(table.title.startswith(title) for table in listed)
     assert page.report_tables(Figures(), []) == []
