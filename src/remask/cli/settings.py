@@ -163,7 +163,8 @@ def with_weights(
             f"--weights {' --weights '.join(words or [])} is more than one format of the model's "
             "weights and one file of metric weights"
         )
-    if files and not Path(files[0]).exists():
+    # Of another scorer the file does not matter: its weights are refused.
+    if files and judge.scorer == ROUNDTRIPS and not Path(files[0]).exists():
         known = ", ".join(get_args(WeightFormat))
         raise InputError(
             f"--weights is none of {known}, nor a file that fit wrote: cannot use {files[0]}: No "

@@ -14,9 +14,13 @@ class StopTexts:
     texts: tuple[str, ...] = ()
 
     def cut(self, text: str) -> str | None:
-        """Return what stands before the first of them; None where there is none."""
-        places = [place for stop in self.texts if (place := text.find(stop)) >= 0]
-        return text[: min(places)] if places else None
+        """Return what stands before the first of them; None where there is none.
+
+        The first is the one that is complete first, the longest of such: what was cut while the
+        text was being written stays as it is, whatever follows.
+        """
+        ends = [(place + len(t), place) for t in self.texts if (place := text.find(t)) >= 0]
+        return text[: min(ends)[1]] if ends else None
 
     def settled(self, text: str) -> str:
         """Return what stays in an unfinished answer without any of them, whatever comes next."""

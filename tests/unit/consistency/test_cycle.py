@@ -326,7 +326,7 @@ def test_rows_of_different_seeds_travel_together_as_they_would_alone(
 
 
 def test_an_answer_too_long_for_the_model_is_refused(llada: Denoiser, answer: Answer) -> None:
-    with pytest.raises(InputError, match="canvas 512, more than the 512"):
+    with pytest.raises(InputError, match="answer room for 512, more than the 512"):
         round_trips(llada, [answer("a" * 512)], ALL)
 
 

@@ -17,6 +17,8 @@ STOPS = st.lists(st.text(alphabet="ab", min_size=1, max_size=4), max_size=3)
         ("one\n\ntwo", ("\n\n", "\n"), "one"),
         ("one, two", ("two", ","), "one"),
         ("stop", ("stop",), ""),
+        ("abc", ("abc", "b"), "a"),  # b is there before abc is
+        ("abc", ("bc", "c"), "a"),
         ("nothing of it", ("Question:",), None),
         ("nothing of it", (), None),
     ],
