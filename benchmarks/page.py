@@ -135,6 +135,7 @@ def _race(browser: Chromium, url: str) -> None:
     browser.run("document.getElementById('go').click()")
     browser.wait("!!document.querySelector('.lane.won')", seconds=900)
     browser.wait("document.getElementById('waiting').hidden")
+    browser.settle()  # the page brings the race into view
 
 
 def _point(browser: Chromium, candidate: str) -> None:

@@ -31,13 +31,14 @@ export function markdown(found, question, command) {
     ["scorer", scorer], ["model", model], ["cost of verifying", plural(found.cost.forwards, "forward pass", "es")],
   ];
   const lost = drifting(found);
+  const settings = Object.entries(found.settings).map(([name, value]) => [name, value ?? "none"]);
   const parts = [
     "# An answer, verified by remask", "## Question", fenced(question), "## Answer", fenced(found.text),
     "## Verdict", table(["", ""], facts),
     "## What the score is made of",
     table(["metric", "value", "weight"], Object.entries(found.metrics).map(([name, { value, weight }]) => [name, number(value), number(weight)])),
     ...(lost.length ? ["## Tokens that drifted", table(["token", "lost in so many of the trips that masked it"], lost)] : []),
-    "## Settings", table(["setting", "value"], Object.entries(found.settings).map(([name, value]) => [name, value ?? "none"])),
+    ...(settings.length ? ["## Settings", table(["setting", "value"], settings)] : []),
     // One whose signs cannot all be seen is left out: written otherwise it would be another.
     ...(command && shown(command) === command ? ["## The same on the command line", fenced(command)] : []),
   ];
