@@ -49,6 +49,7 @@ HEAVY, SMALL = 8, 20  # solves that run all the time, and verifications one afte
 SPACING = 2.0  # seconds between two of them
 SOLVE = {"budget": 32, "trips": 32, "rebuild_steps": 64, "threshold": 2.0}
 TRIP = {"trips": 1, "rebuild_steps": 2}
+ALONE = "--answers 0 --memory 0 --mixed 0"  # fairness, and nothing else
 TOLERANCE = 1e-5
 ASIDE = ("--figures", "--commit", "--hardware")  # flags that change nothing of what is measured
 Pairs = list[tuple[str, str]]
@@ -255,13 +256,14 @@ def main(words: Sequence[str]) -> None:
     arguments = read_arguments(words)
     found = throughput(arguments) if arguments.answers else {}
     if not arguments.no_fairness:
-        found |= fairness(arguments)
+        save(arguments, fairness(arguments), "fairness", f"python benchmarks/serve.py {ALONE}")
     with tempfile.TemporaryDirectory() as folder:
         if arguments.memory:
             found |= memory(Path(folder), arguments.memory)
         if arguments.mixed:
             found |= mixed(Path(folder), arguments.mixed)
-    save(arguments, found, "serve", " ".join(["python benchmarks/serve.py", *_without(words)]))
+    if found:
+        save(arguments, found, "serve", " ".join(["python benchmarks/serve.py", *_without(words)]))
 
 
 def _without(words: Sequence[str]) -> list[str]:
