@@ -8,7 +8,8 @@
     python benchmarks/frontier.py collect MODEL OUT --part longer       on another canvas
     python benchmarks/frontier.py collect MODEL OUT --only choice       one set, in this process
 
-`collect` writes one file of records per set and continues where it was stopped. `tried` are single
+`collect` writes one file of records per set and continues where it was stopped; large sets are cut
+into shards, which are joined when all of them are there. `tried` are single
 answers to validation problems, read by many probes; `choose` ranks sets of what these read by the
 mean AUROC of their plain mean, with each family left out in turn. `thresholds` are those of the
 embedded model's preset: the best F1, as the paper has it, over all levels of a task. `longer` are
@@ -18,6 +19,7 @@ are carried there. What the other records say is the study's to tell: `remask st
 
 import argparse
 import math
+import os
 import subprocess
 import sys
 import time
@@ -31,6 +33,8 @@ import numpy as np
 
 from remask.analysis.rejection_replay import best_f1_threshold
 from remask.collect.collect import collect
+from remask.collect.job_shard import JobShard
+from remask.collect.join import join_shards
 from remask.collect.settings import FREE_BASELINES, OPTIONAL_BASELINES, CollectSettings
 from remask.decide.auroc import auroc
 from remask.decide.columns import Flags, Floats
@@ -52,6 +56,7 @@ from remask.verifier.columns import (
 
 SEED = 11
 POOL = 10
+CHUNK = 250  # problems between two writes to disk
 RIVALS = OPTIONAL_BASELINES[2:]  # all that neither ask the model in words nor need an editor
 # Tried on validation beside those of the verifier.
 TRIED = (
@@ -61,6 +66,7 @@ TRIED = (
 BUDGET = 25  # forward passes of the label-free verifier
 MOST = 4  # values in its mean
 PROBLEMS = {"tried": 1000, "validation": 600, "longer": 1000}  # of each set
+SHARD = 1_000_000  # forward passes of a process, about
 LONGER = ("wordmath-hard", "choice")  # sets that are answered on another canvas too
 
 
@@ -84,15 +90,23 @@ SETS = {
 }
 
 
-def collect_set(model: Denoiser, name: str, part: str, out: Path, scale: float) -> None:
+def collect_set(
+    model: Denoiser, name: str, part: str, out: Path, scale: float, shard: JobShard | None = None
+) -> None:
     """Collect one file, and say how long it took."""
-    own, started = SETS[name], time.perf_counter()
-    is_single = part in ("tried", "longer")  # answers
-    settings = CollectSettings(
+    started = time.perf_counter()
+    collect(model, settings_of(model, name, part, scale), out, shard=shard)
+    print(f"{out.stem}: {time.perf_counter() - started:.1f} s", flush=True)
+
+
+def settings_of(model: Denoiser, name: str, part: str, scale: float) -> CollectSettings:
+    """Return what is collected of a set."""
+    own, is_single = SETS[name], part in ("tried", "longer")  # answers
+    return CollectSettings(
         task=own.task,
         level=own.level,
         split="test" if part in ("test", "longer") else "validation",
-        problems=max(4, int(PROBLEMS.get(part, own.problems) * scale)),
+        problems=num_problems(name, part, scale),
         samples=1 if is_single else POOL,
         scored=1 if is_single else own.scored,
         baselines=FREE_BASELINES if is_single else RIVALS,
@@ -100,10 +114,22 @@ def collect_set(model: Denoiser, name: str, part: str, out: Path, scale: float) 
         sampler=longer_canvas(model, own) if part == "longer" else None,
         metrics="core",
         seed=SEED,
-        chunk=250,
+        chunk=CHUNK,
     )
-    collect(model, settings, out / file_name(part, name))
-    print(f"{part} {name}: {time.perf_counter() - started:.1f} s", flush=True)
+
+
+def num_problems(name: str, part: str, scale: float) -> int:
+    """Return how many problems of a set a part has."""
+    return max(4, int(PROBLEMS.get(part, SETS[name].problems) * scale))
+
+
+def num_shards(name: str, part: str, scale: float) -> int:
+    """Return into how many processes a set is cut; pools alone take long."""
+    if part in ("tried", "longer"):
+        return 1
+    problems = num_problems(name, part, scale)
+    passes = problems * (64 * POOL + 120 * SETS[name].scored)  # written, and looked at again
+    return min(-(-passes // SHARD), -(-problems // CHUNK))
 
 
 def longer_canvas(model: Denoiser, own: Set) -> SamplerSettings:
@@ -124,16 +150,36 @@ def file_name(part: str, name: str) -> str:
 
 def collect_all(arguments: argparse.Namespace) -> int:
     """Work the sets in processes of their own, which share the GPU; return the exit code."""
-    words = ["collect", arguments.model, str(arguments.out), "--scale", str(arguments.scale)]
-    words += ["--part", arguments.part]
-    running = {
-        name: subprocess.Popen([sys.executable, __file__, *words, "--only", name])
-        for name in (LONGER if arguments.part == "longer" else SETS)
+    part, out, scale = arguments.part, arguments.out, arguments.scale
+    words = ["collect", arguments.model, str(out), "--scale", str(scale), "--part", part]
+    names = LONGER if part == "longer" else tuple(SETS)
+    shards = {
+        name: [JobShard(k + 1, n) for k in range(n)]
+        for name in names
+        if (n := num_shards(name, part, scale))
     }
-    failed = [name for name, child in running.items() if child.wait() != 0]
+    alone = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads of many processes wait for each other
+    running = {
+        (name, shard): subprocess.Popen(
+            [sys.executable, __file__, *words, "--only", name, "--shard", str(shard)], env=alone
+        )
+        for name, own in shards.items()
+        for shard in own
+    }
+    failed = [f"{name} {shard}" for (name, shard), child in running.items() if child.wait() != 0]
     if failed:
         print(f"{', '.join(failed)} failed; the same command again continues.", file=sys.stderr)
-    return 1 if failed else 0
+        return 1
+    for name, own in shards.items():
+        files = [shard_file(out, part, name, shard) for shard in own]
+        join_shards(files, out / file_name(part, name), force=True)
+    return 0
+
+
+def shard_file(out: Path, part: str, name: str, shard: JobShard) -> Path:
+    """Return the file of one shard of a set."""
+    stem = Path(file_name(part, name)).stem
+    return out / "shards" / f"{stem}-{shard.number}of{shard.of}.jsonl"
 
 
 class TriedSet(NamedTuple):
@@ -235,6 +281,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     gather.add_argument("--part", choices=(*PROBLEMS, "test"), default="test")
     gather.add_argument("--scale", type=float, default=1.0, help="share of the problems")
     gather.add_argument("--only", choices=SETS, help="one set, in this process")
+    gather.add_argument("--shard", type=JobShard.parse, help="of this set, such as 2/4")
     for name, line in (("choose", "label-free values"), ("thresholds", "of label-free scorers")):
         pick = commands.add_parser(name, help=f"{line}, from validation")
         pick.add_argument("out", type=Path, help="folder with the records")
@@ -247,11 +294,13 @@ def main(command: Sequence[str]) -> int:
     if arguments.command != "collect":
         {"choose": choose, "thresholds": thresholds}[arguments.command](arguments.out)
         return 0
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    if arguments.only is None:
+    name, part, out, shard = arguments.only, arguments.part, arguments.out, arguments.shard
+    out.mkdir(parents=True, exist_ok=True)
+    if name is None:
         return collect_all(arguments)
-    model = load(arguments.model)
-    collect_set(model, arguments.only, arguments.part, arguments.out, arguments.scale)
+    path = out / file_name(part, name) if shard is None else shard_file(out, part, name, shard)
+    path.parent.mkdir(exist_ok=True)
+    collect_set(load(arguments.model), name, part, path, arguments.scale, shard)
     return 0
 
 

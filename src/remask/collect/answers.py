@@ -88,10 +88,7 @@ class AnswerWork:
     def lines(self, denoiser: Denoiser, wanted: WantedAnswers) -> Iterator[Line]:
         """Yield the records of a chunk."""
         readable = [problem for problem in wanted.problems if not problem.error]
-        traced = any(name in TRACED_BASELINES for name in self.settings.baselines)
-        pools = draw_pools(
-            denoiser, readable, self.sampler, wanted.numbers, self.settings.seed, trace=traced
-        )
+        pools = self._pools(denoiser, readable, wanted.numbers)
         with_keys = self.settings.samples > 1 and compared_by(self.task) != SPELLING
         problems = [one.problem for one in readable]
         graded = iter(grade_pools(self.task, problems, pools, with_keys=with_keys))
@@ -117,6 +114,25 @@ class AnswerWork:
                     pieces = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
                     record = replace(record, pieces=pieces)
                 yield _with_baselines(record, baselines.get(key, {}))
+
+    def _pools(
+        self, denoiser: Denoiser, problems: Sequence[PromptedProblem], numbers: range
+    ) -> list[list[Sample]]:
+        """Return the samples of each problem; of those that are compared the trace is read too."""
+        traced = any(name in TRACED_BASELINES for name in self.settings.baselines)
+        parts = [numbers]
+        if traced:  # a trace costs more than its answer: it is not made where nobody looks at it
+            compared = min(max(self._num_compared, numbers.start), numbers.stop)
+            parts = [range(numbers.start, compared), range(compared, numbers.stop)]
+        drawn = [
+            draw_pools(
+                denoiser, problems, self.sampler, own, self.settings.seed,
+                trace=traced and own.start < self._num_compared,
+            )
+            for own in parts
+            if own
+        ]  # fmt: skip
+        return [[s for part in pool for s in part] for pool in zip(*drawn, strict=True)]
 
     def _round_trips(
         self, denoiser: Denoiser, pools: Sequence[Sequence[Sample]]
@@ -176,9 +192,13 @@ class AnswerWork:
         return api.critical_tokens(denoiser, questions, kind=self.task)
 
     def _verified(self, pools: Sequence[Sequence[Sample]]) -> list[Sample]:
-        """Return the answers that are compared: those that get round trips, at least the first."""
-        least = max(self.settings.scored, 1)
-        return [s for pool in pools for s in pool if s.number < least]
+        """Return the answers that are compared."""
+        return [s for pool in pools for s in pool if s.number < self._num_compared]
+
+    @property
+    def _num_compared(self) -> int:
+        """How many of each problem: those that get round trips, at least the first."""
+        return max(self.settings.scored, 1)
 
 
 def scorer_for(
