@@ -1,6 +1,8 @@
 """`--weights int8` and `nf4`: a model in few bits, and what belongs to one precision."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -80,3 +82,43 @@ def test_a_certificate_holds_at_the_precision_it_was_made_at(
     words = ("score", source, "-o", scored, *fast, "--certificate", certificate)
     assert "another dtype" in fails(1, *words, "--weights", "nf4")
     assert run(*words, *at_int8).code == 0
+
+
+CHILD = """
+import sys
+from remask.cli import main
+for words in {commands!r}:
+    sys.argv = ["remask", *words]
+    try:
+        main()
+    except SystemExit as left:
+        assert not left.code
+    names = {{"sentence_transformers", "peft", "torchao", "bitsandbytes"}}
+    print(words[0], "loaded", sorted(names & {{*sys.modules}}))
+"""
+
+
+def test_packages_that_pack_are_not_loaded_where_nothing_is_packed(
+    model: str, tmp_path: Path
+) -> None:
+    """In a process of its own: transformers and peft would import both, and both would speak."""
+    verify = ("verify", PROMPT, ANSWER, "--model", model, "--trips", "1", "--json")
+    align = (
+        "align", "--model", model, "--task", "countdown", "--out", str(tmp_path / "out"),
+        "--tuning", "lora", "--reward", "outcome", "--updates", "1", "--prompts-per-update", "1",
+        "--num-generations", "2", "--inner-updates", "1", "--length", "16", "--steps", "1",
+        "--block", "16", "--eval-problems", "1", "--device", "cpu", "--set", "show_every=0",
+        "--track", "none", "--json",
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD.format(commands=[verify, align])],
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    heard = [line for line in done.stderr.splitlines() if "curves drawn in" not in line]
+    assert (done.returncode, heard) == (0, [])
+    lines = done.stdout.splitlines()
+    assert "semantic_similarity" in lines[0]  # so that transformers was there
+    assert [line for line in lines if " loaded " in line] == [
+        "verify loaded ['peft', 'sentence_transformers']",
+        "align loaded ['peft', 'sentence_transformers']",
+    ]

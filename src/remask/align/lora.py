@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from remask import rng
 from remask.denoisers.native import Network
+from remask.denoisers.quantisers import aside
 from remask.errors import MissingExtra, SettingsError
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def attach(network: Network, settings: "AlignSettings") -> None:
         r=settings.lora_rank, lora_alpha=settings.lora_alpha, lora_dropout=settings.lora_dropout,
         target_modules=targets, bias="none",
     )  # fmt: skip
-    with torch.random.fork_rng([]):  # peft draws, though all of it is drawn again below
+    # peft draws, though all of it is drawn again below, and looks which layers are quantised.
+    with torch.random.fork_rng([]), aside():
         peft.inject_adapter_in_model(config, network, adapter_name=_NAME)
     for name, layer in adapted(network):
         layer.cast_input_dtype_enabled = False  # autocast decides
@@ -153,7 +155,8 @@ def save_adapter(
 
 def _peft() -> Any:
     try:
-        import peft
+        with aside():
+            import peft
     except ImportError:
         raise MissingExtra("peft", "align", "tuning full") from None
     return peft

@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from remask.cli.flags import UsageError, with_flags
+from remask.denoisers.quantisers import own_process
 from remask.errors import RemaskError
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(standalone_mode=False)
+        with own_process():
+            code = app(standalone_mode=False)
     except RemaskError as error:
         _fail(str(error), 1)
     except UsageError as error:

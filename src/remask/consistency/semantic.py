@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from remask.denoisers.quantisers import aside
 from remask.errors import MissingExtra
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -38,7 +39,8 @@ class SentenceEncoder:
 def sentence_encoder(device: str) -> SentenceEncoder:
     """Return the encoder, loaded once per device."""
     try:
-        from sentence_transformers import SentenceTransformer
+        with aside():
+            from sentence_transformers import SentenceTransformer
     except ImportError:
         raise MissingExtra(
             "sentence-transformers", "semantic", "choose the metric set 'core'"

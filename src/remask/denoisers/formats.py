@@ -9,11 +9,8 @@ Each row is packed by itself. So a tensor of a checkpoint can be packed as soon 
 wherever its rows stand in a matrix that is stacked from several.
 """
 
-import importlib
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +18,8 @@ from torch import Tensor
 
 from remask.denoisers.fp8 import Fp8
 from remask.denoisers.packed import Packed, WeightFormat
-from remask.errors import MissingExtra, SettingsError
+from remask.denoisers.quantisers import imported
+from remask.errors import SettingsError
 
 FULL = "full"  # the weights as they are, in the dtype of the model
 _BLOCK = 64  # numbers that share a scale in nf4
@@ -35,7 +33,7 @@ class Int8:
 
     def check(self, device: torch.device, dtype: torch.dtype) -> None:
         """Raise where torchao is not installed."""
-        _imported("torchao")
+        imported("torchao")
 
     def blank(self, num_rows: int, num_columns: int) -> Packed:
         """Return room for a matrix."""
@@ -44,7 +42,7 @@ class Int8:
 
     def pack(self, rows: Tensor) -> Packed:
         """Return the codes and scales of torchao."""
-        ao = _imported("torchao").quantization
+        ao = imported("torchao").quantization
         packed = ao.Int8Tensor.from_hp(rows, ao.PerRow())
         return Packed(packed.qdata, packed.scale)
 
@@ -68,7 +66,7 @@ class Nf4:
 
     def check(self, device: torch.device, dtype: torch.dtype) -> None:
         """Raise where bitsandbytes is not installed."""
-        _imported("bitsandbytes")
+        imported("bitsandbytes")
 
     def blank(self, num_rows: int, num_columns: int) -> Packed:
         """Return room for a matrix, whose rows end with a whole block."""
@@ -78,7 +76,7 @@ class Nf4:
 
     def pack(self, rows: Tensor) -> Packed:
         """Return the codes and scales of bitsandbytes."""
-        _imported("bitsandbytes")
+        imported("bitsandbytes")
         whole = _whole(rows)
         codes, scales = torch.ops.bitsandbytes.quantize_4bit(whole, _BLOCK, self.name, torch.uint8)
         return Packed(codes.view(len(rows), -1), scales.view(len(rows), -1))
@@ -121,15 +119,3 @@ def find_format(weights: str) -> WeightFormat | None:
     if weights not in FORMATS:
         raise SettingsError(f"weights {weights!r} is unknown; use {FULL}, {', '.join(FORMATS)}.")
     return FORMATS[weights]
-
-
-def _imported(package: str) -> Any:
-    """Return a package of the extra; what it says of kernels that this machine lacks is hushed."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        raise MissingExtra(package, "quant", f"use weights {FULL}") from None
-    finally:
-        logging.disable(before)
