@@ -166,7 +166,7 @@ def test_waiting_shows_the_time_and_the_place(page: Any, stage: Playback) -> Non
     first = text(page, "#waiting-clock")
     page.wait(f"document.getElementById('waiting-clock').textContent !== {json.dumps(first)}")
     stage.queue = {"requests": 2, "ahead": 0}
-    page.wait(f"{says}.endsWith('The model is at work on it, and on 1 other request.')")
+    page.wait(f"{says}.endsWith('The model is at work on it; 1 other request runs or waits.')")
     stage.go_on.set()
     page.wait("document.getElementById('waiting').hidden")
     assert text(page, "#verdict .told")
@@ -176,10 +176,12 @@ def test_times_and_places_in_words(page: Any) -> None:
     found = page.run(
         "import('/static/wait.js').then(({ duration, place }) => [duration(9.7), duration(125),"
         " place({ ahead: 1, requests: 2 }), place({ ahead: 0, requests: 1 }),"
+        " place({ ahead: 0, requests: 3 }),"
         " place({ ahead: null, requests: 3 })])"
     )
     assert found == [
-        "9 s", "2 min 5 s", "1 request is before yours.", "The model is at work on it.", "",
+        "9 s", "2 min 5 s", "1 request is before yours.", "The model is at work on it.",
+        "The model is at work on it; 2 other requests run or wait.", "",
     ]  # fmt: skip
 
 

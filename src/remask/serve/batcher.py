@@ -128,10 +128,21 @@ class Batcher:
         return self._thread.is_alive() and not self._closing
 
     def ahead(self, name: str) -> int | None:
-        """Return how many requests are in line before the one of this name; None: there is none."""
+        """Return how many requests are before the one of this name; None: there is none.
+
+        Before one that waits are those under way, and those that would go first if the next batch
+        were made now. Of what just came it is not known how much it takes: it is counted last.
+        """
         with self._change:
-            line = sorted(self._jobs, key=self._place)
-        return next((place for place, job in enumerate(line) if job.name == name), None)
+            jobs = sorted(self._jobs, key=self._place)
+        busy = self._jobs_under_way()
+        waiting = [job for job in jobs if job not in busy]
+        if waiting and self._is_of_oldest(self._turn + 1):
+            oldest = min(waiting, key=self._patience)
+            waiting = [oldest, *(job for job in waiting if job is not oldest)]
+        num_busy = len(busy.intersection(jobs))
+        places = {job: 0 if job in busy else num_busy + waiting.index(job) for job in jobs}
+        return next((place for job, place in places.items() if job.name == name), None)
 
     def check_room(self) -> None:
         """Raise where a request would be refused now."""
@@ -199,8 +210,8 @@ class Batcher:
         self._admit()
         if self._waiting:
             self._turn += 1
-            oldest = self._turn % _TURNS == 0 and not self._closing
-            self._serve(self._take(self._waiting, self._patience if oldest else self._place))
+            order = self._patience if self._is_of_oldest(self._turn) else self._place
+            self._serve(self._take(self._waiting, order))
         return True
 
     def _admit(self) -> None:
@@ -220,6 +231,18 @@ class Batcher:
     def _patience(self, job: BatchJob) -> tuple[float, int]:
         """Return what orders the line by how long a job has waited."""
         return job.turn, job.number
+
+    def _is_of_oldest(self, turn: int) -> bool:
+        return turn % _TURNS == 0 and not self._closing
+
+    def _jobs_under_way(self) -> set[BatchJob]:
+        """Return those with rows in the batch under way, or in the one that it interrupts."""
+        jobs: set[BatchJob] = set()
+        batch = self._under_way
+        while batch is not None:
+            jobs.update(ticket.job for ticket in batch.batch)
+            batch = batch.outer
+        return jobs
 
     def _take(
         self, tickets: list[_Ticket], order: Callable[[BatchJob], tuple[float, int]]

@@ -345,6 +345,74 @@ def test_a_request_knows_how_many_are_before_it(desk: Desk) -> None:
     assert desk.batcher.ahead("next") is None
 
 
+def test_what_is_under_way_has_nobody_before_it(desk: Desk) -> None:
+    """20,000 are under way when 5,000 come, which go in line before them, and 500, which interrupt.
+
+    What has just come is counted last, behind the one under way.
+    """
+    press = Press()
+    names = ("long", "other", "short")
+    places: list[list[int | None]] = []
+
+    def look() -> None:
+        places.append([desk.batcher.ahead(name) for name in names])
+
+    def come() -> None:
+        desk.submit("other", work([Row(press, 2, group="b", passes=10)]))
+        desk.submit("short", work([Row(press, 3, group="c")]))
+        look()
+
+    press.at = {(1, 2): come, (3, 0): look, (1, 3): look, (2, 0): look}
+    desk.batcher.start()
+    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    desk.wait(*names)
+    assert press.batches == [[3], [1], [2]]
+    assert places == [[0, 1, 2], [0, 2, 0], [0, 1, None], [None, 0, None]]
+
+
+def test_requests_in_one_batch_are_not_before_one_another(desk: Desk) -> None:
+    """Two of three fit into a batch of 2,048; a short one that may not interrupt is next."""
+    press = Press()
+    places: list[list[int | None]] = []
+    names = ("one", "two", "three", "short")
+
+    def look() -> None:
+        places.append([desk.batcher.ahead(name) for name in names])
+
+    def submit() -> None:
+        for value, name in enumerate(names[:3], 1):
+            desk.submit(name, work([Row(press, value, columns=1_000, passes=2)]))
+        press.at[1, 0] = lambda: desk.submit("short", work([Row(press, 4, group="b")]))
+        press.at[1, 1] = look
+
+    held(desk, press, submit)
+    desk.wait(*names)
+    assert press.batches == [[99], [1, 2], [3], [4]]
+    assert places == [[0, 0, 2, 3]]
+
+
+def test_whoever_has_waited_longest_is_told_of_its_turn(desk: Desk) -> None:
+    """Of 4 short ones two go before a long one, whose turn the fourth is: it is first then."""
+    press = Press()
+    places: list[list[int | None]] = []
+    names = ("long", "2", "3", "4", "5")
+
+    def look() -> None:
+        places.append([desk.batcher.ahead(name) for name in names])
+
+    def submit() -> None:
+        desk.submit("long", work([Row(press, 1, group="long", passes=100)]))
+        for i in range(2, 6):
+            desk.submit(str(i), work([Row(press, i, group=str(i), passes=8)]))
+        press.at = {(2, 0): look, (3, 0): look}
+
+    held(desk, press, submit)
+    desk.wait(*names)
+    begun = list(dict.fromkeys(value for value, _ in press.passes))
+    assert begun == [99, 2, 3, 4, 5, 1]
+    assert places == [[4, 0, 1, 2, 3], [1, None, 0, 2, 3]]
+
+
 def test_rows_without_columns_are_measured_all_at_once(desk: Desk) -> None:
     press = Press()
     rows = [Row(press, i, columns=0) for i in range(1, 50)]

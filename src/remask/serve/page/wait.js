@@ -15,7 +15,9 @@ export function duration(seconds) {
 export function place({ ahead, requests }) {
   if (ahead === null || ahead === undefined) return "";
   if (ahead > 0) return `${plural(ahead, "request")} ${ahead === 1 ? "is" : "are"} before yours.`;
-  return requests > 1 ? `The model is at work on it, and on ${plural(requests - 1, "other request")}.` : "The model is at work on it.";
+  const others = requests - 1; // with it, or after it
+  if (others < 1) return "The model is at work on it.";
+  return `The model is at work on it; ${plural(others, "other request")} ${others === 1 ? "runs or waits" : "run or wait"}.`;
 }
 
 export class Waiting {
