@@ -50,11 +50,27 @@ def setting_help(node: ast.AST, path: Path) -> str:
     return help_of(node)
 
 
+def without_setting(annotation: Any) -> Any:
+    """Return the type of a setting, whose help text and bounds stand beside it already."""
+    if not isinstance(annotation, griffe.ExprSubscript):
+        return annotation
+    parts = annotation.slice
+    if str(annotation.left) != "Annotated" or not isinstance(parts, griffe.ExprTuple):
+        return annotation
+    return parts.elements[0]
+
+
 class Comments(griffe.Extension):
     """Gives an attribute without a docstring the comment that stands beside it."""
 
+    def on_class_members(self, *, cls: griffe.Class, **others: Any) -> None:
+        """Leave out how pydantic reads a class: it is no argument of it."""
+        if "__pydantic_config__" in cls.members:
+            cls.del_member("__pydantic_config__")
+
     def on_attribute_instance(self, *, node: Any, attr: griffe.Attribute, **others: Any) -> None:
         """Read the help text of a setting, the comment at the line's end, or that above it."""
+        attr.annotation = without_setting(attr.annotation)
         if attr.docstring or not isinstance(node, ast.AST) or attr.lineno is None:
             return
         path = attr.filepath

@@ -62,8 +62,12 @@ def address(title: str) -> str:
 
 
 def module_page(title: str, modules: tuple[str, ...]) -> str:
-    """Return a page that shows modules, each under a heading of its own."""
-    return f"# {title}\n\n" + "\n\n".join(f"::: remask.{module}" for module in modules) + "\n"
+    """Return a page that shows modules, each under a heading of its own.
+
+    The list of contents names them with their packages: many are called `settings`.
+    """
+    parts = [f"::: remask.{module}\n    options:\n      toc_label: {module}" for module in modules]
+    return f"# {title}\n\n" + "\n\n".join(parts) + "\n"
 
 
 def names_page(homes: Mapping[str, str]) -> str:
@@ -101,7 +105,8 @@ def commands_page() -> str:
     for name, (_, line) in COMMANDS.items():
         command = LazyCommands()[name]
         parts += [f"## remask {name}", "", command.help or line, ""]
-        parts += ["| flag | default | |", "|---|---|---|", *flag_rows(command), ""]
+        rows = ["| flag | default | |", "|---|---|---|", *flag_rows(command)]
+        parts += ['<div class="flags" markdown>', "", *rows, "", "</div>", ""]
     return "\n".join(parts)
 
 

@@ -44,7 +44,7 @@ class RightAnswers:
 
     problem: Problem
     texts: tuple[str, ...]
-    scores: tuple[float, ...] = ()  # - inf: none could be had
+    scores: tuple[float, ...] = ()  # minus infinity: none could be had
     update: int = 0  # optimizer updates made
 
 
