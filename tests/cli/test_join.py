@@ -1,4 +1,4 @@
-"""`remask collect --shard` and `remask join`: the files of jobs that share the work."""
+"""`--shard` of `remask collect` and `remask score`, and `remask join`: jobs that share the work."""
 
 import json
 from collections.abc import Callable
@@ -57,3 +57,29 @@ def test_a_shard_that_does_not_exist_is_refused(
     assert shown.code == 1
     assert sentence in shown.err
     assert not list(tmp_path.glob("out*"))
+
+
+def test_two_jobs_and_join_score_what_one_command_scores(
+    run: Run, fails: Fails, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every row is a chunk: of five, the first job has two."""
+    monkeypatch.setattr("remask.collect.score_file.work_budget", lambda denoiser: 1)
+    rows = [{"prompt": f"What is {k} + 1?", "answer": f"{k + 1}"} for k in range(5)]
+    source = tmp_path / "answers.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = (
+        "score", source, "--model", model, "--metrics", "core", "--trips", "1", "--rebuild-steps",
+        "1",
+    )  # fmt: skip
+    assert run(*words, "-o", tmp_path / "whole.jsonl").code == 0
+    parts = [tmp_path / f"job-{number}" / "scored.jsonl" for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        shown = run(*words, "-o", part, "--shard", f"{number}/2", "--json")
+        assert shown.code == 0, shown.err
+        document = json.loads(shown.out)
+        assert (document["shard"], document["rows"]) == (f"{number}/2", number + 1)
+    out = tmp_path / "joined.jsonl"
+    assert "2 shards, 5 rows: " in run("join", *parts, "-o", out).out
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    text = fails(1, *words, "-o", tmp_path / "out.parquet", "--shard", "1/2")
+    assert "is Parquet, and shards are joined as lines; name a .jsonl output." in text

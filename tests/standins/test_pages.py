@@ -96,6 +96,8 @@ UNRUN = {
     ("docs/slurm.md", "#!/bin/bash"): "a job of Slurm; tests/cli/test_join.py collects shards",
     ("docs/slurm.md", "remask join shards/* --out records      # records/gsm8k.jsonl and its "
      "manifest"): "joins what the jobs of Slurm wrote; tests/cli/test_join.py does",
+    ("docs/slurm.md", "remask score answers.jsonl -m GSAI-ML/LLaDA-8B-Instruct --device cuda \\"):
+        "a job of Slurm, and a GPU; tests/cli/test_join.py scores shards",
     ("docs/slurm.md", "from pathlib import Path"):
         "collects for an hour; tests/unit/collect/test_join.py does in short",
     ("docs/studies.md", "python benchmarks/core.py collect tiny records      # one GPU; continues "

@@ -17,7 +17,7 @@ from remask.cli.certificate import (
     query_identity,
     read_criterion,
 )
-from remask.cli.engines import backend
+from remask.cli.engines import Backend, backend
 from remask.cli.fitted import VERIFIER, VerifierFlags, read_verifier_flags
 from remask.cli.flags import FlagsOf, UsageError
 from remask.cli.query import Query, read_answer, read_query
@@ -30,7 +30,7 @@ from remask.values import ROUNDTRIPS
 
 if TYPE_CHECKING:
     from remask import api
-    from remask.collect.score_file import ScoreSummary
+    from remask.collect.score_file import ScoreJob, ScoreSummary
     from remask.denoisers.base import Denoiser
     from remask.values import Decision, Sample, Score, Scorer
 
@@ -42,6 +42,13 @@ Columns = Annotated[
     dict[str, Any], FlagsOf(kind=ScoreSettings, only=("prompt_column", "answer_column"))
 ]
 Batch = Annotated[int, Setting("Rows between two writes to disk.", least=1, most=100_000)]
+FileShard = Annotated[
+    str,
+    Setting(
+        "Score this part of the rows alone, such as 2/8, the second of eight; the other parts are "
+        "scored elsewhere, and join makes one file of all."
+    ),
+]
 FileJudge = Annotated[
     opt.JudgeSettings, FlagsOf(kind=opt.JudgeSettings, without=("threshold", "metrics", "weights"))
 ]
@@ -154,6 +161,7 @@ def score(
     weights: opt.EitherWeights = None,
     metrics: Metrics = "paper",
     batch: Batch = 32,
+    shard: FileShard = "",
     force: opt.Force = False,
     seed: Seed = 0,
     engine: opt.EngineSettings,
@@ -170,9 +178,10 @@ def score(
     """
     model, judge = opt.with_weights(model, judge, weights)
     opt.require_model(model)
-    from remask.cli import terminal
     from remask.collect import score_file
+    from remask.collect.job_shard import JobShard
 
+    part = JobShard.parse(shard) if shard else None
     verification = read_verifier_flags(judge)
     read_as = verification.kind(certified_kind(judge.certificate, kind), "") or "number"
     judge = replace(judge, metrics=metrics)
@@ -190,16 +199,26 @@ def score(
         )  # fmt: skip
         inputs = (judge.weights, judge.certificate, judge.fitted)
         job = score_file.prepare(
-            source, out, settings, fitted=verification.fitted, inputs=inputs, force=force
-        )
-        denoiser = place.load()
-        with terminal.Bar("scoring", len(job.table), "rows") as bar:
-            done = score_file.score_file(
-                denoiser, job, batch=batch, progress=bar.advance_to, engine=place.engine
-            )
-    _show_summary(done, out, judge.scorer, criterion, as_json)
+            source, out, settings, fitted=verification.fitted, inputs=inputs, force=force,
+            shard=part,
+        )  # fmt: skip
+        done = _complete(job, place, batch)
+    _show_summary(done, out, judge.scorer, criterion, shard, as_json)
     if done.rows and done.failed == done.rows:
         raise InputError(f"every row failed, the first because {done.first_error}")
+
+
+def _complete(job: "ScoreJob", place: Backend, batch: int) -> "ScoreSummary":
+    """Load the model and score the rows that are left, with a bar."""
+    from remask.cli import terminal
+    from remask.collect import score_file
+
+    denoiser = place.load()
+    job = score_file.divided(denoiser, job, batch)
+    with terminal.Bar("scoring", len(job.rows), "rows") as bar:
+        return score_file.score_file(
+            denoiser, job, batch=batch, progress=bar.advance_to, engine=place.engine
+        )
 
 
 def _metrics(text: str) -> "api.Metrics":
@@ -273,7 +292,7 @@ def _settings_document(
 
 
 def _show_summary(
-    done: "ScoreSummary", out: Path, scorer: str, criterion: Criterion, as_json: bool
+    done: "ScoreSummary", out: Path, scorer: str, criterion: Criterion, shard: str, as_json: bool
 ) -> None:
     """Print what a scored file amounts to, and the promise where there is a certificate."""
     from remask.cli import terminal
@@ -281,13 +300,14 @@ def _show_summary(
     promise = criterion.sentence()
     if as_json:
         counts = {name: value for name, value in asdict(done).items() if value is not None}
-        about = {"out": str(out), "scorer": scorer}
+        about = {"out": str(out), "scorer": scorer, **({"shard": shard} if shard else {})}
         print_json({**about, **counts, **({"promise": promise} if promise else {})})
     else:
         before = f" ({done.resumed} by an earlier run)" if done.resumed else ""
         accepted = "" if done.accepted is None else f" {done.accepted} accepted,"
         spent = f"{done.failed} failed, {done.forwards:,} forwards"
-        terminal.say(f"{done.rows} rows{before},{accepted} {spent}: {out}")
+        which = f"shard {shard}: " if shard else ""
+        terminal.say(f"{which}{done.rows} rows{before},{accepted} {spent}: {out}")
         if promise:
             terminal.say(promise)
 

@@ -50,7 +50,10 @@ Shard = Annotated[
 ]
 ShardSources = Annotated[
     list[Path],
-    typer.Argument(help="The shards: files of one collection, or folders that hold a file each."),
+    typer.Argument(
+        help="The shards: the files of one collection or one scored file, or folders that hold a "
+        "file each."
+    ),
 ]
 JoinOut = Annotated[Path, Setting("The file to write; of folders, the folder.", short="-o")]
 RetryErrors = Annotated[bool, Setting("Ask again what could not be asked before.")]
@@ -188,8 +191,8 @@ def join(
 ) -> None:
     """Make one file of the shards of a collection.
 
-    The records are those of one job that collects everything, byte for byte. Shards of another
-    collection, unfinished ones, and a shard that is missing or there twice are refused.
+    Or of those of a scored file. The rows are those of one job that does everything, byte for byte.
+    Shards of two files, unfinished ones, and a shard that is missing or there twice are refused.
     """
     from remask.collect.join import join_shards
 

@@ -1,4 +1,4 @@
-"""The shards of a collection -> one file, with the bytes of one job that collected everything.
+"""The shards of a collection, or of a scored file -> one file, with the bytes of one job.
 
     join_shards([Path("shard-1"), Path("shard-2")], Path("records"))
 
@@ -41,13 +41,16 @@ class ShardFile:
     def read(path: Path) -> "ShardFile":
         """Return a shard, or raise where a file is none."""
         if not path.is_file():
-            raise RecordError(f"{path} does not exist; name the files that collect --shard wrote.")
+            raise RecordError(f"{path} does not exist; name the files that --shard wrote.")
         manifest = read_manifest(path)
         if manifest.shard is None:
-            raise RecordError(
-                f"{path} is no shard: it was collected without --shard; leave it out."
-            )
+            raise RecordError(f"{path} is no shard: it was written without --shard; leave it out.")
         return ShardFile(path=path, manifest=manifest, shard=manifest.shard)
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether `score` wrote it: one row per row, and no manifest once the rows are together."""
+        return "samples" not in self.manifest.settings
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -65,7 +68,7 @@ class ShardFile:
     def num_rows(self) -> int:
         """Return how many lines the shard has, or raise where it is not finished."""
         rows = done = 0
-        samples, problems = self.manifest.settings["samples"], self.manifest.problems
+        samples, problems = self.manifest.settings.get("samples", 1), self.manifest.problems
         with self.path.open("rb") as file:
             for line in file:
                 if line.endswith(b"\n"):  # else it was killed while it wrote
@@ -75,7 +78,7 @@ class ShardFile:
         if done != len(problems) * samples:
             raise RecordError(
                 f"{self.path} is not finished: it is shard {self.shard}, and has {done} of "
-                f"{len(problems) * samples} answers; repeat the command that collects it."
+                f"{len(problems) * samples} answers; repeat the command that writes it."
             )
         return rows
 
@@ -126,8 +129,8 @@ def _checked(paths: Iterable[Path]) -> list[ShardFile]:
         other = [name for name, value in one.facts.items() if first.facts.get(name) != value]
         if other:
             raise RecordError(
-                f"{one.path} and {first.path} are shards of two collections: they have another "
-                f"{' and '.join(other)}; join what one command collected."
+                f"{one.path} and {first.path} are shards of two files: they have another "
+                f"{' and '.join(other)}; join what one command wrote."
             )
     by_number: dict[int, Path] = {}
     for one in shards:
@@ -141,7 +144,7 @@ def _checked(paths: Iterable[Path]) -> list[ShardFile]:
     if missing:
         names = ", ".join(f"{number}/{first.shard.of}" for number in missing)
         raise RecordError(
-            f"of {first.path.name} the shards {names} are missing; collect them, or name them too."
+            f"of {first.path.name} the shards {names} are missing; make them, or name them too."
         )
     _check_edges(shards)
     return shards
@@ -153,9 +156,9 @@ def _check_edges(shards: Sequence[ShardFile]) -> None:
     for one, begin in zip(shards, ends, strict=False):
         if one.shard.start != begin:
             raise RecordError(
-                f"{one.path} begins with problem {one.shard.start}, and the shard before it ends "
-                f"with {begin - 1}: they were collected on devices that cut the work differently; "
-                "collect them on devices of one kind."
+                f"{one.path} begins with number {one.shard.start}, and the shard before it ends "
+                f"with {begin - 1}: they were made on devices that cut the work differently; make "
+                "them on devices of one kind."
             )
 
 
@@ -170,5 +173,6 @@ def _write(out: Path, shards: Sequence[ShardFile], rows: int) -> JoinedFile:
             for one in shards:
                 with one.path.open("rb") as source:
                     shutil.copyfileobj(source, file)
-        manifest.write(out)
+        if not shards[0].is_scored:
+            manifest.write(out)
     return JoinedFile(out=out, shards=len(shards), rows=rows)

@@ -5,12 +5,15 @@ same command continues after the last whole line. OUT itself appears in one move
 its result. A row's draws are keyed by its `id`, or by its prompt where there is none, so a score
 depends neither on batches nor on interruptions. Another scorer than the round trips is named in a
 column of its own, and finds the question about an answer by the prompt.
+
+A shard is a part of the rows, cut between chunks of the whole file, so that its batches are those
+of one job. What it belongs to stands in a manifest beside it, and `join` makes one file of all.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +21,8 @@ from remask import api
 from remask.baselines.makers import baseline_forwards
 from remask.collect.chunks import Chunk, cut_by_tokens, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
+from remask.collect.job_shard import JobShard
+from remask.collect.manifest import identify
 from remask.collect.settings import ScoreSettings
 from remask.decide.stages import StagedVerifier
 from remask.denoisers.base import Denoiser
@@ -26,7 +31,8 @@ from remask.extension import resolve
 from remask.probes.settings import Probe
 from remask.records import jsonl, outputs
 from remask.records.jsonl import Row
-from remask.records.parquet import ACCEPTED, ADDED, SCORER, RowTable, read_table
+from remask.records.manifest import Manifest, ShardRange, manifest_path, read_manifest
+from remask.records.parquet import ACCEPTED, ADDED, SCORER, RowTable, file_format, read_table
 from remask.sampling.batches import check_length, token_budget
 from remask.sampling.settings import sampler_settings
 from remask.values import ROUNDTRIPS, Sample, Score, Scorer
@@ -43,14 +49,27 @@ class ScoreJob:
     table: RowTable
     out: Path
     settings: ScoreSettings
-    begun_with: Row  # the settings, and a hash of the file
+    begun_with: Row  # the settings, a hash of the file, and the shard
     results: list[Row]  # of the first rows
     fitted: StagedVerifier | None = None  # of the scorer `verifier`; None: label-free
+    shard: JobShard | None = None  # None: all rows are scored here
+    shard_range: ShardRange | None = None  # its rows; None until `divided`
 
     @property
     def part(self) -> Path:
         """The file that holds the results until all are there."""
         return _part(self.out)
+
+    @property
+    def rows(self) -> range:
+        """The rows that are scored here, by number."""
+        part = self.shard_range
+        return range(len(self.table)) if part is None else range(part.start, part.stop)
+
+    @property
+    def texts(self) -> list[Row]:
+        """What a score depends on, of every row of the file; other columns may hold anything."""
+        return self.table.select((self.settings.prompt_column, self.settings.answer_column, "id"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +92,7 @@ def prepare(
     fitted: StagedVerifier | None = None,
     inputs: Sequence[Path | None] = (),
     force: bool = False,
+    shard: JobShard | None = None,
 ) -> ScoreJob:
     """Return the job, begun or continued; refuse bad files before a model is loaded.
 
@@ -83,12 +103,15 @@ def prepare(
         fitted: verifier, where it is the scorer; None: label-free.
         inputs: what else is read, and must not be overwritten.
         force: replace `out`, and what a run with other settings has left of it.
+        shard: the part of the rows that is scored here, into JSON lines; None: all of them.
     """
     api.reader(settings.kind)
     if settings.scorer != ROUNDTRIPS:
         resolve("scorer", settings.scorer, api.SCORERS)
-    for path in (out, _part(out)):
+    for path in (out, _part(out), manifest_path(out)):
         outputs.refuse_inputs(path, (source, *inputs))
+    if shard is not None and file_format(out) == "parquet":
+        raise InputError(f"{out} is Parquet, and shards are joined as lines; name a .jsonl output.")
     outputs.claim(out, force=force)
     table = read_table(source)
     _check_columns(table, source, settings)
@@ -98,13 +121,34 @@ def prepare(
     version = api.scorer_version(settings.scorer)
     document = {"input": digest, **asdict(settings), "scorer_version": version}
     document["fitted"] = None if fitted is None else asdict(fitted)
+    document["shard"] = None if shard is None else str(shard)
     begun_with = json.loads(json.dumps(document))
     out.parent.mkdir(parents=True, exist_ok=True)
     results = _begin(_part(out), begun_with, force=force)
     return ScoreJob(
         table=table, out=out, settings=settings, begun_with=begun_with, results=results,
-        fitted=fitted,
+        fitted=fitted, shard=shard,
     )  # fmt: skip
+
+
+def divided(denoiser: Denoiser, job: ScoreJob, batch: int) -> ScoreJob:
+    """Return a job that knows which rows are its shard's, and say so beside its output.
+
+    They depend on what the model's device does in a minute: a shard is finished where it was begun.
+    """
+    if job.shard is None or job.shard_range is not None:
+        return job
+    chunks = _chunks(denoiser, job.texts, 0, batch, job.settings)
+    part = job.shard.range_in([0, *(chunk.stop for chunk in chunks)])
+    common = {name: value for name, value in job.begun_with.items() if name != "shard"}
+    now = Manifest(settings={**common, "batch": batch}, model=identify(denoiser), shard=part)
+    if job.results and read_manifest(job.out) != now:
+        raise RecordError(
+            f"{job.part} was begun with another batch, other weights or on another kind of device; "
+            "repeat the earlier command where it ran, or remove that file to start again."
+        )
+    now.write(job.out)
+    return replace(job, shard_range=part)
 
 
 def score_file(
@@ -121,10 +165,10 @@ def score_file(
     called with how many rows are done and the forward passes this run has spent. The engine that
     does the work, this process by default, changes no result.
     """
-    s, results = job.settings, [*job.results]
-    rows = job.table.select((s.prompt_column, s.answer_column, "id"))  # others may hold anything
+    job = divided(denoiser, job, batch)
+    s, rows, results = job.settings, job.texts[: job.rows.stop], [*job.results]
     shards = Shards.of(job.out, job.begun_with)
-    chunks = _chunks(denoiser, rows, len(results), batch, s)
+    chunks = _chunks(denoiser, rows, job.rows.start + len(results), batch, s)
     work = ChunkedWork(
         chunks,
         lambda chunk: rows[chunk.start : chunk.stop],
@@ -139,12 +183,12 @@ def score_file(
             results += more
             forwards += sum(row["remask_forwards"] for row in more)
             progress(len(results), forwards)
-        job.table.write(job.out, results)
+        job.table.only(job.rows).write(job.out, results)
         job.part.unlink()
     shards.clear()
     errors = [row["remask_error"] for row in results if row["remask_error"] is not None]
     return ScoreSummary(
-        rows=len(rows),
+        rows=len(job.rows),
         failed=len(errors),
         forwards=sum(row["remask_forwards"] for row in results),
         resumed=len(job.results),

@@ -67,6 +67,12 @@ class RowTable:
             {} for _ in range(len(self))
         ]
 
+    def only(self, rows: range) -> "RowTable":
+        """Return the table of these rows, which follow one another."""
+        if rows == range(len(self)):
+            return self
+        return RowTable(self.rows[rows.start : rows.stop])
+
     def check(self, out: Path) -> None:
         """Refuse an output file of a format that cannot hold these rows."""
         if file_format(out) == "parquet":

@@ -175,14 +175,14 @@ def test_what_makes_no_whole_is_refused_by_name(
 ) -> None:
     first, second, third = (make(f"{number}/3") for number in (1, 2, 3))
     out = tmp_path / "out.jsonl"
-    assert "the shards 2/3 are missing; collect them" in refused([first, third], out)
+    assert "the shards 2/3 are missing; make them" in refused([first, third], out)
     twice = refused([first, second, third, make("2/3", "again")], out)
     assert twice == f"{second} and {tmp_path}/again/some.jsonl are both shard 2/3; leave one out."
     other = refused([first, second, make("3/3", "seed", seed=1)], out)
-    assert "are shards of two collections: they have another seed; join what" in other
+    assert "are shards of two files: they have another seed; join what" in other
     assert "they have another number of shards" in refused([first, make("2/2", "halves")], out)
     whole = collect(model, settings, tmp_path / "whole.jsonl")
-    assert "is no shard: it was collected without --shard" in refused([first, whole], out)
+    assert "is no shard: it was written without --shard" in refused([first, whole], out)
     assert "does not exist; name the files" in refused([first, tmp_path / "no.jsonl"], out)
     assert "name either kind alone" in refused([first, second.parent], out)
     empty = tmp_path / "empty"
@@ -207,7 +207,7 @@ def test_shards_cut_by_devices_of_two_kinds_are_refused(
     first = make("1/2")
     monkeypatch.setattr("remask.collect.collect.work_budget", lambda denoiser: 3 * WORK)
     text = refused([first, make("2/2")], tmp_path / "out.jsonl")
-    assert re.search(r"begins with problem \d, and the shard before it ends with \d: ", text)
+    assert re.search(r"begins with number \d, and the shard before it ends with \d: ", text)
 
 
 def test_what_is_there_is_replaced_on_demand_alone(make: Make, tmp_path: Path) -> None:
