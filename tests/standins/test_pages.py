@@ -2,10 +2,10 @@
 
 The text is run as it stands: Python blocks of a page one after another in one namespace, lines of
 shell blocks that call `remask` in this process. Each block has a folder of its own, with the files
-that it reads (PREPARED). What is cut, so that it takes minutes: see `standins.in_short`, `tiny` to
-two layers on all pages but the first, and collections to a few problems, after which the records
-are multiplied and labelled, so that there is something to fit. A block that cannot run here has a
-word after its language, and a reason below.
+that it reads (PREPARED). What is cut, so that it takes minutes: see `standins.in_short` and
+`cut_short`, `tiny` to two layers on all pages but the first, and collections to a few problems,
+after which the records are multiplied and labelled, so that there is something to fit. A block that
+cannot run here has a word after its language, and a reason below.
 """
 
 import contextlib
@@ -28,9 +28,11 @@ from unittest import mock
 import pytest
 from safetensors.torch import load_file, save_file
 
+from remask.analysis import statistics
 from remask.collect.settings import CollectSettings
 from remask.denoisers import load as loader
 from remask.denoisers.catalog import CHECKPOINTS
+from remask.sampling import settings
 from remask.testing import STANDINS
 from remask.testing.standins.cache import write_repository
 
@@ -198,8 +200,11 @@ def collect_for(*names: str) -> Callable[[Path], None]:
     return make
 
 
+EVIDENCE = collect_for("fit.jsonl", "certify.jsonl")
+
+
 def write_certificate(folder: Path) -> None:
-    collect_for("fit.jsonl", "certify.jsonl")(folder)
+    shutil.copytree(prepared(EVIDENCE), folder, dirs_exist_ok=True)
     shell("remask fit fit.jsonl -o weights.json")
     shell("remask certify certify.jsonl -o certificate.json --weights weights.json")
     write_answers(folder)
@@ -256,7 +261,7 @@ needs("docs/quickstart.md", "remask score  --model tiny answers.jsonl", write_an
 needs("docs/sglang.md", "remask score --model inclusionAI", write_answers)
 needs("docs/benchmarks.md", 'path=Path("test.jsonl.gz")', write_gsm8k)
 needs("docs/benchmarks.md", "--data folder/", write_benchmarks)
-needs("docs/certificates.md", "fit_weights(", collect_for("fit.jsonl", "certify.jsonl"))
+needs("docs/certificates.md", "fit_weights(", EVIDENCE)
 needs("docs/certificates.md", "--certificate certificate.json", write_certificate)
 needs("docs/verifier.md", "StagedVerifier.read", write_verifier)
 needs("docs/alignment.md", "--config examples/align-llada", copy_examples)
@@ -383,6 +388,20 @@ def run_page(
     return len(chosen)
 
 
+@pytest.fixture
+def cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut what `make test-all` leaves whole: the canvases of tasks, written a token a step (MBPP's
+    has 1,024), and the thousand resamples behind each interval of a study."""
+    whole, drawn = settings._whole_blocks, statistics._resamples
+    monkeypatch.setattr(
+        settings, "_whole_blocks", lambda length, block: whole(min(length, standins.CANVAS), block)
+    )
+    monkeypatch.setattr(
+        statistics, "_resamples", lambda n, groups, _, seed: drawn(n, groups, 20, seed)
+    )
+
+
+@pytest.mark.usefixtures("cut_short")
 @pytest.mark.parametrize("page", [page for page, found in BLOCKS.items() if found])
 def test_the_snippets_of_a_page_run(
     hub: Path, thin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
