@@ -89,7 +89,8 @@ def flag_rows(command: Any) -> Iterator[str]:
         flags = [*parameter.opts, *parameter.secondary_opts]
         name = ", ".join(f"`{flag}`" for flag in flags if flag.startswith("-"))
         given = parameter.default
-        default = "" if given in (None, False, "", ()) or callable(given) else f"`{given}`"
+        is_unsaid = given is None or given is False or given in ("", ()) or callable(given)
+        default = "" if is_unsaid else f"`{given}`"  # 0 is said
         about = (getattr(parameter, "help", None) or "").replace("|", "\\|")
         yield f"| {name or f'`{parameter.name}`'} | {default} | {about} |"
 

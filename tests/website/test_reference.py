@@ -34,3 +34,5 @@ def test_the_command_line_is_shown_with_its_flags() -> None:
     assert "| `--model`, `-m` |" in verify or "| `-m`, `--model` |" in verify
     assert "| `answer` |" in verify
     assert "| `--trips` | `4` | Round trips per answer. |" in verify
+    assert "| `--seed` | `0` |" in verify
+    assert "| `--json` |  |" in verify
