@@ -142,7 +142,7 @@ def pack_head(model: Denoiser, weights: str) -> None:
     if form is not None:
         head = torch.nn.Linear(*native.model.embedding.weight.shape[::-1], bias=False)
         head.weight = native.model.embedding.weight
-        native.model.unembedding = PackedLinear(form, head)
+        native.model.unembedding = PackedLinear(form, head).to(head.weight.device)
         native.model.unembedding.weight.rows.copy_(head.weight.detach())
 
 
@@ -181,7 +181,8 @@ def measure_tiny(arguments: argparse.Namespace, words: Sequence[str]) -> Report:
     exact: dict[str, list[float]] = {}
     predicted: list[tuple[Tensor, Tensor]] = []
     for weights in arguments.formats:
-        model = load("tiny", device=arguments.device, weights=weights)
+        dtype = "float32" if weights == FULL else "auto"
+        model = load("tiny", device=arguments.device, dtype=dtype, weights=weights)
         progress(f"answers of {dtype_of(model)}")
         own = write(model, problems)
         samples = samples or own
