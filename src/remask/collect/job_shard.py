@@ -1,4 +1,4 @@
-"""A part of a collection that several jobs share, such as the second of eight: `--shard 2/8`.
+"""A part of what several jobs share, a collection or a file: `--shard 2/8`, the second of eight.
 
 Shards are cut between chunks (`chunks`) of the whole collection, where a problem ends. Batches are
 then those of one job that does all of it, and so are the bytes of the joined records (`join`).
@@ -45,16 +45,16 @@ class JobShard:
         return JobShard(int(match[1]), int(match[2]))
 
     def range_in(self, edges: Sequence[int]) -> ShardRange:
-        """Return the problems of this shard; `edges` are where the collection may be cut.
+        """Return the problems, or rows, of this shard; `edges` are where the work may be cut.
 
-        The first edge is 0 and the last the number of problems. What lies between two edges takes
+        The first edge is 0 and the last the number of all. What lies between two edges takes
         about as long everywhere, so every shard gets as many of these parts, or one more.
         """
         parts = len(edges) - 1
         if self.of > parts:
             raise SettingsError(
                 f"shard {self} is one of too many: what is worked together is not cut, and so the "
-                f"largest number of shards of these problems is {parts}; ask for that many at most."
+                f"largest number of shards is {parts} here; ask for that many at most."
             )
         start, stop = (edges[parts * k // self.of] for k in (self.number - 1, self.number))
         return ShardRange(number=self.number, of=self.of, start=start, stop=stop)

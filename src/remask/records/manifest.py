@@ -10,8 +10,9 @@
     runs       one entry per call that had something to do
     shard      of a file that is one of several: which one, and its problems; `remask join` ends it
 
-The file is replaced whole, so a kill leaves the one before. Entries are added and never removed. No
-torch here: records are analysed where there is none.
+A shard that `remask score` wrote has one as well, of its settings, model and rows, until it is
+joined. The file is replaced whole, so a kill leaves the one before. Entries are added and never
+removed. No torch here: records are analysed where there is none.
 """
 
 import json
@@ -75,14 +76,14 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardRange:
-    """Which problems a file holds, where several jobs share a collection."""
+    """Which problems, or rows, a file holds, where several jobs share a collection or a file."""
 
     __pydantic_config__: ClassVar = STRICT
 
     number: int  # of the shard, from 1
     of: int  # so many shards
-    start: int  # its first problem
-    stop: int  # the first problem after it
+    start: int  # its first problem or row
+    stop: int  # the first one after it
 
     def __str__(self) -> str:
         """Return it as the flag has it."""

@@ -159,7 +159,7 @@ def test_a_file_is_for_one_shard_alone(
 
 
 def test_more_shards_than_chunks_are_refused_by_each_of_them(make: Make) -> None:
-    with pytest.raises(SettingsError, match="largest number of shards of these problems is 5; ask"):
+    with pytest.raises(SettingsError, match="largest number of shards is 5 here; ask"):
         make("1/7")
 
 

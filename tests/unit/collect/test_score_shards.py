@@ -64,7 +64,7 @@ def test_shards_end_where_chunks_of_the_whole_end(make: Make) -> None:
     """Chunks of two: the first of two shards has one of three, rows 0 and 1."""
     ranges = [read_manifest(make(text)).problems for text in ("1/2", "2/2")]
     assert ranges == [range(2), range(2, 6)]
-    with pytest.raises(SettingsError, match=r"the largest number of shards .* is 3;"):
+    with pytest.raises(SettingsError, match="the largest number of shards is 3 here;"):
         make("1/4")
 
 
