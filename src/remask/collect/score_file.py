@@ -26,7 +26,7 @@ from remask.collect.manifest import identify
 from remask.collect.settings import ScoreSettings
 from remask.decide.stages import StagedVerifier
 from remask.denoisers.base import Denoiser
-from remask.errors import DenoiserError, InputError, RecordError
+from remask.errors import DenoiserError, InputError, RecordError, SettingsError
 from remask.extension import resolve
 from remask.probes.settings import Probe
 from remask.records import jsonl, outputs
@@ -139,7 +139,12 @@ def divided(denoiser: Denoiser, job: ScoreJob, batch: int) -> ScoreJob:
     if job.shard is None or job.shard_range is not None:
         return job
     chunks = _chunks(denoiser, job.texts, 0, batch, job.settings)
-    part = job.shard.range_in([0, *(chunk.stop for chunk in chunks)])
+    try:
+        part = job.shard.range_in([0, *(chunk.stop for chunk in chunks)])
+    except SettingsError:
+        if not job.results:
+            job.part.unlink()  # it was begun for nothing
+        raise
     common = {name: value for name, value in job.begun_with.items() if name != "shard"}
     now = Manifest(settings={**common, "batch": batch}, model=identify(denoiser), shard=part)
     if job.results and read_manifest(job.out) != now:

@@ -60,12 +60,13 @@ def test_joined_shards_have_the_bytes_of_one_job(make: Make, tmp_path: Path, cou
     assert [manifest_path(path).exists() for path in (joined.out, whole)] == [False, False]
 
 
-def test_shards_end_where_chunks_of_the_whole_end(make: Make) -> None:
+def test_shards_end_where_chunks_of_the_whole_end(make: Make, tmp_path: Path) -> None:
     """Chunks of two: the first of two shards has one of three, rows 0 and 1."""
     ranges = [read_manifest(make(text)).problems for text in ("1/2", "2/2")]
     assert ranges == [range(2), range(2, 6)]
     with pytest.raises(SettingsError, match="the largest number of shards is 3 here;"):
         make("1/4")
+    assert not list((tmp_path / "1-of-4").iterdir())
 
 
 def test_rows_of_parquet_are_shared_too(llada: NativeDenoiser, make: Make, tmp_path: Path) -> None:
