@@ -1,4 +1,4 @@
-"""Every shape on one GPU: verification and generation, each in a process of its own.
+"""Every shape on one GPU: verification, generation and probes, each in a process of its own.
 
     PYTHONPATH=src python benchmarks/h200.py run OUT        where the GPU is
     PYTHONPATH=src python benchmarks/h200.py run OUT --shapes llada8b --scripts verify
@@ -35,7 +35,9 @@ WORDS = {  # what is said to each script beside the shape; dense models gain not
         "llada8b": ["--batches", *ANSWERS[:2]],
         "dream7b": ["--batches", *ANSWERS[:2]],
     },
+    "probe": {},
 }
+SCRIPTS = {"probe": ["verify.py", "--probe", "--answers", str(AT_LEAST)]}  # others: their own name
 SHAPES = tuple(WORDS["verify"])
 Row = dict[str, Any]
 
@@ -58,9 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def child(script: str, shape: str, arguments: argparse.Namespace) -> int | str:
     """Run one script on one shape; return its exit code, or "time" where it was stopped."""
-    words = ["--shape", shape, "--device", arguments.device, *WORDS[script].get(shape, [])]
+    file, *words = SCRIPTS.get(script, [f"{script}.py"])
+    words += ["--shape", shape, "--device", arguments.device, *WORDS[script].get(shape, [])]
     words += ["--out", str(arguments.out / f"{script}-{shape}.json")]
-    command = [sys.executable, str(ROOT / "benchmarks" / f"{script}.py"), *words]
+    command = [sys.executable, str(ROOT / "benchmarks" / file), *words]
     try:
         return subprocess.run(command, check=False, timeout=arguments.seconds).returncode
     except subprocess.TimeoutExpired:
@@ -88,7 +91,7 @@ def write_figures(arguments: argparse.Namespace) -> int:
 def figures(folder: Path, shape: str) -> Iterator[tuple[str, Row]]:
     """Yield the figures of a shape by name, each without its commit."""
     path = f"h200/{shape}"
-    verified, written = (read(folder / f"{script}-{shape}.json") for script in WORDS)
+    verified, written, probed = (read(folder / f"{script}-{shape}.json") for script in WORDS)
     rows = [row for row in rows_of(verified) if row["answers"] >= AT_LEAST]
     if rows:
         row = min(rows, key=lambda row: float(row["seconds_per_answer"]))
@@ -103,7 +106,7 @@ def figures(folder: Path, shape: str) -> Iterator[tuple[str, Row]]:
             ("memory_gb", row["peak_memory_gb"], f"GB allocated at the peak, {at_once}"),
         ):
             yield f"{path}/{name}", spread([value], unit) | about
-    yield from probe_figures(verified, shape)
+    yield from probe_figures(probed, shape)
     if rows := rows_of(written):
         row = max(rows, key=lambda row: float(row["tokens_per_second"]))
         tokens = [row["rows"] * row["timed_steps"] / second for second in row["seconds"]]
@@ -115,15 +118,15 @@ def figures(folder: Path, shape: str) -> Iterator[tuple[str, Row]]:
         yield f"{path}/generate_tokens_per_s", spread(tokens, unit) | about
 
 
-def probe_figures(verified: Row, shape: str) -> Iterator[tuple[str, Row]]:
-    """Yield what sets of probes take, where `verify.py --probe` measured them."""
+def probe_figures(probed: Row, shape: str) -> Iterator[tuple[str, Row]]:
+    """Yield what sets of probes take, beside the round trips of the same run."""
     for name in ("probe", "verifier"):
-        rows = [row for row in rows_of(verified, name) if row["answers"] >= AT_LEAST]
+        rows = [row for row in rows_of(probed, name) if row["answers"] >= AT_LEAST]
         if rows:
             row = min(rows, key=lambda row: float(row["seconds_per_answer"]))
             seconds = [second / row["answers"] for second in row["seconds"]]
             unit = f"s per answer, {row['answers']} answers at once, {manner(row)}"
-            about = origin(row["answers"], f"verify-{shape}", verified)
+            about = origin(row["answers"], f"probe-{shape}", probed)
             yield f"h200/{shape}/{name}_seconds", spread(seconds, unit) | about
 
 
