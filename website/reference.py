@@ -39,10 +39,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {  # title of a page -> what it shows
     "Studies": ("report.studies", "report.studies.base", "analysis.figure", "report.table"),
     "Rewards": ("align.reward", "align.combined", "align.lexicographic"),
     "Harnesses": ("harnesses", "harnesses.lm_eval", "harnesses.inspect_ai"),
-    "Testing kits": (
-        "testing", "testing.denoiser", "testing.scorer", "testing.scripted", "testing.checkpoint",
-        "testing.standins",
-    ),
+    "Testing kits": ("testing",),  # which offers what its modules hold
 }  # fmt: skip
 
 
