@@ -119,9 +119,9 @@ def figures(folder: Path, shape: str) -> Iterator[tuple[str, Row]]:
 
 
 def probe_figures(probed: Row, shape: str) -> Iterator[tuple[str, Row]]:
-    """Yield what sets of probes take, beside the round trips of the same run."""
-    for name in ("probe", "verifier"):
-        rows = [row for row in rows_of(probed, name) if row["answers"] >= AT_LEAST]
+    """Yield what sets of probes take, and round trips in the same run."""
+    for name, loop in (("probe", "probe"), ("verifier", "verifier"), ("roundtrips", "ours")):
+        rows = [row for row in rows_of(probed, loop) if row["answers"] >= AT_LEAST]
         if rows:
             row = min(rows, key=lambda row: float(row["seconds_per_answer"]))
             seconds = [second / row["answers"] for second in row["seconds"]]

@@ -39,7 +39,7 @@ NAMED = re.compile(
         r"align/((second|third|long)/)?(\w+_minus_\w+/\w+|seeds)|align/fsdp_gradient_difference",
         r"cpu/(verify_seconds|verify_rss_gb|probe_seconds)",
         r"h200/\w+/(verify_seconds|verify_ratio|generate_tokens_per_s|peak_share|memory_gb)",
-        r"h200/\w+/(probe_seconds|verifier_seconds)",
+        r"h200/\w+/(probe|verifier|roundtrips)_seconds",
         r"h200/llada8b/(int8|nf4|fp8)/(verify_seconds|memory_gb)",
         r"quant/(int8|nf4|fp8)/(auroc_loss|megabytes)",
         r"h200/llada8b/(step_seconds/(rollout|score|update)|step_memory_gb)",
