@@ -38,7 +38,8 @@ PAGE, PICTURE = ROOT / "docs" / "frontier.md", ROOT / "docs" / "images" / "front
 METHODS = (
     "roundtrips", "probe", "verifier", "fitted20", "fitted85", "sequential", "sequential_full",
     "agreement2", "agreement3", "agreement5", "agreement10", "agreement10_fitted", "confidence",
-    "length", "critical_count", "dise", "tre", "denoising_entropy", "temporal_vote", "perplexity",
+    "length", "critical_count", "dise", "tre", "denoising_entropy", "temporal_vote",
+    "temporal_entropy", "perplexity",
     "dcocoa",
 )  # fmt: skip
 MEASURES = ("auroc", "auroc_equal_length", "extra_forwards")
@@ -309,15 +310,12 @@ def write_records(arguments: argparse.Namespace) -> None:
     origin = {"command": KEY, "commit": arguments.commit, "hardware": arguments.hardware}
     new = {name: result.figures[name].entry() | origin for name in sorted(names)}
     merge(FIGURES, new, {KEY: COMMAND}, ("frontier/",))
-    plot = frontier_plot(result.figures, LABELS_OF)
-    if plot is not None:
-        plot.draw(PICTURE)
     write_page()
     print(f"{FIGURES}: {len(new)} of {len(result.figures)} figures")
 
 
 def write_page() -> None:
-    """Write the page from figures alone."""
+    """Write the page and its picture from figures alone."""
     _, entries = read(FIGURES)
     own: dict[str, dict[str, Any]] = {n: row for n, row in entries.items() if row["command"] == KEY}
     if not own:
@@ -326,6 +324,9 @@ def write_page() -> None:
     timed = {n: row for n, row in entries.items() if n.startswith(tuple(SHAPES))}
     figures = {name: parse(name, row) for name, row in (own | timed).items()}
     write_text(PAGE, page(figures, _about(some["hardware"], some["commit"])))
+    plot = frontier_plot(Figures(figures[name] for name in own), LABELS_OF)
+    if plot is not None:
+        plot.draw(PICTURE)
     print(f"{PAGE}: written")
 
 

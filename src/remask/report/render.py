@@ -196,8 +196,10 @@ def frontier(reached: Mapping[str, Reached], front: Sequence[str], path: Path) -
             colour = RIGHT if ahead else "#777777"
             axes.errorbar([spent], [value], yerr=[[value - low], [high - value]], fmt="o",
                           color=colour, markersize=6 if ahead else 4, elinewidth=0.8)  # fmt: skip
-            axes.annotate(name, (spent, heights[name]), xytext=(6, 3), textcoords="offset points",
-                          fontsize=8.5, color=colour)  # fmt: skip
+            inner = name in front[1:-1]  # on its left the line is lower, and out of the way
+            axes.annotate(name, (spent, value if inner else heights[name]),
+                          xytext=(-6, 5) if inner else (6, 3), ha="right" if inner else "left",
+                          textcoords="offset points", fontsize=8.5, color=colour)  # fmt: skip
         axes.set_xscale("symlog", linthresh=1, linscale=0.4)  # what costs nothing stands at 0
         ticks = [0, 1, 2, 5, 10, 25, 50, 100, 200, 500, 1000]
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
