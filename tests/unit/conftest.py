@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
+from remask.analysis import statistics
 from remask.denoisers import llada2
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.kv_cache import KVCache
@@ -283,3 +284,14 @@ def knowing(
         return scripted(script)
 
     return build
+
+
+@pytest.fixture(scope="module")
+def few_resamples() -> Iterator[None]:
+    """Twenty resamples per interval, not a thousand, where tests look at no interval."""
+    drawn = statistics._resamples
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            statistics, "_resamples", lambda n, groups, _, seed: drawn(n, groups, 20, seed)
+        )
+        yield

@@ -140,6 +140,10 @@ def _resamples(n: int, groups: ArrayLike | None, resamples: int, seed: int) -> I
         return
     _, first, sizes = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
     members = np.split(np.argsort(first, kind="stable"), sizes.cumsum()[:-1])
+    table = np.stack(members) if len(np.unique(sizes)) == 1 else None  # (G, size): one index
     for _ in range(resamples):
         drawn = generator.integers(0, len(members), len(members))
-        yield np.concatenate([members[group] for group in drawn])
+        if table is not None:
+            yield table[drawn].ravel()
+        else:
+            yield np.concatenate([members[group] for group in drawn])

@@ -40,8 +40,15 @@ def expected_auroc(scores: ArrayLike, chances: ArrayLike) -> float:
 
 def ranks(values: ArrayLike) -> Floats:
     """Return the rank of each value, from 1; equal ones share their mean rank."""
-    _, level, sizes = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    return np.asarray((sizes.cumsum() - (sizes - 1) / 2)[level], np.float64)
+    column = np.asarray(values)  # `np.unique` takes twice as long on the rows of a resample
+    order = column.argsort()
+    ordered = column[order]
+    begins = np.ones(len(order) + 1, bool)  # a run of equal values; one more behind the last
+    begins[1:-1] = ordered[1:] != ordered[:-1]
+    bounds = begins.nonzero()[0]
+    out = np.empty(len(order))
+    out[order] = np.repeat((bounds[:-1] + bounds[1:] + 1) / 2, bounds[1:] - bounds[:-1])
+    return out
 
 
 def pair(scores: ArrayLike, right: ArrayLike) -> tuple[Floats, Flags]:

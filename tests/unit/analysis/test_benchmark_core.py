@@ -24,6 +24,7 @@ from remask.report.table import markdown, text
 from remask.tasks import TASKS
 from remask.testing import write_checkpoint
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "benchmarks" / "core.py"
 THRESHOLDS = dict.fromkeys(TASKS, 0.75)

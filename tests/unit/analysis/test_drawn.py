@@ -131,6 +131,7 @@ def test_another_second_temperature_is_another_collection(
         collect(model, replace(settings, problems=2, sampler=other), out)
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_tables_and_pages_say_how_the_pool_was_drawn(make_row: Make, tmp_path: Path) -> None:
     path = tmp_path / "pool.jsonl"
     right = [(k, n, (k + n) % 3 > 0) for k in range(6) for n in range(2)]
