@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
-from frontier_targets import TARGETS  # noqa: E402
+from frontier_targets import FAMILIES, TARGETS  # noqa: E402
 from lib.figures import FIGURES, MARKER, merge, read  # noqa: E402
 
 from remask.analysis.figure import Figure, Figures, parse  # noqa: E402
@@ -42,10 +42,11 @@ METHODS = (
     "temporal_entropy", "perplexity",
     "dcocoa",
 )  # fmt: skip
-MEASURES = ("auroc", "auroc_equal_length", "extra_forwards")
+MEASURES = ("auroc", "auroc_equal_length", "extra_forwards", "aurc", "ece", "auroc_sd")
 FITTED = ("fitted20", "fitted85", "agreement10_fitted")
 CANVASES = ("roundtrips", "verifier", "fitted20")
 ACCEPTED = ("precision", "coverage")
+WIDEST = 0.3  # interval of an AUROC of right steps, for a set to be shown
 SHAPES = {
     "h200/llada8b": "LLaDA-8B", "h200/dream7b": "Dream-7B", "h200/lladamoe": "LLaDA-MoE",
     "h200/llada21mini": "LLaDA2.1-mini", "cpu": "the embedded model",
@@ -68,10 +69,12 @@ def page(figures: Shown, about: str) -> str:
         "![AUROC against forward passes beyond the answer](images/frontier.svg)",
         _means(figures),
         _BELOW_MEANS,
+        *filter(None, [_families(figures)]),
         "## By the number of labels",
         _labels(figures),
         "## By set: AUROC",
         _by_set(figures),
+        *_section("Right answers with wrong steps", _STEPS.format(widest=WIDEST), _steps(figures)),
         "## Rejection sampling on wordmath-hard",
         _rejection(figures),
         _END,
@@ -115,6 +118,9 @@ accurate; problems that a verifier was fitted on choose nothing for it. The sequ
 stops before the round trips here."""
 _WITHIN = """`Within a problem` is the AUROC among the ten samples of one problem, where some are
 right and some wrong."""
+_STEPS = """A right answer can be reached by wrong steps. Where a task checks the steps of right
+answers one by one, this is the AUROC of right steps among right answers. A set is left out where
+the verifier's interval is wider than {widest}: too few of its right answers have a wrong step."""
 _CARRIED = """The first table has the AUROC of the fitted verifier of 17 passes, fitted on the set
 of its row and used on that of its column. The second has what the label-free verifier's threshold
 of the best F1, chosen on the set of its row, accepts of that of its column: the share that is
@@ -186,23 +192,45 @@ def _half(figures: Shown) -> str:
 
 
 def _means(figures: Shown) -> str:
+    heads = {"extra forwards": "extra_forwards", "AUROC": "auroc",
+             "at equal length": "auroc_equal_length", "AURC": "aurc", "ECE": "ece"}  # fmt: skip
+    known = {head: m for head, m in heads.items() if any(n.endswith(f"/{m}") for n in figures)}
     rows = [
-        [LABELS_OF.get(method, method), _cell(figures, f"mean/{method}/extra_forwards", 1)]
-        + [_cell(figures, f"mean/{method}/{measure}") for measure in MEASURES[:2]]
+        [LABELS_OF.get(method, method)]
+        + [
+            _cell(figures, f"mean/{method}/{m}", 1 if "forwards" in m else 3)
+            for m in known.values()
+        ]
         for method in METHODS
         if f"frontier/mean/{method}/auroc" in figures
     ]
-    return _table(["score", "extra forwards", "AUROC", "at equal length"], rows)
+    return _table(["score", *known], rows)
+
+
+def _families(figures: Shown) -> str:
+    """Return the means without each family; nothing where they were not measured."""
+    rows = [
+        [LABELS_OF.get(method, method), *cells]
+        for method in METHODS
+        if all(cells := [_plain(figures, f"mean/{method}/without_{f}/auroc") for f in FAMILIES])
+    ]
+    return _table(["score", *(f"without {family}" for family in FAMILIES)], rows) if rows else ""
 
 
 def _labels(figures: Shown) -> str:
     heads = ["score", "50", "100", "200", "400"]
     parts = ("labels_50/", "labels_100/", "", "labels_400/")
     rows = [
-        [LABELS_OF[method], *(_cell(figures, f"mean/{method}/{part}auroc") for part in parts)]
+        [LABELS_OF[method], *(_fit_cell(figures, f"mean/{method}/{part}") for part in parts)]
         for method in FITTED
     ]
     return _table(heads, rows)
+
+
+def _fit_cell(figures: Shown, under: str) -> str:
+    """Return an AUROC, with its spread over draws of labels where that was kept."""
+    spread = _plain(figures, f"{under}auroc_sd")
+    return _cell(figures, f"{under}auroc") + (f", sd {spread}" if spread else "")
 
 
 def _by_set(figures: Shown) -> str:
@@ -213,6 +241,24 @@ def _by_set(figures: Shown) -> str:
         if f"frontier/mean/{method}/auroc" in figures
     ]
     return _table(["score", *SETS], rows)
+
+
+def _steps(figures: Shown) -> str:
+    """Return how well right steps are told among right answers, where steps are checked."""
+    names = [n for n in SETS if _is_narrow(figures.get(f"frontier/{n}/verifier/auroc_steps"))]
+    rows = [
+        [LABELS_OF.get(m, m), *(_cell(figures, f"{name}/{m}/auroc_steps") for name in names)]
+        for m in METHODS
+        if m != "sequential_full"
+    ]
+    return _table(["score", *names], rows) if names else ""
+
+
+def _is_narrow(figure: Figure | None) -> bool:
+    """Say whether a figure is there, and known well enough to be shown."""
+    if figure is None or figure.low is None or figure.high is None:
+        return False
+    return figure.high - figure.low <= WIDEST
 
 
 def _plain(figures: Shown, name: str, digits: int = 3) -> str:
@@ -282,7 +328,7 @@ def _seconds(figures: Shown) -> str:
     for place, shape in SHAPES.items():
         trips = "verify" if place == "cpu" else "roundtrips"
         names = [f"{place}/{what}_seconds" for what in ("probe", "verifier", trips)]
-        if names[0] in figures:
+        if any(name in figures for name in names):
             rows.append([shape, *(_number(figures.get(name)) for name in names)])
     return _table(["model", "one probe", "verifier", "round trips"], rows) if rows else ""
 

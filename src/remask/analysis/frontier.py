@@ -10,6 +10,7 @@ all others.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -212,18 +213,28 @@ def _means(counted: Sequence[SetMeasures], part: str) -> Iterator[Figure]:
         if all(key in each.methods for each in counted) and (not part or not key[1]):
             method = {**place, "method": key[0], "part": part or key[1]}
             every = [each.methods[key] for each in counted]
-            for measure, (_, unit) in every[0].resampled.items():
-                numbers = [each.resampled[measure][0] for each in every]
-                yield from _mean_of(numbers, {**method, "measure": measure, "unit": unit})
-            if len({len(each.by_fit) for each in every}) == 1 < len(every[0].by_fit):
-                spread = np.mean([each.by_fit for each in every], axis=0).std(ddof=1)
-                unit = "AUROC, sd over draws of labels"
-                yield Figure(**method, measure="auroc_sd", value=float(spread), unit=unit)
+            yield from _means_of_method(every, method)
     for name in counted[0].within if not part else ():
         numbers = [each.within.get(name) for each in counted]
         fields = {**place, "method": name, "measure": WITHIN, "unit": "AUROC within a problem"}
         yield from _mean_of(numbers, fields)
     yield from _differences(counted, place, part)
+
+
+def _means_of_method(every: Sequence[MethodMeasures], place: Place) -> Iterator[Figure]:
+    """Yield the means of what a method came to on each set."""
+    for measure, (_, unit) in every[0].resampled.items():
+        numbers = [each.resampled[measure][0] for each in every]
+        yield from _mean_of(numbers, {**place, "measure": measure, "unit": unit})
+    for measure, (_, unit) in every[0].points.items():
+        values = [each.points[measure][0] for each in every]
+        present = [value for value in values if value is not None]
+        if len(present) == len(values):
+            yield Figure(**place, measure=measure, value=fmean(present), unit=unit)
+    if len({len(each.by_fit) for each in every}) == 1 < len(every[0].by_fit):
+        spread = np.mean([each.by_fit for each in every], axis=0).std(ddof=1)
+        unit = "AUROC, sd over draws of labels"
+        yield Figure(**place, measure="auroc_sd", value=float(spread), unit=unit)
 
 
 def _differences(counted: Sequence[SetMeasures], place: Place, part: str) -> Iterator[Figure]:

@@ -27,6 +27,7 @@ class MethodMeasures:
 
     auroc: Resampled
     auroc_equal_length: Resampled | None  # None where no two such answers are of equal length
+    auroc_steps: Resampled | None  # of right steps among right answers; None: not both are there
     forwards: Resampled  # per answer, writing it included
     extra_forwards: Resampled  # without writing it
     by_fit: Floats  # (K,) AUROC of each fit
@@ -40,9 +41,15 @@ class MethodMeasures:
         return {
             "auroc": (self.auroc, "AUROC"),
             "auroc_equal_length": (self.auroc_equal_length, "AUROC over pairs of equal length"),
+            "auroc_steps": (self.auroc_steps, "AUROC of right steps among right answers"),
             "forwards": (self.forwards, "forwards"),
             "extra_forwards": (self.extra_forwards, "forwards beyond writing the answer"),
         }
+
+    @property
+    def points(self) -> dict[str, tuple[float | None, str]]:
+        """What has no interval, with its unit."""
+        return {"aurc": (self.aurc, "AURC"), "ece": (self.ece, "ECE")}
 
     def figures(self, place: Place, width: int) -> list[Figure]:
         """Return all that was measured; `width` is of the bins of equal length."""
@@ -55,7 +62,7 @@ class MethodMeasures:
                         number.interval(), **place, measure=measure, unit=unit, detail=detail
                     )
                 )
-        points = {"aurc": (self.aurc, "AURC"), "ece": (self.ece, "ECE")}
+        points = self.points
         if len(self.by_fit) > 1:
             points["auroc_sd"] = (float(self.by_fit.std(ddof=1)), "AUROC, sd over draws of labels")
         if self.absent:
@@ -105,18 +112,35 @@ class FrontierSet:
         return equal_length_pairs(lengths, self.right, self.draws)
 
     @cached_property
+    def labelled(self) -> Flags:
+        """Which standard answers are right, with steps that are known to be right or not, (n,)."""
+        return np.array([p[0].right and p[0].process_ok is not None for p in self.pooled], bool)
+
+    @cached_property
+    def steps(self) -> AnswerPairs:
+        """All pairs of two of these, one with right steps and one without."""
+        rows = (pool[0] for pool, known in zip(self.pooled, self.labelled, strict=True) if known)
+        sound = np.array([row.process_ok for row in rows], bool)
+        return all_pairs(sound, ProblemDraws(self.draws.times[:, self.labelled]))
+
+    @cached_property
     def written(self) -> Resampled | None:
         """What writing an answer cost."""
         return self.draws.mean([pool[0].forwards for pool in self.pooled])
 
     def measure(self, scored: MethodScores) -> MethodMeasures | None:
         """Return what a method's scores of the standard answers are worth; None of one kind."""
-        together, by_fit = np.zeros(self.pairs.counted.shape, np.float32), []
+        together, steps = (
+            np.zeros(pairs.counted.shape, np.float32) for pairs in (self.pairs, self.steps)
+        )
+        by_fit = []
         for row in scored.scores:  # one at a time: of thousands of answers each is large
             won = pairs_won(row, self.right)
             together += won
             by_fit.append(won.mean(dtype=np.float64) if won.size else np.nan)
+            steps += pairs_won(row[self.labelled], self.steps.right)
         together /= len(scored.scores)
+        steps /= len(scored.scores)
         extra = self.draws.mean(scored.extra.mean(0))
         written = self.written
         auroc = self.pairs.auroc(together)
@@ -125,6 +149,7 @@ class FrontierSet:
         return MethodMeasures(
             auroc=auroc,
             auroc_equal_length=self.equal_length[0].auroc(together),
+            auroc_steps=self.steps.auroc(steps),
             forwards=written + extra,
             extra_forwards=extra,
             by_fit=np.array(by_fit),

@@ -76,6 +76,21 @@ def test_every_measure_of_five_answers_is_worked_out(by_hand: Figures) -> None:
     assert f"{under}/length/ece" not in by_hand, "a count is no probability"
 
 
+def test_right_steps_are_told_among_right_answers_alone(make_record: Make) -> None:
+    """Right with right steps .9 .4, with wrong ones .5: 1 of 2 pairs; the others count nothing."""
+    steps = [(0.9, True, True), (0.4, True, True), (0.5, True, False), (0.7, True, None)]
+    rows = [
+        replace(make_record(f"test/11/{k}", score=score, right=right), process_ok=sound)
+        for k, (score, right, sound) in enumerate([*steps, (0.95, False, False)])
+    ]
+    figures = figures_of(study_of("wordmath-hard", rows))
+    assert figures["frontier/wordmath-hard/roundtrips/auroc_steps"].value == 1 / 2
+    assert figures["frontier/wordmath-hard/roundtrips/auroc_steps"].n == 3
+    sound = [replace(row, process_ok=row.right) for row in rows]
+    none = figures_of(study_of("wordmath-hard", sound))
+    assert "frontier/wordmath-hard/roundtrips/auroc_steps" not in none
+
+
 def test_a_set_with_few_of_the_rarer_outcome_is_shown_and_has_no_part_in_the_mean(
     by_hand: Figures,
 ) -> None:
@@ -178,6 +193,14 @@ def test_a_mean_is_that_of_the_sets_with_and_without_a_family(drawn: Figures) ->
     assert value("mean", "verifier/without_wordmath") == pytest.approx(each["countdown-easy"])
     gap = value("mean", "verifier") - value("mean", "roundtrips")
     assert value("mean", "verifier_minus_roundtrips") == pytest.approx(gap)
+
+
+@pytest.mark.parametrize("measure", ["aurc", "ece"])
+def test_a_mean_of_what_has_no_interval_is_that_of_the_sets(drawn: Figures, measure: str) -> None:
+    names = ("wordmath", "wordmath-hard", "countdown-easy")
+    each = [drawn[f"frontier/{name}/verifier/{measure}"].value for name in names]
+    assert drawn[f"frontier/mean/verifier/{measure}"].value == pytest.approx(np.mean(each))
+    assert "frontier/mean/length/ece" not in drawn, "a count is no probability"
 
 
 def test_the_interval_of_a_difference_is_about_that_of_a_paired_bootstrap(

@@ -77,3 +77,33 @@ def test_what_was_carried_is_shown_where_it_was_measured(figures: dict[str, Figu
     assert "0.80<!--" in longer
     [clock] = [line for line in text.splitlines() if line.startswith("| LLaDA-8B |")]
     assert "0.250<!--fig:h200/llada8b/verifier_seconds-->" in clock
+
+
+def test_spreads_risks_and_families_are_shown_where_they_were_kept(
+    figures: dict[str, Figure],
+) -> None:
+    text = page(figures, "somewhere")
+    assert not any(word in text for word in ("| AURC |", ", sd 0", "without pycode |"))
+    under = "frontier/mean/verifier"
+    families = ("wordmath", "choice", "pycode", "countdown")
+    more = [
+        figure(f"{under}/aurc", 0.04),
+        figure("frontier/mean/fitted20/auroc", 0.85),
+        figure("frontier/mean/fitted20/auroc_sd", 0.012),
+        *(figure(f"{under}/without_{family}/auroc", 0.81) for family in families),
+    ]
+    text = page({**figures, **{one.name: one for one in more}}, "somewhere")
+    assert (
+        f"| 0.800<!--fig:{under}/auroc--> [0.700, 0.900] | 0.040<!--fig:{under}/aurc--> |" in text
+    )
+    assert "0.850<!--fig:frontier/mean/fitted20/auroc-->, sd 0.012<!--fig:" in text
+    assert f"0.810<!--fig:{under}/without_pycode/auroc-->" in text
+
+
+def test_right_steps_are_shown_of_sets_where_they_are_known(figures: dict[str, Figure]) -> None:
+    wide = figure("frontier/choice/verifier/auroc_steps", 0.5, 0.1, 0.9)
+    assert "wrong steps" not in page({**figures, wide.name: wide}, "somewhere")
+    known = figure("frontier/wordmath/verifier/auroc_steps", 0.9, 0.85, 0.95)
+    text = page({**figures, wide.name: wide, known.name: known}, "somewhere")
+    assert f"{quoted(known)} |" in text
+    assert wide.name not in text
