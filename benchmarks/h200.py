@@ -35,10 +35,10 @@ WORDS = {  # what is said to each script beside the shape; dense models gain not
         "llada8b": ["--batches", *ANSWERS[:2]],
         "dream7b": ["--batches", *ANSWERS[:2]],
     },
-    "probe": {},
 }
-SCRIPTS = {"probe": ["verify.py", "--probe", "--answers", str(AT_LEAST)]}  # others: their own name
 SHAPES = tuple(WORDS["verify"])
+WORDS["probe"] = {shape: ["--probe", "--answers", str(AT_LEAST)] for shape in SHAPES}
+FILES = {"probe": "verify.py"}  # others have their own name
 Row = dict[str, Any]
 
 
@@ -60,10 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def child(script: str, shape: str, arguments: argparse.Namespace) -> int | str:
     """Run one script on one shape; return its exit code, or "time" where it was stopped."""
-    file, *words = SCRIPTS.get(script, [f"{script}.py"])
-    words += ["--shape", shape, "--device", arguments.device, *WORDS[script].get(shape, [])]
+    words = ["--shape", shape, "--device", arguments.device, *WORDS[script].get(shape, [])]
     words += ["--out", str(arguments.out / f"{script}-{shape}.json")]
-    command = [sys.executable, str(ROOT / "benchmarks" / file), *words]
+    command = [sys.executable, str(ROOT / "benchmarks" / FILES.get(script, f"{script}.py")), *words]
     try:
         return subprocess.run(command, check=False, timeout=arguments.seconds).returncode
     except subprocess.TimeoutExpired:

@@ -57,11 +57,11 @@ def test_probes_have_figures_where_they_were_measured(folder: Path) -> None:
     """Of 8 answers at once, 0.16 s and 2.4 s; the single answer does not count."""
     rows = [verified(8, [6.0]), verified(1, [0.01], loop="probe")]
     rows += [verified(8, [0.16], loop="probe"), verified(8, [2.4], loop="verifier")]
-    (folder / "verify-lladamoe.json").write_text(json.dumps(ABOUT | {"results": rows}))
+    (folder / "probe-lladamoe.json").write_text(json.dumps(ABOUT | {"results": rows}))
     found = dict(h200.figures(folder, "lladamoe"))
     assert found["h200/lladamoe/probe_seconds"]["value"] == 0.02
     assert found["h200/lladamoe/verifier_seconds"]["value"] == pytest.approx(0.3)
-    assert found["h200/lladamoe/verify_seconds"]["value"] == 0.75
+    assert found["h200/lladamoe/roundtrips_seconds"]["value"] == 0.75, "in the same run"
     assert not [name for name, _ in h200.figures(folder, "llada8b") if "probe" in name]
 
 
