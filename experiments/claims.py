@@ -75,18 +75,27 @@ class Curve:
     study: str = "ablation"
     source: str = "Table 7, Figures 3 and 4"
 
+    def names(self) -> list[str]:
+        """Return the names of the figures it looks at, with {} for the study."""
+        return [self._name(x) for x in (*self.below, *self.level, *self.above)]
+
     def judge(self, figures: Figures) -> dict[str, bool | None]:
-        """Return whether it holds on the main study: in every comparison that it makes."""
-        sides = []
+        """Return by study with such a curve whether it holds: in every comparison that it makes."""
+        sides: dict[str, list[bool | None]] = {}
         for values, is_above, bound in (
             (self.below, False, 0.0), (self.level, False, MARGIN), (self.above, True, 0.0),
         ):  # fmt: skip
-            names = [f"ablation/{MAIN}/{self.setting}/{x}/above_default" for x in values]
-            known = [figures[name] for name in names if name in figures]
-            sides += [side(*figure.ends, bound, is_above=is_above) for figure in known]
-        if not sides:
-            return {}
-        return {MAIN: False if False in sides else None if None in sides else True}
+            for value in values:
+                for study, figure in by_study(self._name(value), figures).items():
+                    told = side(*figure.ends, bound, is_above=is_above)
+                    sides.setdefault(study, []).append(told)
+        return {
+            study: False if False in told else None if None in told else True
+            for study, told in sides.items()
+        }
+
+    def _name(self, value: str) -> str:
+        return f"ablation/{{}}/{self.setting}/{value}/above_default"
 
 
 Claim = Bound | Order | Curve
