@@ -1,0 +1,285 @@
+"""The study of a small model of real words, from its ancestor to docs/real.md.
+
+    python experiments/real_text.py build DATA ROWS              rows to train on, and held out
+    python experiments/real_study.py train SOURCE ROWS OUT       the model, OUT/final/model
+    python experiments/real_study.py choose MODEL DATA ROWS OUT  canvas and steps, on validation
+    python experiments/real_study.py collect MODEL DATA OUT --part validation greedy pools curves
+    python experiments/real_study.py measure OUT --commit SHA --hardware "one NVIDIA H200"
+    python experiments/real_study.py page                        docs/real.md alone, from figures
+    python experiments/real_study.py all SOURCE DATA OUT         everything up to the records
+    python experiments/real_study.py pack MODEL PARTS            weights, or records, in parts
+    python experiments/real_study.py unpack PARTS OUT            together again, and checked
+
+SOURCE is a GGUF file, a folder in the hub's layout or a hub id; DATA is the folder of benchmarks
+that `real_text.py` reads. `train`, `choose` and `collect` go on where they were stopped; with
+`--stop-after SECONDS` they stop in time, and exit with 3 where something is left: the same command
+again goes on. `collect` shares one device among `--parallel` processes. MODEL is never trained on,
+nor chosen by, a row of a test.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+
+from lib.figures import FIGURES, merge, read  # noqa: E402
+from realstudy.choice import CHOICE, choose, chosen_shapes, read_choice  # noqa: E402
+from realstudy.jobs import PARTS, SHAPES, Plan, Shape  # noqa: E402
+from realstudy.page import page  # noqa: E402
+from realstudy.parcel import MIB, pack, unpack  # noqa: E402
+from realstudy.problems import write_validation  # noqa: E402
+from realstudy.studies import PREFIX  # noqa: E402
+from realstudy.summary import OWNED, measure  # noqa: E402
+from realstudy.training import TrainPlan, train  # noqa: E402
+from realstudy.weights import note_weights  # noqa: E402
+from realstudy.workers import run_jobs  # noqa: E402
+
+from remask.analysis.figure import parse  # noqa: E402
+from remask.errors import InputError, RecordError, RemaskError  # noqa: E402
+from remask.records.jsonl import write_text  # noqa: E402
+
+KEY = "real"
+COMMAND = "python experiments/real_study.py all SOURCE DATA OUT; real_study.py measure OUT"
+PAGE = ROOT / "docs" / "real.md"
+LEFT = 3  # exit code where the same command again goes on
+_ALWAYS = 10.0**6  # seconds, ten days: waiting for a process takes no more
+
+
+def run_train(arguments: argparse.Namespace) -> int:
+    """Make the model."""
+    names = ("trial_epochs", "minutes", "epochs", "canvas", "tokens", "lr", "eval_every",
+             "patience", "device")  # fmt: skip
+    given = {name: getattr(arguments, name) for name in names}
+    plan = TrainPlan(source=arguments.source, rows=arguments.rows, out=arguments.out, **given)
+    plan.out.mkdir(parents=True, exist_ok=True)
+    model = train(plan, _say, deadline=_deadline(arguments))
+    print(f"{plan.out}: training goes on with the same command" if model is None else model)
+    return LEFT if model is None else 0
+
+
+def run_choose(arguments: argparse.Namespace) -> int:
+    """Choose canvas and steps on validation."""
+    out = arguments.out
+    if (out / CHOICE).exists():
+        raise InputError(f"{out / CHOICE} is there; answers may hang on it: remove it to choose.")
+    note_weights(Path(arguments.model), out)
+    write_validation(arguments.data, arguments.rows, out)
+    given = tuple(map(Shape.parse, arguments.shapes))
+    shapes = dict.fromkeys(SHAPES, given) if given else SHAPES
+    plan = Plan(data=arguments.data, out=out, most=arguments.problems)
+    left = choose(
+        plan, arguments.model, shapes, parallel=arguments.parallel, deadline=_deadline(arguments)
+    )
+    if left:
+        return _left(left)
+    for name, chosen in read_choice(out)["sets"].items():
+        print(f"{name}: canvas {chosen['canvas']}, {chosen['rate']} tokens a step")
+    return 0
+
+
+def run_collect(arguments: argparse.Namespace) -> int:
+    """Collect the records of some parts."""
+    out = arguments.out
+    note_weights(Path(arguments.model), out)
+    plan = Plan(data=arguments.data, out=out, shapes=chosen_shapes(out), most=arguments.problems)
+    jobs = [job for part in arguments.part for job in plan.jobs(part)]
+    left = run_jobs(
+        jobs, arguments.model, out, parallel=arguments.parallel, deadline=_deadline(arguments)
+    )
+    return _left(left) if left else 0
+
+
+def run_measure(arguments: argparse.Namespace) -> int:
+    """Measure the records, and write figures and page."""
+    origin = {"command": KEY, "commit": arguments.commit, "hardware": arguments.hardware}
+    new = {name: row | origin for name, row in sorted(measure(arguments.out).items())}
+    merge(arguments.figures, new, {KEY: COMMAND}, OWNED)
+    print(f"{arguments.figures}: {len(new)} figures")
+    return run_page(arguments)
+
+
+def run_page(arguments: argparse.Namespace) -> int:
+    """Write the page from figures alone."""
+    _, entries = read(arguments.figures)
+    ours = {name: row for name, row in entries.items() if name.startswith(PREFIX)}
+    some: dict[str, Any] | None = next((r for r in ours.values() if r["command"] == KEY), None)
+    if some is None:
+        raise RecordError(f"{arguments.figures} has no figures of this study; measure records.")
+    about = f"collected on {some['hardware']} at commit {some['commit']}"
+    parsed = {name: parse(name, row) for name, row in entries.items()}
+    embedded = {name: figure for name, figure in parsed.items() if name not in ours}
+    write_text(arguments.page, page({name: parsed[name] for name in ours}, embedded, about))
+    print(f"{arguments.page}: written")
+    return 0
+
+
+def run_all(arguments: argparse.Namespace) -> int:
+    """Do everything up to the records, one step after another."""
+    out, rows = arguments.out, arguments.out / "rows"
+    model = str(out / "final" / "model")
+    time_left = ["--parallel", str(arguments.parallel)]
+    steps = []
+    if not (rows / "train.jsonl").exists():
+        steps.append(_script("real_text.py", "build", arguments.data, rows))
+    steps.append(_script(Path(__file__).name, "train", arguments.source, rows, out))
+    if not (out / CHOICE).exists():
+        steps.append(
+            _script(Path(__file__).name, "choose", model, arguments.data, rows, out, *time_left)
+        )
+    steps.append(
+        _script(
+            Path(__file__).name, "collect", model, arguments.data, out, *time_left,
+            "--part", *PARTS,
+        )
+    )  # fmt: skip
+    for words in steps:
+        print(" ".join(words[1:]), flush=True)
+        if code := subprocess.run(words, check=False).returncode:
+            return code
+    return 0
+
+
+def run_pack(arguments: argparse.Namespace) -> int:
+    """Cut files into parts that can travel."""
+    note = pack(
+        arguments.source, arguments.out, part=int(arguments.part_mib * MIB),
+        group=arguments.group, skip=arguments.skip,
+    )  # fmt: skip
+    size = sum(entry["bytes"] for entry in note["files"])
+    print(f"{arguments.out}: {note['parts']} parts of {note['bytes']:,} bytes for {size:,}")
+    return 0
+
+
+def run_unpack(arguments: argparse.Namespace) -> int:
+    """Put parts together again."""
+    files = unpack([arguments.parts], arguments.out)
+    print(f"{arguments.out}: {len(files)} files, as they were packed")
+    return 0
+
+
+def _script(name: str, *words: object) -> list[str]:
+    return [sys.executable, str(Path(__file__).with_name(name)), *map(str, words)]
+
+
+def _say(row: dict[str, Any]) -> None:
+    print(row, flush=True)
+
+
+def _left(names: Sequence[str]) -> int:
+    print(f"not finished: {', '.join(names)}; the same command again goes on")
+    return LEFT
+
+
+def _deadline(arguments: argparse.Namespace) -> float:
+    """Return when to stop, by the monotonic clock, counted from the start of this program."""
+    return STARTED + (_ALWAYS if arguments.stop_after is None else arguments.stop_after)
+
+
+STARTED = time.monotonic()
+
+
+def _add_train(commands: Any) -> None:
+    made = commands.add_parser("train", help="make the model")
+    made.add_argument("source", help="GGUF file, folder or hub id of an autoregressive model")
+    made.add_argument("rows", type=Path, help="folder with train.jsonl and valid.jsonl")
+    made.add_argument("out", type=Path, help="folder of the study")
+    made.add_argument("--trial-epochs", type=int, default=TrainPlan.trial_epochs)
+    made.add_argument("--minutes", type=float, default=TrainPlan.minutes)
+    made.add_argument("--epochs", type=int, default=TrainPlan.epochs, help="most passes")
+    made.add_argument("--canvas", type=int, default=TrainPlan.canvas)
+    made.add_argument("--tokens", type=int, default=TrainPlan.tokens, help="of a batch")
+    made.add_argument("--lr", type=float, default=TrainPlan.lr)
+    made.add_argument("--eval-every", type=int, default=TrainPlan.eval_every)
+    made.add_argument("--patience", type=int, default=TrainPlan.patience)
+    made.add_argument("--device", default=TrainPlan.device)
+    _add_clock(made)
+    made.set_defaults(run=run_train)
+
+
+def _add_clock(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--stop-after", type=float, help="seconds of this call")
+
+
+def _add_shared(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--parallel", type=int, default=8, help="processes on the device")
+    command.add_argument("--problems", type=int, help="most problems of a file, for a trial")
+    _add_clock(command)
+
+
+def _add_collecting(commands: Any) -> None:
+    pick = commands.add_parser("choose", help="canvas and steps, on validation")
+    gather = commands.add_parser("collect", help="records")
+    for command in (pick, gather):
+        command.add_argument("model", help="checkpoint folder")
+        command.add_argument("data", type=Path, help="folder of benchmarks")
+    pick.add_argument("rows", type=Path, help="folder with valid.jsonl")
+    for command in (pick, gather):
+        command.add_argument("out", type=Path, help="folder of the study")
+        _add_shared(command)
+    pick.add_argument("--shapes", nargs="+", default=(), help="such as 96x2, instead of the usual")
+    gather.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
+    pick.set_defaults(run=run_choose)
+    gather.set_defaults(run=run_collect)
+
+
+def _add_measuring(commands: Any) -> None:
+    count = commands.add_parser("measure", help="figures and page from records")
+    count.add_argument("out", type=Path, help="folder of the study")
+    count.add_argument("--commit", required=True, help="commit that collected them")
+    count.add_argument("--hardware", required=True, help="what they were collected on")
+    told = commands.add_parser("page", help="the page alone, from figures")
+    for command, run in ((count, run_measure), (told, run_page)):
+        command.add_argument("--figures", type=Path, default=FIGURES)
+        command.add_argument("--page", type=Path, default=PAGE)
+        command.set_defaults(run=run)
+
+
+def _add_travelling(commands: Any) -> None:
+    parcel = commands.add_parser("pack", help="cut files into parts")
+    parcel.add_argument("source", type=Path, help="file or folder")
+    parcel.add_argument("out", type=Path, help="new folder for the parts")
+    parcel.add_argument("--part-mib", type=float, default=15, help="most of a part")
+    parcel.add_argument("--group", type=int, default=4, help="parts that travel together")
+    parcel.add_argument("--skip", nargs="+", default=(), help="files to leave, such as '*.pt'")
+    parcel.set_defaults(run=run_pack)
+    opened = commands.add_parser("unpack", help="put parts together again")
+    opened.add_argument("parts", type=Path, help="folder that holds them, at any depth")
+    opened.add_argument("out", type=Path, help="folder for the files")
+    opened.set_defaults(run=run_unpack)
+
+
+def read_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Return the parsed command line."""
+    parser = argparse.ArgumentParser(description="The study of a small model of real words.")
+    commands = parser.add_subparsers(required=True)
+    _add_train(commands)
+    _add_collecting(commands)
+    _add_measuring(commands)
+    _add_travelling(commands)
+    whole = commands.add_parser("all", help="everything up to the records")
+    whole.add_argument("source", help="GGUF file, folder or hub id of an autoregressive model")
+    whole.add_argument("data", type=Path, help="folder of benchmarks")
+    whole.add_argument("out", type=Path, help="folder of the study")
+    whole.add_argument("--parallel", type=int, default=8, help="processes on the device")
+    whole.set_defaults(run=run_all)
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one of the commands and return the exit code."""
+    arguments = read_arguments(words)
+    code: int = arguments.run(arguments)
+    return code
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except RemaskError as error:
+        sys.exit(f"real_study.py: {error}")

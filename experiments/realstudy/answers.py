@@ -1,0 +1,88 @@
+"""The records of the study, read: answers to every test problem, pools, validation and curves.
+
+Sample 0 of a pool is the answer that stands among those to every problem: the pool drew it again,
+in other batches, and how often that changed a text is counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from realstudy.jobs import curve_settings, pool_name
+from realstudy.problems import BENCHMARKS
+from realstudy.workers import record_path
+from remask.analysis.load_records import RecordFile
+from remask.analysis.pool import Pool, pools
+from remask.errors import RecordError
+from remask.records.record import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkAnswers:
+    """All that was collected of one benchmark."""
+
+    name: str
+    greedy: RecordFile
+    pool: RecordFile | None  # its sample 0 is that of `greedy`; None: not collected
+    validation: RecordFile | None  # under the name of the task that it is for
+    changed: tuple[bool, ...] = ()  # of each pool: was its first text another one
+
+    @property
+    def answers(self) -> list[Pool]:
+        """One answer to each problem."""
+        return pools(self.greedy.rows)
+
+    @property
+    def pooled(self) -> list[Pool]:
+        """Ten answers to some."""
+        return [] if self.pool is None else pools(self.pool.rows)
+
+    @property
+    def validated(self) -> list[Pool]:
+        """One answer to each problem of validation."""
+        return [] if self.validation is None else pools(self.validation.rows)
+
+
+def read_answers(out: Path) -> list[BenchmarkAnswers]:
+    """Return the benchmarks that were collected, or raise where none was."""
+    found = [_read(out, name) for name in BENCHMARKS if record_path(out, name).exists()]
+    if not found:
+        raise RecordError(
+            f"{out} holds no answers to {', '.join(BENCHMARKS)}; collect some: real_study.py "
+            "collect MODEL DATA OUT --part greedy."
+        )
+    return found
+
+
+def read_curves(out: Path) -> list[RecordFile]:
+    """Return the points of the curves."""
+    paths = [record_path(out, name) for name in curve_settings()]
+    return [RecordFile.read(path) for path in paths if path.exists()]
+
+
+def _read(out: Path, name: str) -> BenchmarkAnswers:
+    greedy = RecordFile.read(record_path(out, name))
+    pool, validation = _file(out, pool_name(name)), _file(out, f"validation-{name}")
+    first = {row.id: row for row in greedy.rows}
+    changed: tuple[bool, ...] = ()
+    if pool is not None:
+        again = [row for row in pool.rows if row.number == 0 and row.id in first]
+        changed = tuple(row.text != first[row.id].text for row in again)
+        pool = replace(pool, path=greedy.path, rows=_with_first(pool.rows, first))
+    if validation is not None:
+        rows = [replace(row, task=name) for row in validation.rows]
+        validation = replace(validation, rows=rows)
+    return BenchmarkAnswers(
+        name=name, greedy=greedy, pool=pool, validation=validation, changed=changed
+    )
+
+
+def _with_first(rows: Sequence[Record], first: dict[str, Record]) -> list[Record]:
+    """Return pools whose sample 0 is the answer that was scored."""
+    known = [row for row in rows if row.id in first]
+    return [first[row.id] if row.number == 0 else row for row in known]
+
+
+def _file(out: Path, name: str) -> RecordFile | None:
+    path = record_path(out, name)
+    return RecordFile.read(path) if path.exists() else None

@@ -1,0 +1,84 @@
+"""Which canvas and how many tokens a step: chosen on validation, and written down with the tries.
+
+The rule: the highest accuracy, and among the shapes within one standard error of it the one with
+the fewest forward passes.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from realstudy.jobs import Plan, Shape, tried_name
+from realstudy.problems import BENCHMARKS, SOURCES
+from realstudy.workers import record_path, run_jobs
+from remask.errors import InputError
+from remask.records.jsonl import write_text
+from remask.records.record import Record, answers_in, read_records
+from remask.records.text_file import read_object
+
+CHOICE = "choice.json"
+RULE = (
+    "the highest accuracy on validation; among the shapes within one standard error of it the one "
+    "with the fewest forward passes"
+)
+Tried = dict[str, Any]
+
+
+def choose(
+    plan: Plan,
+    model: str,
+    shapes: Mapping[str, tuple[Shape, ...]],
+    *,
+    parallel: int,
+    deadline: float,
+) -> list[str]:
+    """Try every shape and write the choice; return what is not finished, where time is over."""
+    unfinished = run_jobs(plan.tried(shapes), model, plan.out, parallel=parallel, deadline=deadline)
+    if unfinished:
+        return unfinished
+    chosen = {}
+    for name in BENCHMARKS:
+        tried = [_tried(plan.out, name, shape) for shape in shapes[name]]
+        best = chosen_of(tried)
+        kept = {key: best[key] for key in ("canvas", "rate", "steps", "block")}
+        chosen[name] = {"validated_with": list(SOURCES[name]), **kept, "tried": tried}
+    document = {"rule": RULE, "sets": chosen}
+    write_text(plan.out / CHOICE, json.dumps(document, indent=1) + "\n")
+    return []
+
+
+def read_choice(out: Path) -> dict[str, Any]:
+    """Return what was chosen, or raise where nothing was."""
+    path = out / CHOICE
+    if not path.exists():
+        raise InputError(f"{out} has no {CHOICE}; choose first: real_study.py choose.")
+    document = read_object(path, "choose again")
+    if not set(BENCHMARKS) <= document.get("sets", {}).keys():
+        raise InputError(f"{path} lacks one of {', '.join(BENCHMARKS)}; choose again.")
+    return document
+
+
+def chosen_shapes(out: Path) -> dict[str, Shape]:
+    """Return the shape of each benchmark."""
+    sets = read_choice(out)["sets"]
+    return {name: Shape(sets[name]["canvas"], sets[name]["rate"]) for name in BENCHMARKS}
+
+
+def chosen_of(tried: Sequence[Tried]) -> Tried:
+    """Return the try that the rule chooses; of equals the first."""
+    best = max(tried, key=lambda one: one["accuracy"])
+    error = math.sqrt(best["accuracy"] * (1 - best["accuracy"]) / best["problems"])
+    good = [one for one in tried if one["accuracy"] >= best["accuracy"] - error]
+    return min(good, key=lambda one: one["forwards"])
+
+
+def _tried(out: Path, name: str, shape: Shape) -> Tried:
+    rows: list[Record] = answers_in(read_records(record_path(out, tried_name(name, shape))))
+    return {
+        "canvas": shape.canvas, "rate": shape.rate, "steps": shape.steps, "block": shape.block,
+        "problems": len(rows), "accuracy": fmean(row.right for row in rows),
+        "forwards": fmean(row.forwards for row in rows),
+    }  # fmt: skip

@@ -1,0 +1,230 @@
+"""docs/real.md, from figures alone. What was not measured is left out."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from claims import Verdict, verdicts
+
+from realstudy.problems import BENCHMARKS
+from realstudy.studies import PREFIX, claimed
+from realstudy.targets import TARGETS
+from remask.analysis.figure import Figure
+from remask.report.studies.frontier import LABELS_OF
+
+TITLES = {"gsm8k": "GSM8K", "svamp": "SVAMP", "mawps": "MAWPS"}
+METHODS = (
+    "roundtrips", "probe", "verifier", "fitted", "fitted85", "sequential", "confidence", "length",
+    "critical_count", "self_evaluation", "dise", "perplexity", "tre", "denoising_entropy",
+    "temporal_vote", "temporal_entropy", "dcocoa",
+)  # fmt: skip
+OF_POOLS = ("agreement2", "agreement3", "agreement5", "agreement")
+CURVES = {"mask_ratio": "mask ratio", "rebuild_steps": "rebuild steps", "trips": "trips"}
+LABELS = {
+    **LABELS_OF, "fitted": LABELS_OF.get("fitted20", "fitted"),
+    "agreement": LABELS_OF.get("agreement10", "agreement of ten samples"),
+}  # fmt: skip
+Shown = Mapping[str, Figure]
+COMMAND = "python experiments/real_study.py all SOURCE DATA OUT"
+
+
+def page(figures: Shown, embedded: Shown, about: str) -> str:
+    """Return the page, in Markdown; `embedded` are the figures of the embedded model."""
+    parts = [
+        "# Real words: the studies on public benchmarks",
+        _INTRODUCTION.format(about=about, command=COMMAND),
+        *_section("The model", _MODEL, _model(figures)),
+        *_section("The answers", _ANSWERS, _answers(figures)),
+        *_section("What was to be shown", "", _targets(figures)),
+        *_section("Telling right from wrong: AUROC", _DIAGNOSIS, _diagnosis(figures)),
+        *_section("Against ten samples", _POOLS, _pools(figures)),
+        *_section("Rejection sampling on SVAMP", _REJECTION, _rejection(figures)),
+        *_section("The curves", _CURVES, *(_curve(figures, name) for name in CURVES)),
+        *_section("The paper's claims", _CLAIMS, _claims(figures, embedded)),
+        *_section("What was tried on validation", _TRIED, _tried(figures)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+_INTRODUCTION = """An autoregressive model of 135 million parameters (SmolLM2-135M, Apache-2.0) was
+made a masked diffusion model by [`remask adapt`](adapt.md), trained on word problems of which none
+is in a test ([benchmarks.md](benchmarks.md)), and asked GSM8K, SVAMP and MAWPS; {about}. Intervals
+are 95 %, from one bootstrap over problems within benchmarks that all methods share (2,000 draws);
+means are over the three. Canvas and steps, fits and thresholds are chosen on validation. The whole
+study is one command on one GPU: `{command}`. This page is made of [figures.json](figures.json) by
+`python experiments/real_study.py page`."""
+_MODEL = """Row i - 1 predicts token i (shifted), as the ancestor learned, or row i does
+(unshifted): the held-out loss of a short trial of each decides."""
+_ANSWERS = """Greedy answers to every test problem. `Texts that changed` is the share of the
+answers in pools that other batches made another text of."""
+_DIAGNOSIS = """Every method on the same answers, one to each problem. Fits have the labels of
+validation answers (`labels` above)."""
+_POOLS = """On the problems that have ten samples: the share of the samples that say what the
+answer says, beside the scores of one answer, on the same problems."""
+_REJECTION = """Thresholds have the best F1 on validation answers."""
+_CURVES = """Round trips with one setting changed, on the first problems of SVAMP; the differences
+are paired."""
+_CLAIMS = """The verdicts are those of [results.md](results.md): a claim holds where its interval
+is beyond the bound on each set, and fails where it is so on the other side on one."""
+_TRIED = """The rule: the highest accuracy, and among the shapes within one standard error of it
+the fewest forward passes."""
+
+
+def _section(heading: str, text: str, *tables: str) -> list[str]:
+    return [f"## {heading}", text, *filter(None, tables)] if any(tables) else []
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def cell(figures: Shown, name: str, digits: int = 3, *, ends: bool = True) -> str:
+    """Return a number with its marker and its interval; nothing where it was not measured."""
+    figure = figures.get(f"{PREFIX}{name}")
+    if figure is None:
+        return ""
+    text = f"{figure.value:,.{digits}f}<!--fig:{PREFIX}{name}-->"
+    if not ends or figure.low is None or figure.high is None or figure.low == figure.high:
+        return text
+    return f"{text} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"
+
+
+def _model(figures: Shown) -> str:
+    """Return the losses of trials and training, then the parameters and the checksums."""
+    rows = [
+        [
+            name,
+            cell(figures, f"train/{name}/valid_loss", 4),
+            cell(figures, f"train/{name}/best_step", 0),
+            cell(figures, f"train/{name}/seconds", 0),
+        ]
+        for name in ("shifted", "unshifted", "final")
+        if f"{PREFIX}train/{name}/valid_loss" in figures
+    ]
+    heads = ["training", "held-out loss", "best step", "seconds"]
+    parameters = figures.get(f"{PREFIX}parameters")
+    said = ""
+    if parameters is not None:
+        said = f"Parameters: {cell(figures, 'parameters', 0)}. Weights: {parameters.detail}."
+    return "\n\n".join(filter(None, (_table(heads, rows), said)))
+
+
+def _answers(figures: Shown) -> str:
+    rows = []
+    for name in BENCHMARKS:
+        share = figures.get(f"{PREFIX}{name}/accuracy")
+        if share is not None:
+            own = [cell(figures, f"{name}/{m}", 0) for m in ("canvas", "rate", "labels")]
+            rows.append([
+                TITLES[name], f"{share.n:,}", cell(figures, f"{name}/accuracy"), *own,
+                cell(figures, f"{name}/forwards", 1, ends=False),
+                cell(figures, f"{name}/text_disagreement"),
+            ])  # fmt: skip
+    heads = ["benchmark", "problems", "right", "canvas", "tokens a step", "labels",
+             "forwards", "texts that changed"]  # fmt: skip
+    return _table(heads, rows)
+
+
+def _targets(figures: Shown) -> str:
+    rows = []
+    for target in TARGETS:
+        figure = figures.get(target.name)
+        if figure is not None:
+            verdict = "holds" if target.holds(figure) else "fails"
+            shown = cell(figures, target.name.removeprefix(PREFIX), target.digits)
+            rows.append([target.text, shown, verdict])
+    return _table(["target", "measured", "verdict"], rows)
+
+
+def _diagnosis(figures: Shown) -> str:
+    rows = [
+        [
+            LABELS.get(method, method),
+            cell(figures, f"mean/{method}/extra_forwards", 1, ends=False),
+            *(cell(figures, f"{name}/{method}/auroc") for name in (*BENCHMARKS, "mean")),
+        ]
+        for method in METHODS
+        if any(f"{PREFIX}{name}/{method}/auroc" in figures for name in BENCHMARKS)
+    ]
+    return _table(["score", "extra forwards", *TITLES.values(), "mean"], rows)
+
+
+def _pools(figures: Shown) -> str:
+    rows = []
+    for method in (*OF_POOLS, *METHODS):
+        part = "" if method in OF_POOLS else "pool/"
+        names = [f"{name}/{method}/{part}auroc" for name in (*BENCHMARKS, "mean")]
+        if any(f"{PREFIX}{name}" in figures for name in names):
+            rows.append([LABELS.get(method, method), *(cell(figures, name) for name in names)])
+    table = _table(["score", *TITLES.values(), "mean"], rows)
+    gaps = [
+        f"{LABELS.get(method, method)} minus ten samples, in the mean: {shown}."
+        for method in ("verifier", "roundtrips")
+        if (shown := cell(figures, f"{method}_minus_agreement/auroc"))
+    ]
+    return "\n\n".join([table, *gaps]) if rows else ""
+
+
+def _rejection(figures: Shown) -> str:
+    """Return rejection sampling by each score, then the paper's comparison."""
+    ours = [
+        [LABELS.get(m, m), *(cell(figures, f"mgrs/{m}/{x}", d) for x, d in _REACHED)]
+        for m in ("roundtrips", "verifier")
+    ]
+    names = re.compile(rf"{PREFIX}correction/svamp/([^/]+)/accuracy")
+    methods = [match[1] for name in figures if (match := names.fullmatch(name))]
+    theirs = [
+        [m.replace("_", " "), *(cell(figures, f"correction/svamp/{m}/{x}", d) for x, d in _REACHED)]
+        for m in methods
+        if "_minus_" not in m
+    ]
+    heads = ["", "accuracy", "samples", "forwards"]
+    tables = (
+        _table(["score", *heads[1:]], [row for row in ours if any(row[1:])]),
+        _table(["method", *heads[1:]], theirs),
+    )
+    return "\n\n".join(filter(None, tables))
+
+
+_REACHED = (("accuracy", 3), ("n_avg", 2), ("forwards", 0))
+
+
+def _curve(figures: Shown, setting: str) -> str:
+    names = re.compile(rf"{PREFIX}(ablation/[^/]+/{setting}/([^/]+))/auroc")
+    points = [match for name in figures if (match := names.fullmatch(name))]
+    points.sort(key=lambda match: float(match[2]))
+    rows = [
+        [match[2], *(cell(figures, f"{match[1]}/{m}") for m in ("auroc", "above_default"))]
+        for match in points
+    ]
+    return _table([CURVES[setting], "AUROC", "above the default"], rows)
+
+
+def _claims(figures: Shown, embedded: Shown) -> str:
+    known = {verdict.claim: verdict for verdict in verdicts(embedded)}
+    rows = [
+        [v.claim, v.source, _word(v), _word(known[v.claim]) if v.claim in known else ""]
+        for v in verdicts(claimed(dict(figures)))
+    ]
+    return _table(["claim", "in the paper", "real words", "the embedded model"], rows)
+
+
+def _word(verdict: Verdict) -> str:
+    return f"{verdict.word} ({verdict.tally})" if verdict.tally else verdict.word
+
+
+def _tried(figures: Shown) -> str:
+    names = re.compile(rf"{PREFIX}(choice/([^/]+)/([^/]+))/accuracy")
+    tried = [match for name in figures if (match := names.fullmatch(name))]
+    rows = [
+        [
+            TITLES[m[2]],
+            m[3],
+            cell(figures, f"{m[1]}/accuracy"),
+            cell(figures, f"{m[1]}/forwards", 1),
+        ]
+        for m in tried
+    ]
+    return _table(["for", "canvas x tokens a step", "right", "forwards"], rows)

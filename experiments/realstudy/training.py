@@ -1,0 +1,132 @@
+"""From an autoregressive model to the one that is studied: two short trials, then all of it.
+
+Shifted or not is for the held-out loss to say, after as many steps of each: a trial is a number of
+passes over the rows, not of minutes, since what is compiled first would lose. What was settled
+stands in OUT/train.json; whoever is stopped goes on with the same command.
+"""
+
+import gc
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from remask.errors import InputError, SettingsError
+from remask.pretrain.adapt import Adaptation
+from remask.pretrain.adapt_settings import AdaptSettings
+from remask.records.jsonl import write_text
+from remask.records.text_file import read_object
+
+STATE = "train.json"
+KINDS = {"shifted": True, "unshifted": False}
+# Seconds that reading the rows and writing the weights take, before and after the steps.
+RESERVE = 45.0
+_RARELY = 10**6
+Say = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainPlan:
+    """What is trained, on what, and for how long."""
+
+    source: str
+    rows: Path  # folder with train.jsonl and valid.jsonl
+    out: Path
+    trial_epochs: int = 1
+    minutes: float = 9.0
+    epochs: int = 20  # most passes; the minutes decide where they are fewer
+    canvas: int = 160
+    tokens: int = 61_440
+    lr: float = 3e-4
+    eval_every: int = 100
+    patience: int = 8
+    device: str = "auto"
+    seed: int = 0
+
+    def settings(self, out: Path, *, shifted: bool, trial: bool, left: float) -> AdaptSettings:
+        """Return the settings of a trial, or of the training; `left` are seconds of this call."""
+        return AdaptSettings(
+            source=self.source, rows=(self.rows / "train.jsonl",), valid=self.rows / "valid.jsonl",
+            out=out, shifted=shifted, canvas=self.canvas, least_canvas=min(32, self.canvas),
+            tokens=self.tokens, lr=self.lr, seed=self.seed, device=self.device,
+            epochs=self.trial_epochs if trial else self.epochs,
+            minutes=None if trial else self.minutes, stop_after=max(left, 0.1) / 60,
+            eval_every=self.eval_every, patience=_RARELY if trial else self.patience,
+            checkpoint_every=_RARELY if trial else 1_000,
+        )  # fmt: skip
+
+
+def train(plan: TrainPlan, say: Say, *, deadline: float) -> Path | None:
+    """Return the folder of the finished model; None where the time of this call is over first.
+
+    `deadline` is of the monotonic clock.
+    """
+    for name in ("train.jsonl", "valid.jsonl"):
+        if not (plan.rows / name).is_file():
+            raise InputError(f"{plan.rows} has no {name}; make it with real_text.py build.")
+    state = read_state(plan.out)
+    for kind, shifted in KINDS.items():
+        if kind not in state["trials"]:
+            told = _run(plan, plan.out / f"{kind}-trial", shifted, True, say, deadline)
+            if told is None:
+                return None
+            state["trials"][kind] = told
+            _write(plan.out, state)
+    kind = min(state["trials"], key=lambda name: state["trials"][name]["valid_loss"])
+    say({"chosen": kind, "trials": state["trials"]})
+    if "final" not in state:
+        told = _run(plan, plan.out / "final", KINDS[kind], False, say, deadline)
+        if told is None:
+            return None
+        state |= {"chosen": kind, "final": told}
+        _write(plan.out, state)
+    return plan.out / "final" / "model"
+
+
+def read_state(out: Path) -> dict[str, Any]:
+    """Return what is settled of a training."""
+    path = out / STATE
+    return read_object(path, f"remove {path}") if path.exists() else {"trials": {}}
+
+
+def _write(out: Path, state: dict[str, Any]) -> None:
+    write_text(out / STATE, json.dumps(state, indent=1) + "\n")
+
+
+def _run(
+    plan: TrainPlan, out: Path, shifted: bool, trial: bool, say: Say, deadline: float
+) -> dict[str, Any] | None:
+    """Train one model as far as it comes; return what it reached, None where it is not over."""
+    left = deadline - time.monotonic() - RESERVE
+    if left <= 0:
+        return None
+    settings = plan.settings(out, shifted=shifted, trial=trial, left=left)
+    try:
+        run = Adaptation(settings, say)
+        run.run()
+    except torch.OutOfMemoryError:
+        raise SettingsError(
+            f"tokens {plan.tokens:,} do not fit on the device; lower them, for instance to "
+            f"{plan.tokens // 2:,}."
+        ) from None
+    reached = {
+        "shifted": shifted, "valid_loss": run.best_loss, "best_step": run.best_step,
+        "steps": run.step, "rows": len(run.plan.rows), "seconds": round(run.spent, 1),
+    }  # fmt: skip
+    is_over = _is_over(run)
+    del run  # its weights and moments make room for the next
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return reached if is_over else None
+
+
+def _is_over(run: Adaptation) -> bool:
+    """Say whether a training ended by itself, not because its call did."""
+    minutes, patience = run.settings.minutes, run.settings.patience
+    spent = minutes is not None and run.spent >= 60 * minutes
+    return run.step >= run.steps or run.num_worse >= patience or spent
