@@ -76,7 +76,7 @@ class Message(RequestPart):
     """One turn."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart]
+    content: str | list[TextPart] | None  # null: an empty answer that is sent back
     name: str | None = None  # no template has names
     # What clients send back of an answer: no part of the conversation, and nothing else is taken.
     refusal: None = None
@@ -92,7 +92,7 @@ class Message(RequestPart):
         """The content as one text."""
         if isinstance(self.content, str):
             return self.content
-        return "".join(part.text for part in self.content)
+        return "".join(part.text for part in self.content or ())
 
 
 Messages = Annotated[list[Message], Field(min_length=1)]

@@ -72,6 +72,13 @@ def test_a_megabyte_of_noise_is_encoded_byte_by_byte() -> None:
 def test_an_empty_prompt_is_refused(prompt: str) -> None:
     with pytest.raises(InputError, match="the prompt is empty"):
         TOKENIZER.render(prompt)
+    with pytest.raises(InputError, match="the prompt is empty"):
+        TOKENIZER.render("2+2?", [(prompt, "4")])
+
+
+def test_an_earlier_reply_may_be_empty() -> None:
+    whole, empty = (TOKENIZER.chat("2+2?", [("1+1?", reply)]) for reply in ("2", ""))
+    assert empty == whole.replace("\n\n2<", "\n\n<")
 
 
 def test_a_rendered_prompt_is_lladas_template_token_by_token() -> None:
