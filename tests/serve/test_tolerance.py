@@ -154,11 +154,17 @@ def test_a_system_turn_is_part_of_what_is_verified(client: Client, denoiser: Den
     [
         ([SYSTEM], "messages"),
         ([{"role": "user", "content": "x"}, SYSTEM], "messages.1.role"),
-        ([{"role": "system", "content": " "}, {"role": "user", "content": "x"}],
-         "messages.0.content"),
+        ([{"role": "system", "content": " "}], "messages"),
+        ([{"role": "user", "content": " "}], "messages.0.content"),
+        ([{"role": "system", "content": ""}, {"role": "user", "content": "x"},
+          {"role": "assistant", "content": ""}, {"role": "user", "content": None}],
+         "messages.3.content"),
+        ([{"role": "user", "content": "x"}, {"role": "system", "content": ""}, SYSTEM],
+         "messages.2.role"),
         ([{"role": "tool", "content": "x"}], "messages.0.role"),
         ([{"role": "user", "content": None}], "messages.0.content"),
-        ([{"role": "user", "content": [{"type": "image_url"}]}], "messages.0.content"),
+        ([{"role": "user", "content": [{"type": "image_url"}]}],
+         "messages.0.content.0.type"),
         ([{"role": "user", "content": "<|eot_id|>"}], "messages"),
         ([{"role": "user", "content": "9" * 300}], "messages"),
         ([{"role": "user", "content": "9" * 5_000}], "messages"),
@@ -168,6 +174,30 @@ def test_a_conversation_that_cannot_be_told_is_refused_by_name(
     client: Client, body: dict[str, Any], turns: list[Any], param: str
 ) -> None:
     assert client.refused(CHAT, {**body, "messages": turns})["param"] == param
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize("content", ["", " ", None, []])
+def test_a_system_turn_that_says_nothing_is_none(
+    client: Client, body: dict[str, Any], role: str, content: Any
+) -> None:
+    turns = [{"role": role, "content": content}, *body["messages"]]
+    answer = client.post(CHAT, {**body, "messages": turns})
+    assert answer.json()["choices"] == client.ok(CHAT, body)["choices"]
+    assert "x-remask-system" not in answer.headers
+
+
+@pytest.mark.parametrize("content", ["", None, []])
+def test_an_empty_answer_comes_back_as_it_was_sent(
+    client: Client, body: dict[str, Any], denoiser: Denoiser, content: Any
+) -> None:
+    turns = [*body["messages"], {"role": "assistant", "content": content}, *body["messages"]]
+    found = client.ok(CHAT, {**body, "messages": turns})
+    ids = denoiser.tokenizer.render(PROMPT, [(PROMPT, "")])
+    settings = remask.SamplerSettings.of(denoiser.preset)
+    (known,) = api.sample_ids(denoiser, [ids], settings, items=[api.item_of(PROMPT)])
+    assert found["choices"][0]["message"]["content"] == known.text
+    assert found["usage"]["prompt_tokens"] == len(ids)
 
 
 def stop_of(text: str) -> str:
@@ -223,12 +253,26 @@ def test_nothing_is_written_behind_a_stop(client: Client, body: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("path", [CHAT, TEXT])
-@pytest.mark.parametrize("stop", ["", [""], ["x"] * 17, 7, [None]])
+@pytest.mark.parametrize(
+    ("stop", "message"),
+    [
+        ("", 'stop is ""; string should have at least 1 character.'),
+        ([""], 'stop.0 is ""; string should have at least 1 character.'),
+        (["x"] * 17, "; list should have at most 16 items after validation, not 17."),
+        (7, "stop is 7; input should be a valid string or a valid list."),
+        ([None], "stop.0 is null; input should be a valid string."),
+        ({"str": True}, 'stop is {"str": true}; input should be a valid string or a valid list.'),
+    ],
+)
 def test_stops_that_are_none_are_refused(
-    client: Client, body: dict[str, Any], text_body: dict[str, Any], path: str, stop: Any
-) -> None:
+    client: Client, body: dict[str, Any], text_body: dict[str, Any], path: str, stop: Any,
+    message: str,
+) -> None:  # fmt: skip
+    """The error is that of the type which the value comes closest to, and shows it as JSON."""
     asked = body if path == CHAT else text_body
-    assert client.refused(path, {**asked, "stop": stop})["param"].startswith("stop")
+    error = client.refused(path, {**asked, "stop": stop})
+    assert error["message"].endswith(message)
+    assert error["param"] == error["message"].split(" is ")[0]
 
 
 def test_the_likeliest_tokens_are_told(client: Client, body: dict[str, Any]) -> None:
@@ -315,7 +359,7 @@ def test_a_completion_tells_its_tokens(client: Client, text_body: dict[str, Any]
     [
         ({"prompt": ""}, "prompt"),
         ({"prompt": []}, "prompt"),
-        ({"prompt": [1, 2]}, "prompt"),
+        ({"prompt": [1, 2]}, "prompt.0"),
         ({"prompt": ["x"] * 33}, "prompt"),
         ({"prompt": ["x"] * 17, "n": 2}, "prompt"),
         ({"prompt": "<|eot_id|>"}, "prompt"),

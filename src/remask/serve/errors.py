@@ -1,5 +1,6 @@
 """What goes wrong, as a client reads it: one sentence in OpenAI's shape, never a stack trace."""
 
+import json
 import logging
 from typing import Any
 
@@ -117,11 +118,12 @@ def not_an_object() -> ApiError:
 
 
 def validation_error(errors: list[Any], body: Any) -> ApiError:
-    """Return the error for a body that does not fit the schema: the first that pydantic lists."""
-    first = errors[0]
-    if first["type"] == "json_invalid" or not isinstance(body, dict):
+    """Return the error for a body that does not fit the schema: the first field that does not."""
+    if errors[0]["type"] == "json_invalid" or not isinstance(body, dict):
         return not_an_object()
-    param = _path(first["loc"][1:], body)
+    alike = _of_first_field(errors, body)
+    first = alike[0]
+    param = ".".join(_path(first, body)) or None
     if first["type"] == "extra_forbidden":
         return unsupported(param)
     name, param = param or "the body", "body" if param is None else param
@@ -133,22 +135,57 @@ def validation_error(errors: list[Any], body: Any) -> ApiError:
             param,
             "unsupported_value",
         )
-    reason = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-    value = repr(first.get("input"))
-    value = value if len(value) <= _QUOTED else value[:_QUOTED] + "..."
-    return InvalidValue(f"{name} is {value}; {reason[:1].lower()}{reason[1:]}.", param)
+    return InvalidValue(f"{name} is {_shown(first.get('input'))}; {_reasons(alike)}.", param)
 
 
-def _path(steps: tuple[Any, ...], body: Any) -> str | None:
-    """Return the dotted name of a field, without the names of alternatives in a type."""
+def _of_first_field(errors: list[Any], body: Any) -> list[Any]:
+    """Return what is wrong with the first field, of those types that its value comes closest to.
+
+    A field of several types has errors of each of them. The closest is the one that was followed
+    furthest into the value, and of these one that has its type, with another fault.
+    """
+    place = _path(errors[0], body)
+    if not place:
+        return errors[:1]
+    paths = [(error, _path(error, body)) for error in errors]
+    inside = [(error, path) for error, path in paths if path[: len(place)] == place]
+    deepest = max((path for _, path in inside), key=len)
+    alike = [error for error, path in inside if path == deepest]
+    return [error for error in alike if not _is_mismatch(error)][:1] or alike
+
+
+def _is_mismatch(error: Any) -> bool:
+    """Return whether a value is of another type altogether."""
+    kind = str(error["type"])
+    return kind.endswith("_type") or kind in ("literal_error", "none_required")
+
+
+def _reasons(errors: list[Any]) -> str:
+    """Return what was expected, by any of the types."""
+    first, *others = (str(error["msg"]).removeprefix("Value error, ") for error in errors)
+    reasons = dict.fromkeys([first, *(other.removeprefix("Input should be ") for other in others)])
+    reason = " or ".join(reasons).rstrip(".")
+    return reason[:1].lower() + reason[1:]
+
+
+def _shown(value: Any) -> str:
+    """Return a value as JSON has it, short, without signs that would not be seen."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = text if len(text) <= _QUOTED else text[:_QUOTED] + "..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _path(error: Any, body: Any) -> tuple[str, ...]:
+    """Return the names on the way to a field, without those of alternatives in a type."""
     names: list[str] = []
+    steps = error["loc"][1:]
     for number, step in enumerate(steps):
         inside = (isinstance(body, dict) and step in body) or (
             isinstance(body, list) and isinstance(step, int) and step < len(body)
         )
-        last = number == len(steps) - 1
         if inside:
             body = body[step]
-        if inside or (last and isinstance(body, dict)):
+        # A field that is missing is named too, though it is not there.
+        if inside or (error["type"] == "missing" and number == len(steps) - 1):
             names.append(str(step)[:_QUOTED])
-    return ".".join(names) if names else None
+    return tuple(names)
