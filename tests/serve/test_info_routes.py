@@ -23,6 +23,7 @@ def test_the_one_model_is_listed_with_what_can_be_asked(
     info_routes.ModelList.model_validate(listed, strict=True)
     (model,) = listed["data"]
     assert model["id"] == settings.model
+    assert model["remask"]["precision"] == "float32"
     assert model["remask"]["preset"]["length"] == 16
     assert model["remask"]["limits"]["body_bytes"] == 20_000
     assert model["remask"]["limits"]["max_tokens"] == 256

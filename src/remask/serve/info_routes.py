@@ -7,6 +7,7 @@ from starlette.responses import FileResponse, PlainTextResponse
 from starlette.responses import Response as HttpResponse
 from starlette.staticfiles import StaticFiles
 
+from remask.denoisers.native import dtype_of
 from remask.serve.errors import ApiError
 from remask.serve.examples import ExampleList, example_list
 from remask.serve.inputs import check_model, most_tokens, naming, scorers
@@ -136,6 +137,7 @@ def _model(service: Service) -> ServedModel:
         "seconds": settings.seconds,
     }  # fmt: skip
     details = {
+        "precision": dtype_of(service.denoiser),  # null: a model that is not ours says nothing of it
         "max_length": service.denoiser.max_length,
         "system": system_place(service),
         "scorer": settings.scorer,
