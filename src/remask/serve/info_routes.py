@@ -137,7 +137,7 @@ def _model(service: Service) -> ServedModel:
         "seconds": settings.seconds,
     }  # fmt: skip
     details = {
-        "precision": dtype_of(service.denoiser),  # null: a model that is not ours says nothing of it
+        "precision": dtype_of(service.denoiser),  # null: of a model that is not ours
         "max_length": service.denoiser.max_length,
         "system": system_place(service),
         "scorer": settings.scorer,
