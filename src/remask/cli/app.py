@@ -109,7 +109,7 @@ def load_model(model: "ModelSettings") -> "Denoiser":
         warnings.simplefilter("ignore", Unmet)  # said above
         return load(
             model.model, device=model.device, dtype=model.dtype, preset=model.preset,
-            split=model.split, weights=model.weights,
+            split=model.split, weights=model.weights, compiled=model.compile,
         )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def _cluster(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend
 
     spec = ModelSpec(
         model=model.model, device=model.device, dtype=model.dtype, preset=model.preset,
-        weights=model.weights,
+        weights=model.weights, compiled=model.compile,
     )  # fmt: skip
     cluster = Cluster(spec, workers=settings.workers, address=settings.address)
 

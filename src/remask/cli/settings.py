@@ -58,6 +58,10 @@ class ModelSettings:
         WeightFormat,
         Setting("Pack the weights into fewer bits: int8, nf4 (extra `quant`), or fp8 on Hopper."),
     ] = "full"
+    compile: Annotated[
+        bool,
+        Setting("Compile the layers: the first minutes go there; pays for many answers on a GPU."),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,7 @@ class ModelSpec:
     dtype: str = "auto"
     preset: str = ""
     weights: str = FULL
+    compiled: bool = False
 
 
 class Worker:
@@ -73,7 +74,7 @@ class Worker:
             spec = self.spec
             self.denoiser = load(
                 spec.model, device=spec.device, dtype=spec.dtype, preset=spec.preset,
-                weights=spec.weights,
+                weights=spec.weights, compiled=spec.compiled,
             )  # fmt: skip
         return self.denoiser
 

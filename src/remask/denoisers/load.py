@@ -6,7 +6,9 @@ memory they need are checked from the headers alone. Then weights are copied ten
 device, or to each of several, so the host never holds more than the shard that is open.
 """
 
+import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -70,6 +72,9 @@ FAMILIES = {
 }
 # Diffusion models that this package cannot serve, by how their architecture begins, and why.
 UNFIT = {"DiffusionGemma": "it has no mask token, its noise is random tokens"}
+# On an H200 compiling int8 had not ended after two minutes; nf4 was not tried.
+UNCOMPILED = ("int8", "nf4")
+_COMPILERS = ("cc", "gcc", "clang", "cl")  # torch needs one, for CUDA too
 _TOKEN = re.compile(r"<\|[^<>|]+\|>")  # how special tokens are spelled in templates
 _CAUSAL = ("ForCausalLM", "LMHeadModel")  # how libraries call what writes from left to right
 
@@ -92,7 +97,8 @@ def load(
         device: "auto" takes CUDA where there is one, else Metal (mps), else the CPU. Several, as in
             "cuda:0,cuda:1", or "all" of CUDA: a replica on each, among which batches are spread.
         dtype: "auto" is bfloat16 on CUDA and Metal, and float32 on the CPU.
-        compiled: compile the trunk; pays on CUDA when many batches of the same shape follow.
+        compiled: compile the trunk, once for each shape of a batch; pays on CUDA when many batches
+            follow. Weights in int8 and nf4 are not compiled.
         preset: sample as the authors do for this task (see `presets.official`); without one, as the
             checkpoint's own files say, and where they say nothing, as `presets.start` does.
         split: of several devices: "replicas", or "layers" of one model, which fits on none alone.
@@ -100,13 +106,15 @@ def load(
             they are read: "int8", "nf4" (extra `quant`) or "fp8" (`packing`).
     """
     if _is_outside(str(model)):
-        return _load_outside(str(model), device, dtype, weights)
+        return _load_outside(str(model), device, dtype, weights, compiled)
     wanted = presets.preset(str(model), preset) if preset else None
     targets = choose_devices(device)
     splitting.check(split, targets, device)
     precision, form = choose_dtype(dtype, targets[0]), find_format(weights)
     if form is not None:
         form.check(targets[0], precision)
+    if compiled:
+        _check_compiler(weights)
     folder = find_folder(str(model))
     check_folder(folder)
     config = read_config(folder)
@@ -138,7 +146,27 @@ def _is_outside(model: str) -> bool:
     return ":" in model and not Path(model).exists()
 
 
-def _load_outside(model: str, device: str, dtype: str, weights: str) -> Denoiser:
+def _check_compiler(weights: str) -> None:
+    """Refuse to compile where it does not end, or would end with a trace of torch's."""
+    if weights in UNCOMPILED:
+        raise SettingsError(
+            f"compiling goes with weights {FULL} or fp8, not with {weights}; leave one of the two "
+            "out."
+        )
+    named = [os.environ[name] for name in ("CC", "CXX") if os.environ.get(name)]
+    if not any(map(shutil.which, [*named, *_COMPILERS])):
+        raise SettingsError(
+            "compiling needs a C compiler, and there is none here; install one, such as gcc, or "
+            "leave compiling out."
+        )
+
+
+def _load_outside(model: str, device: str, dtype: str, weights: str, compiled: bool) -> Denoiser:
+    if compiled:
+        raise SettingsError(
+            f"only networks of this package are compiled, and model {model!r} is yours; leave "
+            "compiling out."
+        )
     if weights != FULL:
         raise SettingsError(
             f"weights {weights!r} packs the networks of this package, and model {model!r} is "

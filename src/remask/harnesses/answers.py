@@ -56,8 +56,9 @@ class Answerer:
         if isinstance(model, str):
             s = settings
             model = remask.load(
-                model, device=s.device, dtype=s.dtype, preset=s.preset, weights=s.weights
-            )
+                model, device=s.device, dtype=s.dtype, preset=s.preset, weights=s.weights,
+                compiled=s.compile,
+            )  # fmt: skip
         return Answerer(model=model, settings=settings, scorer=scorer or None)
 
     def sampler(self, length: int | None = None, **given: Any) -> SamplerSettings:

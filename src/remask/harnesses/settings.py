@@ -19,6 +19,7 @@ class HarnessSettings:
     weights: Annotated[
         str, Setting("Pack the weights into fewer bits: int8, nf4, or fp8 on Hopper.")
     ] = "full"
+    compile: Annotated[bool, Setting("Compile the layers: pays for many answers on a GPU.")] = False
     scorer: Annotated[
         str,
         Setting("What scores the answers, such as verifier or roundtrips; empty: nothing does."),

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from remask.collect import cluster
 from remask.collect.cluster import Cluster, ModelSpec
@@ -62,6 +63,18 @@ def test_a_packed_model_keeps_its_precision_on_the_way_to_the_driver(
     stub(monkeypatch, CPU=8.0)
     with Cluster(spec, workers=2) as made:
         assert made.precision == "nf4/float32"
+
+
+def test_a_worker_compiles_its_model_where_it_is_told_to(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiled: list[torch.nn.Module] = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda block, **_: compiled.append(block))
+    folder = str(write_checkpoint(tmp_path))
+    cluster.Worker(ModelSpec(model=folder, device="cpu")).describe()
+    assert compiled == []
+    cluster.Worker(ModelSpec(model=folder, device="cpu", compiled=True)).describe()
+    assert compiled
 
 
 @pytest.mark.parametrize(
