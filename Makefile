@@ -19,7 +19,7 @@ help:
 	@echo "make results   measure the records in RECORDS: figures, docs/results.md, an HTML report"
 	@echo "make docs    build the documentation into build/site, and look for dead links"
 	@echo "make notebooks, check-notebooks   run the tutorials: keep what they print, or compare it"
-	@echo "make wheel   build the wheel, install it elsewhere, import it"
+	@echo "make wheel   build the source archive and from it the wheel, install it elsewhere, import it"
 
 # Stamps of their own: the demo, and whoever goes on to `remask serve`, need neither tests nor docs.
 setup: $(STAMP)
@@ -89,10 +89,11 @@ RECORDS ?= records
 results: setup-tests
 	$(BIN)/python experiments/results.py $(RECORDS) $(if $(COMMIT),--commit $(COMMIT)) $(if $(HARDWARE),--hardware "$(HARDWARE)")
 
-# dist/ is emptied first, so that the wheel under test is the one just built.
+# dist/ is emptied first, so that the wheel under test is the one just built. It is built from the source
+# archive, which therefore lacks nothing either.
 wheel: setup-tests
 	rm -rf dist build
-	$(BIN)/python -m build --wheel
+	$(BIN)/python -m build
 	$(BIN)/python tests/check_wheel.py dist/*.whl
 
 # Warnings are errors: a page or an anchor that is not there, a name that the reference cannot find.

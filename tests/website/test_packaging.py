@@ -80,7 +80,27 @@ def test_a_workflow_calls_targets_that_exist(path: Path) -> None:
 
 
 def test_there_are_workflows_for_test_docs_and_release() -> None:
-    assert [path.stem for path in WORKFLOWS] == ["docs", "release", "test"]
+    assert [path.stem for path in WORKFLOWS] == ["docs", "matrix", "release", "test"]
+
+
+def test_together_the_workflows_run_every_test() -> None:
+    text = "".join(path.read_text() for path in WORKFLOWS)
+    wanted = {"check", "test", "test-browser", "test-matrix", "docs", "check-notebooks", "wheel"}
+    assert wanted <= set(re.findall(r"run: make ([a-z-]+)", text))
+
+
+def test_a_release_was_tested_like_every_commit_and_has_its_sources() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    called = re.findall(r"run: make ([a-z-]+)", text)
+    assert called == ["check", "test", "docs", "test-browser", "wheel"]
+    assert "path: dist/*}" in text
+    assert "-m build\n" in (ROOT / "Makefile").read_text()  # both kinds of archive
+
+
+def test_a_site_that_is_being_published_is_not_cut_off() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "docs.yml").read_text())
+    cancelled = workflow["concurrency"]["cancel-in-progress"]
+    assert cancelled == "${{ github.event_name == 'pull_request' }}"
 
 
 def test_the_versions_of_python_that_are_declared_are_those_of_the_workflow() -> None:
