@@ -113,7 +113,7 @@ def faults(folder: Path) -> list[str]:
     pages = read_site(folder)
     wrong = [] if pages else [f"{folder} has no pages; build the site first: make docs."]
     for page, reader in pages.items():
-        if page != "404.html":  # is shown for any address, so its links are absolute
+        if page != "404.html":  # is shown for any address, and finds the first page by itself
             wrong += faults_of_links(page, reader, pages, folder)
         wrong += [*faults_of_loads(page, reader), *faults_of_marks(page, reader)]
     return [*wrong, *faults_of_styles(folder)]
