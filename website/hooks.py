@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import carried
+import flags
 import notebook_page
 import reference
 from mkdocs.config.defaults import MkDocsConfig
@@ -76,3 +77,8 @@ def on_page_markdown(markdown: str, page: Page, **others: Any) -> str:
     """Turn a page of the repository into one of the site."""
     source = _sources.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     return carried.for_site(markdown, source) if source else markdown
+
+
+def on_page_content(html: str, **others: Any) -> str:
+    """Keep flags in one piece."""
+    return flags.in_one_piece(html)
