@@ -53,7 +53,7 @@ _ALWAYS = 10.0**6  # seconds, ten days: waiting for a process takes no more
 
 def run_train(arguments: argparse.Namespace) -> int:
     """Make the model."""
-    names = ("trial_epochs", "minutes", "epochs", "canvas", "tokens", "lr", "eval_every",
+    names = ("trial_rows", "minutes", "epochs", "canvas", "tokens", "lr", "eval_every",
              "patience", "device")  # fmt: skip
     given = {name: getattr(arguments, name) for name in names}
     plan = TrainPlan(source=arguments.source, rows=arguments.rows, out=arguments.out, **given)
@@ -189,7 +189,7 @@ def _add_train(commands: Any) -> None:
     made.add_argument("source", help="GGUF file, folder or hub id of an autoregressive model")
     made.add_argument("rows", type=Path, help="folder with train.jsonl and valid.jsonl")
     made.add_argument("out", type=Path, help="folder of the study")
-    made.add_argument("--trial-epochs", type=int, default=TrainPlan.trial_epochs)
+    made.add_argument("--trial-rows", type=int, default=TrainPlan.trial_rows, help="of each trial")
     made.add_argument("--minutes", type=float, default=TrainPlan.minutes)
     made.add_argument("--epochs", type=int, default=TrainPlan.epochs, help="most passes")
     made.add_argument("--canvas", type=int, default=TrainPlan.canvas)

@@ -1,8 +1,8 @@
 """From an autoregressive model to the one that is studied: two short trials, then all of it.
 
-Shifted or not is for the held-out loss to say, after as many steps of each: a trial is a number of
-passes over the rows, not of minutes, since what is compiled first would lose. What was settled
-stands in OUT/train.json; whoever is stopped goes on with the same command.
+Shifted or not is for the held-out loss to say, after as many steps of each: a trial is one pass
+over some of the rows, not a number of minutes, since what is compiled first would lose. What was
+settled stands in OUT/train.json; whoever is stopped goes on with the same command.
 """
 
 import gc
@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,28 +37,37 @@ class TrainPlan:
     source: str
     rows: Path  # folder with train.jsonl and valid.jsonl
     out: Path
-    trial_epochs: int = 1
+    trial_rows: int = 100_000  # the first ones: about a minute of one GPU
     minutes: float = 9.0
     epochs: int = 20  # most passes; the minutes decide where they are fewer
     canvas: int = 160
     tokens: int = 61_440
     lr: float = 3e-4
-    eval_every: int = 100
-    patience: int = 8
+    eval_every: int = 50  # the last weights of the minutes that no loss is taken of are lost
+    patience: int = 16
     device: str = "auto"
     seed: int = 0
 
     def settings(self, out: Path, *, shifted: bool, trial: bool, left: float) -> AdaptSettings:
         """Return the settings of a trial, or of the training; `left` are seconds of this call."""
         return AdaptSettings(
-            source=self.source, rows=(self.rows / "train.jsonl",), valid=self.rows / "valid.jsonl",
-            out=out, shifted=shifted, canvas=self.canvas, least_canvas=min(32, self.canvas),
+            source=self.source, rows=(self._rows(trial),), valid=self.rows / "valid.jsonl", out=out,
+            shifted=shifted, canvas=self.canvas, least_canvas=min(32, self.canvas),
             tokens=self.tokens, lr=self.lr, seed=self.seed, device=self.device,
-            epochs=self.trial_epochs if trial else self.epochs,
+            epochs=1 if trial else self.epochs,
             minutes=None if trial else self.minutes, stop_after=max(left, 0.1) / 60,
             eval_every=self.eval_every, patience=_RARELY if trial else self.patience,
             checkpoint_every=_RARELY if trial else 1_000,
         )  # fmt: skip
+
+    def _rows(self, trial: bool) -> Path:
+        """Return the file to train on; a trial's is written here."""
+        path = self.rows / "train.jsonl"
+        if not trial:
+            return path
+        with path.open(encoding="utf-8") as lines:
+            write_text(self.out / "trial.jsonl", "".join(islice(lines, self.trial_rows)))
+        return self.out / "trial.jsonl"
 
 
 def train(plan: TrainPlan, say: Say, *, deadline: float) -> Path | None:

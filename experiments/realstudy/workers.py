@@ -20,7 +20,7 @@ from remask.collect.join import ShardFile, join_shards
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, RecordError, RemaskError
-from remask.records.manifest import manifest_path
+from remask.records.manifest import manifest_path, read_manifest
 
 NAME = "real-words"  # of the model in manifests: its folder may be another one tomorrow
 GRACE = 10.0  # seconds after the deadline
@@ -51,7 +51,7 @@ def run_jobs(
     jobs: Sequence[Job], model: str, out: Path, *, parallel: int, deadline: float
 ) -> list[str]:
     """Work files of records; return the names of those that are not finished."""
-    wanted = [job for job in jobs if not record_path(out, job.name).exists()]
+    wanted = [job for job in jobs if not _is_there(job, out)]
     tasks = [(job, JobShard(k + 1, job.shards)) for job in wanted for k in range(job.shards)]
     failed = _spread(tasks, model, out, min(parallel, len(tasks)), deadline)
     unfinished = [job.name for job in wanted if not _join(job, out)]
@@ -70,7 +70,7 @@ def record_path(out: Path, name: str) -> Path:
 
 def shard_path(out: Path, job: Job, shard: JobShard) -> Path:
     """Return the file of one shard."""
-    return out / "shards" / f"{job.name}-{shard.number}of{shard.of}.jsonl"
+    return out / "shards" / f"{job.name}-{job.problems}-{shard.number}of{shard.of}.jsonl"
 
 
 def load_model(model: str) -> NativeDenoiser:
@@ -132,6 +132,12 @@ def _work(tasks: Sequence[Task], model: str, out: Path, deadline: float) -> None
         work(tasks, model, out, deadline)
     except RemaskError as error:
         sys.exit(f"real_study.py: {error}")
+
+
+def _is_there(job: Job, out: Path) -> bool:
+    """Say whether a file was made before, of as many problems: a trial may have had fewer."""
+    path = record_path(out, job.name)
+    return path.exists() and len(read_manifest(path).problems) == job.problems
 
 
 def _join(job: Job, out: Path) -> bool:

@@ -133,7 +133,7 @@ def train_words(llama: Path, rows: Path, out: Path) -> list[str]:
     return [
         "train", str(llama), str(rows), str(out), "--tokens", "2048", "--canvas", "16", "--lr",
         "0.02", "--epochs", "30", "--minutes", "50", "--eval-every", "4", "--patience", "1000",
-        "--device", "cpu", "--trial-epochs", "2",
+        "--device", "cpu", "--trial-rows", "24",
     ]  # fmt: skip
 
 
@@ -165,6 +165,7 @@ def test_both_kinds_are_tried_and_the_better_is_trained(model: Path) -> None:
     assert set(losses) == {"shifted", "unshifted"}
     assert state["chosen"] == min(losses, key=lambda kind: losses[kind])
     assert state["trials"]["shifted"]["steps"] == state["trials"]["unshifted"]["steps"]
+    assert state["trials"]["shifted"]["rows"] == 24
     assert state["final"]["valid_loss"] < min(losses.values())
     answer = remask.solve(remask.load(model), TextRow(asked(3, "Ed"), "", "").entry()["prompt"])
     assert "5" in answer.sample.text
