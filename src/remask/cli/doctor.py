@@ -3,6 +3,7 @@
 What needs no device, such as the sizes of published models, is in `listing`.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,13 @@ from remask.denoisers import catalog
 from remask.denoisers.devices import (
     choose_device,
     choose_dtype,
+    either,
+    fitting,
     free_memory,
     num_bytes,
     packed_bytes,
     several,
-    smaller,
+    spread,
 )
 from remask.denoisers.load import find_config, outline
 from remask.denoisers.tokenizer import read_json
@@ -24,22 +27,27 @@ from remask.sampling.batches import column_budget, token_budget
 if TYPE_CHECKING:
     import torch
 
+HALF = "--dtype bfloat16"  # what a model that is too large in float32 may be loaded with
+
 
 def estimate(name: str) -> dict[str, Any]:
-    """Return the memory a model would take here, before it is loaded, and whether it fits."""
+    """Return the memory a model would take here, before it is loaded, and whether it fits.
+
+    What is needed to verify answers is needed in all, the weights included.
+    """
     device = choose_device("auto")
     dtype = choose_dtype("auto", device)
     checkpoint = None if Path(name).is_dir() else catalog.find(name)
-    if checkpoint is None:
-        size = _outlined(find_config(name).parent, str(dtype).removeprefix("torch."))[0]
-    else:
-        size = catalogued(checkpoint, dtype.itemsize)
-    free = free_memory(device)
-    most = token_budget(device)
-    small = size.workspace(min(ONE_ANSWER, most), ONE_ANSWER, dtype.itemsize)
-    full = size.workspace(most, column_budget(device), dtype.itemsize)
-    over = several(size.num_bytes, device, small)
-    fits, advice = _verdict(size, small, full, free, dtype, over)
+    source = checkpoint or find_config(name).parent
+    size, free, most = _size(source, dtype), free_memory(device), token_budget(device)
+    needs = _one_answer(size, min(ONE_ANSWER, most), dtype)
+    full = size.num_bytes + size.workspace(most, column_budget(device), dtype.itemsize)
+    halves: dict[str, int] = {}
+    if dtype.itemsize == 4:
+        half = choose_dtype("bfloat16", device)
+        halves = _one_answer(_size(source, half), min(ONE_ANSWER, most), half)
+    over = several(size.num_bytes, device, needs[""] - size.num_bytes)
+    fits, advice = _verdict(needs, halves, full, free, over)
     return {
         "model": name,
         "known_from": "config.json" if checkpoint is None else "the catalogue",
@@ -47,10 +55,13 @@ def estimate(name: str) -> dict[str, Any]:
         "device": str(device),
         "dtype": str(dtype).removeprefix("torch."),
         "weights_gb": gigabytes(size.num_bytes, 3),
-        "workspace_gb": gigabytes(small, 3),
-        "full_batch_workspace_gb": gigabytes(full, 3),
+        "one_answer_gb": gigabytes(needs[""], 3),
+        "full_batches_gb": gigabytes(full, 3),
         "packed": {
-            form: {"weights_gb": gigabytes(num, 3), "one_answer_gb": gigabytes(num + small, 3)}
+            form: {
+                "weights_gb": gigabytes(num, 3),
+                "one_answer_gb": gigabytes(needs[f"--weights {form}"], 3),
+            }
             for form, num in size.packed.items()
         },
         "free_gb": gigabytes(free),
@@ -59,31 +70,55 @@ def estimate(name: str) -> dict[str, Any]:
     }
 
 
+def _size(source: catalog.Checkpoint | Path, dtype: "torch.dtype") -> Size:
+    """Return the size of a published model, or of one in a folder, in a number format."""
+    if isinstance(source, catalog.Checkpoint):
+        return catalogued(source, dtype.itemsize)
+    return _outlined(source, dtype)
+
+
+def _one_answer(size: Size, num_tokens: int, dtype: "torch.dtype") -> dict[str, int]:
+    """Return the bytes needed to verify one answer, by the flag of the weights; "": as they are."""
+    small = size.workspace(num_tokens, ONE_ANSWER, dtype.itemsize)
+    packed = {f"--weights {form}": num + small for form, num in size.packed.items()}
+    return {"": size.num_bytes + small, **packed}
+
+
 def _verdict(
-    size: Size, small: int, full: int, free: int | None, dtype: "torch.dtype", over: str
+    needs: Mapping[str, int], halves: Mapping[str, int], full: int, free: int | None, over: str
 ) -> tuple[str, str | None]:
-    """Return yes, small batches, over several devices, packed, no or unknown, and what to do."""
-    weights = size.num_bytes
+    """Return yes, small batches, over several devices, fewer bits, no or unknown, and what to do.
+
+    Args:
+        needs: bytes to verify one answer, by the flag of the weights.
+        halves: the same in half precision; none where that is used already.
+        full: bytes for full batches.
+        free: bytes on the device; None where nobody knows.
+        over: several devices over which the model fits.
+    """
     if free is None:
         return "unknown", "this system does not say how much memory is free"
-    if weights + full <= free:
+    if full <= free:
         return "yes", None
-    if weights + small <= free:
+    if needs[""] <= free:
         return "small batches", "score few answers at a time (--batch)"
-    halved = weights // 2 if dtype.itemsize == 4 else None
-    fits, left = "no", free - small
+    halved = {f"{HALF} {flag}".strip(): num for flag, num in halves.items()}
+    one_flag = {flag: num for flag, num in (halved | needs).items() if flag.count("--") == 1}
+    ways = fitting(free, one_flag) or fitting(free, halved)
+    within = f"in {free / 1e9:.1f} GB with {either(ways)}" if ways else ""
     if over:
-        fits = "over several devices"
-    elif (halved is None or halved > left) and any(num <= left for num in size.packed.values()):
-        fits = "packed"
-    return fits, smaller(left, halved, over, size.packed)
+        advice = f"fits with {spread(over)}" + (f", or {within}" if within else "")
+        return "over several devices", advice
+    if within:
+        return "fewer bits", f"fits {within}"
+    return "no", "choose another device or a smaller model (remask models lists sizes)"
 
 
-def _outlined(folder: Path, dtype: str) -> tuple[Size, int]:
-    """Return the size of the network a config.json describes, and its context."""
+def _outlined(folder: Path, dtype: "torch.dtype") -> Size:
+    """Return the size of the network that a config.json describes."""
     config = read_json(folder / "config.json")
-    network = outline(config, folder).to(choose_dtype(dtype, choose_device("cpu")))
-    size = Size(
+    network = outline(config, folder).to(dtype)
+    return Size(
         num_parameters=sum(parameter.numel() for parameter in network.parameters()),
         num_bytes=num_bytes(network),
         width=network.embedding.embedding_dim,
@@ -92,7 +127,6 @@ def _outlined(folder: Path, dtype: str) -> tuple[Size, int]:
         num_kept=network.num_kept,
         packed=packed_bytes(network),
     )
-    return size, network.max_length
 
 
 def examine() -> dict[str, Any]:

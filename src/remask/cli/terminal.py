@@ -305,24 +305,22 @@ def show_estimate(facts: Mapping[str, Any]) -> None:
     num = f"{facts['parameters'] / 1e6:,.1f} M parameters"
     show(console, f"{escape(facts['model'])}: {num}, known from {facts['known_from']}")
     show(console, f"  weights in {facts['dtype']:<18}{_size(facts['weights_gb']):>10}")
-    show(console, f"  to verify one answer, about  {_size(facts['workspace_gb']):>10}")
-    show(console, f"  for full batches, about      {_size(facts['full_batch_workspace_gb']):>10}")
+    show(console, f"  in all, to verify one answer {_size(facts['one_answer_gb']):>10}")
+    show(console, f"  in all, for full batches     {_size(facts['full_batches_gb']):>10}")
     for form, needs in facts["packed"].items():
-        line = f"  packed with --weights {form:<7}{_size(needs['weights_gb']):>10}"
-        show(console, f"{line}, about {_size(needs['one_answer_gb'])} to verify one answer")
+        line = f"  weights with --weights {form:<6}{_size(needs['weights_gb']):>10}"
+        show(console, f"{line}, in all {_size(needs['one_answer_gb'])} to verify one answer")
     free = "unknown" if facts["free_gb"] is None else f"{facts['free_gb']:.1f} GB"
     show(console, f"  free on {facts['device']:<21}{free:>10}")
+    advice = "" if facts["advice"] is None else f": {facts['advice']}"
     verdict = {
         "yes": "it fits",
-        "small batches": "it fits with small batches",
-        "over several devices": "it does not fit on one device, but over several",
-        "packed": "it fits with fewer bits",
-        "no": "it does not fit",
-        "unknown": "whether it fits is unknown",
-    }[facts["fits"]]
-    advice = "" if facts["advice"] is None else f": {facts['advice']}"
+        "small batches": f"it fits with small batches{advice}",
+        "no": f"it does not fit{advice}",
+        "unknown": f"whether it fits is unknown{advice}",
+    }.get(facts["fits"], f"it {facts['advice']}")
     style = "green" if facts["fits"] == "yes" else "yellow"
-    show(console, Text(verdict + advice, style=style))
+    show(console, Text(verdict, style=style))
 
 
 def show_examination(facts: Mapping[str, Any]) -> None:

@@ -7,8 +7,7 @@ draws come from the CPU (`rng`) and sums in float64 are made there.
 import copy
 import os
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -20,7 +19,6 @@ from remask.denoisers.published import PACKED_BYTES
 from remask.errors import SettingsError
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-EMPTY: Mapping[str, int] = MappingProxyType({})
 KINDS = ("cuda", "mps", "cpu")  # "auto" takes the first that is there
 
 
@@ -105,12 +103,20 @@ def check_memory(name: str, network: Network, device: torch.device, num: int = 1
     dtype = network.embedding.weight.dtype
     each = "its weights" if num == 1 else f"the weights of {num} replicas"
     over = several(needed, device) if num == 1 else ""
-    halved = needed // 2 if dtype == torch.float32 and not network.packed_as else None
-    packed = {form: num * size for form, size in packed_bytes(network).items()}
+    formats = {}
+    if dtype == torch.float32 and not network.packed_as:
+        formats["--dtype bfloat16"] = needed // 2
+    formats |= {f"--weights {form}": num * size for form, size in packed_bytes(network).items()}
+    ways = [*([spread(over)] if over else ()), *fitting(free, formats)]
+    advice = (
+        f"they fit with {either(ways)}"
+        if ways
+        else "choose another device or a smaller model (remask models lists sizes)"
+    )
     raise SettingsError(
         f"{name} needs {needed / 1e9:.1f} GB for {each} in "
         f"{precision_name(dtype, network.packed_as)} and {device} has {free / 1e9:.1f} GB free; "
-        f"{smaller(free, halved, over, packed)}."
+        f"{advice}."
     )
 
 
@@ -138,22 +144,20 @@ def several(needed: int, device: torch.device, beside: int = 0) -> str:
     return ""
 
 
-def smaller(
-    free: int, halved: int | None = None, over: str = "", packed: Mapping[str, int] = EMPTY
-) -> str:
-    """Return what to do about weights that do not fit.
+def spread(over: str) -> str:
+    """Return the flags that spread the layers of a model over several devices."""
+    return f"--device {over} --split layers"
 
-    Args:
-        free: bytes on the device.
-        halved: bytes that they would take in bfloat16; None: they are in half precision.
-        over: several devices over which they fit.
-        packed: bytes that they would take in other formats, the better one first.
+
+def fitting(free: int, formats: Mapping[str, int]) -> list[str]:
+    """Return the formats that fit into so many bytes, each with what it needs.
+
+    Formats are named by the flags that ask for them, and have the bytes that they need.
     """
-    if halved is not None and halved <= free:
-        return f"choose dtype bfloat16, which needs {halved / 1e9:.1f} GB"
-    if over:
-        return f"spread its layers over several devices with --device {over} --split layers"
-    for form, size in packed.items():
-        if size <= free:
-            return f"pack its weights with --weights {form}, which needs {size / 1e9:.1f} GB"
-    return "choose another device or a smaller model (remask models lists sizes)"
+    return [f"{flags} ({size / 1e9:.1f} GB)" for flags, size in formats.items() if size <= free]
+
+
+def either(ways: Sequence[str]) -> str:
+    """Return ways to choose from, as a sentence lists them."""
+    *others, last = ways
+    return f"{', '.join(others)} or {last}" if others else last

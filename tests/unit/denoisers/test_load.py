@@ -230,8 +230,9 @@ def test_any_bytes_are_a_header_or_one_sentence(
     assert all(isinstance(n, int) for entry in entries.values() for n in entry.shape)
 
 
-BF16 = "choose dtype bfloat16, which needs 0.0 GB."
-INT8 = "pack its weights with --weights int8, which needs 0.0 GB."
+PACKED = "--weights int8 (0.0 GB) or --weights nf4 (0.0 GB)."
+BF16 = f"they fit with --dtype bfloat16 (0.0 GB), {PACKED}"
+INT8 = f"they fit with {PACKED}"
 OTHER = "choose another device or a smaller model (remask models lists sizes)."
 
 
