@@ -21,6 +21,7 @@ from remask.denoisers.devices import (
     spread,
 )
 from remask.denoisers.load import find_config, outline
+from remask.denoisers.published import Checkpoint
 from remask.denoisers.tokenizer import read_json
 from remask.sampling.batches import column_budget, token_budget
 
@@ -70,9 +71,9 @@ def estimate(name: str) -> dict[str, Any]:
     }
 
 
-def _size(source: catalog.Checkpoint | Path, dtype: "torch.dtype") -> Size:
+def _size(source: Checkpoint | Path, dtype: "torch.dtype") -> Size:
     """Return the size of a published model, or of one in a folder, in a number format."""
-    if isinstance(source, catalog.Checkpoint):
+    if isinstance(source, Checkpoint):
         return catalogued(source, dtype.itemsize)
     return _outlined(source, dtype)
 
@@ -103,7 +104,7 @@ def _verdict(
     if needs[""] <= free:
         return "small batches", "score few answers at a time (--batch)"
     halved = {f"{HALF} {flag}".strip(): num for flag, num in halves.items()}
-    one_flag = {flag: num for flag, num in (halved | needs).items() if flag.count("--") == 1}
+    one_flag = {flag: num for flag, num in {**halved, **needs}.items() if flag.count("--") == 1}
     ways = fitting(free, one_flag) or fitting(free, halved)
     within = f"in {free / 1e9:.1f} GB with {either(ways)}" if ways else ""
     if over:
