@@ -44,8 +44,10 @@ from remask.tasks import KNOWN, TASKS
 from remask.tasks import task as find_task
 from remask.tasks.base import Task
 from remask.values import ROUNDTRIPS, Decision, Sample, Score, Scorer
+from remask.verifier.columns import AT_HAND, PROBE, VERIFIER
 from remask.verifier.columns import VERSION as VERIFIER_VERSION
 from remask.verifier.origin import check_origin, trip_settings
+from remask.verifier.threshold import threshold_for as threshold_for
 from remask.verifier.verifier import Verifier
 
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
@@ -170,7 +172,8 @@ SCORERS: Mapping[str, ScorerMaker] = {
 
 
 # Raised when a scorer would score otherwise; 1 for those that are not named.
-_VERSIONS = {ROUNDTRIPS: roundtrips.VERSION, "probe": probe.VERSION, "verifier": VERIFIER_VERSION}
+_VERSIONS = {ROUNDTRIPS: roundtrips.VERSION, PROBE: probe.VERSION}
+_VERSIONS |= dict.fromkeys((VERIFIER, AT_HAND), VERIFIER_VERSION)
 
 
 def scorer_version(name: str) -> int:
@@ -312,20 +315,6 @@ def find_scorer(
     return made
 
 
-def threshold_for(model: Denoiser, kind: str, scorer: str) -> float:
-    """Return the threshold of a scorer for a kind of answers, or raise where the preset has none.
-
-    One scorer's threshold says nothing about the scores of another.
-    """
-    limit = model.preset.for_task(kind).threshold_for(scorer)
-    if limit is None:
-        raise SettingsError(
-            f"{model.name} has no threshold for scores of {scorer!r}; give one with --threshold "
-            "(threshold= in Python), or find one on labelled answers with remask fit and certify."
-        )
-    return limit
-
-
 def score(
     model: Denoiser,
     prompt: str,
@@ -342,11 +331,29 @@ def score(
 
     Round trips score it, with these settings, unless another scorer is given.
     """
+    scorer = _chosen(scorer, model, kind, settings, metrics, weights, seed)
+    return score_many(model, [(prompt, answer)], scorer=scorer, kind=kind, seed=seed)[0]
+
+
+def _chosen(
+    scorer: AnyScorer | None,
+    model: Denoiser,
+    kind: Kind,
+    settings: ConsistencySettings | None,
+    metrics: Metrics,
+    weights: Mapping[str, float] | None,
+    seed: int,
+) -> AnyScorer:
+    """Return the scorer given, or round trips with these settings, which no other scorer has."""
     if scorer is None or scorer == ROUNDTRIPS:
-        scorer = consistency(
+        return consistency(
             model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
         )
-    return score_many(model, [(prompt, answer)], scorer=scorer, kind=kind, seed=seed)[0]
+    given = {"settings": settings not in (None, _USUAL), "metrics": metrics != "paper",
+             "weights": weights is not None}  # fmt: skip
+    for name in (name for name, is_given in given.items() if is_given):
+        raise SettingsError(f"{name} belongs to the round trips; leave it out beside a scorer.")
+    return scorer
 
 
 def score_many(
@@ -361,9 +368,13 @@ def score_many(
 
     `kind` is that of the answers, and `seed` that of the draws, for a scorer that has to be made.
     """
-    samples = [a if isinstance(a, Sample) else sample_from_text(model, p, a) for p, a in pairs]
     prompts = [prompt for prompt, _ in pairs]
     judge = find_scorer(scorer or ROUNDTRIPS, model, prompts, kind=kind, seed=seed)
+    length = getattr(judge, "length", None)  # of the canvas that one was fitted on
+    samples = [
+        a if isinstance(a, Sample) else sample_from_text(model, p, a, length=length)
+        for p, a in pairs
+    ]
     return [score.signed(judge.name) for score in judge.score(samples)]
 
 
@@ -388,10 +399,7 @@ def solve(
     Round trips score it, with these settings, unless another scorer is given. The other arguments
     are those of `solve_many`.
     """
-    if scorer is None or scorer == ROUNDTRIPS:
-        scorer = consistency(
-            model, kind=kind, settings=settings, metrics=metrics, weights=weights, seed=seed
-        )
+    scorer = _chosen(scorer, model, kind, settings, metrics, weights, seed)
     return solve_many(
         model, [prompt], scorer=scorer, kind=kind, sampler=sampler, threshold=threshold,
         budget=budget, seed=seed, examples=examples, watch=watch,
@@ -435,9 +443,7 @@ def solve_many(
         return sample_ids(model, rows, writer, items=items, number=number, seed=seed)
 
     judge = find_scorer(scorer or ROUNDTRIPS, model, prompts, kind=kind, seed=seed)
-    if threshold is None:  # of a scorer that was fitted, else the preset's
-        threshold = getattr(judge, "threshold", None)
-    limit = threshold_for(model, how.name, judge.name) if threshold is None else threshold
+    limit = threshold_for(model, how.name, judge) if threshold is None else threshold
     decisions = reject(draw, judge, list(ids), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decisions}
     return [by_item[item_of(prompt)] for prompt in prompts]

@@ -280,3 +280,57 @@ def test_a_certificate_made_of_collected_probes_decides_for_the_verifier(
     assert (told["scorer"], told["accepted"]) == ("verifier", False)
     assert told["promise"].startswith("Among answers accepted above 0.9")
     assert {"generation", "critical", "stratified90x8"} <= set(told["metrics"]) <= set(LABEL_FREE)
+
+
+def test_a_certificate_of_answers_written_here_is_void_for_one_at_hand(
+    run: Run, fails: Fails, tmp_path: Path, model: str
+) -> None:
+    """Without the chances of its tokens an answer has another score, with certificates of its own.
+
+    Of 60 right answers every probe says .9 and the generation .5: .8 as written, .9 at hand.
+    """
+    source = write(tmp_path / "records.jsonl", [row(k, 0.9, True) for k in range(60)], model)
+    files = {name: tmp_path / f"{name}.json" for name in ("verifier", "verifier_at_hand")}
+    for name, path in files.items():
+        assert run("certify", source, "-o", path, "--scorer", name).code == 0
+    assert Certificate.read(files["verifier"]).threshold < 0.8
+    assert 0.8 <= Certificate.read(files["verifier_at_hand"]).threshold < 0.9
+    words = ("verify", PROMPT, ANSWER, "--model", model, "--scorer", "verifier")
+    told = json.loads(run(*words, "--certificate", files["verifier_at_hand"], "--json").out)
+    assert (told["scorer"], told["accepted"]) == ("verifier_at_hand", False)
+    for scored in (words, ("score", source, "-o", tmp_path / "out.jsonl", *words[3:])):
+        error = fails(1, *scored, "--certificate", files["verifier"])
+        assert "was fitted to scores of 'verifier', not of 'verifier_at_hand'" in error
+    drawn = ("solve", PROMPT, "--model", model, "--scorer", "verifier", "--budget", "1")
+    error = fails(1, *drawn, "--certificate", files["verifier_at_hand"])
+    assert "was fitted to scores of 'verifier_at_hand', not of 'verifier'" in error
+
+
+def test_a_fit_for_answers_at_hand_looks_at_nothing_that_only_the_writer_knows(
+    run: Run, tmp_path: Path, model: str
+) -> None:
+    source, out = write(tmp_path / "fit.jsonl", answers(20, 20), model), tmp_path / "verifier.json"
+    assert run("fit", source, "-o", out, "--scorer", "verifier_at_hand").code == 0
+    staged = StagedVerifier.read(out)
+    names = {name for stage in staged.stages for name in stage.regression.names}
+    assert names
+    assert not any(name.startswith("generation") for name in names)
+    words = ("verify", PROMPT, ANSWER, "--model", model, "--scorer", "verifier", "--fitted", out)
+    assert json.loads(run(*words, "--json").out)["threshold"] == staged.threshold
+
+
+def test_no_threshold_of_the_preset_serves_for_fewer_probes_or_a_fit_without_one(
+    run: Run, fails: Fails, fitted: Path, tmp_path: Path
+) -> None:
+    """The embedded model's are of the whole label-free verifier."""
+    document = json.loads(fitted.read_text()) | {"threshold": None}
+    document["provenance"]["model"] = "tiny"
+    open_fit = tmp_path / "open.json"
+    open_fit.write_text(json.dumps(document))
+    words = ("--model", "tiny", "--scorer", "verifier")
+    for flags in (("--max-forwards", "1"), ("--fitted", open_fit)):
+        told = json.loads(run("verify", PROMPT, ANSWER, *words, *flags, "--json").out)
+        assert (told["threshold"], told["trusted"]) == (None, None)
+        assert "has no threshold for scores of 'verifier'" in fails(
+            1, "solve", PROMPT, *words, *flags
+        )

@@ -105,7 +105,7 @@ def test_the_verifier_paints_by_log_p_and_says_its_cost(run: Run, model: str) ->
     shown = run("verify", PROMPT, ANSWER, *words).out
     assert DOUBT_LEGEND in shown
     assert shown.endswith(f"cost: {score.forwards} forwards\n")
-    assert f"score {score.value:.3f} by verifier, which has no threshold here" in shown
+    assert f"score {score.value:.3f} by verifier_at_hand, which has no threshold here" in shown
 
 
 def test_a_scorer_reads_answers_as_their_kind_is_read(run: Run, model: str, tmp_path: Path) -> None:

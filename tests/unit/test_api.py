@@ -322,3 +322,33 @@ def test_a_task_of_ones_own_reads_answers_as_one_of_the_package_does(model: Nati
     assert score == api.score(
         model, "x", "It is 5.", kind="wordmath", settings=SHORT, metrics="core"
     )
+
+
+def test_an_answer_at_hand_stands_on_the_canvas_of_the_fit(model: NativeDenoiser) -> None:
+    """A longer canvas has another tail, and other probabilities."""
+
+    class Long(api.Verifier):
+        length = 64
+
+    short = api.verifier(model)
+    fields = {name: getattr(short, name) for name in ("denoiser", "extract", "critical")}
+    usual, long = (
+        api.score(model, "x", "1+1=2", scorer=scorer).value for scorer in (short, Long(**fields))
+    )
+    sample = api.sample_from_text(model, "x", "1+1=2", length=64)
+    assert long == pytest.approx(api.score(model, "x", sample, scorer=short).value)
+    assert long != usual
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("metrics", "core"), ("weights", {"a": 1.0}), ("settings", ConsistencySettings(trips=2))],
+)
+def test_settings_of_round_trips_beside_another_scorer_are_refused(
+    model: NativeDenoiser, name: str, value: Any
+) -> None:
+    given = {name: value}
+    with pytest.raises(SettingsError, match=f"{name} belongs to the round trips"):
+        api.score(model, "x", "1", scorer="probe", **given)
+    with pytest.raises(SettingsError, match=f"{name} belongs to the round trips"):
+        api.solve(model, "x", scorer="probe", threshold=0.5, **given)

@@ -33,7 +33,13 @@ from remask.records.record import Record, answers_in, read_records
 from remask.tasks import public
 from remask.tasks import task as find_task
 from remask.values import ROUNDTRIPS
-from remask.verifier.columns import LABEL_FREE_PROBES, MEANS, Features, label_free
+from remask.verifier.columns import (
+    LABEL_FREE_PROBES,
+    MEANS,
+    Features,
+    features_at_hand,
+    label_free,
+)
 from remask.verifier.fit import fit_verifier
 
 FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
@@ -158,14 +164,19 @@ def threshold_of(path: Path, scorer: str) -> float | None:
     return None if accepts_all(scores, limit) else limit
 
 
-def fit_stages_of(path: Path) -> StagedVerifier:
-    """Return the verifier in stages that the features of these answers give."""
+def fit_stages_of(path: Path, *, at_hand: bool = False) -> StagedVerifier:
+    """Return the verifier in stages that the features of these answers give.
+
+    For answers `at_hand` it looks at nothing that only answers written here have.
+    """
     evidence = read_evidence(path)
     rows = [pool[0] for pool in evidence.pools]
     if not any(row.features for row in rows):
         raise InputError(f"{path} holds no features; {_PROBES}.")
     names = metric_names("core", find_task(evidence.settings["task"]).metrics)
     answers = [row.features | _round_trips(row, names) for row in rows]
+    if at_hand:
+        answers = [features_at_hand(features) for features in answers]
     return fit_verifier(answers, evidence.right, evidence.provenance(FEATURES, ()))
 
 

@@ -75,6 +75,7 @@ def solve(
     kind = verification.kind(certified_kind(judge.certificate, kind), task.task)
     query = read_query(prompt, task, kind, seed)
     from remask import api
+    from remask.verifier.threshold import threshold_for
 
     given, metrics = _other_scorer(judge, trips, verification), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
@@ -82,9 +83,9 @@ def solve(
     identity = query_identity(model.model, denoiser, task)
     verification.check(query, identity)
     scorer = _made(given, denoiser, query, seed)
-    threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold), scorer)
+    threshold = _given(criterion.threshold(judge.threshold))
     if threshold is None:
-        threshold = api.threshold_for(denoiser, query.kind, _name(scorer))
+        threshold = threshold_for(denoiser, query.kind, scorer or ROUNDTRIPS)
     drawn = query.sampler(denoiser, sampler).for_pool(budget)
     criterion.check(budget, query, sampler=asdict(drawn), **identity, **_scored(judge, trips))
     _show_query(query, as_json)
@@ -126,15 +127,18 @@ def verify(
     query = read_query(prompt, task, kind, seed)
     text = read_answer(answer, answer_text, answer_file)
     from remask import api
+    from remask.verifier.threshold import threshold_of
 
     given, metrics = _other_scorer(judge, trips, verification), _metrics(judge.metrics)
-    criterion = read_criterion(judge, query.kind)
+    criterion = read_criterion(judge, query.kind, at_hand=True)
     denoiser = load_model(model)
     identity = query_identity(model.model, denoiser, task)
     verification.check(query, identity)
     scorer = _made(given, denoiser, query, seed)
     criterion.check(1, query, **identity, **_scored(judge, trips))
-    threshold = _threshold(denoiser, query, criterion.threshold(judge.threshold), scorer)
+    threshold = _given(criterion.threshold(judge.threshold))
+    if threshold is None:
+        threshold = threshold_of(denoiser, query.kind, scorer or ROUNDTRIPS, at_hand=True)
     sample = api.sample_from_text(
         denoiser, query.prompt, text, length=criterion.length or verification.length,
         examples=query.examples,
@@ -186,7 +190,7 @@ def score(
     read_as = verification.kind(certified_kind(judge.certificate, kind), "") or "number"
     judge = replace(judge, metrics=metrics)
     _other_scorer(judge, trips, verification)
-    criterion = read_criterion(judge, read_as)
+    criterion = read_criterion(judge, read_as, at_hand=True)
     with backend(engine, model) as place:
         identity = model_identity(model.model, place.precision)
         criterion.check(1, Query("", read_as), **identity, **_scored(judge, trips))
@@ -263,10 +267,6 @@ def _made(
     if scorer is None:
         return None
     return api.find_scorer(scorer, denoiser, [query.prompt], kind=query.kind, seed=seed)
-
-
-def _name(scorer: "Scorer | None") -> str:
-    return ROUNDTRIPS if scorer is None else scorer.name
 
 
 def _scored(judge: opt.JudgeSettings, trips: opt.TripSettings) -> dict[str, Any]:
@@ -387,15 +387,8 @@ def _watcher(threshold: float, kind: str, *, silent: bool) -> "Callable[[Sample,
     return watch
 
 
-def _threshold(
-    denoiser: "Denoiser", query: Query, given: float | None, scorer: "Scorer | None"
-) -> float | None:
-    """Return the threshold given, or the scorer's or preset's own; None where there is none."""
-    own: float | None = getattr(scorer, "threshold", None)  # of one that was fitted
-    if given is None and own is not None:
-        return own
-    if given is None:
-        return denoiser.preset.for_task(query.kind).threshold_for(_name(scorer))
-    if not math.isfinite(given):
-        raise UsageError(f"--threshold {given} is not a finite number")
-    return given
+def _given(threshold: float | None) -> float | None:
+    """Return the threshold that was given, or raise where it is none."""
+    if threshold is not None and not math.isfinite(threshold):
+        raise UsageError(f"--threshold {threshold} is not a finite number")
+    return threshold

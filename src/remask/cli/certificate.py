@@ -122,8 +122,8 @@ def certified_kind(certificate: Path | None, kind: AnswerKind | None) -> AnswerK
     return cast(AnswerKind, Certificate.read(certificate).provenance.task)
 
 
-def read_criterion(judge: JudgeSettings, kind: str) -> Criterion:
-    """Return what the files hold for answers of this kind.
+def read_criterion(judge: JudgeSettings, kind: str, *, at_hand: bool = False) -> Criterion:
+    """Return what the files hold for answers of this kind, `at_hand` or written here.
 
     Weights beside a certificate must be its own, and the certificate of the scorer that is chosen.
     """
@@ -136,8 +136,10 @@ def read_criterion(judge: JudgeSettings, kind: str) -> Criterion:
     from remask.decide.provenance import COLUMNS
     from remask.decide.threshold import Certificate
     from remask.decide.weights import Weights
+    from remask.verifier.columns import owner
 
-    scorer, version = judge.scorer, api.scorer_version(judge.scorer)
+    scorer = owner(judge.scorer, at_hand=at_hand) or judge.scorer
+    version = api.scorer_version(scorer)
     metrics, names = judge.metrics, metric_names(judge.metrics, api.reader(kind).metrics)
     path, weights = judge.weights, None
     if path is not None:

@@ -69,12 +69,18 @@ Columns = Annotated[
     ),
 ]
 FittedScorer = Annotated[
-    Literal["roundtrips", "verifier"],
-    Setting("Whose score is fitted: weights of the round trips, or a verifier in stages."),
+    Literal["roundtrips", "verifier", "verifier_at_hand"],
+    Setting(
+        "Whose score is fitted: weights of the round trips, or a verifier in stages; for answers "
+        "that were not written here verifier_at_hand."
+    ),
 ]
 RecordedScorer = Annotated[
     str,
-    Setting("Whose scores: roundtrips, probe, verifier (label-free), or a baseline by its name."),
+    Setting(
+        "Whose scores: roundtrips, probe, verifier (label-free; verifier_at_hand for answers that "
+        "were not written here), or a baseline by its name."
+    ),
 ]
 CertifiedBudget = Annotated[
     int, replace(BUDGET, help="Samples drawn until one is accepted, for rejection sampling.")
@@ -174,12 +180,16 @@ def _show_collected(out: Path, summary: "CollectSummary", shard: str, as_json: b
         say_aside(error)
     problems, rows, errors = summary.problems, summary.rows, len(summary.errors)
     document = {"out": str(out), "problems": problems, "rows": rows, "errors": errors}
-    counts = f"{problems} problems, {rows - errors} answers"
+    counts = f"{_counted(problems, 'problem')}, {_counted(rows - errors, 'answer')}"
     if errors:
         counts += f", {errors} error{'s' if errors > 1 else ''} (--retry-errors asks again)"
     if shard:
         document["shard"], counts = shard, f"shard {shard}: {counts}"
     tell(document, f"{counts}: {out}", as_json)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def join(
@@ -222,13 +232,14 @@ def fit(
     collect --probes read.
     """
     from remask.analysis import fitting
+    from remask.verifier.columns import MEANS
 
-    if scorer == "verifier" and (metrics is not None or columns is not None):
+    if scorer != ROUNDTRIPS and (metrics is not None or columns is not None):
         flag = "--metrics" if columns is None else "--columns"
-        raise UsageError(f"{flag} is of weights, which --scorer verifier has none of")
+        raise UsageError(f"{flag} is of weights, which --scorer {scorer} has none of")
     outputs.claim(out, outputs.of_records([records]), force=force)
-    if scorer == "verifier":
-        _fit_verifier(records, out, as_json)
+    if scorer != ROUNDTRIPS:
+        _fit_verifier(records, out, as_json, at_hand=scorer != "verifier")
         return
     weights = fitting.fit(records, metrics, columns or ())
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -237,18 +248,18 @@ def fit(
     quality = f"AUROC {weights.auroc:.3f}, uniform {weights.auroc_uniform:.3f}"
     sentence = f"{values} ({quality}, on the same {weights.n} answers)"
     document = {"out": str(out), **asdict(weights)}
-    if columns in (("probe",), ("verifier",)):  # in 0..1, and with no weights to speak of
+    if columns is not None and len(columns) == 1 and columns[0] in MEANS:  # it has no weights
         threshold = fitting.threshold_of(records, columns[0])
         document["threshold"] = threshold
         sentence += f"; {_decided(threshold)}"
     tell(document, f"{sentence}: {out}", as_json)
 
 
-def _fit_verifier(records: Path, out: Path, as_json: bool) -> None:
+def _fit_verifier(records: Path, out: Path, as_json: bool, *, at_hand: bool) -> None:
     """Fit a verifier in stages, and say how well it does and what it costs."""
     from remask.analysis import fitting
 
-    staged = fitting.fit_stages_of(records)
+    staged = fitting.fit_stages_of(records, at_hand=at_hand)
     out.parent.mkdir(parents=True, exist_ok=True)
     staged.save(out)
     tell(

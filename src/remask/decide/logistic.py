@@ -8,7 +8,8 @@ m is the label-free value, the plain mean of the base columns, each in 0..1; the
 features; z subtracts the mean of the answers fitted on and divides by their standard deviation. A
 ridge draws the w to 0, and so the fit towards the order that m gives without labels; how strongly
 is chosen by cross-validation, up to no w at all (`ridge`). An absent value counts as the mean, a
-feature that never varies as nothing.
+feature that never varies as nothing. So does an absent base column that all answers fitted on had:
+m would else be the mean of other things than it was fitted to.
 
 Ridged logistic regression is nearly calibrated by itself: Platt's curve, fitted to the
 cross-validated logits, was of no further use in simulation (`benchmarks/fitting.py`), so there is
@@ -20,7 +21,7 @@ and `reason` says so. Numbers to report need other answers than these.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -72,6 +73,7 @@ class Regression:
     mean: Term  # of the label-free value; its weight is never negative
     terms: Mapping[str, Term]  # by feature
     ridge: float | None  # on the weights of the features; None: they are all 0
+    centres: Mapping[str, float] = field(default_factory=dict)  # of base columns never absent
     reason: str = ""  # why the probability is the label-free value; "" where it is fitted
 
     def __post_init__(self) -> None:
@@ -95,7 +97,7 @@ class Regression:
 
     def knows(self, columns: Mapping[str, Column]) -> list[bool]:
         """Say of each answer whether it has a label-free value here."""
-        mean = base_mean(read_columns(columns, self.base), self.base)
+        mean = base_mean(read_columns(columns, self.base), self.base)  # of what is known here
         return [bool(known) for known in ~np.isnan(mean)]
 
     def chances(self, table: Mapping[str, Floats]) -> Floats:
@@ -103,10 +105,18 @@ class Regression:
         mean = base_mean(table, self.base)
         if self.reason:
             return np.where(np.isnan(mean), self.mean.centre, mean)
+        mean = np.where(np.isnan(mean), mean, base_mean(self._filled(table), self.base))
         logits = self.intercept + self.mean.weight * self.mean.standardise(mean)
         for name, term in self.terms.items():
             logits = logits + term.weight * term.standardise(table[name])
         return sigmoid(logits)
+
+    def _filled(self, table: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return the base columns; absent values are centres where none was absent in the fit."""
+        return {
+            name: np.where(np.isnan(table[name]), self.centres.get(name, np.nan), table[name])
+            for name in self.base
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +199,9 @@ def fit_regression(
     level, terms = _scale(mean), {name: _scale(table[name]) for name in columns}
     mean = np.where(np.isnan(mean), level.centre, mean)
     reason = _too_few(labels)
-    fit = partial(Regression, base=tuple(under), reason=reason)
+    whole = [name for name in under if not np.isnan(table[name]).any()]
+    centres = {name: round(float(table[name].mean()), DIGITS) for name in whole}
+    fit = partial(Regression, base=tuple(under), reason=reason, centres=centres)
     if reason:
         return RegressionFit(fit(intercept=0.0, mean=level, terms=terms, ridge=None), mean, mean)
     scaled = level.standardise(mean)

@@ -11,11 +11,12 @@ from dataclasses import fields
 from typing import Any
 
 from remask.consistency.settings import ConsistencySettings
-from remask.serve.inputs import VERIFIER, Inputs, preset_sampler
+from remask.serve.inputs import Inputs, preset_sampler
 from remask.serve.schema import SolveSettings
 from remask.serve.service import Service
 from remask.serve.settings import ServeSettings
 from remask.values import ROUNDTRIPS
+from remask.verifier.columns import VERIFIER
 
 _USUAL, _USUAL_TRIPS = ServeSettings(model=""), ConsistencySettings()
 

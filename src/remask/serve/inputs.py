@@ -31,9 +31,9 @@ from remask.serve.turns import ChatTurns, Examples, split_turns
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.values import ROUNDTRIPS, Sample, Scorer
+from remask.verifier.columns import VERIFIER, owner
 from remask.verifier.origin import canvas_length
 
-VERIFIER = "verifier"
 _SOURCES = ("prompt", "messages", "task")  # where a question stands
 _CHARACTERS = 16  # that a token may have on average
 _TRIP_FIELDS = [f.name for f in fields(ConsistencySettings) if f.name in TripSettings.model_fields]
@@ -101,7 +101,10 @@ def read_inputs(service: Service, body: VerifyRequest | SolveRequest) -> Inputs:
     check_model(service, body.model)
     problem = _problem(body)
     kind = body.kind or ("number" if problem is None else problem.task)
-    inputs = _inputs(service, kind, body.seed, body.remask, _turns(body, problem))
+    inputs = _inputs(
+        service, kind, body.seed, body.remask, _turns(body, problem),
+        at_hand=isinstance(body, VerifyRequest),
+    )  # fmt: skip
     source = next(name for name in _SOURCES if getattr(body, name) is not None)
     names = {"prompt": source, "canvas": "answer"}
     inputs = replace(inputs, problem=problem, names=names)
@@ -160,15 +163,19 @@ def _pool(sampler: SamplerSettings, size: int, param: str) -> SamplerSettings:
 
 
 def _inputs(
-    service: Service, kind: str, seed: int, remask: TripSettings, turns: ChatTurns
+    service: Service,
+    kind: str,
+    seed: int,
+    remask: TripSettings,
+    turns: ChatTurns,
+    *,
+    at_hand: bool = False,
 ) -> Inputs:
     scorer = _scorer(service, remask)
     name = api.find_scorer(scorer, service.denoiser, {}).name if ":" in scorer else scorer
-    threshold, fitted = remask.threshold, _fitted(service, scorer)
-    if threshold is None and fitted is not None:
-        threshold = fitted.threshold
+    threshold = remask.threshold
     if threshold is None:
-        threshold = service.denoiser.preset.for_task(kind).threshold_for(name)
+        threshold = usual_threshold(service, name, kind, at_hand=at_hand)
     return Inputs(
         prompt=turns.prompt,
         examples=turns.examples,
@@ -212,6 +219,21 @@ def scorers(service: Service) -> tuple[str, ...]:
 def _fitted(service: Service, scorer: str) -> StagedVerifier | None:
     """Return the stages that the server was started with, where they score."""
     return service.fitted if scorer == VERIFIER else None
+
+
+def usual_threshold(
+    service: Service, scorer: str, kind: str = "", *, at_hand: bool = False
+) -> float | None:
+    """Return the threshold of a scorer here, for answers at hand or written here; None: nobody's.
+
+    That of a fit is its own; else the preset has it, by task where a kind is given.
+    """
+    fitted = _fitted(service, scorer)
+    if fitted is not None and fitted.threshold is not None:
+        return fitted.threshold
+    is_whole = fitted is None and service.settings.max_forwards is None
+    whose, preset = owner(scorer, at_hand=at_hand, is_whole=is_whole), service.denoiser.preset
+    return None if whose is None else preset.for_task(kind).threshold_for(whose)
 
 
 def decided_above(inputs: Inputs) -> float:

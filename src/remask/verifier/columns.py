@@ -13,8 +13,9 @@ critical tokens alone has no reading of the response. All but the last stand in 
 
 `LABEL_FREE` are the values that the verifier averages where it knows no labels. Validation chose
 them, on seven sets of problems with each family left out in turn (docs/LOG.md), before a problem of
-the test split was drawn. The mean is over what there is: an answer that was not written here has no
-generation, and one with nothing to halve no halves.
+the test split was drawn. The mean is over what there is: one with nothing to halve has no halves.
+An answer that was not written here has no generation, and its mean is another score, `AT_HAND`:
+the least probable token as a rule is less probable than the rest, so without it the mean is higher.
 """
 
 import math
@@ -31,8 +32,9 @@ VERSION = 1  # of the verifier's score; another one means that the same answer w
 GENERATION = "generation"
 LABEL_FREE = (GENERATION, "critical", "stratified90x8", "halves8")  # in order of price
 LABEL_FREE_PROBES = LABEL_FREE[1:]
+PROBE, VERIFIER, AT_HAND = "probe", "verifier", "verifier_at_hand"
 # Scorers whose scores follow from features: the plain mean of these values.
-MEANS = {"probe": ("critical",), "verifier": LABEL_FREE}
+MEANS = {PROBE: ("critical",), VERIFIER: LABEL_FREE, AT_HAND: LABEL_FREE_PROBES}
 EVERY: tuple[Which, ...] = ("response_mean", "response_min", "critical_mean", "critical_min")
 # What a value is made of stands first. One token that does not fit its surroundings is enough for
 # an answer to be wrong, so where every token is read in good company the least one counts.
@@ -42,7 +44,8 @@ _READINGS: Mapping[str, tuple[Which, ...]] = {
     "halves": ("critical_min", "critical_mean"),
 }
 _FREE = ("length", "critical_count")
-_NO_PROBES = (GENERATION, "trace", ROUNDTRIPS)  # what stands before the dot of other features
+_WRITTEN = (GENERATION, "trace")  # what stands before the dot of what only the writer knows
+_NO_PROBES = (*_WRITTEN, ROUNDTRIPS)  # what stands before the dot of other features
 
 
 def readings_of(probe: str) -> tuple[Which, ...]:
@@ -68,6 +71,24 @@ def label_free(scorer: str, features: Mapping[str, float | None]) -> float | Non
     present = {name: value for name, value in values.items() if value is not None}
     tried = (GENERATION, *present, *(n for n in values if f"{n}.forwards" in features))
     return fmean(present.values()) if set(values) <= set(tried) else None
+
+
+def features_at_hand(features: Mapping[str, float | None]) -> Features:
+    """Return what would be known of the answer had it not been written here."""
+    return {name: v for name, v in features.items() if name.partition(".")[0] not in _WRITTEN}
+
+
+def owner(scorer: str, *, at_hand: bool, is_whole: bool = True) -> str | None:
+    """Return whose thresholds serve for scores of a scorer; None where nobody's do.
+
+    Args:
+        scorer: as it is named.
+        at_hand: whether the answers were not written here.
+        is_whole: whether it is label-free, with all its probes; anything else is another score.
+    """
+    if scorer != VERIFIER:
+        return scorer
+    return (AT_HAND if at_hand else VERIFIER) if is_whole else None
 
 
 def probes_in(names: Iterable[str]) -> list[str]:

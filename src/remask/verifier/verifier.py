@@ -1,10 +1,11 @@
 """The verifier: how far to trust an answer, for as few forward passes as it needs.
 
 Without labels its score is the plain mean of a few values, `LABEL_FREE`: of probes, and of how
-probable the tokens were when they were written, where that is known. A budget takes those that fit,
-in order of price. Fitted to answers with labels (`remask fit`) the score is a
-probability of being right, in stages: each answer is settled as soon as that is beyond the limits
-that validation chose. `Score.stage` says where that was, `Score.forwards` what it cost.
+probable the tokens were when they were written, where that is known. Where it is not, the score is
+another one, and says so: `AT_HAND`. A budget takes those that fit, in order of price. Fitted to
+answers with labels (`remask fit`) the score is a probability of being right, in stages: each answer
+is settled as soon as that is beyond the limits that validation chose. `Score.stage` says where that
+was, `Score.forwards` what it cost.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +21,20 @@ from remask.probes.readings import Critical, Reading, price, read
 from remask.probes.settings import Probe
 from remask.values import Sample, Score
 from remask.verifier.columns import (
+    AT_HAND,
     GENERATION,
     LABEL_FREE_PROBES,
+    VERIFIER,
     VERSION,
     Features,
     lookup,
     needs_round_trips,
+    owner,
     probes_in,
     value_of,
 )
 from remask.verifier.features import generation_features, probe_features, round_trip_features
+from remask.verifier.origin import canvas_length
 
 
 @dataclass(kw_only=True)
@@ -70,7 +75,7 @@ class Verifier:
     roundtrips: Consistency | None = None  # for a fitted one that looks at them
     budget: int | None = None  # most forward passes per answer
     seed: int = 0
-    name: str = "verifier"
+    name: str = VERIFIER
 
     def __post_init__(self) -> None:
         """Refuse a budget that has no room for anything, and round trips that nobody makes."""
@@ -89,6 +94,17 @@ class Verifier:
     def threshold(self) -> float | None:
         """The threshold that labels chose; None without them."""
         return None if self.fitted is None else self.fitted.threshold
+
+    @property
+    def length(self) -> int | None:
+        """The canvas of the answers that it was fitted to; None where it is label-free."""
+        return canvas_length(self.fitted)
+
+    def owner(self, *, at_hand: bool) -> str | None:
+        """Return whose thresholds serve for its scores; None where nobody's do."""
+        return owner(
+            self.name, at_hand=at_hand, is_whole=self.fitted is None and self.budget is None
+        )
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
@@ -109,7 +125,8 @@ class Verifier:
         """Return the plain mean of the values that are known."""
         share = 1 / len(case.values)
         score = self._score(case, fmean(case.values.values()))
-        return replace(score, weights=dict.fromkeys(case.values, share))
+        scorer = self.name if GENERATION in case.values else AT_HAND
+        return replace(score, scorer=scorer, weights=dict.fromkeys(case.values, share))
 
     def _in_stages(self, cases: Sequence[Examination], fitted: StagedVerifier) -> list[Score]:
         """Return the scores of fitted stages; who is settled leaves."""

@@ -131,6 +131,21 @@ def test_an_absent_value_counts_as_the_mean_of_those_present(made_of: Made) -> N
     assert nothing == fitted.probability(row | {"halves": [centre], "critical": [centre]})
 
 
+def test_a_base_column_that_none_lacked_counts_as_its_mean_where_it_is_absent(
+    made_of: Made,
+) -> None:
+    """Else the mean would be of other things: here of `halves` alone, which is lower throughout."""
+    columns, base, right = simulated(200, 4, 1.0)
+    base["halves"] = [value and value / 2 for value in base["critical"]]
+    fitted = fit(made_of, columns, base, right)
+    centre = fitted.regression.centres["critical"]
+    assert centre == pytest.approx(np.mean([x for x in base["critical"] if x is not None]))
+    row: Columns = {name: values[:1] for name, values in {**columns, **base}.items()}
+    absent = fitted.probability(row | {"critical": [None]})
+    assert absent == fitted.probability(row | {"critical": [centre]})
+    assert absent != fitted.probability(row | {"critical": row["halves"]})
+
+
 def test_a_feature_that_never_varies_gets_nothing(made_of: Made) -> None:
     columns, base, right = simulated(100, 5, 0.5)
     plain = fit(made_of, columns, base, right)

@@ -57,7 +57,7 @@ def test_without_labels_it_is_the_mean_of_the_values(
     assert score.value == pytest.approx(0.5)
     assert set(score.by_metric) == {"critical", "stratified90x8", "halves8"}
     assert score.forwards == model.forwards
-    assert (score.scorer, score.version, score.stage) == ("verifier", 1, "")
+    assert (score.scorer, score.version, score.stage) == ("verifier_at_hand", 1, "")
     assert len(score.logp) == sample.num_response
 
 
@@ -127,6 +127,7 @@ def test_without_labels_the_chance_that_tokens_had_when_written_counts_too(
         [sample, own]
     )
     assert (outside.value, written.value) == pytest.approx((0.5, 0.4))
+    assert (outside.scorer, written.scorer) == ("verifier_at_hand", "verifier")
     assert written.by_metric["generation"] == pytest.approx(0.1)
     assert written.weights == dict.fromkeys(written.by_metric, 0.25)
 
@@ -143,6 +144,17 @@ def test_a_stage_that_needs_the_generation_settles_no_answer_from_outside(
     verifier = Verifier(denoiser=model, extract=no_answer, critical=digits, fitted=fitted)
     own = replace(sample, probs=(0.5,) * len(sample.canvas))
     assert [score.stage for score in verifier.score([sample, own])] == ["critical", "generation"]
+
+
+def test_what_is_not_the_whole_verifier_has_the_thresholds_of_nobody(
+    llada: NativeDenoiser, digits: Critical, staged: StagedVerifier
+) -> None:
+    whole = Verifier(denoiser=llada, extract=no_answer, critical=digits)
+    assert [whole.owner(at_hand=outside) for outside in (False, True)] == [
+        "verifier", "verifier_at_hand",
+    ]  # fmt: skip
+    for other in (replace(whole, budget=9), replace(whole, fitted=staged, budget=1)):
+        assert [other.owner(at_hand=outside) for outside in (False, True)] == [None, None]
 
 
 def test_a_threshold_comes_with_labels(
