@@ -6,12 +6,13 @@ a chunk. The number of processes decides nothing: shards are cut by the file.
 """
 
 import multiprocessing
-import os
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import torch
 
 from realstudy.jobs import Job
 from remask.collect.collect import collect
@@ -106,7 +107,6 @@ def _spread(tasks: Sequence[Task], model: str, out: Path, parallel: int, deadlin
     if parallel <= 1:
         work(tasks, model, out, deadline)
         return 0
-    os.environ["OMP_NUM_THREADS"] = "1"  # threads of many processes wait for each other
     context = multiprocessing.get_context("spawn")
     children = [
         context.Process(target=_work, args=(tasks[k::parallel], model, out, deadline))
@@ -128,6 +128,7 @@ def _spread(tasks: Sequence[Task], model: str, out: Path, parallel: int, deadlin
 
 def _work(tasks: Sequence[Task], model: str, out: Path, deadline: float) -> None:
     """Be a process: an error is a sentence, not a traceback."""
+    torch.set_num_threads(1)  # threads of many processes wait for each other
     try:
         work(tasks, model, out, deadline)
     except RemaskError as error:

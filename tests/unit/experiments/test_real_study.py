@@ -5,6 +5,7 @@ The rows teach one answer, 5, so that of tests whose answers are 5 and 7 about h
 
 import gzip
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -22,7 +23,6 @@ from realstudy.targets import TARGETS
 from realstudy.workers import OutOfTime, Watch, record_path, run_jobs
 from realtext.corpus import TextRow
 
-import remask
 from remask.errors import InputError, RecordError
 from remask.records.manifest import read_manifest
 from remask.records.record import read_records
@@ -167,8 +167,8 @@ def test_both_kinds_are_tried_and_the_better_is_trained(model: Path) -> None:
     assert state["trials"]["shifted"]["steps"] == state["trials"]["unshifted"]["steps"]
     assert state["trials"]["shifted"]["rows"] == 24
     assert state["final"]["valid_loss"] < min(losses.values())
-    answer = remask.solve(remask.load(model), TextRow(asked(3, "Ed"), "", "").entry()["prompt"])
-    assert "5" in answer.sample.text
+    config = json.loads((model / "config.json").read_text())
+    assert config["shifted"] == state["final"]["shifted"]
 
 
 def test_a_training_that_was_stopped_goes_on(
@@ -249,6 +249,7 @@ def test_every_part_has_its_records(study: Path) -> None:
     [first, *_] = records["gsm8k"]
     assert {"confidence", "roundtrips", "self_evaluation", "dise", "tre"} <= set(first.scores)
     assert "stratified90x8.response_mean" in first.features
+    assert {row.answer for row in records["gsm8k"]} == {"5"}, "as it was taught"
     pool = records["pool-gsm8k"]
     assert len(pool) == 100
     assert all(row.verify_forwards is None for row in pool)
@@ -364,3 +365,31 @@ def test_without_records_or_figures_it_is_said(tmp_path: Path) -> None:
         real_study.main(["page", "--figures", str(tmp_path / "none.json")])
     with pytest.raises(InputError, match=r"has no choice\.json"):
         read_choice(tmp_path)
+
+
+def test_one_command_does_everything_up_to_the_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step is a program of its own; the first that fails or leaves something is the last."""
+    begun: list[list[str]] = []
+
+    def run(words: list[str], check: bool) -> subprocess.CompletedProcess[str]:
+        begun.append([Path(words[1]).name, *words[2:]])
+        code = real_study.LEFT if words[2] == stops_at else 0
+        return subprocess.CompletedProcess(words, code)
+
+    monkeypatch.setattr(real_study.subprocess, "run", run)
+    stops_at, words = "nothing", ["all", "llama.gguf", "data", str(tmp_path), "--parallel", "2"]
+    assert real_study.main(words) == 0
+    rows, model = str(tmp_path / "rows"), str(tmp_path / "final" / "model")
+    assert begun == [
+        ["real_text.py", "build", "data", rows],
+        ["real_study.py", "train", "llama.gguf", rows, str(tmp_path)],
+        ["real_study.py", "choose", model, "data", rows, str(tmp_path), "--parallel", "2"],
+        ["real_study.py", "collect", model, "data", str(tmp_path), "--parallel", "2", "--part",
+         *real_study.PARTS],
+    ]  # fmt: skip
+    begun.clear()
+    stops_at = "train"
+    assert real_study.main(words) == real_study.LEFT
+    assert [line[1] for line in begun] == ["build", "train"]
