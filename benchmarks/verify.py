@@ -275,8 +275,9 @@ def cpu_figures(row: Row) -> dict[str, Row]:
         "cpu/verify_seconds": figures.figure_of(row["seconds_per_answer"], unit, num),
         "cpu/verify_rss_gb": figures.figure_of(row["peak_resident_gb"], "GB"),
     }
-    if "probe_s" in row:
-        named["cpu/probe_seconds"] = figures.figure_of(row["probe_s"], unit, num)
+    for name in ("probe", "verifier"):
+        if f"{name}_s" in row:
+            named[f"cpu/{name}_seconds"] = figures.figure_of(row[f"{name}_s"], unit, num)
     return named
 
 

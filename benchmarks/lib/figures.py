@@ -37,7 +37,7 @@ NAMED = re.compile(
         r"align/(start|sft|outcome|geometric|ungated)/(accuracy|process_ok|score|auroc)/\w+",
         r"align/((second|third|long)/)?(start|sft|outcome|geometric|stable|placebo|oracle)/.+",
         r"align/((second|third|long)/)?(\w+_minus_\w+/\w+|seeds)|align/fsdp_gradient_difference",
-        r"cpu/(verify_seconds|verify_rss_gb|probe_seconds)",
+        r"cpu/(verify_seconds|verify_rss_gb|probe_seconds|verifier_seconds)",
         r"h200/\w+/(verify_seconds|verify_ratio|generate_tokens_per_s|peak_share|memory_gb)",
         r"h200/\w+/(probe|verifier|roundtrips)_seconds",
         r"h200/llada8b/(int8|nf4|fp8)/(verify_seconds|memory_gb)",
