@@ -117,8 +117,8 @@ class Tokenizer:
     def chat(self, prompt: str, examples: Sequence[tuple[str, str]] = (), system: str = "") -> str:
         """Return the text of a user's turn with the template around it, as `render` encodes it."""
         given = (system,) if system else ()
-        asked = (*given, *(question for question, _ in examples), prompt)
-        if not all(text.strip() for text in asked):  # a reply may well be empty
+        questions = (*given, *(question for question, _ in examples), prompt)
+        if not all(text.strip() for text in questions):  # a reply may well be empty
             raise InputError("the prompt is empty; give the question as text.")
         for text in (*given, *chain(*examples), prompt):
             self.encode(text, "prompt")  # a special token in it would end the turn
