@@ -244,6 +244,10 @@ def test_a_request_that_cannot_be_met_is_refused_in_a_sentence(lm: Callable[...,
         lm().generate_until([request("a <|mdm_mask|> b", {})])
     with pytest.raises(SettingsError, match="stepz is no setting; use steps"):
         lm(stepz=3)
+    with pytest.raises(SettingsError, match="scorer 'nope' is unknown; use one of roundtrips"):
+        lm(scorer="nope")
+    with pytest.raises(SettingsError, match="kind 'nope' is unknown; use one of number"):
+        lm(kind="nope")
     with pytest.raises(SettingsError, match="model is missing; give --model_args model=tiny"):
         type(lm()).create_from_arg_string("scorer=verifier")
 
@@ -463,6 +467,26 @@ def test_what_inspect_cannot_have_is_refused_in_a_sentence(api: Any) -> None:
     assert len(fine.completion) <= 8
     with pytest.raises(SettingsError, match="tools are given"):
         asyncio.run(api.generate(user, [SimpleNamespace(name="calculator")], "auto", None))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "sentence"),
+    [
+        ("nope", {}, "model 'nope' is neither 'tiny', nor a folder"),
+        ("tiny", {"scorer": "nope"}, "scorer 'nope' is unknown; use one of roundtrips, "),
+        ("tiny", {"kind": "nope"}, "kind 'nope' is unknown; use one of number, "),
+    ],
+)
+def test_inspect_says_in_a_sentence_what_cannot_be_loaded(
+    name: str, settings: dict[str, str], sentence: str
+) -> None:
+    from inspect_ai._util.error import PrerequisiteError
+    from inspect_ai.model import get_model
+
+    with pytest.raises(PrerequisiteError) as caught:
+        get_model(f"remask/{name}", memoize=False, **settings)
+    assert caught.value.message.startswith(f"remask: {sentence}")
+    assert isinstance(caught.value.__cause__, remask.RemaskError)
 
 
 def test_a_score_that_is_not_there_is_unscored(folder: Path) -> None:

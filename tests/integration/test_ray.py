@@ -17,7 +17,7 @@ from remask.collect import score_file
 from remask.collect.ray_data import ADDED_BY_RAY, ScoreBatches
 from remask.collect.settings import ScoreSettings
 from remask.denoisers.load import load
-from remask.errors import InputError, SettingsError
+from remask.errors import InputError, RemaskError, SettingsError
 from remask.serve.ray_serve import ModelReplica, ReplicaSettings, app
 from remask.testing import write_checkpoint
 
@@ -74,6 +74,24 @@ def test_other_columns_are_named_and_wrong_batches_refused(folder: str) -> None:
         with pytest.raises(InputError) as error:
             score(batch)
         assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"scorer": "nope"}, "scorer 'nope' is unknown"),
+        ({"kind": "nope"}, "kind 'nope' is unknown; use one of number"),
+        ({"fitted": "gone.json"}, "fitted is gone.json, and there is no such file; give one that"),
+        ({"fitted": "gone.json", "scorer": "probe"}, "fitted belongs to scorer verifier, not to"),
+        ({"max_forwards": 0}, "0"),
+    ],
+)
+def test_what_cannot_score_is_refused_when_an_actor_is_made(
+    folder: str, given: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(RemaskError) as error:
+        ScoreBatches(folder, device="cpu", **given)
+    assert sentence in str(error.value)
 
 
 def test_a_replica_is_a_whole_server_and_ends_its_queue(folder: str) -> None:

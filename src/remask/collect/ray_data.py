@@ -13,12 +13,14 @@ not imported here: it calls.
 from pathlib import Path
 from typing import Any
 
+from remask import api
 from remask.collect.score_file import score_rows
 from remask.collect.settings import ScoreSettings
 from remask.decide.stages import StagedVerifier
 from remask.denoisers.load import load
 from remask.denoisers.native import dtype_of
-from remask.errors import InputError
+from remask.errors import InputError, SettingsError
+from remask.extension import resolve
 from remask.records.parquet import RowTable
 from remask.verifier.origin import canvas_length
 
@@ -64,13 +66,17 @@ class ScoreBatches:
             weights: int8, nf4 or fp8 pack them into fewer bits.
             preset: decides how long the canvas of an answer is.
         """
+        api.reader(kind)
+        resolve("scorer", scorer, api.SCORERS)
+        self.fitted = None if fitted is None else _read(Path(fitted), scorer)
         self.denoiser = load(model, device=device, dtype=dtype, preset=preset, weights=weights)
-        self.fitted = None if fitted is None else StagedVerifier.read(Path(fitted))
         self.settings = ScoreSettings(
             model=model, dtype=dtype_of(self.denoiser) or dtype, preset=preset, scorer=scorer,
             kind=kind, length=canvas_length(self.fitted), max_forwards=max_forwards, seed=seed,
             prompt_column=prompt_column, answer_column=answer_column,
         )  # fmt: skip
+        # A scorer that cannot be made of this model is refused now, and not with the first batch.
+        score_rows(self.settings, self.fitted, self.denoiser, [])
 
     def __call__(self, batch: Any) -> Any:
         """Return a table of Arrow with the scores of its rows."""
@@ -95,3 +101,15 @@ class ScoreBatches:
             column = pa.array([row[name] for row in added], kind)
             batch = batch.append_column(name, column)
         return batch
+
+
+def _read(path: Path, scorer: str) -> StagedVerifier:
+    """Return the verifier in a file, or raise where there is none, or none is asked for."""
+    if scorer != "verifier":
+        raise SettingsError(f"fitted belongs to scorer verifier, not to {scorer}; leave it out.")
+    if not path.is_file():
+        raise InputError(
+            f"fitted is {path}, and there is no such file; give one that remask fit wrote, by a "
+            "path that every node has."
+        )
+    return StagedVerifier.read(path)

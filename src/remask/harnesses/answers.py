@@ -4,14 +4,14 @@ A diffusion model fills a canvas: it knows no text at which it would stop. An an
 whole and cut before the first such text, and what is scored is what is left.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import remask
 from remask import Denoiser, Sample, SamplerSettings, Score, Scorer
-from remask.api import AnyScorer, find_scorer, item_of
-from remask.errors import InputError
+from remask.api import SCORERS, AnyScorer, find_scorer, item_of, reader
+from remask.errors import InputError, SettingsError
 from remask.harnesses.settings import HarnessSettings
 
 
@@ -52,14 +52,28 @@ class Answerer:
     def of(
         model: str | Denoiser, scorer: AnyScorer | None, settings: HarnessSettings
     ) -> "Answerer":
-        """Return it, with the model loaded where it is given by its name."""
+        """Return it, with the model loaded where it is given by its name.
+
+        A kind or a scorer that is none is refused here, before hours are spent on answers.
+        """
+        reader(settings.kind)
+        _check_name(scorer)
         if isinstance(model, str):
             s = settings
             model = remask.load(
                 model, device=s.device, dtype=s.dtype, preset=s.preset, weights=s.weights,
                 compiled=s.compile,
             )  # fmt: skip
-        return Answerer(model=model, settings=settings, scorer=scorer or None)
+        answerer = Answerer(model=model, settings=settings, scorer=scorer or None)
+        if answerer.scorer is not None:
+            answerer.judge({})
+        return answerer
+
+    def judge(self, questions: Mapping[str, str]) -> Scorer:
+        """Return what scores answers to these questions, given by the item of their samples."""
+        assert self.scorer is not None, "answers are scored"
+        how = self.settings
+        return find_scorer(self.scorer, self.model, questions, kind=how.kind, seed=how.seed)
 
     def sampler(self, length: int | None = None, **given: Any) -> SamplerSettings:
         """Return how an answer is written; what is given goes before the settings.
@@ -112,10 +126,7 @@ class Answerer:
         """Return the score of each text, in the order of the requests."""
         if self.scorer is None:
             return [None] * len(wanted)
-        questions = {item_of(one.context): one.context for one in wanted}
-        judge = find_scorer(
-            self.scorer, self.model, questions, kind=self.settings.kind, seed=self.settings.seed
-        )
+        judge = self.judge({item_of(one.context): one.context for one in wanted})
         left = [self._left(*row) for row in zip(wanted, samples, texts, strict=True)]
         there = [one for one in left if isinstance(one, Sample)]
         scores = iter(judge.score(there) if there else [])
@@ -135,6 +146,15 @@ class Answerer:
         except InputError as error:
             return str(error)
         return replace(left, number=sample.number)
+
+
+def _check_name(scorer: AnyScorer | None) -> None:
+    """Refuse a name that no scorer has, before the model is loaded."""
+    if isinstance(scorer, str) and scorer and ":" not in scorer and scorer not in SCORERS:
+        raise SettingsError(
+            f"scorer {scorer!r} is unknown; use one of {', '.join(SCORERS)}, or one of your own "
+            "as module:name."
+        )
 
 
 def score_fields(score: Score) -> dict[str, Any]:

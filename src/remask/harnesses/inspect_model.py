@@ -20,7 +20,7 @@ from inspect_ai.model import (
     ModelUsage,
 )
 
-from remask.errors import InputError, SettingsError
+from remask.errors import InputError, RemaskError, SettingsError
 from remask.harnesses.answers import Answer, Answerer, Wanted, score_fields
 from remask.harnesses.settings import HarnessSettings
 from remask.harnesses.turns import read_turns
@@ -59,8 +59,11 @@ class RemaskAPI(ModelAPI):  # type: ignore[misc]  # Inspect's types are not read
     ) -> None:
         """Load the model; `-M` sets the rest of `HarnessSettings`, by name."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        self.settings = validate(HarnessSettings, {"model": model_name, **model_args}, "-M")
-        self.answerer = Answerer.of(model_name, self.settings.scorer, self.settings)
+        try:
+            self.settings = validate(HarnessSettings, {"model": model_name, **model_args}, "-M")
+            self.answerer = Answerer.of(model_name, self.settings.scorer, self.settings)
+        except RemaskError as error:
+            raise _as_sentence(error) from error
         self._waiting: SimpleQueue[_Ticket] = SimpleQueue()
         self._free = threading.Lock()
         self._seen: Counter[str] = Counter()
@@ -160,6 +163,18 @@ class RemaskAPI(ModelAPI):  # type: ignore[misc]  # Inspect's types are not read
         )
         reason = "stop" if answer.ended else "max_tokens"
         return ChatCompletionChoice(message=message, stop_reason=reason)
+
+
+def _as_sentence(error: RemaskError) -> Exception:
+    """Return an error as one that Inspect shows without a traceback, where it has such."""
+    try:
+        from inspect_ai._util.error import PrerequisiteError
+    except ImportError:  # no public name: another version may have moved it
+        return error
+    from rich.markup import escape  # it prints markup
+
+    shown: Exception = PrerequisiteError(escape(f"remask: {error}"))
+    return shown
 
 
 def _check(config: Any) -> None:
