@@ -122,7 +122,9 @@ def test_files_for_other_metrics_and_doubled_wishes_are_refused(fails: Fails, fi
     assert "--certificate says how to read an answer" in said
     said = fails(1, *words, "--weights", files.weights, "--metrics", "paper")
     assert "was fitted to metric set 'core'" in said
-    assert "holds a certificate, not a weights" in fails(1, *words, "--weights", files.certificate)
+    assert "is a file of kind 'certificate', not 'weights'" in fails(
+        1, *words, "--weights", files.certificate
+    )
 
 
 def test_a_file_is_scored_with_weights(

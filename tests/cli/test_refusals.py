@@ -152,8 +152,16 @@ def damaged() -> Iterator[Case]:
         for words in (VERIFY, SOLVE, SCORE):
             yield (*words, "--certificate", name), 1, sentence
     for words in (VERIFY, SCORE):
-        yield (*words, "--weights", "certificate.json"), 1, "holds a certificate, not a weights"
-        yield (*words, "--certificate", "weights.json"), 1, "holds a weights, not a certificate"
+        yield (
+            (*words, "--weights", "certificate.json"),
+            1,
+            "is a file of kind 'certificate', not 'weights'",
+        )
+        yield (
+            (*words, "--certificate", "weights.json"),
+            1,
+            "is a file of kind 'weights', not 'certificate'",
+        )
     for words in (FIT, REPORT, STUDY):
         read = words.index("rec.jsonl")
         for name, sentence in (

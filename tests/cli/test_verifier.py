@@ -137,7 +137,9 @@ def test_a_label_free_score_is_certified_from_features(
     words = ("certify", source, "-o", out, "--force")
     said = fails(1, *words, "--weights", tmp_path / "weights.json", "--scorer", scorer)
     assert said == f"scorer '{scorer}' has no weights; leave one of them out."
-    assert "columns luck must be different ones of" in fails(1, *words, "--scorer", "luck")
+    assert "scorer 'luck' is none of roundtrips, confidence," in fails(
+        1, *words, "--scorer", "luck"
+    )
 
 
 def test_a_certificate_of_more_samples_needs_their_features(
@@ -250,7 +252,7 @@ def test_another_task_and_flags_of_another_scorer_are_refused(
     source = write(tmp_path / "records.jsonl", answers(5, 5))
     run("fit", source, "-o", tmp_path / "weights.json", "--columns", "verifier")
     said = fails(1, *words, "--scorer", "verifier", "--fitted", tmp_path / "weights.json")
-    assert "holds a weights, not a staged verifier" in said
+    assert "is a file of kind 'weights', not 'staged verifier'" in said
 
 
 def test_a_certificate_made_of_collected_probes_decides_for_the_verifier(

@@ -154,7 +154,8 @@ def main() -> None:
         _fail(str(error), 1)
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "remask"
-        _fail(f"{error.format_message().rstrip('.')}; see {command} --help.", 2)
+        message = error.format_message().replace(": Value error, ", ": ")  # of a choice
+        _fail(f"{message.rstrip('.')}; see {command} --help.", 2)
     except OSError as error:
         where = f"cannot use {error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.", 1)

@@ -202,7 +202,8 @@ def show_verdict(
     show_metrics(console, score.by_metric)
     show(console, _verdict(score, threshold))
     settled = f", settled at stage {escape(score.stage)}" if score.stage else ""
-    show(console, f"cost: {score.forwards:,} forwards{settled}")
+    passes = "forward" if score.forwards == 1 else "forwards"
+    show(console, f"cost: {score.forwards:,} {passes}{settled}")
 
 
 def _verdict(score: "Score", threshold: float | None) -> Text:

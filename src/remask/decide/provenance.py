@@ -114,7 +114,9 @@ class Fitted:
         if not isinstance(kind, str):
             raise _damaged(path, "it has no kind")
         if kind != cls.KIND:
-            raise RecordError(f"{path} holds a {kind}, not a {cls.KIND}; name another file.")
+            raise RecordError(
+                f"{path} is a file of kind {kind!r}, not {cls.KIND!r}; name another file."
+            )
         try:
             return validate(cls._class_of(document), document)
         except ValidationError as error:

@@ -83,7 +83,7 @@ def test_a_file_that_names_no_scorer_is_of_the_first_round_trips(path: Path) -> 
 
 
 def test_another_kind_of_file_is_refused(path: Path) -> None:
-    with pytest.raises(RecordError, match="holds a weights, not a certificate"):
+    with pytest.raises(RecordError, match="is a file of kind 'weights', not 'certificate'"):
         Certificate.load(path, "core", METRICS)
 
 
