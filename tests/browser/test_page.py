@@ -29,9 +29,10 @@ def test_the_page_asks_its_own_server_alone_and_complains_of_nothing(
 
 
 def test_every_task_has_examples_and_a_click_asks_one(page: Any, stage: Playback) -> None:
-    tasks = texts(page, "#task option")
-    assert tasks == ["wordmath", "countdown", "choice", "pycode"]
-    for task in tasks:
+    assert texts(page, "#task option") == [
+        "word problems", "countdown numbers", "multiple choice", "Python functions"
+    ]  # fmt: skip
+    for task in ("wordmath", "countdown", "choice", "pycode"):
         put(page, "#task", task, "change")
         page.wait(f"document.querySelector('.example').textContent.startsWith('{task}')")
     click(page, "li:nth-child(3) > .example")
@@ -107,7 +108,8 @@ def test_without_a_winner_the_best_is_shown_and_called_so(page: Any, stage: Play
     solve(page)
     best = max(range(2), key=lambda k: stage.answers[k]["score"])
     assert texts(page, ".lane .badge")[best] == "best of all"
-    assert text(page, "#race-says").startswith("None of 2 candidates was confirmed")
+    told = f"None of 2 candidates was confirmed; candidate {best + 1} is the best of them."
+    assert text(page, "#race-says") == told
     assert text(page, "#answer-title") == f"Candidate {best + 1}"
 
 
@@ -282,7 +284,7 @@ def test_an_answer_of_another_scorer_is_shown_without_round_trips(
 ) -> None:
     """And without a verdict, where nobody knows a threshold."""
     check_own(page)
-    assert "roundtrips" in texts(page, "#verdict .facts dd")
+    assert "round trips" in texts(page, "#verdict .facts dd")
     answer = stage.answers[0]
     answer |= {"scorer": "editor", "trips": [], "stderr": None, "threshold": None}
     answer |= {"accepted": None, "verdict": None}
@@ -296,6 +298,26 @@ def test_an_answer_of_another_scorer_is_shown_without_round_trips(
     answer |= {"threshold": 0.1, "accepted": True, "verdict": "trust"}
     click(page, "#go")
     page.wait("document.querySelector('#verdict .told').textContent === 'Trust it'")
+
+
+def test_an_answer_of_one_s_own_has_no_confidence_to_tell_of(page: Any, stage: Playback) -> None:
+    for token in stage.answers[0]["tokens"]:
+        token["confidence"] = None
+    check_own(page)
+    assert "confident but" not in text(page, "#answer-legend")
+    solved = "!!document.querySelector('.lane.won')"
+    stage.answers[0]["tokens"][0]["confidence"] = 0.95
+    click(page, "input[value=solve]")
+    click(page, "#go")
+    page.wait(solved)
+    click(page, ".lane .pick")
+    assert "confident but drifting" in text(page, "#answer-legend")
+
+
+def test_an_example_is_cut_between_words(page: Any) -> None:
+    module = "import('/static/history.js')"
+    for line, cut in (("one two three", "one two\u2026"), ("x" * 20, "x" * 11 + "\u2026")):
+        assert page.run(f"{module}.then(({{ short }}) => short('{line}', 12))") == cut
 
 
 def test_tokens_are_painted_by_log_p_where_a_probe_read_them(page: Any, stage: Playback) -> None:
@@ -321,9 +343,11 @@ def test_tokens_are_painted_by_log_p_where_a_probe_read_them(page: Any, stage: P
     assert titles[5].startswith("no probe read this")
     assert text(page, "#answer-legend").startswith("Chance of another token, by log p of this one")
     assert text(page, "#sure").endswith("confident but doubted.")
-    assert {"stage critical", "1 forward pass", "0.1 s, waiting included"} <= set(
+    assert "confident but doubted" in text(page, "#answer-legend")
+    assert {"stage critical tokens", "1 forward pass", "0.1 s, waiting included"} <= set(
         texts(page, "#verdict .facts dd")
     )
+    assert texts(page, "#metrics tbody th") == ["critical tokens", "all hidden, shown in 8 steps"]
     assert texts(page, "#metrics tbody td:nth-child(4)") == ["", ""], "what was fitted is not known"
     shown = "[...document.querySelectorAll('input[name=by]')].filter((e) => e.offsetParent)"
     assert page.run(f"{shown}.map((e) => e.value)") == ["logp", "confidence"]
@@ -338,7 +362,11 @@ def test_settings_of_round_trips_are_closed_where_another_scorer_serves(
     visit(browser, stage)
     solve(browser)
     assert stage.bodies[-1]["remask"] == {"trace": True, "budget": 10}
-    assert browser.run("document.querySelector('input[name=trips]').disabled")
+    browser.run("document.querySelector('.settings').open = true")
+    seen = "[...document.querySelectorAll('.settings input')].filter((e) => e.offsetParent)"
+    assert browser.run(f"{seen}.map((e) => e.name)") == [
+        "threshold", "budget", "temperature", "max_tokens", "seed"
+    ]  # fmt: skip
     assert browser.run("document.getElementById('how').hidden")
 
 

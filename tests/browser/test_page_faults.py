@@ -109,12 +109,27 @@ def test_examples_that_cannot_be_had_are_told(browser: Any) -> None:
     assert text(browser, "#fault-says").startswith("The server does not answer.")
 
 
-def test_a_refusal_is_shown_in_the_server_s_words(page: Any, stage: Playback) -> None:
-    stage.refusal = (400, "remask.trips is 65; give a whole number from 1 to 64. <b>")
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("remask.trips is 65; give a whole number from 1 to 64. <b>",
+         "\u201cRound trips\u201d is 65; give a whole number from 1 to 64. <b>"),
+        ("temperature 0 draws one answer, and remask.budget is 10; give remask.budget 1.",
+         "Temperature 0 draws one answer, and \u201cCandidates at most\u201d is 10; give "
+         "\u201cCandidates at most\u201d 1."),
+        ("max_tokens is 300; remask.item is x.",
+         "\u201cTokens of an answer at most\u201d is 300; remask.item is x."),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_shown_with_the_words_of_the_page(
+    page: Any, stage: Playback, sentence: str, told: str
+) -> None:
+    """Fields have their labels here; what the page has no field for keeps its name."""
+    stage.refusal = (400, sentence)
     put(page, "#prompt", "How many?")
     click(page, "#go")
     page.wait("!document.getElementById('fault').hidden")
-    assert text(page, "#fault-says") == stage.refusal[1]
+    assert text(page, "#fault-says") == told
 
 
 def test_an_error_in_a_stream_is_told(page: Any, stage: Playback) -> None:
@@ -122,7 +137,7 @@ def test_an_error_in_a_stream_is_told(page: Any, stage: Playback) -> None:
     put(page, "#prompt", "How many?")
     click(page, "#go")
     page.wait("!document.getElementById('fault').hidden")
-    assert text(page, "#fault-says") == "the model gave no numbers."
+    assert text(page, "#fault-says") == "The model gave no numbers."
     assert texts(page, ".lane .badge")[0] == "not above"
 
 

@@ -242,14 +242,29 @@ def test_two_answers_stand_side_by_side(page: Any, stage: Playback) -> None:
     assert len(texts(page, "#compare-left option")) == 4
     put(page, "#compare-left", 3, "change")
     put(page, "#compare-right", 0, "change")
-    assert texts(page, ".side h3") == ["Candidate 3", "An answer of one's own"]
+    assert texts(page, ".side h3") == ["Candidate 3", "Your answer"]
     own = stage.answers[0]["score"] - three["score"]
     assert texts(page, "#compare-metrics tbody td:last-child")[-1] == f"\u2212{abs(own):.3f}"
     click(page, "#go")
     page.wait("document.querySelectorAll('#compare-left option').length === 7")
-    assert texts(page, ".side h3") == ["Candidate 3", "An answer of one's own"]
+    assert texts(page, ".side h3") == ["Candidate 3", "Your answer"]
     click(page, "#forget")
     assert page.run("document.getElementById('compare').hidden")
+
+
+def test_scores_of_two_scorers_are_not_subtracted(page: Any, stage: Playback) -> None:
+    """They are on two scales; the stage that settled an answer stands beside its scorer."""
+    check_own(page, TEXT)
+    stage.answers[0] |= {"scorer": "verifier", "stage": "critical+halves8", "trips": []}
+    click(page, "#go")
+    page.wait("document.querySelectorAll('.side').length === 2")
+    changes = texts(page, "#compare-metrics tbody td:last-child")
+    assert changes[-1] == ""
+    assert all(changes[:-1])
+    facts = texts(page, ".side:last-child .facts dd")
+    assert {"verifier", "stage critical tokens and critical tokens by halves, 8 passes"} <= set(
+        facts
+    )
 
 
 @pytest.mark.parametrize("dark", [False, True])

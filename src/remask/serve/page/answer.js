@@ -8,6 +8,7 @@ import { Player } from "./player.js";
 import { markdown, save } from "./save.js";
 import { isRead, isSureButLost, paintEach, repaint, shown } from "./tokens.js";
 import { drifted, sentence, tokensOf } from "./verdict.js";
+import { metricWord, scorerWord, stageWord } from "./words.js";
 
 const LEGENDS = {
   drift: ["Lost in round trips:", ["d1", "up to 25 %"], ["d2", "50 %"], ["d3", "75 %"], ["d4", "100 %"], ["du", "never masked"]],
@@ -62,7 +63,7 @@ export class Answer {
     for (const part of ["trips-part", "player-part"]) byId(part).hidden = trips.length === 0;
     this.heatmap.show(this.tokens, trips);
     if (trips.length) this.player.show(this.tokens, trips);
-    const metrics = Object.entries(found.metrics).map(([name, { value, weight }]) => ({ name, value, weight }));
+    const metrics = Object.entries(found.metrics).map(([name, { value, weight }]) => ({ name: metricWord(name), value, weight }));
     const byTrip = Object.values(found.metrics).some((metric) => metric.by_trip.length);
     metricBars(byId("metrics"), metrics, found.score, found.threshold, byTrip);
     byId("copied").textContent = "";
@@ -82,8 +83,8 @@ export class Answer {
     const told = make("p", { text: sentence(found), name: "told" });
     const facts = [
       ["result", found.extracted === null ? "none could be read" : shown(found.extracted)],
-      ["graded", graded(found)], ["scorer", shown(found.scorer)], ["threshold", String(found.threshold ?? "none")],
-      ["settled at", found.stage ? `stage ${shown(found.stage)}` : null],
+      ["graded", graded(found)], ["scorer", scorerWord(found.scorer)], ["threshold", String(found.threshold ?? "none")],
+      ["settled at", found.stage ? `stage ${stageWord(found.stage)}` : null],
       ["verifying took", plural(found.cost.forwards, "forward pass", "es")],
       ["arrived after", `${found.cost.seconds.toFixed(1)} s, waiting included`],
     ].filter(([, value]) => value !== null);
@@ -94,7 +95,7 @@ export class Answer {
 
   // A probe reads log p of tokens, round trips have their drift: one of the two can be painted.
   #colours() {
-    const known = this.tokens.some((token) => token.prob !== null);
+    const known = this.#isWrittenHere();
     const [drift, logp, sure] = ["drift", "logp", "confidence"].map((by) => this.radios.find((radio) => radio.value === by));
     const read = this.tokens.some(isRead);
     drift.parentElement.hidden = read;
@@ -107,6 +108,11 @@ export class Answer {
       ? "How sure the model was is known only of what it wrote itself."
       : count === 0 ? `No token is ${both}.`
         : make("span", {}, make("span", { text: plural(count, "token"), name: "sd" }), ` of ${this.tokens.length}: ${both}.`));
+  }
+
+  // How sure the model was is known only of what it wrote itself.
+  #isWrittenHere() {
+    return this.tokens.some((token) => token.prob !== null);
   }
 
   #lost() {
@@ -122,7 +128,7 @@ export class Answer {
     repaint(this.text, this.tokens, by);
     const [title, ...levels] = LEGENDS[by];
     byId("answer-legend").replaceChildren(title, " ", ...levels.flatMap(([name, text]) => [make("span", { name, text }), " "]),
-      make("span", { name: "sd", text: `confident but ${this.#lost()}` }));
+      this.#isWrittenHere() ? make("span", { name: "sd", text: `confident but ${this.#lost()}` }) : "");
   }
 
   #mark(token) {

@@ -4,13 +4,15 @@ import { byId, make, number, option, plural } from "./dom.js";
 import { short, summary } from "./history.js";
 import { paint, shown } from "./tokens.js";
 import { tokensOf } from "./verdict.js";
+import { metricWord, scorerWord, stageWord } from "./words.js";
 
-const titled = (entry, count) => (entry.mode === "verify" ? "An answer of one's own" : `Candidate ${count + 1}`);
+const titled = (entry, count) => (entry.mode === "verify" ? "Your answer" : `Candidate ${count + 1}`);
 const label = ({ entry, found, title }) => `${title}, ${summary(found)}: ${short(entry.question, 40)}`;
 
 function facts(entry, found) {
   const result = found.extracted === null ? "none could be read" : shown(found.extracted);
-  const list = [["result", result], ["scorer", shown(found.scorer)], ["threshold", String(found.threshold ?? "none")],
+  const list = [["result", result], ["scorer", scorerWord(found.scorer)], ["threshold", String(found.threshold ?? "none")],
+    ...(found.stage ? [["settled at", `stage ${stageWord(found.stage)}`]] : []),
     ["verifying took", plural(found.cost.forwards, "forward pass", "es")]];
   return make("dl", { name: "facts" }, ...list.map(([term, value]) =>
     make("div", {}, make("dt", { text: term }), make("dd", { text: value }))));
@@ -28,17 +30,19 @@ function side({ entry, found, title }) {
     make("p", { text: word, name: "told" }), bar(found.score, found.threshold, found.stderr), facts(entry, found), text);
 }
 
-// The metrics of both, and how far the right one is above the left one.
+// The metrics of both, and how far the right one is above the left one; scores of two scorers are
+// on two scales, so their difference says nothing.
 function metrics(left, right) {
   const names = [...new Set([...Object.keys(left.metrics), ...Object.keys(right.metrics)])];
   const value = (found, name) => found.metrics[name]?.value ?? null;
-  const row = (name, a, b) => {
-    const change = a === null || b === null ? "" : `${b < a ? "\u2212" : "+"}${Math.abs(b - a).toFixed(3)}`;
-    return make("tr", {}, make("th", { text: name.replaceAll("_", " "), scope: "row" }),
+  const row = (name, a, b, isOneScale = true) => {
+    const change = a === null || b === null || !isOneScale ? "" : `${b < a ? "\u2212" : "+"}${Math.abs(b - a).toFixed(3)}`;
+    return make("tr", {}, make("th", { text: name, scope: "row" }),
       ...[number(a), number(b), change].map((text) => make("td", { text, name: "figure" })));
   };
   const head = make("tr", {}, ...["metric", "left", "right", "difference"].map((text) => make("th", { text, scope: "col" })));
-  const rows = [...names.map((name) => row(shown(name), value(left, name), value(right, name))), row("score", left.score, right.score)];
+  const rows = [...names.map((name) => row(metricWord(name), value(left, name), value(right, name))),
+    row("score", left.score, right.score, left.scorer === right.scorer)];
   return make("table", { name: "metrics both" }, make("caption", { text: "The metrics of both", name: "unseen" }),
     make("thead", {}, head), make("tbody", {}, ...rows));
 }

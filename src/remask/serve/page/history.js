@@ -27,9 +27,12 @@ function store(entries) {
   }
 }
 
+// The beginning of a text, cut between words unless one word is nearly all of it.
 export const short = (text, most = 88) => {
   const line = shown(text).replace(/\s+/g, " ");
-  return line.length > most ? `${line.slice(0, most - 1)}\u2026` : line;
+  if (line.length <= most) return line;
+  const space = line.lastIndexOf(" ", most - 1);
+  return `${line.slice(0, space > most / 2 ? space : most - 1)}\u2026`;
 };
 
 // An answer in a few words: its score and what to make of it.

@@ -139,7 +139,7 @@ function recall(entry) {
 // What the server said, or that it is gone; anything else is a defect.
 function told(error) {
   if (!(error instanceof ApiError)) throw error;
-  fault(error.message);
+  fault(problem.worded(error.message));
 }
 
 // Something that was not asked by a person could not be had.

@@ -3,6 +3,7 @@ import { examples } from "./api.js";
 import { button, byId, make, option } from "./dom.js";
 import { short } from "./history.js";
 import { shown } from "./tokens.js";
+import { kindWord, taskWord } from "./words.js";
 
 const COUNT = 4; // examples of a task at a time
 const TRIPS = ["trips", "rebuild_steps", "mask_ratio"]; // settings that no other scorer has
@@ -50,8 +51,8 @@ export class Problem {
     this.scorer.value = scorer;
     this.#scorer();
     this.tasks = tasks;
-    this.task.replaceChildren(...Object.keys(tasks).map((name) => option(name, name)));
-    byId("kind").replaceChildren(...kinds.map((name) => option(name, name)));
+    this.task.replaceChildren(...Object.keys(tasks).map((name) => option(taskWord(name), name)));
+    byId("kind").replaceChildren(...kinds.map((name) => option(kindWord(name), name)));
     for (const [name, value] of Object.entries(defaults)) {
       const input = this.form.elements[name];
       if (input && value !== null) input.defaultValue = String(value);
@@ -131,7 +132,11 @@ export class Problem {
   }
 
   #scorer() {
-    for (const name of TRIPS) this.form.elements[name].disabled = this.scorer.value !== "roundtrips";
+    for (const name of TRIPS) {
+      const field = this.form.elements[name];
+      field.disabled = this.scorer.value !== "roundtrips";
+      field.parentElement.hidden = field.disabled;
+    }
     this.scored(this.scorer.value);
   }
 
@@ -161,6 +166,15 @@ export class Problem {
       if (elements[name].value !== "") body[name] = Number(elements[name].value);
     }
     return { ...body, stream: true };
+  }
+
+  // A sentence of the server, which speaks of the fields of a request, with what they are called here.
+  worded(sentence) {
+    const told = sentence.replace(/\bremask\.([a-z_]+)|\b(max_tokens)\b/g, (whole, setting, other) => {
+      const label = this.form.elements.namedItem(setting ?? other)?.closest?.("label");
+      return label ? `\u201c${label.firstChild.textContent.trim()}\u201d` : whole;
+    });
+    return told.charAt(0).toUpperCase() + told.slice(1);
   }
 
   busy(running) {

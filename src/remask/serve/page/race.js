@@ -87,13 +87,14 @@ export class Race {
     if (this.follows) this.choose(count);
   }
 
-  decision({ action, number: count, reason, num_attempts: drawn, cost }) {
+  decision({ action, number: count, num_attempts: drawn, cost }) {
     const parts = this.#lane(count);
     parts.row.classList.add("won");
     parts.badge.textContent = action === "accept" ? "\u2713 accepted" : "best of all";
     this.says.textContent = action === "accept"
       ? `Candidate ${count + 1} wins, after ${plural(drawn, "candidate")} and ${whole(cost.forwards)} forward passes.`
-      : `None of ${plural(drawn, "candidate")} was confirmed; candidate ${count + 1} is the best of them. ${shown(reason)}`;
+      : drawn === 1 ? "The only candidate was not confirmed."
+        : `None of ${plural(drawn, "candidate")} was confirmed; candidate ${count + 1} is the best of them.`;
     if (this.follows) this.choose(count);
   }
 
