@@ -159,8 +159,8 @@ def test_settings_of_round_trips_are_refused(other: Client, field: str) -> None:
 def test_a_request_may_choose_its_scorer(client: Client, denoiser: Denoiser, name: str) -> None:
     """On a server of round trips; the command that it is answered with says the same."""
     found = client.ok("/v1/verify", {**BODY, "remask": {"scorer": name, "threshold": 0.5}})
-    scorer = None if name == "roundtrips" else name
-    known = remask.score(denoiser, PROMPT, ANSWER, scorer=scorer, metrics="core")
+    metrics = {"metrics": "core"} if name == "roundtrips" else {}
+    known = remask.score(denoiser, PROMPT, ANSWER, scorer=name, **metrics)
     assert found["score"] == pytest.approx(known.value, abs=1e-5)
     assert found["scorer"] == name
     assert ("trips" in found["settings"]) is (name == "roundtrips")
