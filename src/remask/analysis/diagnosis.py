@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from remask.analysis.figure import Figure, Figures, Place, of_interval, of_intervals
 from remask.analysis.fitted_methods import fitted_methods
+from remask.analysis.frontier_methods import plain_mean
 from remask.analysis.load_records import Source, StudyRecords, required
 from remask.analysis.methods import (
     ROUNDTRIPS,
@@ -43,6 +44,7 @@ from remask.analysis.statistics import (
 )
 from remask.decide.auroc import auroc
 from remask.records.record import Record
+from remask.verifier.columns import PROBE, VERIFIER
 
 SECTION, CARRIED = "diagnosis", "carried"
 COVERAGES = (50, 80, 90)  # per cent of the answers
@@ -112,6 +114,7 @@ def diagnose(study: StudyRecords, carried_threshold: float) -> Figures:
     if pool_size(pooled) > 1:  # one sample agrees with itself: that is no vote
         figures += against_consistency(study.name, study.rows)
         figures += gaps_by_difficulty(study.name, study.rows)
+    figures += at_threshold(study)
     figures += carried(study.name, study.rows, carried_threshold)
     return Figures(figures + _fitted(study, pooled))
 
@@ -147,8 +150,14 @@ def full_diagnosis(
     pooled = pools(rows)
     return [
         (judge if method.is_part else judge_fully)(method, pooled, resamples=resamples, seed=seed)
-        for method in methods(pooled)
+        for method in (*methods(pooled), *_probed(pooled))
     ]
+
+
+def _probed(pooled: Sequence[Pool]) -> list[Method]:
+    """Return the label-free scorers whose probes read these answers."""
+    scorers = map(plain_mean, (PROBE, VERIFIER))
+    return [m for m in scorers if any(m.score(pool) is not None for pool in pooled)]
 
 
 def judge_fully(
@@ -234,6 +243,19 @@ def terciles(values: ArrayLike) -> NDArray[Any]:
     _, level, sizes = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     middle = sizes.cumsum() - sizes / 2
     return (3 * middle / max(len(level), 1)).astype(np.intp)[level]
+
+
+def at_threshold(study: StudyRecords) -> list[Figure]:
+    """Return what the round trips' threshold of these very answers does to them."""
+    scores, right = columns(ROUNDTRIPS, pools(study.rows))
+    place: Place = {"section": SECTION, "study": study.name, "method": ROUNDTRIPS.name}
+    intervals = {
+        "coverage": (proportion(np.asarray(scores) > study.threshold), "share"),
+        "precision": (precision(scores, right, study.threshold), "share"),
+        "recall": (recall(scores, right, study.threshold), "share"),
+    }
+    own = Figure(**place, measure="threshold", value=study.threshold, unit="score")
+    return [*of_intervals(intervals, **place), own] if scores else []
 
 
 def carried(study: str, rows: Iterable[Record], threshold: float) -> list[Figure]:

@@ -29,7 +29,7 @@ from remask.analysis.load_records import (
     read_source,
     source_of,
 )
-from remask.analysis.pool import is_scored, pools
+from remask.analysis.pool import is_scored, pool_size, pools
 from remask.errors import RecordError
 from remask.records import jsonl, outputs
 from remask.records.manifest import manifest_path
@@ -181,10 +181,15 @@ def report_figures(records: Source, source: Path | Sequence[Path]) -> Figures:
 def _telling(figures: Figures, records: Source) -> Figures:
     """Return the figures without those of answers that are all right, or all wrong.
 
-    No score can be judged by them. What further samples gain is told where some samples differ.
+    No score can be judged by them. What further samples gain is told where there are some, and
+    some differ.
     """
     alike = {study.name for study in records.studies if one_kind(study)}
-    same = {study.name for study in records.studies if len({r.right for r in study.rows}) == 1}
+    same = {
+        study.name
+        for study in records.studies
+        if len({r.right for r in study.rows}) == 1 or pool_size(pools(study.rows)) < 2
+    }
     return Figures(
         figure
         for figure in figures.values()
@@ -301,7 +306,7 @@ def _sections(
     """Return what the studies show: the tables of all of them, then each with its plots."""
     general = [table for table in tables if not table.study]
     names = dict.fromkeys([*pictures, *(table.study for table in tables if table.study)])
-    said = _said(records, files)
+    said, asides = _said(records, files), _asides(records, figures)
     studies = []
     for place, name in enumerate(names):
         drawn = "".join(
@@ -309,10 +314,11 @@ def _sections(
             for k, (plot, svg) in enumerate(pictures.get(name, ()))
         )
         own = "".join(html_table(table) for table in tables if table.study == name)
+        aside = html_text(asides.get(name, ""))
         sentences = "".join(f"<p>{html_text(words)}</p>" for words in said.get(name, ()) if words)
         studies.append(
             f'<details class="study"{"" if place else " open"}><summary>'
-            f'<h3>{html_text(name)}</h3><span class="aside">{_aside(name, figures, said)}</span>'
+            f'<h3>{html_text(name)}</h3><span class="aside">{aside}</span>'
             f'</summary><div class="inside">{sentences}<div class="plots">{drawn}</div>{own}</div>'
             "</details>\n"
         )
@@ -321,23 +327,28 @@ def _sections(
 
 
 def _said(records: Source, files: Sequence[RecordFile]) -> dict[str, list[str]]:
-    """Return the sentences of each study: whether there is nothing to tell, what is trusted."""
+    """Return the sentences of each study: whether there is nothing to tell, what is trusted.
+
+    Of one study alone the page says at its head that there is nothing to tell.
+    """
     by_path = {file.path: file for file in files}
     said = {}
     for study in records.studies:
         manifest = by_path[study.path].manifest if study.path in by_path else None
         limit = records.limits.of(study.task, manifest)
-        said[study.name] = [one_kind(study), judged(study, limit)]
+        reason = one_kind(study) if len(records.studies) > 1 else ""
+        said[study.name] = [reason, judged(study, limit)]
     return said
 
 
-def _aside(name: str, figures: Figures, said: Mapping[str, Sequence[str]]) -> str:
-    """Return the one thing to know of a study that is folded."""
-    ours = auroc_of(figures, name)
-    if ours is not None:
-        return f"AUROC of round trips {ours.value:.3f}"
-    reason = said.get(name, [""])[0]
-    return html_text(reason.rstrip(".") if reason else "no AUROC of round trips")
+def _asides(records: Source, figures: Figures) -> dict[str, str]:
+    """Return the one thing to know of each study that is folded."""
+    asides = {}
+    for study in records.studies:
+        ours, (missing, *_) = auroc_of(figures, study.name), one_kind(study).split(":")
+        known = "" if ours is None else f"AUROC of round trips {ours.value:.3f}"
+        asides[study.name] = known or missing.lower() or "no AUROC of round trips"
+    return asides
 
 
 def _about(files: Sequence[RecordFile], listed: Sequence[ListedAnswer]) -> dict[str, str]:

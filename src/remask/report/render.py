@@ -293,7 +293,7 @@ def _line(number: int) -> dict[str, Any]:
 def _summary(scores: Sequence[float], right: Sequence[bool]) -> str:
     interval = bootstrap(auroc, scores, right)
     if interval is None:
-        return f"n = {len(right)}, all of one kind: nothing to tell apart"
+        return f"n = {len(right)}, all of one kind"
     return f"n = {len(right)}, AUROC {interval_text(interval)}"
 
 

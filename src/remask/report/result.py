@@ -91,8 +91,12 @@ def _of_one(study: StudyRecords, figure: Figure | None) -> str:
 
 
 def _told(figure: Figure) -> str:
-    if figure.low is not None and figure.low <= GUESSING:
-        return f"Too few answers to tell the round trips from guessing: an AUROC of {text(figure)}"
+    has_interval = figure.low is not None and figure.high is not None
+    low, high = figure.ends
+    if has_interval and high < GUESSING:
+        return f"Round trips do worse than guessing: an AUROC of {text(figure)}"
+    if has_interval and low <= GUESSING:
+        return f"Round trips cannot be told from guessing: an AUROC of {text(figure)}"
     return f"Round trips tell right answers from wrong ones with an AUROC of {text(figure)}"
 
 

@@ -1,6 +1,7 @@
 """What the full diagnosis adds, worked out on a few pools written by hand."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.analysis.diagnosis import (
+    at_threshold,
     carried,
     diagnosis,
     full_diagnosis,
@@ -15,9 +17,12 @@ from remask.analysis.diagnosis import (
     judge_fully,
     terciles,
 )
+from remask.analysis.load_records import StudyRecords
 from remask.analysis.methods import ROUNDTRIPS
 from remask.analysis.pool import pools
+from remask.decide.auroc import auroc
 from remask.records.record import Record
+from remask.verifier.columns import label_free
 
 Make = Callable[..., Record]
 SCORED = (("a", 0.9, True), ("b", 0.8, True), ("c", 0.8, False), ("d", 0.5, True))
@@ -135,6 +140,27 @@ def test_without_pools_there_is_no_gap(make_record: Make, four: list[Record]) ->
     assert gaps_by_difficulty("s", []) == []
     alike = [make_record("a", k) for k in range(3)]
     assert gaps_by_difficulty("s", alike) == [], "all right"
+
+
+def test_probes_that_read_the_answers_are_scores_like_others(
+    draw_features: Callable[..., list[Record]],
+) -> None:
+    rows = draw_features(20)
+    told = {row.method: row for row in full_diagnosis(rows, resamples=20)}
+    assert {"probe", "verifier"} <= set(told)
+    probe, known = told["probe"], [label_free("probe", row.features) for row in rows]
+    assert probe.auroc is not None
+    assert probe.auroc.value == auroc(known, [row.right for row in rows])
+    assert (probe.forwards, told["verifier"].forwards) == (10 + 1, 10 + 17)
+
+
+def test_the_threshold_of_the_answers_themselves(four: list[Record]) -> None:
+    """Above .8 stands .9 alone, which is right: 1 of 4, 1 of 1 and 1 of 3."""
+    study = StudyRecords(name="s", task="t", path=Path("s"), rows=four, threshold=0.8)
+    figures = {figure.measure: figure.value for figure in at_threshold(study)}
+    assert figures == pytest.approx(
+        {"coverage": 0.25, "precision": 1, "recall": 1 / 3, "threshold": 0.8}
+    )
 
 
 def test_one_threshold_is_carried_over_all_studies(make_record: Make, four: list[Record]) -> None:

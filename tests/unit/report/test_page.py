@@ -199,6 +199,8 @@ def test_answers_of_one_kind_have_sentences_in_place_of_plots(
         f'<p class="result">No {missing} answers: nothing to tell apart. All 12 questions are '
         f"answered {kind}.</p>"
     ) in text
+    assert text.count("nothing to tell apart") == 1, "it is said once"
+    assert f'<span class="aside">no {missing} answers</span>' in text
     assert text.count("<svg") == 1, "how the scores are spread"
     assert "AUROC" not in Seen(text).cells
     assert text.count("<caption>") == 1, "the table of files"
@@ -231,9 +233,22 @@ def test_the_page_says_what_was_measured_and_how(make_row: Make, tmp_path: Path)
         seen.cells
     )
     assert "An answer is trusted or doubted by the threshold of its task (wordmath 0.82)" in text
+    assert "<caption>r: round trips above 0.82, the threshold that answers are judged" in text
+    assert "<caption>r: coverage, and the paper&#x27;s threshold 0.75</caption>" in text
+    assert "ECE: how far they are from the share of right answers" in text
     plain = re.sub(r"<script>.*?</script>|<pre>.*?</pre>", "", text, flags=re.S)
     for name in ("n_avg", "mgrs", "best_of_", "roundtrips.", "vote3"):
         assert name not in plain, name
+
+
+def test_one_answer_of_each_question_is_no_choice_among_answers(
+    make_row: Make, tmp_path: Path
+) -> None:
+    rows = a_pool(make_row, samples=1)
+    text = write_page(write_rows(tmp_path / "r.jsonl", rows), tmp_path / "p.html").read_text()
+    for words in ("vote of 1", "best of 1", "rejection sampling at other thresholds"):
+        assert words not in text, words
+    assert "AUROC of every score" in text
 
 
 def test_files_that_differ_are_told_apart_in_a_table(make_row: Make, tmp_path: Path) -> None:

@@ -38,11 +38,20 @@ def test_one_study_is_one_sentence(make_record: Make) -> None:
     )
 
 
-def test_what_may_be_guessing_is_said_to_be(make_record: Make) -> None:
-    figures = Figures([auroc("apples", 0.76, 0.22, 1.0)])
-    assert result([study(mixed(make_record))], figures).startswith(
-        "Too few answers to tell the round trips from guessing: an AUROC of 0.760 [0.220, 1.000], "
-    )
+@pytest.mark.parametrize(
+    ("low", "high", "sentence"),
+    [
+        (0.22, 1.0, "Round trips cannot be told from guessing: an AUROC of 0.400 [0.220, 1.000], "),
+        (0.38, 0.5, "Round trips cannot be told from guessing: an AUROC of 0.400 [0.380, 0.500], "),
+        (0.38, 0.42, "Round trips do worse than guessing: an AUROC of 0.400 [0.380, 0.420], "),
+        (None, None, "Round trips tell right answers from wrong ones with an AUROC of 0.400, "),
+    ],
+)
+def test_what_may_be_guessing_is_said_to_be(
+    make_record: Make, low: float | None, high: float | None, sentence: str
+) -> None:
+    figures = Figures([auroc("apples", 0.4, low, high)])
+    assert result([study(mixed(make_record))], figures).startswith(sentence)
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,15 @@ def test_diagnosis_tells_fitted_weights_and_baselines_in_rows_of_their_own(told_
     assert told.notes == []
 
 
+def test_a_study_is_judged_by_its_own_threshold_beside_the_paper_s(told_of: Tell) -> None:
+    told = told_of("diagnosis")
+    own = told.figures["diagnosis/wordmath-hard/roundtrips/threshold"].value
+    limited = table(told, "limit-wordmath-hard")
+    assert f"above {own:g}, the threshold that answers are judged by here" in limited.title
+    assert limited.heads == ["score", "n", "accepted", "precision", "recall"]
+    assert "the paper's threshold 0.75" in table(told, "threshold-wordmath-hard").title
+
+
 def test_the_combination_of_baselines_pays_for_the_samples_it_looks_at(told_of: Tell) -> None:
     """A sample costs 10 forwards, its verification 8; agreement has weight here, so ten count."""
     told = told_of("diagnosis").figures

@@ -77,7 +77,7 @@ function facts(answer) {
     fact("read as the answer", answer.answer ?? "none could be read", { wide: long(answer.answer) }),
     fact("gold answer", answer.gold, { wide: long(answer.gold) }),
     fact(`round trips, threshold ${answer.threshold}`, number(answer.score) + error, { score: answer.score, mark: answer.threshold, error: answer.stderr }),
-    fact("verdict", answer.verdict ?? "none"),
+    fact("verdict", answer.verdict ?? "not scored"),
     fact("confidence", number(answer.confidence), { score: answer.confidence }),
     fact("forward passes", `${whole(written)} to write${verified === null ? "" : `, ${whole(verified)} to verify`}`),
   );

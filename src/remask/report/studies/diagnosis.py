@@ -9,12 +9,14 @@ from remask.analysis.diagnosis import (
 )
 from remask.analysis.figure import Figures
 from remask.analysis.load_records import Source
+from remask.analysis.methods import THRESHOLD
 from remask.analysis.pool import pool_size, pools
 from remask.analysis.remarks import absence_notes, vote_notes
 from remask.collect.settings import OPTIONAL_BASELINES
 from remask.report.plots import plots
 from remask.report.studies.base import NamedPlot, Study, no_validation, pools_drawn
 from remask.report.table import Table, filled, grid
+from remask.verifier.columns import PROBE, VERIFIER
 
 LABELS = {
     "roundtrips": "round trips, uniform", "optimized": "round trips, optimized",
@@ -24,10 +26,11 @@ LABELS = {
     "critical_count": "critical tokens", "tre": "late reveal entropy (TRE)",
     "denoising_entropy": "denoising entropy", "temporal_vote": "temporal vote",
     "temporal_entropy": "temporal entropy", "dcocoa": "D-CoCoA",
+    "probe": "probe, one pass", "verifier": "verifier, label-free",
 }  # fmt: skip
 METHODS = (
     "roundtrips", "optimized", "baselines", "confidence", "agreement_same_cost", "vote",
-    "agreement", *OPTIONAL_BASELINES,
+    "agreement", PROBE, VERIFIER, *OPTIONAL_BASELINES,
 )  # fmt: skip
 GAPS = {
     "round trips - self-consistency": GAP,
@@ -40,6 +43,14 @@ GAPS = {
 }
 RANKED = {"AUROC": "auroc", "AUPR": "aupr", "forwards": "forwards", "absent": "absent"}
 CALIBRATED = {"ECE": "ece", "Brier": "brier", "AURC": "aurc", "PRR": "prr"}
+MEANINGS = (
+    "Scores are read as probabilities. ECE: how far they are from the share of right answers, on "
+    "average over bins; Brier: their mean squared distance from 1 where right and 0 where wrong; "
+    "AURC: the share of wrong answers among the k best-scored, averaged over all k; of these three "
+    "lower is better. PRR: how far the order of the scores is from a random one (0) to a perfect "
+    "one (1)."
+)
+LIMITED = {"accepted": "coverage", "precision": "precision", "recall": "recall"}
 SELECTED = {
     **{f"right at {x} % coverage": f"accuracy_at_coverage_{x}" for x in (50, 80, 90)},
     "mean, right": "mean_right", "mean, wrong": "mean_wrong",
@@ -85,7 +96,7 @@ def _of_study(figures: Figures, study: str) -> list[Table]:
     parts = (
         ("ranking", "AUROC, AUPR and cost", RANKED),
         ("calibration", "calibration and selection", CALIBRATED),
-        ("threshold", "coverage and the threshold 0.75", SELECTED),
+        ("threshold", f"coverage, and the paper's threshold {THRESHOLD:g}", SELECTED),
     )
     base = figures.find(**place, measure="base_rate")
     tables = []
@@ -94,14 +105,27 @@ def _of_study(figures: Figures, study: str) -> list[Table]:
         rows = {LABELS.get(m, m): {**place, "method": m} for m in shown}
         heads = {head: {"measure": measure} for head, measure in measures.items()}
         cells = grid(figures, rows, heads, first="score", count={"measure": "auroc"})
-        note = ""
+        note = MEANINGS if name == "calibration" else ""
         if name == "ranking" and base is not None:
             note = f"Base rate of AUPR {base.value:.3f}, n = {base.n}."
         tables.append(
             filled(f"{name}-{study}", f"{study}: {title}", cells, note=note, study=study,
                    is_long=True)
         )  # fmt: skip
-    return tables
+    return [*tables, _limited(figures, study)]
+
+
+def _limited(figures: Figures, study: str) -> Table:
+    """Return what the study's own threshold does, where it is another than the paper's."""
+    place = {"section": SECTION, "study": study, "method": "roundtrips"}
+    limit = figures.find(**place, measure="threshold")
+    is_own = limit is not None and limit.value != THRESHOLD
+    value = "" if limit is None else f"{limit.value:g}"
+    heads = {head: {"measure": measure} for head, measure in LIMITED.items()}
+    rows = {"round trips": place} if is_own else {}
+    cells = grid(figures, rows, heads, first="score", count={"measure": "coverage"})
+    title = f"{study}: round trips above {value}, the threshold that answers are judged by here"
+    return filled(f"limit-{study}", title, cells, study=study, is_long=True)
 
 
 def _carried(figures: Figures) -> Table:

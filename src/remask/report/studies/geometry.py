@@ -23,6 +23,10 @@ PARTS = {
         "sparse, high quality": "sparse_zone", "expected there": "sparse_zone_expected",
     }),
 }  # fmt: skip
+NOTES = {
+    "separation": "Cramer's V: how strongly being right and density go together, from 0, not at "
+    "all, to 1; unlike chi-square it does not grow with the number of answers."
+}
 RATES = ("contraction", "bound_", "residual_")
 
 
@@ -34,7 +38,8 @@ def _tables(figures: Figures) -> list[Table]:
     for name, (title, measures) in PARTS.items():
         heads = {head: {"measure": measure} for head, measure in measures.items()}
         count = {"measure": next(iter(measures.values()))}
-        tables.append(filled(name, title, grid(figures, rows, heads, count=count)))
+        cells = grid(figures, rows, heads, count=count)
+        tables.append(filled(name, title, cells, note=NOTES.get(name, "")))
     rates: list[list[Cell]] = [
         [f"{figure.study}/{figure.measure}", figure, figure.unit]
         for figure in figures.values()
