@@ -112,7 +112,8 @@ def _of_study(figures: Figures, study: str) -> list[Table]:
             filled(f"{name}-{study}", f"{study}: {title}", cells, note=note, study=study,
                    is_long=True)
         )  # fmt: skip
-    return [*tables, _limited(figures, study)]
+    *others, paper = tables
+    return [*others, _limited(figures, study), paper]
 
 
 def _limited(figures: Figures, study: str) -> Table:
