@@ -159,6 +159,7 @@ def test_the_command_gives_the_same_score(
     ("change", "param", "code"),
     [
         ({"surprise": 1}, "surprise", "unsupported_parameter"),
+        ({"": None}, "", "unsupported_parameter"),
         ({"remask": {"budget": 2}}, "remask.budget", "unsupported_parameter"),
         ({"remask": {"trips": 65}}, "remask.trips", "invalid_value"),
         ({"remask": {"trips": True}}, "remask.trips", "invalid_value"),

@@ -48,6 +48,8 @@ WORDS = {"no-run", "illustration"}  # what may follow the language of a block th
 FIRST = {c.family: c.id for c in reversed(CHECKPOINTS)}  # the first id of each family
 # Blocks that are not run, by page and first line, and why.
 UNRUN = {
+    ("docs/weights.md", "remask score answers.jsonl -o scored.jsonl -m GSAI-ML/LLaDA-8B-Instruct "
+     "--weights fp8 --compile"): "needs a GPU of the Hopper kind",
     ("README.md", "make demo        # Python 3.11, git and make are enough: minutes on two CPU "
      "cores, no GPU"): "sets up an environment, and takes minutes",
     ("docs/adapt.md", "pip install 'remask[gguf]'                     # only to read GGUF files"):

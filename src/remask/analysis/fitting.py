@@ -274,10 +274,9 @@ def _weighted(
     if scorer != ROUNDTRIPS:
         if weights is not None:
             raise SettingsError(f"scorer {scorer!r} has no weights; leave one of them out.")
-        known = (*BASELINES, *MEANS)
-        if scorer not in known:
-            every = ", ".join((ROUNDTRIPS, *known))
-            raise SettingsError(f"scorer {scorer!r} is none of {every}.")
+        every = (ROUNDTRIPS, *BASELINES, *MEANS)
+        if scorer not in every:
+            raise SettingsError(f"scorer {scorer!r} is none of {', '.join(every)}.")
         _check_columns(evidence, [scorer])
         return COLUMNS, (scorer,), None
     if weights is None:

@@ -102,7 +102,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "allocate memory" in str(error)
 
 
-def unsupported(param: str | None) -> ApiError:
+def unsupported(param: str) -> ApiError:
     """Return the error for a parameter that does not exist."""
     name = param[:_QUOTED] if param else "a parameter without a name"
     return InvalidValue(f"{name} is not supported here; remove it.", param, "unsupported_parameter")
@@ -125,7 +125,7 @@ def validation_error(errors: list[Any], body: Any) -> ApiError:
     first = alike[0]
     param = ".".join(_path(first, body)) or None
     if first["type"] == "extra_forbidden":
-        return unsupported(param)
+        return unsupported(param or "")  # a field may have no name, and is named by that
     name, param = param or "the body", "body" if param is None else param
     if first["type"] == "missing":
         return InvalidValue(f"{name} is missing; give it.", param, "missing")

@@ -121,10 +121,12 @@ def test_a_template_without_turns_refuses_examples(template: str) -> None:
     assert replace(TOKENIZER, template=template).render("Three?")
 
 
-@pytest.mark.parametrize("examples", [[("", "1")], [("One?", " ")]])
-def test_an_empty_turn_is_refused(examples: list[tuple[str, str]]) -> None:
+def test_an_empty_question_is_refused_and_an_empty_reply_is_not() -> None:
+    """A client sends back what it was answered, which may have been nothing."""
     with pytest.raises(InputError, match="the prompt is empty"):
-        TOKENIZER.render("Three?", examples)
+        TOKENIZER.render("Three?", [("", "1")])
+    empty, said = (TOKENIZER.chat("Three?", [("One?", reply)]) for reply in ("", "1"))
+    assert len(empty) == len(said) - 1
 
 
 def test_a_special_token_in_a_reply_is_refused() -> None:

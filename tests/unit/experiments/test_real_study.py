@@ -37,6 +37,7 @@ from test_figures import disagreements, faults
 EMBEDDED = "diagnosis/wordmath/roundtrips_minus_confidence/auroc"
 THINGS = ("pens", "cups", "hats", "keys", "maps", "bags", "figs", "nuts", "cows", "dogs")
 LATER = time.monotonic() + 10_000
+PAST = 0.01  # a moment long ago: there is no time left
 
 
 def write_llama(folder: Path) -> Path:
@@ -186,7 +187,7 @@ def test_a_training_that_was_stopped_goes_on(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "time", _Moments())
         for _ in range(60):
-            if training.train(plan, said.append, deadline=0.01) is not None:
+            if training.train(plan, said.append, deadline=PAST) is not None:
                 break
         else:
             pytest.fail("it never came to an end")
@@ -292,7 +293,7 @@ def test_shards_of_several_processes_become_one_file(
     job = plan.jobs("pools")[1]
     assert job.shards == 2
     run = {"model": model, "out": tmp_path}
-    assert run_jobs([job], **run, parallel=1, deadline=0.0) == ["pool-mawps"]
+    assert run_jobs([job], **run, parallel=1, deadline=PAST) == ["pool-mawps"]
     assert run_jobs([job], **run, parallel=2, deadline=LATER) == []
     assert run_jobs([job], **run, parallel=2, deadline=LATER) == [], "it is there"
     ours, whole = (record_path(out, job.name).read_text() for out in (tmp_path, study))

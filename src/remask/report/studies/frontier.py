@@ -21,6 +21,7 @@ from remask.report.table import Fields, Table, filled, grid
 
 LABELS_OF = {
     "roundtrips": "round trips", "probe": "one probe", "verifier": "verifier, label-free",
+    "verifier_at_hand": "verifier, answers at hand",
     "fitted20": "fitted, 20 forwards", "fitted85": "fitted, 85 forwards",
     "sequential": "sequential", "sequential_full": "sequential, every stage",
     "agreement2": "2 samples", "agreement3": "3 samples", "agreement5": "5 samples",
