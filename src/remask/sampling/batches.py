@@ -1,7 +1,8 @@
 """Rows and batches: how long a row is, which rows go through a model together, and on which device.
 
-Rows are cut into batches under a budget of tokens. A CPU gains nothing from large batches; a GPU
-needs enough tokens to be busy. Rows of similar length go together, longest first.
+Rows are cut into batches under a budget of tokens. A CPU gains nothing from large batches, and what
+they compute on the way is so large that the allocator hands it back and asks for it anew in every
+layer; a GPU needs enough tokens to be busy. Rows of similar length go together, longest first.
 
 Where a model is block-causal, what a batch takes is its cache: every row has room for all of its
 columns, while a pass computes one block of each (see `blocks`).
@@ -30,7 +31,7 @@ _Batch = TypeVar("_Batch")
 _Result = TypeVar("_Result")
 
 # Of a pass, by the kind of device: Metal shares its memory with everything else that runs.
-_TOKENS = {"cpu": 2_048, "mps": 8_192, "cuda": 65_536}
+_TOKENS = {"cpu": 1_024, "mps": 8_192, "cuda": 65_536}
 # A pass over one block of each row is short: under the budget of whole rows, 128 rows of 512
 # columns would send 4,096 tokens at a time to 256 experts, too few to keep a GPU busy.
 _BLOCK_BY_BLOCK = 4

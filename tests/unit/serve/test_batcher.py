@@ -57,7 +57,7 @@ class Press:
 class Row:
     press: Press
     value: Any
-    columns: int = 500
+    columns: int = 250
     group: str = "a"
     passes: int = 1
     kind = "pretended"
@@ -135,7 +135,7 @@ def test_rows_of_several_requests_share_a_batch_and_get_their_own_results(desk: 
 
 
 def test_a_batch_holds_as_many_rows_as_the_budget(desk: Desk) -> None:
-    """2,048 tokens on a CPU hold four rows of 500."""
+    """1,024 tokens on a CPU hold four rows of 250."""
     press = Press()
     held(desk, press, lambda: desk.submit("x", work([Row(press, i) for i in range(6)])))
     assert desk.wait("x") == [[0, -1, -2, -3, -4, -5]]
@@ -143,9 +143,9 @@ def test_a_batch_holds_as_many_rows_as_the_budget(desk: Desk) -> None:
 
 
 def test_rows_nearest_in_length_go_with_the_oldest(desk: Desk) -> None:
-    """The oldest has 400 columns; 390 and 420 fit beside it, a row of 2,000 goes alone."""
+    """The oldest has 200 columns; 195 and 210 fit beside it, a row of 1,000 goes alone."""
     press = Press()
-    sizes = (400, 2_000, 390, 420, 30)
+    sizes = (200, 1_000, 195, 210, 30)
 
     def submit() -> None:
         for size in sizes:
@@ -153,7 +153,7 @@ def test_rows_nearest_in_length_go_with_the_oldest(desk: Desk) -> None:
 
     held(desk, press, submit)
     desk.wait(*map(str, sizes))
-    assert press.batches == [[99], [400, 390, 420, 30], [2_000]]
+    assert press.batches == [[99], [200, 195, 210, 30], [1_000]]
 
 
 def test_new_rows_join_those_that_go_on(desk: Desk) -> None:
@@ -260,7 +260,7 @@ def test_a_short_request_does_not_wait_for_a_long_batch(desk: Desk) -> None:
     short = work([Row(press, 2, group="b")], [Row(press, 3, columns=0, passes=0)])
     press.at[1, 2] = lambda: desk.submit("short", short)
     desk.batcher.start()
-    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    desk.submit("long", work([Row(press, 1, columns=1_000, passes=10)]))
     assert desk.wait("long", "short") == [[-1], [-2, -3]]
     assert press.batches == [[2], [3], [1]]
     assert press.passes == [(1, 0), (1, 1), (1, 2), (2, 0), *((1, i) for i in range(3, 10))]
@@ -271,7 +271,7 @@ def test_only_what_is_short_interrupts(desk: Desk) -> None:
     press = Press()
     press.at[1, 2] = lambda: desk.submit("other", work([Row(press, 2, group="b", passes=10)]))
     desk.batcher.start()
-    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    desk.submit("long", work([Row(press, 1, columns=1_000, passes=10)]))
     desk.wait("long", "other")
     press.at[3, 0] = lambda: desk.submit("later", work([Row(press, 4, group="b")]))
     desk.submit("short", work([Row(press, 3, passes=2)]))
@@ -291,7 +291,7 @@ def test_interruptions_take_no_more_than_the_batch_itself(desk: Desk) -> None:
 
     press.at[1, 0] = come
     desk.batcher.start()
-    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    desk.submit("long", work([Row(press, 1, columns=1_000, passes=10)]))
     desk.wait("long", "51")
     assert press.batches.index([1]) == 10
     assert len(press.batches) == 51
@@ -321,7 +321,7 @@ def test_what_fails_inside_a_batch_does_not_hurt_it(desk: Desk) -> None:
     press = Press(faults={2: DenoiserError("NaN")})
     press.at[1, 2] = lambda: desk.submit("sick", work([Row(press, 2, group="b")]))
     desk.batcher.start()
-    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    desk.submit("long", work([Row(press, 1, columns=1_000, passes=10)]))
     long, sick = desk.wait("long", "sick")
     assert long == [-1]
     assert isinstance(sick, DenoiserError)
@@ -364,7 +364,7 @@ def test_what_is_under_way_has_nobody_before_it(desk: Desk) -> None:
 
     press.at = {(1, 2): come, (3, 0): look, (1, 3): look, (2, 0): look}
     desk.batcher.start()
-    desk.submit("long", work([Row(press, 1, columns=2_000, passes=10)]))
+    desk.submit("long", work([Row(press, 1, columns=1_000, passes=10)]))
     desk.wait(*names)
     assert press.batches == [[3], [1], [2]]
     assert places == [[0, 1, 2], [0, 2, 0], [0, 1, None], [None, 0, None]]
@@ -381,7 +381,7 @@ def test_requests_in_one_batch_are_not_before_one_another(desk: Desk) -> None:
 
     def submit() -> None:
         for value, name in enumerate(names[:3], 1):
-            desk.submit(name, work([Row(press, value, columns=1_000, passes=2)]))
+            desk.submit(name, work([Row(press, value, columns=500, passes=2)]))
         press.at[1, 0] = lambda: desk.submit("short", work([Row(press, 4, group="b")]))
         press.at[1, 1] = look
 
