@@ -59,11 +59,11 @@ def test_results_do_not_depend_on_the_number_of_replicas(folder: Path, twins: Re
 
 
 def test_two_replicas_write_and_verify_what_one_does(folder: Path, twins: Replicas) -> None:
-    """Prompts of 400 bytes and more: 9 answers are 3 batches of 2,048 tokens or so, 18 trips 5.
+    """Prompts of 200 bytes and more: 9 answers are 3 batches of 1,024 tokens or so, 18 trips 5.
 
     A replica that is done goes to the end of the line, so that both are used even if one is fast.
     """
-    prompts = [[60 + i] * (400 + 5 * i) for i in range(9)]
+    prompts = [[60 + i] * (200 + 5 * i) for i in range(9)]
     items = [str(i) for i in range(9)]
     rows = [len(prompt) + SETTINGS.length for prompt in prompts]
     assert len(list(batches(rows, twins))) == 3
