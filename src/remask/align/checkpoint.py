@@ -1,7 +1,8 @@
 """Checkpoints of a training, and the model folders that come out of it.
 
     OUT/checkpoint-000100/   all that a run needs to go on; the last three and the best are there
-    OUT/best/                the model with the best validation, as `remask.load` reads it
+    OUT/best/                the model with the best validation, as `remask.load` reads it, and
+                             the number of its update
     OUT/final/               the model after the last update
 
 Each is written under another name and then renamed, so a full disk or a kill leaves what was there
@@ -9,12 +10,15 @@ before. A folder that was left half written is removed by the next run. Rollouts
 checkpoints are made between them, and draws are keyed by identity.
 """
 
+import json
 import os
 import shutil
+import textwrap
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 import torch
 
@@ -39,6 +43,12 @@ _FIELDS = {"settings", "place", "monitor", "weights", "optimizer"}
 _PART, _OLD = ".part", ".old"
 BEST, FINAL, ADAPTER = "best", "final", "adapter"
 SETTINGS = "settings.yaml"
+_UPDATE = "align.json"  # of a model folder: after which update
+# Of a model's files what is true of a trained one too; `save` writes the others anew.
+_CARRIED = (
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "merges.txt", "chat_template.json", "chat_template.jinja",
+)  # fmt: skip
 State = dict[str, Any]
 
 
@@ -94,11 +104,27 @@ def drop_later(folder: Path) -> None:
             shutil.rmtree(later)
 
 
+def update_of_model(folder: Path) -> int | None:
+    """Return the update after which a model was written; None where nothing says so."""
+    try:
+        update = json.loads((folder / _UPDATE).read_text("utf-8"))["update"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return update if isinstance(update, int) else None
+
+
+def drop_model(folder: Path) -> None:
+    """Remove a model of a run that has gone back behind it, or goes on after it."""
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
 def load_state(folder: Path, device: torch.device, *, in_parts: bool = False) -> State:
     """Return what a checkpoint holds; `in_parts`: the file is read where a tensor is looked at."""
     try:
         path = folder / _STATE
-        state = dict(torch.load(path, map_location=device, weights_only=True, mmap=in_parts))
+        mmap = in_parts and is_zipfile(path)  # of others torch says what is wrong when it reads
+        state = dict(torch.load(path, map_location=device, weights_only=True, mmap=mmap))
         absent = {name for name in _FIELDS if not isinstance(state.get(name), dict)}
         if absent:
             raise ValueError(f"it has no {min(absent)}")
@@ -109,13 +135,18 @@ def load_state(folder: Path, device: torch.device, *, in_parts: bool = False) ->
 
 def damaged(folder: Path, reason: Exception | str) -> CheckpointError:
     """Return the one sentence about a checkpoint from which no run can go on."""
-    text = str(reason).strip() or "it ends too early"
-    text = f"it has no {text}" if isinstance(reason, KeyError) else text.splitlines()[0]
+    text = f"it has no {reason}" if isinstance(reason, KeyError) else brief(reason)
     others = [one for one in _checkpoints(folder.parent) if one != folder]
     remedy = f"resume: {others[-1].name} is there too" if others else "start again"
     return CheckpointError(
-        f"{folder / _STATE} cannot be read ({text:.120}); remove {folder} and {remedy}."
+        f"{folder / _STATE} cannot be read ({text}); remove {folder} and {remedy}."
     )
+
+
+def brief(reason: Exception | str) -> str:
+    """Return the first sentence of a reason, whole words of it."""
+    text = str(getattr(reason, "strerror", None) or reason).strip() or "it ends too early"
+    return textwrap.shorten(text.splitlines()[0].partition(". ")[0], 120, placeholder=" ...")
 
 
 def tidy(out: Path) -> None:
@@ -132,11 +163,16 @@ def tidy(out: Path) -> None:
 
 
 def save_model(
-    policy: Policy, settings: "AlignSettings", folder: Path, *, writes: bool = True
+    policy: Policy, settings: "AlignSettings", folder: Path, *, update: int, writes: bool = True
 ) -> Path:
     """Write the policy as a model folder in the hub's layout; under LoRA the adapter beside it.
 
-    All processes come here, and one of them `writes`.
+    Args:
+        policy: as it is after an update.
+        settings: of the run.
+        folder: to be written, or replaced.
+        update: the number of that update.
+        writes: whether this process does; all come here, and one of them writes.
     """
     weights = whole_state(policy.model, here=writes)
     if not writes:
@@ -144,9 +180,9 @@ def save_model(
     source = find_folder(settings.model)
 
     def write(part: Path) -> None:
-        for path in (*source.glob("*.json"), *source.glob("*.txt")):
-            if path.name != "model.safetensors.index.json":
-                shutil.copyfile(path, part / path.name)
+        for name in _CARRIED:
+            if (source / name).is_file():
+                shutil.copyfile(source / name, part / name)
         network = outline(read_config(source), source)
         network.load_state_dict(lora.merged(policy.model, weights), assign=True)
         config = read_config(source)  # under another name nothing else would tell it
@@ -156,6 +192,7 @@ def save_model(
             policy.tokenizer.backend, stacked(network, family.tensor_map(network)),
             dtype=policy.model.embedding.weight.dtype,
         )  # fmt: skip
+        (part / _UPDATE).write_text(json.dumps({"update": update}) + "\n", "utf-8")
         if settings.tuning == "lora":
             lora.save_adapter(policy.model, weights, settings, part / ADAPTER)
 
@@ -192,11 +229,10 @@ def _whole(folder: Path, write: Callable[[Path], object]) -> None:
         shutil.rmtree(old, ignore_errors=True)
     except (OSError, RuntimeError, SafetensorError) as error:
         shutil.rmtree(part, ignore_errors=True)
-        reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
         last = last_checkpoint(folder.parent)
         remedy = f"free some space and resume: {last.name} is intact" if last else "free some space"
         raise CheckpointError(
-            f"{folder} could not be written ({reason:.120}); {remedy}."
+            f"{folder} could not be written ({brief(error)}); {remedy}."
         ) from error
 
 

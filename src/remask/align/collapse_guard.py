@@ -11,7 +11,7 @@ the last checkpoint is then from before that was seen.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
@@ -153,3 +153,39 @@ class CollapseGuard:
         """Go on from what a checkpoint kept."""
         for name, value in state.items():
             setattr(self, name, value)
+
+
+def check_state(state: Mapping[str, Any]) -> None:
+    """Raise ValueError where these are no memories of a guard."""
+    for name, value in state.items():
+        if name not in _SHAPES:
+            raise ValueError(f"its guard has {name:.40}, which is unknown")
+        if not _SHAPES[name](value):
+            raise ValueError(f"{name} of its guard is {value!r:.40}")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_best(value: Any) -> bool:
+    return type(value) in (int, float) and not math.isnan(value) and value < math.inf
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_best(v) and v > -math.inf for v in value)
+
+
+def _is_window(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_are_numbers, value.values()))
+
+
+def _are_averages(value: Any) -> bool:
+    return isinstance(value, dict) and _are_numbers(list(value.values()))
+
+
+_SHAPES: Mapping[str, Callable[[Any], bool]] = {  # what each memory looks like
+    "skipped": _is_count, "in_a_row": _is_count, "best_reward": _is_best,
+    "best_accuracy": _is_best, "recent": _is_window, "first": _are_averages,
+    "first_likelihoods": _are_numbers, "last_likelihoods": _are_numbers,
+}  # fmt: skip

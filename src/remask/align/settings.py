@@ -158,7 +158,8 @@ class AlignSettings:
     lora_targets: tuple[str, ...] = ("auto",)
     learning_rate: Annotated[float, Setting("Peak learning rate of AdamW.", above=0)] = 1e-6
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    warmup: CountOrNone = 0  # updates
+    # Updates; see `num_warmup`.
+    warmup: Annotated[int | None, Setting(least=0, most=_UPDATES)] = None
     beta1: Portion = 0.9
     beta2: Portion = 0.99
     weight_decay: NotNegative = 0.1
@@ -213,8 +214,8 @@ class AlignSettings:
                 "temperature 0 draws the same completion every time, and equal ones teach nothing; "
                 "use 0.9."
             )
-        if self.warmup >= self.updates:
-            raise SettingsError(f"warmup {self.warmup} is not below updates {self.updates}.")
+        if self.num_warmup >= self.updates:
+            raise SettingsError(f"warmup {self.num_warmup} is not below updates {self.updates}.")
 
     def _check_method(self) -> None:
         """Refuse what another method alone would look at."""
@@ -269,6 +270,13 @@ class AlignSettings:
     def num_copies(self) -> int:
         """M, as the method has it by default."""
         return self.copies or (1 if self.method == "diffu_grpo" else 2)
+
+    @property
+    def num_warmup(self) -> int:
+        """Updates of the warm-up, as the method has it by default."""
+        if self.warmup is not None:
+            return self.warmup
+        return min(WARMUP, self.updates // 10) if self.method == "regression" else 0
 
     @property
     def weight_of_metric(self) -> dict[str, float] | None:
@@ -357,8 +365,7 @@ def check_settings(values: Mapping[str, Any]) -> AlignSettings:
     settings = validate(AlignSettings, values)
     if settings.method != "regression":
         return settings
-    falling = {"schedule": "linear", "warmup": min(WARMUP, settings.updates // 10)}
-    return validate(AlignSettings, {**falling, **values})
+    return validate(AlignSettings, {"schedule": "linear", **values})
 
 
 def read_weight(field: str, entry: str, text: str) -> float:

@@ -28,6 +28,13 @@ def part_of(value: Tensor, like: Tensor) -> Tensor:
     return distribute_tensor(placed, like.device_mesh, like.placements, src_data_rank=None)
 
 
+def held(tensor: Tensor) -> Tensor:
+    """Return what of a tensor is in this process."""
+    from torch.distributed.tensor import DTensor
+
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
 def whole_state(network: nn.Module, *, here: bool) -> dict[str, Tensor]:
     """Return the whole weights, in the CPU's memory where they were divided; all must ask.
 

@@ -26,14 +26,14 @@ from remask.align.method_settings import MaskSettings
 from remask.align.named import build_reward, resolve
 from remask.align.policy import Actor, Policy, copy_of, load_policy, reference_of, trained
 from remask.align.rollout import Prompts, Rollout, RolloutMaker, draw_groups
-from remask.align.run_state import Learner, RunState
+from remask.align.run_state import Learner, RunState, continued
 from remask.align.settings import AlignSettings, as_yaml
 from remask.align.sharding import ShardedPolicy, shard_policy
 from remask.align.shards import whole
 from remask.align.train_log import Row, Say, TrainLog, measured, peak_memory_gb, summary
 from remask.align.update import Batch, Updater, make_optimizer, shown
 from remask.denoisers.base import Denoiser
-from remask.errors import SettingsError
+from remask.errors import CheckpointError, SettingsError
 from remask.records.jsonl import write_text
 
 
@@ -43,13 +43,14 @@ class AlignTrainer:
     def __init__(
         self, settings: AlignSettings, say: Say, *, resume: bool = False, resume_from: str = ""
     ) -> None:
-        s = self.settings = settings
-        self.distributed = Distributed(s)
-        self.share = self.distributed.share(s.prompts_per_update, "prompts_per_update")
+        self.distributed = Distributed(settings)
+        self.share = self.distributed.share(settings.prompts_per_update, "prompts_per_update")
         self.train_log = TrainLog(
-            s.out, say, self.distributed.track, is_main_process=self.distributed.is_main_process
-        )
-        self._open(resume or bool(resume_from))
+            settings.out, say, self.distributed.track,
+            is_main_process=self.distributed.is_main_process,
+        )  # fmt: skip
+        came_from = self._open(settings, resume=resume, resume_from=resume_from)
+        s = self.settings = settings if came_from is None else continued(settings, came_from)
         prompts = self.prompts = Prompts(s)
         resolve(s)  # before minutes of loading
         self.policy, self.actor, reference = self._load()
@@ -70,8 +71,9 @@ class AlignTrainer:
             settings=s, parameters=self.parameters, optimizer=self.optimizer, guard=self.guard
         )
         self.state = RunState()
-        self._resume(resume_from)
+        self._resume(came_from)
         if self.distributed.is_main_process:  # not before: a refused run must change nothing
+            s.out.mkdir(parents=True, exist_ok=True)
             write_text(s.out / checkpoint.SETTINGS, as_yaml(s))
         self.distributed.start_trackers(self.state.update)
         self.started, self.start = time.perf_counter(), self.state.update
@@ -92,21 +94,21 @@ class AlignTrainer:
         if isinstance(self.policy, ShardedPolicy):
             self.policy.lockstep.finish()
 
-    def _open(self, resume: bool) -> None:
-        """Make the folder ready, or refuse one that holds a run."""
-        out = self.settings.out
+    def _open(self, s: AlignSettings, *, resume: bool, resume_from: str) -> Path | None:
+        """Return the checkpoint to go on from, or refuse a folder that holds another run."""
         if self.distributed.is_main_process:
-            checkpoint.claim(self.settings)
-            out.mkdir(parents=True, exist_ok=True)
-            checkpoint.tidy(out)
+            checkpoint.claim(s)
+            checkpoint.tidy(s.out)
         self.distributed.wait()
-        last = checkpoint.last_checkpoint(out)
-        if last is not None and not resume:
+        last = checkpoint.last_checkpoint(s.out)
+        if last is not None and not (resume or resume_from):
             raise SettingsError(
-                f"out {out} holds a run up to {last.name}; add --resume to go on, or choose "
+                f"out {s.out} holds a run up to {last.name}; add --resume to go on, or choose "
                 "another folder."
             )
+        found = checkpoint.find_checkpoint(s.out, resume_from) if resume_from else last
         self.distributed.wait()
+        return found
 
     def run(self, is_over: Callable[[], bool] = lambda: False) -> Path:
         """Train to the last update and return the folder of the best model.
@@ -143,9 +145,10 @@ class AlignTrainer:
         self.train_log.tell({"model": str(out / checkpoint.BEST)})
         return out / checkpoint.BEST
 
-    def _save_model(self, name: str) -> None:
+    def _save_model(self, name: str, update: int | None = None) -> None:
         checkpoint.save_model(
             self.policy, self.settings, self.settings.out / name,
+            update=self.state.update if update is None else update,
             writes=self.distributed.is_main_process,
         )  # fmt: skip
 
@@ -268,23 +271,54 @@ class AlignTrainer:
             checkpoint.save_state(out, self.state.update, state, self.state.best_update)
         self.distributed.wait()
 
-    def _resume(self, wanted: str) -> None:
-        """Go on from the last checkpoint, where there is one, or from one that is named."""
-        out = self.settings.out
-        folder = (
-            checkpoint.find_checkpoint(out, wanted) if wanted else checkpoint.last_checkpoint(out)
-        )
+    def _resume(self, folder: Path | None) -> None:
+        """Go on from a checkpoint, or begin where there is none."""
         if folder is None:
             self.train_log.rewind(-1)
             return
-        divided = self.distributed.sharding != "none"  # a part of each tensor is read
-        device = torch.device("cpu") if divided else self.distributed.device
-        self.state = self.learner.restore(folder, device, in_parts=divided)
+        saved, self.state = self._read(folder)
         self.distributed.wait()  # until all have read it
         if self.distributed.is_main_process:
             checkpoint.drop_later(folder)
+            if self.state.update < self.settings.updates:
+                checkpoint.drop_model(self.settings.out / checkpoint.FINAL)
         self.train_log.rewind(self.state.update)
         self.train_log.tell({"resumed": self.state.update})
+        self._match_best()
+        self.learner.take(saved)
+
+    def _read(self, folder: Path) -> tuple[checkpoint.State, RunState]:
+        divided = self.distributed.sharding != "none"  # a part of each tensor is read
+        device = torch.device("cpu") if divided else self.distributed.device
+        return self.learner.read(folder, device, in_parts=divided)
+
+    def _match_best(self) -> None:
+        """Make `best` the model that the log of a resumed run says, the policy being the start.
+
+        It may be of an update that was gone back behind. Where it cannot be had again, the best of
+        the validations to come takes its place.
+        """
+        state, out = self.state, self.settings.out
+        validated = state.best > -math.inf
+        written = checkpoint.update_of_model(out / checkpoint.BEST)
+        is_right = written == (state.best_update if validated else None)
+        self.distributed.wait()  # until all have looked
+        if is_right:
+            return
+        if self.distributed.is_main_process:
+            checkpoint.drop_model(out / checkpoint.BEST)
+        if not validated:
+            return
+        if state.best_update:
+            try:
+                saved, _ = self._read(checkpoint.checkpoint_of(out, state.best_update))
+            except CheckpointError:
+                self.train_log.tell({"lost_best": state.best_update})
+                state.best, state.best_update = -math.inf, 0
+                return
+            self.learner.take(saved)
+        self._save_model(checkpoint.BEST, state.best_update)
+        self.distributed.wait()
 
 
 def align(
@@ -313,9 +347,10 @@ def align(
 
 def rate_at(update: int, s: AlignSettings) -> float:
     """Return the share of the learning rate at an update: a linear warm-up, then the schedule."""
-    if update < s.warmup:
-        return (update + 1) / s.warmup
-    done = (update - s.warmup) / (s.updates - s.warmup)
+    warmup = s.num_warmup
+    if update < warmup:
+        return (update + 1) / warmup
+    done = (update - warmup) / (s.updates - warmup)
     if s.schedule == "linear":
         return 1 - done
     return 0.5 * (1 + math.cos(math.pi * done)) if s.schedule == "cosine" else 1.0

@@ -113,6 +113,11 @@ def _say(row: dict[str, Any]) -> None:
 
 def line_of(row: dict[str, Any]) -> str:
     """Return a row of the log as one line."""
+    if "lost_best" in row:
+        return (
+            f"the best model was that of update {row['lost_best']:,}, whose checkpoint is gone; "
+            "best will be that of the validations to come"
+        )
     if "resumed" in row:
         return f"resumed at update {row['resumed']:,}"
     if "model" in row:

@@ -1,5 +1,8 @@
 """Which checkpoints there are, how a run goes back to one, and what a damaged one says."""
 
+import json
+import math
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +18,8 @@ from hypothesis import strategies as st
 from remask.align import checkpoint
 from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings
+from remask.align.trainer import align
+from remask.cli.align import line_of
 from remask.errors import CheckpointError, SettingsError
 
 Settings = Callable[..., AlignSettings]
@@ -62,6 +67,87 @@ def test_the_last_three_and_the_best_are_there_to_go_back_to(
     assert names(s.out) == [3, 8, 10, 12]
 
 
+def validated(monkeypatch: pytest.MonkeyPatch, s: AlignSettings, right: str) -> None:
+    """Let validations of one problem say what a text spells, 1 being right."""
+    told = iter(right)
+    task = type(Prompts(s).task)
+    monkeypatch.setattr(task, "grade", lambda self, problem, text: next(told) == "1")
+
+
+def best_of(out: Path) -> tuple[int, bytes]:
+    update = json.loads((out / "best" / "align.json").read_text())["update"]
+    return update, (out / "best" / "model.safetensors").read_bytes()
+
+
+def test_the_best_model_goes_back_with_the_run(
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Validations at 0, 2, 4 and 6 updates: that at 4 is the best, of what is left that at 0."""
+    s = settings(eval_problems=1)
+    validated(monkeypatch, s, "0000")
+    train(s)
+    start = best_of(s.out)
+    assert start[0] == 0
+    s = replace(s, out=s.out.with_name("other"))
+    validated(monkeypatch, s, "0010")
+    train(s)
+    assert best_of(s.out)[0] == 4
+
+    def stop(row: dict[str, Any]) -> None:
+        if row.get("step") == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        align(s, stop, resume_from="2")
+    assert best_of(s.out) == start
+    assert not (s.out / "final").exists(), "it was that of update 6"
+
+
+def test_a_best_model_is_made_again_from_its_checkpoint_or_said_to_be_gone(
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = settings(eval_problems=1)
+    validated(monkeypatch, s, "0100")
+    train(s)
+    wanted = best_of(s.out)
+    shutil.rmtree(s.out / "best")
+    validated(monkeypatch, s, "0")
+    assert train(s, resume_from="4")[0] == {"resumed": 4}
+    assert best_of(s.out) == wanted
+
+    shutil.rmtree(s.out / "best")
+    shutil.rmtree(s.out / "checkpoint-000002")
+    validated(monkeypatch, s, "0")
+    rows = train(s, resume_from="4")
+    assert rows[:2] == [{"resumed": 4}, {"lost_best": 2}]
+    assert line_of(rows[1]).startswith("the best model was that of update 2, whose checkpoint is")
+    assert best_of(s.out)[0] == 6, "the only validation since"
+
+
+def test_a_warm_up_that_nobody_asked_for_stays_that_of_the_run(
+    settings: Settings, train: Train
+) -> None:
+    """A tenth of 10 updates is 1, of 20 it is 2; the run began with 1."""
+    s = settings(
+        method="regression", updates=10, inner_updates=5, eval_every=0, checkpoint_every=5,
+        collapse_window=0,
+    )  # fmt: skip
+    assert (s.num_warmup, replace(s, updates=20).num_warmup) == (1, 2)
+    train(s)
+    rows = train(replace(s, updates=20), resume=True)
+    rates = {row["step"]: row["learning_rate"] for row in rows if "loss" in row}
+    assert rates[11] == pytest.approx(1e-3 * (1 - 9 / 19))
+    with pytest.raises(SettingsError, match="warmup is 3 and was 1"):
+        train(replace(s, updates=20, warmup=3), resume=True)
+
+
+def test_a_refused_run_leaves_no_folder(settings: Settings, train: Train) -> None:
+    s = settings(copies=9)
+    with pytest.raises(SettingsError, match="copies 9"):
+        train(s)
+    assert not s.out.exists()
+
+
 def test_there_is_no_best_to_go_back_to_where_the_start_was_the_best(
     settings: Settings, train: Train
 ) -> None:
@@ -104,6 +190,31 @@ def other_shapes(path: Path) -> None:
     changed(path, weights={name: torch.zeros(7) for name in weights})
 
 
+def moments(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the moments of the first weight."""
+    optimizer = torch.load(path, weights_only=True)["optimizer"]
+    change(optimizer["state"][0])
+    changed(path, optimizer=optimizer)
+
+
+def weights(path: Path, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    held = torch.load(path, weights_only=True)["weights"]
+    changed(path, weights={name: change(tensor) for name, tensor in held.items()})
+
+
+def groups(path: Path, **parts: Any) -> None:
+    optimizer = torch.load(path, weights_only=True)["optimizer"]
+    changed(path, optimizer={**optimizer, "param_groups": [parts]})
+
+
+def place(path: Path, **parts: Any) -> None:
+    changed(path, place={**torch.load(path, weights_only=True)["place"], **parts})
+
+
+def guard(path: Path, **parts: Any) -> None:
+    changed(path, monitor={**torch.load(path, weights_only=True)["monitor"], **parts})
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "missing": (Path.unlink, "No such file"),
     "a folder": (lambda path: (path.unlink(), path.mkdir()), "cannot be read"),
@@ -126,7 +237,40 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a place before the start": (lambda path: changed(path, place={"update": -1}), "its place is"),
     "an unknown place": (lambda path: changed(path, place={"step": 1}), "unexpected keyword"),
     "a guard's": (lambda path: changed(path, monitor={"mood": 1}), "its guard has mood"),
-}
+    "a guard's text": (lambda path: guard(path, skipped="two"), "skipped of its guard is 'two'"),
+    "a guard's NaN": (lambda path: guard(path, best_reward=math.nan), "best_reward of its guard"),
+    "a guard's list": (lambda path: guard(path, recent=[1.0]), "recent of its guard is"),
+    "a guard's window": (lambda path: guard(path, recent={"reward": 1}), "recent of its guard is"),
+    "a guard's average": (lambda path: guard(path, first={"length": None}), "first of its guard"),
+    "a guard's first": (lambda path: guard(path, first_likelihoods=["a"]), "first_likelihoods of"),
+    "groups without a rate": (lambda path: groups(path, params=[0]), "it has no 'lr'"),
+    "groups without weights": (lambda path: groups(path), "it has no 'params'"),
+    "no moment": (
+        lambda path: moments(path, lambda held: held.pop("exp_avg")), "exp_avg of weight 0 is abs",
+    ),
+    "moments of nobody": (
+        lambda path: changed(
+            path, optimizer={**torch.load(path, weights_only=True)["optimizer"], "state": {99: {}}}
+        ),
+        "its optimizer has moments of 99",
+    ),
+    "moments that are none": (
+        lambda path: moments(path, lambda held: held.update(exp_avg=held["exp_avg"] * math.inf)),
+        "exp_avg of weight 0 has values that are no finite numbers",
+    ),
+    "a step of no number": (
+        lambda path: moments(path, lambda held: held.update(step=torch.tensor(math.nan))),
+        "step of weight 0 is a number",
+    ),
+    "small integers": (
+        lambda path: weights(path, lambda held: held.to(torch.int8)), "is int8 there and float32",
+    ),
+    "weights that are none": (
+        lambda path: weights(path, lambda held: held * math.nan), "that are no finite numbers",
+    ),
+    "a place behind the end": (lambda path: place(path, update=5), "is update 5 of 4, the best"),
+    "a best to come": (lambda path: place(path, best_update=9), "the best being that of 9"),
+}  # fmt: skip
 
 
 def test_every_damage_is_one_sentence_and_the_checkpoint_before_is_named(

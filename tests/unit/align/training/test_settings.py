@@ -217,12 +217,12 @@ def test_the_rate_of_the_regression_falls_unless_it_is_said_otherwise() -> None:
     """A warm-up of ten updates, or of a tenth of them all."""
     stable = {**LEAST, "method": "regression"}
     s = check_settings(stable)
-    assert (s.schedule, s.warmup) == ("linear", 10)
-    assert check_settings({**stable, "updates": 25}).warmup == 2
+    assert (s.schedule, s.num_warmup) == ("linear", 10)
+    assert check_settings({**stable, "updates": 25}).num_warmup == 2
     kept = check_settings({**stable, "schedule": "constant", "warmup": 0})
-    assert (kept.schedule, kept.warmup) == ("constant", 0)
+    assert (kept.schedule, kept.num_warmup) == ("constant", 0)
     assert check_settings(record(s)) == s
-    assert (check_settings(LEAST).schedule, check_settings(LEAST).warmup) == ("constant", 0)
+    assert (check_settings(LEAST).schedule, check_settings(LEAST).num_warmup) == ("constant", 0)
 
 
 def test_the_defaults_are_the_published_ones() -> None:

@@ -230,7 +230,7 @@ def test_a_full_disk_leaves_the_best_model_as_it_was(
 
     monkeypatch.setattr(checkpoint, "save", save)
     with pytest.raises(CheckpointError, match="best could not be written"):
-        checkpoint.save_model(load_policy(s), s, s.out / "best")
+        checkpoint.save_model(load_policy(s), s, s.out / "best", update=6)
     assert (s.out / "best" / "model.safetensors").read_bytes() == before
     assert not list(s.out.glob("*.part"))
 
