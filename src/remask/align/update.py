@@ -5,8 +5,9 @@ micro-batch goes through the network and back alone. What the loss divides by is
 batch, of all processes, so the gradients of the parts add up to that of the whole.
 
 Rows of advantage 0 teach SPG nothing and are left out, as `remask.align.spg` says they may be. A
-penalty holds them to the reference all the same, and the regression holds them within their group,
-unless no other of it has an advantage either.
+penalty holds them to the reference all the same, and so does the regression, whose answers are to
+have moved by A / beta: by nothing where a group's rewards are equal. It leaves out groups without
+an advantage where nothing can have moved, on the first update after a rollout that is its anchor.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,6 +47,7 @@ MEANS = {  # that the log shows, and what each is divided by
             "mask_ratio": "num_rows"},
     "regression": {"elbo_pos": "num_pos", "moved_pos": "num_pos", "moved_neg": "num_neg"},
 }  # fmt: skip
+_NO_REWARD = -1  # in place of the number of a group
 Sums = dict[str, float]  # of this process; those of all are added up
 
 
@@ -91,19 +93,25 @@ class Updater:
         }  # fmt: skip
         self.backward = methods[settings.method]
 
-    def _taught(self, batch: Batch) -> list[int]:
-        """Return the rows that have a gradient."""
+    def _taught(self, batch: Batch, *, moved: bool) -> list[int]:
+        """Return the rows that have a gradient; `moved`: the policy is not that of the rollout."""
         rows = range(len(batch.samples))
         if self.settings.method == "regression":
-            uneven = {batch.groups[i] for i in rows if batch.advantages[i] != 0}
-            return [i for i in rows if batch.groups[i] in uneven]
+            held = moved or self.settings.uses_reference
+            uneven = {batch.groups[i] for i in rows if held or batch.advantages[i] != 0}
+            return [i for i in rows if batch.groups[i] in uneven - {_NO_REWARD}]
         if self.settings.method == "sft" or self.settings.uses_reference:
             return list(rows)
         return [i for i in rows if batch.advantages[i] != 0]
 
     def _micro_batches(self, batch: Batch, *, update: int | None = None) -> Iterator[_MicroBatch]:
-        """Yield the micro-batches, rows of similar length together."""
-        taken = self._taught(batch)
+        """Yield the micro-batches, rows of similar length together.
+
+        Args:
+            batch: of which.
+            update: that is to come, under whose masks; None: the batch's own.
+        """
+        taken = self._taught(batch, moved=update is not None or bool(batch.old_logp))
         taken.sort(key=lambda i: -len(batch.samples[i].prompt) - len(batch.samples[i].canvas))
         size, device = self.settings.micro_batch, self.policy.device
         for number, start in enumerate(range(0, len(taken), size)):

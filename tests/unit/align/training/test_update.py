@@ -107,11 +107,48 @@ def test_a_group_is_fitted_as_a_whole_however_it_is_parted(
         torch.testing.assert_close(dict(trained(policy))[name].grad, value, atol=1e-6, rtol=1e-3)
 
 
-def test_groups_without_a_difference_teach_the_regression_nothing(settings: Settings) -> None:
+def test_groups_without_a_difference_teach_nothing_where_nothing_can_have_moved(
+    settings: Settings,
+) -> None:
+    """On the first update after a rollout; on the second the policy is another one."""
     s = settings(method="regression")
     policy, batch = batch_of(s)
-    sums = Updater(policy, s, s.masks(4)).backward(replace(batch, advantages=torch.zeros(3)))
-    assert sums["loss"] == 0
+    updater, still = Updater(policy, s, s.masks(4)), replace(batch, advantages=torch.zeros(3))
+    assert updater.backward(still)["loss"] == 0
+    assert all(p.grad is None for p in trained(policy).values())
+    before = updater.old_log_probs(still, 1)
+    assert len(before) == 1
+    shaken(policy)
+    sums = updater.backward(replace(still, update=1, old_logp=before))
+    assert sums["loss"] > 0
+    assert (sums["num_pos"], sums["num_neg"]) == (0, 0)
+    assert all(p.grad is not None for p in trained(policy).values())
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_groups_without_a_difference_are_held_to_the_start(
+    centred: bool, settings: Settings
+) -> None:
+    """All right, so all A are 0: the loss is beta / 2 times the mean square of what has moved.
+
+    A group without rewards is in no group, and is left alone.
+    """
+    s = settings(method="regression", anchor="start", beta=0.5, centred=centred)
+    policy, batch = batch_of(s)
+    reference, _ = batch_of(s)
+    updater = Updater(shaken(policy), s, s.masks(4), reference)
+    still = replace(batch, advantages=torch.zeros(3))
+    (part,) = updater._micro_batches(still)
+    moved = torch.zeros(3, dtype=torch.float64)
+    moved[part.rows] = updater._moved(part, still)
+    assert moved.abs().min() > 1e-3
+    lengths = torch.tensor([one.num_response for one in batch.samples])
+    apart = moved - moved.mean() if centred else moved
+    wanted = (lengths * (0.5 * apart) ** 2).sum() / (2 * 0.5 * lengths.sum())
+    assert updater.backward(still)["loss"] == pytest.approx(float(wanted), rel=1e-5)
+    assert all(p.grad is not None for p in trained(policy).values())
+    policy.model.zero_grad()
+    assert updater.backward(replace(still, groups=(-1, -1, -1)))["loss"] == 0
     assert all(p.grad is None for p in trained(policy).values())
 
 
