@@ -64,9 +64,12 @@ def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
         (("--reward", "no_module:fn"), "reward 'no_module:fn' cannot be imported"),
         (("--reward", "math:pi"), "reward 'math:pi' is float, not a function"),
         (("--reward", ":"), "reward ':' cannot be imported"),
-        (("--reward", "outcome="), "reward 'outcome=' has no number for a weight"),
-        (("--reward", "outcome=much"), "reward 'outcome=much' has no number for a weight"),
-        (("--reward", "outcome,outcome"), "reward 'outcome' is named twice"),
+        (("--reward", "ungated="), "reward 'ungated=' has no number for a weight"),
+        (("--reward", "ungated=much"), "reward 'ungated=much' has no number for a weight"),
+        (("--reward", "ungated,ungated"), "reward 'ungated' is named twice"),
+        (("--reward", "outcome"), "trips 2 belongs to reward consistency, lexicographic, ungated "),
+        (("--set", "metric_weights=nope=1"), "metric_weights name 'nope', which is no metric of "),
+        (("--set", "copies=9"), "copies 9 is more than the 4 blocks of 4 tokens on a canvas of 1"),
         (("--task", "golf"), "task 'golf' is unknown"),
         (("--level", "absurd"), "level 'absurd' of task 'countdown' is unknown"),
         (("--tuning", "lora", "--set", "lora_targets=o_proj"), "lora_targets o_proj matches no "),
@@ -81,6 +84,19 @@ def test_a_mistake_is_one_sentence(
     assert fails(1, *words, *changes).startswith(sentence)
     if changes[0] != "--tuning":  # what layers there are is asked of the model alone
         assert fails(1, *words, *changes, "--dry-run").startswith(sentence)
+
+
+def test_a_dry_run_refuses_an_oracle_of_a_benchmark_and_an_unfair_share(
+    fails: Callable[..., str], model: str, tmp_path: Path
+) -> None:
+    words = ("align", "--model", model, "--task", "gsm8k", "--out", str(tmp_path / "out"),
+             "--dry-run")  # fmt: skip
+    assert fails(1, *words, "--reward", "oracle").startswith("reward 'oracle' needs labels of ste")
+    said = fails(1, *words, "--reward", "outcome", "--processes", "3")
+    assert said.startswith("prompts_per_update 16 is no multiple of the 3 processes")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "note.txt").touch()
+    assert "holds note.txt, which is not of this run" in fails(1, *words, "--reward", "outcome")
 
 
 def test_a_setting_is_given_once(fails: Callable[..., str], words: tuple[str, ...]) -> None:

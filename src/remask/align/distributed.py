@@ -51,10 +51,7 @@ class Distributed:
 
     def share(self, num: int, what: str) -> range:
         """Return the numbers below `num` that are this process's, or raise where none is fair."""
-        if num % self.size:
-            raise SettingsError(
-                f"{what} {num} is no multiple of the {self.size} processes; choose one that is."
-            )
+        check_share(num, self.size, what)
         return range(self.rank, num, self.size)
 
     def sums(self, values: Mapping[str, float]) -> dict[str, float]:
@@ -124,6 +121,14 @@ class Distributed:
     def leave(self) -> None:
         """Close the trackers, and the connections between processes."""
         self._accelerator.end_training()
+
+
+def check_share(num: int, processes: int, what: str) -> None:
+    """Refuse a number of something that cannot be shared fairly."""
+    if num % processes:
+        raise SettingsError(
+            f"{what} {num} is no multiple of the {processes} processes; choose one that is."
+        )
 
 
 def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from remask.align.distributed import BUCKET
+from remask.align import checkpoint
+from remask.align.distributed import BUCKET, check_share
 from remask.align.lora import find_targets
 from remask.align.method_settings import SpgSettings
-from remask.align.named import resolve
+from remask.align.named import check_rewards, resolve
 from remask.align.policy import LOGITS
 from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings
@@ -33,6 +34,7 @@ from remask.probes.readings import price
 from remask.probes.settings import Probe
 from remask.tasks import TASKS
 from remask.tasks import task as find_task
+from remask.tasks.base import check_level
 from remask.values import ROUNDTRIPS
 from remask.verifier.columns import LABEL_FREE_PROBES
 
@@ -94,12 +96,22 @@ class Shape:
 def estimate(
     settings: AlignSettings, *, processes: int = 1, tflops: float = TFLOPS
 ) -> dict[str, Any]:
-    """Return forward passes, memory and time of a training."""
-    resolve(settings)
+    """Return forward passes, memory and time of a training, or refuse what the training would."""
+    checkpoint.claim(settings)
+    check_share(settings.prompts_per_update, processes, "prompts_per_update")
+    task = find_task(
+        settings.task, path=settings.data, wording=settings.wording,
+        allow_execution=settings.allow_execution,
+    )  # fmt: skip
+    level = check_level(task, settings.level, "train")
+    if settings.method != "sft":
+        check_rewards(settings, task)
     folder = find_config(settings.model).parent
     network = outline(read_json(folder / "config.json"), folder)
     shape = shape_of(network, settings)
-    canvas = canvas_of(settings, folder, network.block_size)
+    canvas = canvas_of(settings, folder, network.block_size, task.canvas_length(level))
+    if settings.method != "sft":
+        settings.masks(canvas.block, canvas.length).check_length(canvas.length)
     forwards = forwards_per_update(settings, canvas, network.block_size)
     seconds = seconds_per_update(settings, shape, canvas, forwards, processes * tflops * 1e12)
     total = sum(seconds.values())
@@ -161,26 +173,18 @@ def _gathered(network: Network) -> int:
     return root + 2 * max(blocks, default=0)
 
 
-def canvas_of(settings: AlignSettings, folder: Path, block_size: int | None) -> RowSize:
-    """Return the rows that a training would have."""
+def canvas_of(settings: AlignSettings, folder: Path, block_size: int | None, usual: int) -> RowSize:
+    """Return the rows that a training would have, where the task asks for `usual` tokens.
+
+    Of a benchmark no row is read for that.
+    """
     prompts = Prompts(settings) if settings.task in TASKS else None
     model = OutlinedModel(find_preset(settings.model, folder), block_size)
-    sampler = settings.sampler(model, _usual_length(settings, prompts))
+    sampler = settings.sampler(model, usual)
     return RowSize(
         num_prompt=_prompt_tokens(prompts, folder), length=sampler.length, block=sampler.block,
         steps=sampler.steps,
     )  # fmt: skip
-
-
-def _usual_length(settings: AlignSettings, prompts: Prompts | None) -> int:
-    """Return the canvas that the task asks for; of a benchmark no row is read for that."""
-    if prompts is not None:
-        return prompts.task.canvas_length(prompts.level)
-    benchmark = find_task(
-        settings.task, path=settings.data, wording=settings.wording,
-        allow_execution=settings.allow_execution,
-    )  # fmt: skip
-    return benchmark.canvas_length(settings.level)
 
 
 def _prompt_tokens(prompts: Prompts | None, folder: Path) -> int:
@@ -272,8 +276,8 @@ def memory_gb(
     if mode == "learner" or (full and size < 4 and mode == "none"):
         weights += shape.num_parameters * size  # the copy that writes completions
     if full and s.uses_reference:
-        weights += shape.num_parameters * 4  # the reference
-    if full and s.scored_by == "start" and any(one.scored for one in resolve(s).values()):
+        weights += shape.num_parameters * 4  # the start, whole; it scores too, where it is to
+    elif full and s.scored_by == "start" and any(one.scored for one in resolve(s).values()):
         weights += shape.num_parameters * size  # the copy that scores
     summed = 0 if part > 1 or processes == 1 else 2 * min(learn, BUCKET)  # a bucket and its sum
     tokens = s.micro_batch * canvas.row

@@ -37,10 +37,20 @@ class UnadaptedScorer:
             return self.scorer.score(samples)
 
 
-def scoring_denoiser(denoiser: Denoiser, settings: AlignSettings) -> Denoiser:
-    """Return who is to score: the one that writes completions, or a copy that does not learn."""
+def scoring_denoiser(
+    denoiser: Denoiser, settings: AlignSettings, reference: Denoiser | None = None
+) -> Denoiser:
+    """Return who is to score: the one that writes completions, or one that does not learn.
+
+    Args:
+        denoiser: writes completions.
+        settings: of the run.
+        reference: the model as it was, where updates look at it too; else a copy is made.
+    """
     if settings.scored_by == "live" or settings.tuning == "lora":
         return denoiser
+    if reference is not None:
+        return reference
     native = cast(NativeDenoiser, denoiser)
     return replace(native, model=copy.deepcopy(native.model).requires_grad_(False))
 

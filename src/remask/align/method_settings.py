@@ -40,6 +40,15 @@ class MaskSettings:
         """Whether one block at a time is asked about."""
         return self.mask_sampler in ("block_all", "block_random")
 
+    def check_length(self, length: int) -> None:
+        """Refuse copies for which a canvas of so many tokens has too few blocks."""
+        num = -(-length // self.block)
+        if self.by_block and self.copies > num:
+            raise SettingsError(
+                f"copies {self.copies} is more than the {num} blocks of {self.block} tokens on a "
+                f"canvas of {length}; lower copies or mask_block, or set mask_sampler random."
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class SpgSettings:

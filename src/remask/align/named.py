@@ -4,7 +4,7 @@ Names are resolved before a model is loaded, and by a dry run as well; what they
 once the model is there, because rewards by the score need it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from remask import extension
@@ -13,6 +13,7 @@ from remask.align.combined import Combined, Reward
 from remask.align.frozen import at_start, scoring_denoiser
 from remask.align.lexicographic import LexicographicReward, OracleReward, PlaceboReward
 from remask.align.method_settings import Annealed
+from remask.align.owners import FORMATS, REWARDS, SCORED
 from remask.align.reward import (
     ConsistencyReward,
     FunctionOfScore,
@@ -29,20 +30,10 @@ from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.probes.marks import mark_critical
 from remask.probes.scorer import ProbeScorer
-from remask.tasks.base import Task
+from remask.tasks.base import Problem, Task
 from remask.tasks.public.benchmark import Benchmark
 from remask.values import ROUNDTRIPS, Scorer
 from remask.verifier.verifier import Verifier
-
-FORMATS: Mapping[str, Reward] = {
-    "soft_format": formats.soft_format,
-    "strict_format": formats.strict_format,
-    "tag_count": formats.tag_count,
-    "whole_number_answer": formats.whole_number_answer,
-    "boxed_format": formats.boxed_format,
-}
-SCORED = ("consistency", "lexicographic", "ungated", "placebo")  # rewards that need the score
-REWARDS = ("consistency", "outcome", "ungated", "lexicographic", "placebo", "oracle", *FORMATS)
 
 
 class Named(NamedTuple):
@@ -71,12 +62,24 @@ def resolve(settings: AlignSettings) -> dict[str, Named]:
     return rewards
 
 
-def build_reward(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Combined:
-    """Return the rewards that the settings name, as one."""
+def check_rewards(settings: AlignSettings, task: Task) -> dict[str, Named]:
+    """Return the rewards that the settings name, or raise where a task does not have them."""
     named = resolve(settings)
+    if "oracle" in named:
+        _check_labels(settings, task)
+    if settings.scorer == ROUNDTRIPS and any(one.scored for one in named.values()):
+        _metric_weights(settings, task)
+    return named
+
+
+def build_reward(
+    settings: AlignSettings, task: Task, denoiser: Denoiser, reference: Denoiser | None = None
+) -> Combined:
+    """Return the rewards that the settings name, as one; see `scoring_denoiser` for who scores."""
+    named = check_rewards(settings, task)
     scorer = None
     if any(one.scored for one in named.values()):
-        scorer = _scorer(settings, task, scoring_denoiser(denoiser, settings))
+        scorer = _scorer(settings, task, scoring_denoiser(denoiser, settings, reference))
     rewards = {short: _built(one, settings, task, scorer) for short, one in named.items()}
     weights = {short: one.weight for short, one in named.items() if one.weight is not None}
     return Combined(rewards=rewards, weights=weights)
@@ -87,7 +90,7 @@ def _function(name: str) -> Reward | None:
     if ":" not in name:
         if name not in REWARDS:
             raise extension.unknown("reward", name, REWARDS)
-        return FORMATS.get(name)
+        return getattr(formats, name) if name in FORMATS else None
     function: Reward = extension.import_object("reward", name)
     if not callable(function):
         raise SettingsError(f"reward {name!r} is {type(function).__name__}, not a function.")
@@ -106,7 +109,10 @@ def _built(
     if named.name == "outcome":
         return OutcomeReward(grade=task.grade, right_reward=settings.right_reward)
     if named.name == "oracle":
-        return _oracle(settings, task)
+        return OracleReward(
+            grade=task.grade, process_ok=_check_labels(settings, task),
+            rank_reward=settings.rank_reward,
+        )  # fmt: skip
     assert scorer is not None
     return _by_score(named.name, settings, task, scorer)
 
@@ -126,15 +132,15 @@ def _by_score(
     return ConsistencyReward(scorer=scorer, grade=task.grade, **annealed)
 
 
-def _oracle(settings: AlignSettings, task: Task) -> Reward:
+def _check_labels(settings: AlignSettings, task: Task) -> Callable[[Problem, str], bool]:
+    """Return what knows whether all steps are right, or raise where a task has no labels."""
     if isinstance(task, Benchmark) or not hasattr(task, "process_ok"):
         raise SettingsError(
             f"reward 'oracle' needs labels of steps, and task {settings.task!r} has none; use "
             "lexicographic, or a generated task."
         )
-    return OracleReward(
-        grade=task.grade, process_ok=task.process_ok, rank_reward=settings.rank_reward
-    )
+    known: Callable[[Problem, str], bool] = task.process_ok
+    return known
 
 
 def _scorer(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Scorer | ScorerOfPrompts:

@@ -22,6 +22,7 @@ from remask.align.method_settings import (
     RegressionSettings,
     SpgSettings,
 )
+from remask.align.owners import check_owners
 from remask.align.trackers import AUTO, check_track
 from remask.consistency.settings import ConsistencySettings, MaskDesign, Metrics
 from remask.errors import SettingsError
@@ -37,7 +38,6 @@ from remask.sampling.settings import (
 )  # fmt: skip
 from remask.settings import Seed, Setting, setting_fields, validate
 from remask.tasks.settings import WordingName
-from remask.values import ROUNDTRIPS
 
 _T = TypeVar("_T")
 _UPDATES, _PROBLEMS = 100_000_000, 1_000_000
@@ -56,11 +56,10 @@ FREE = frozenset({
     "collapse_reward_ratio", "collapse_length_ratio", "collapse_likelihood_fall",
     "collapse_accuracy_fall",
 })  # fmt: skip
-# What belongs to one method, and would be ignored by the others.
-OWN = {
-    "spg": ("negative_floor", "ratio_clip", "start_kl", "never_down"),
-    "regression": ("beta", "anchor", "centred"),
-}
+_INSTEAD = {  # of what needs a copy of the start
+    "scored_by start": "scored_by live", "anchor start": "anchor rollout",
+    "start_kl": "start_kl 0", "kl_weight": "kl_weight 0",
+}  # fmt: skip
 WARMUP = 10  # updates of the regression's warm-up, or a tenth of all where that is less
 
 
@@ -194,8 +193,8 @@ class AlignSettings:
     def __post_init__(self) -> None:
         """Refuse what each field allows and all together do not."""
         self.masks(self.mask_block or 1)
-        self._check_scorer()
-        self._check_method()
+        self.part(ConsistencySettings)
+        check_owners(vars(self), {f.name: f.default for f in fields(self)})
         check_track(self.track)
         _ = self.weight_of_metric  # raises where one is no number
         self._check_sharding()
@@ -217,40 +216,23 @@ class AlignSettings:
         if self.num_warmup >= self.updates:
             raise SettingsError(f"warmup {self.num_warmup} is not below updates {self.updates}.")
 
-    def _check_method(self) -> None:
-        """Refuse what another method alone would look at."""
-        for method, names in OWN.items():
-            for name in names:
-                value = getattr(self, name)
-                if method != self.method and value != getattr(AlignSettings, name):
-                    raise SettingsError(
-                        f"{name} {value} belongs to method {method}, and method is {self.method}; "
-                        f"leave {name} out."
-                    )
-
-    def _check_scorer(self) -> None:
-        """Refuse settings of round trips that cannot work, or that nobody makes."""
-        own = ("metrics", "metric_weights")
-        ours = asdict(self.part(ConsistencySettings)) | {n: getattr(self, n) for n in own}
-        usual = asdict(ConsistencySettings()) | {n: getattr(AlignSettings, n) for n in own}
-        for name, value in ours.items():
-            if self.scorer != ROUNDTRIPS and value != usual[name]:
-                raise SettingsError(
-                    f"{name} {value} belongs to round trips, and scorer is {self.scorer}; leave "
-                    f"{name} out."
-                )
-
     def _check_sharding(self) -> None:
         if self.tuning == "lora" and self.sharding == "learner":
             raise SettingsError(
                 "sharding learner divides weights that all learn, and tuning is lora; use "
                 "sharding all, which divides them for writing too, or leave sharding out."
             )
-        if self.tuning == "full" and self.sharding == "all" and self.scored_by == "start":
-            raise SettingsError(
-                "scored_by start needs a whole copy of the model, and sharding all has none; use "
-                "scored_by live, or sharding learner."
-            )
+        whole = {
+            "scored_by start": self.scored_by == "start", "anchor start": self.anchor == "start",
+            "start_kl": self.start_kl > 0,
+            "kl_weight": self.method == "diffu_grpo" and self.kl_weight > 0,
+        }  # fmt: skip
+        for what, is_so in whole.items():
+            if is_so and self.tuning == "full" and self.sharding == "all":
+                raise SettingsError(
+                    f"{what} needs a whole copy of the model, and sharding all has none; use "
+                    f"sharding learner, or {_INSTEAD[what]}."
+                )
         penalised = self.method == "diffu_grpo" and self.kl_weight > 0
         if self.tuning == "lora" and self.sharding == "all" and penalised:
             raise SettingsError(

@@ -22,8 +22,7 @@ from torch import nn
 from remask.align import checkpoint
 from remask.align.collapse_guard import CollapseGuard
 from remask.align.distributed import Distributed
-from remask.align.method_settings import MaskSettings
-from remask.align.named import build_reward, resolve
+from remask.align.named import build_reward, check_rewards
 from remask.align.policy import Actor, Policy, copy_of, load_policy, reference_of, trained
 from remask.align.rollout import Prompts, Rollout, RolloutMaker, draw_groups
 from remask.align.run_state import Learner, RunState, continued
@@ -52,16 +51,19 @@ class AlignTrainer:
         came_from = self._open(settings, resume=resume, resume_from=resume_from)
         s = self.settings = settings if came_from is None else continued(settings, came_from)
         prompts = self.prompts = Prompts(s)
-        resolve(s)  # before minutes of loading
+        if s.method != "sft":
+            check_rewards(s, prompts.task)  # before minutes of loading
         self.policy, self.actor, reference = self._load()
         self.sampler = s.sampler(self.policy, prompts.task.canvas_length(prompts.level))
         masks = s.masks(self.sampler.block, self.sampler.length)
         if s.method != "sft":
-            check_blocks(masks, self.sampler.length)
+            masks.check_length(self.sampler.length)
         acting = self.actor.denoiser
         self.rollout_maker = RolloutMaker(
             settings=s, prompts=prompts, denoiser=acting, sampler=self.sampler,
-            reward=None if s.method == "sft" else build_reward(s, prompts.task, acting),
+            reward=(
+                None if s.method == "sft" else build_reward(s, prompts.task, acting, reference)
+            ),
         )  # fmt: skip
         self.updater = Updater(self.policy, s, masks, reference)
         self.parameters = trained(self.policy)
@@ -354,16 +356,6 @@ def rate_at(update: int, s: AlignSettings) -> float:
     if s.schedule == "linear":
         return 1 - done
     return 0.5 * (1 + math.cos(math.pi * done)) if s.schedule == "cosine" else 1.0
-
-
-def check_blocks(masks: MaskSettings, length: int) -> None:
-    """Refuse, before the first rollout, copies for which a canvas has too few blocks."""
-    num = math.ceil(length / masks.block)
-    if masks.by_block and masks.copies > num:
-        raise SettingsError(
-            f"copies {masks.copies} is more than the {num} blocks of {masks.block} tokens on a "
-            f"canvas of {length}; lower copies or mask_block, or set mask_sampler random."
-        )
 
 
 def _passed(before: int, after: int, every: int) -> bool:

@@ -36,9 +36,7 @@ def test_lines_are_the_log_and_what_is_absent_has_no_panel(
     }
 
 
-def test_what_the_regression_logs_is_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_regression_logs_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [*(f"regression/{name}" for name in MEANS["regression"]), "learning_rate"]
     write_log(tmp_path, [{"step": i, **dict.fromkeys(names, i / 2)} for i in range(3)])
     drawn: dict[str, Any] = {}

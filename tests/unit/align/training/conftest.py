@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from remask.align import checkpoint, lora
+from remask.align.owners import ignored
 from remask.align.settings import AlignSettings, check_settings
 from remask.align.trainer import align
 from remask.testing import write_checkpoint
@@ -108,7 +109,12 @@ def settings(model: Path, tmp_path: Path, toy: Path) -> Settings:
             "lora_rank": 2, "lora_dropout": 0.5, "micro_batch": 4, "show_every": 0,
             "track": "none", "device": "cpu",
         }  # fmt: skip
-        return check_settings({**usual, **changes})
+        told = {**usual, **changes}
+        fields = {"method": "spg", "scorer": "roundtrips", **told}
+        for _, name in ignored({**fields, "reward": fields["reward"].split(",")}):
+            if name not in changes:
+                told.pop(name, None)
+        return check_settings(told)
 
     return make
 

@@ -106,13 +106,24 @@ def test_gold_solutions_end_and_are_padded(settings: Settings) -> None:
     "name", ["boxed_format", "consistency", "ungated", "lexicographic", "placebo", "oracle"]
 )
 def test_rewards_go_by_their_names(name: str, settings: Settings) -> None:
-    s = settings(reward=name, alpha_min=0.2, alpha_max=0.4, base_reward=3.0)
+    annealed = name in ("consistency", "ungated")
+    own = {"alpha_min": 0.2, "alpha_max": 0.4, "base_reward": 3.0} if annealed else {}
+    s = settings(reward=name, **own)
     found: Any = build_reward(s, Prompts(s).task, load_policy(s)).rewards[name]
     assert found.__name__ == name
-    if name in ("consistency", "ungated"):
+    if annealed:
         assert (found.alpha_min, found.alpha_max, found.base_reward) == (0.2, 0.4, 3.0)
     if name in ("lexicographic", "placebo", "oracle"):
         assert found.rank_reward == 0.5
+
+
+def test_one_copy_of_the_start_both_holds_and_scores(settings: Settings) -> None:
+    s = settings(method="regression", anchor="start", reward="lexicographic", scored_by="start")
+    policy, reference = load_policy(s), load_policy(s)
+    shared: Any = build_reward(s, Prompts(s).task, policy, reference).rewards["lexicographic"]
+    assert shared.scorer.denoiser is reference
+    alone: Any = build_reward(s, Prompts(s).task, policy).rewards["lexicographic"]
+    assert alone.scorer.denoiser not in (policy, reference)
 
 
 def test_an_oracle_needs_a_task_whose_steps_have_labels(settings: Settings, gsm8k: Path) -> None:

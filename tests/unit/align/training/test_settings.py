@@ -38,7 +38,40 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a copy where there is no room for one": (
         {"sharding": "all", "tuning": "full", "scored_by": "start"},
         "scored_by start needs a whole copy of the model, and sharding all has none; use "
-        "scored_by live, or sharding learner.",
+        "sharding learner, or scored_by live.",
+    ),
+    "a whole reference where all else is divided": (
+        {"sharding": "all", "tuning": "full", "method": "regression", "anchor": "start"},
+        "anchor start needs a whole copy of the model, and sharding all has none; use sharding "
+        "learner, or anchor rollout.",
+    ),
+    "a bound that nobody asks about": (
+        {"method": "regression", "renyi_order": 2.0},
+        "renyi_order 2.0 belongs to method spg, and method is regression; leave renyi_order out.",
+    ),
+    "a clip of another method": (
+        {"method": "regression", "clip": 0.2},
+        "clip 0.2 belongs to method diffu_grpo, and method is regression; leave clip out.",
+    ),
+    "ranks of what is not ranked": (
+        {"reward": "outcome", "rank_reward": 1.0},
+        "rank_reward 1.0 belongs to reward lexicographic, placebo or oracle, and reward is "
+        "outcome; leave rank_reward out.",
+    ),
+    "a weight of no score": (
+        {"reward": "outcome", "alpha_max": 2.0},
+        "alpha_max 2.0 belongs to reward consistency or ungated, and reward is outcome; leave "
+        "alpha_max out.",
+    ),
+    "a scorer of nothing": (
+        {"reward": "outcome,soft_format=0.5", "scorer": "verifier"},
+        "scorer verifier belongs to reward consistency, lexicographic, ungated or placebo, and "
+        "reward is outcome, soft_format; leave scorer out.",
+    ),
+    "a reward of what has none": (
+        {"method": "sft", "reward": "outcome"},
+        "reward outcome belongs to method spg, diffu_grpo or regression, and method is sft; "
+        "leave reward out.",
     ),
     "a pass inside another": (
         {"sharding": "all", "method": "diffu_grpo"},
@@ -209,7 +242,7 @@ def test_settings_of_round_trips_are_refused_where_probes_score(name: str, value
     with pytest.raises(SettingsError) as refused:
         check_settings({**LEAST, "scorer": "verifier", name: value})
     assert str(refused.value) == (
-        f"{name} {value} belongs to round trips, and scorer is verifier; leave {name} out."
+        f"{name} {value} belongs to scorer roundtrips, and scorer is verifier; leave {name} out."
     )
 
 
