@@ -1,12 +1,17 @@
 """How far the gradient of two processes is from that of one.
 
-    python benchmarks/sharding.py [OUT]
+    python benchmarks/sharding.py [OUT] [--figures docs/figures.json --commit SHA --hardware NAME]
 
-The same update of a small random LLaDA, by one process and by two that divide its weights, on CPUs
-in float32: every method, the weights whole or divided, adapters and all weights. Where the reward
-is uneven, one of the two has nothing to learn from and must go along with the other. What is
-compared is the gradient of the whole batch; the number is the largest difference, divided by the
-largest gradient. OUT is a file for the numbers.
+The same two updates on one rollout of a small random LLaDA, by one process and by two that divide
+its weights, on CPUs in float32: every method, the weights whole or divided, adapters and all
+weights. On the second update the model has moved away from that of the rollout and from the start:
+what holds it there is in the gradient too. Where the reward is uneven, one of the two has nothing
+to learn from and must go along with the other. What is compared are the gradients of the whole
+batch; the number is the largest difference, divided by the largest gradient of the update. OUT is a
+file for the numbers.
+
+The first step is plain descent, in both: AdamW divides by the gradient's size, and where that is
+nothing but rounding it would make a whole step of it.
 """
 
 import argparse
@@ -21,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from lib.figures import figure_of, parse, save
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
@@ -35,9 +41,23 @@ CASES: dict[str, dict[str, Any]] = {
     "spg, uneven": {"method": "spg", "tuning": "full", "reward": "sharding:uneven"},
     "all divided, uneven": {"tuning": "full", "sharding": "all", "reward": "sharding:uneven"},
     "spg, recomputed": {"method": "spg", "tuning": "full", "gradient_checkpointing": True},
+    "spg, clipped and held to the start": {
+        "method": "spg",
+        "tuning": "full",
+        "ratio_clip": 0.2,
+        "start_kl": 0.1,
+    },
     "regression": {"method": "regression", "tuning": "full"},
+    "regression, all divided": {"method": "regression", "tuning": "full", "sharding": "all"},
+    "regression, held to the start": {
+        "method": "regression",
+        "anchor": "start",
+        "centred": False,
+        "tuning": "full",
+        "reward": "sharding:uneven",
+    },
     "diffu_grpo": {"method": "diffu_grpo", "tuning": "full"},
-    "sft": {"method": "sft", "tuning": "full", "length": 96, "block": 48},
+    "sft": {"method": "sft", "tuning": "full", "length": 96, "block": 48, "reward": None},
     "adapters, whole": {"method": "spg", "tuning": "lora"},
     "adapters, all divided": {"method": "spg", "tuning": "lora", "sharding": "all"},
     "adapters, all divided, held to the start": {
@@ -49,7 +69,8 @@ CASES: dict[str, dict[str, Any]] = {
         "scored_by": "start",
     },
 }
-LIMIT = 1e-5
+COMMAND = "python benchmarks/sharding.py"
+LIMIT, RATE = 1e-5, 0.1
 
 
 def even(prompts: Any, completions: Any, completion_ids: Any, **_: Any) -> Any:
@@ -70,30 +91,35 @@ def settings_of(model: Path, out: Path, **changes: Any) -> Any:
 
     usual = {
         "model": str(model), "task": "countdown", "out": out, "reward": "sharding:even",
-        "updates": 1, "inner_updates": 1, "prompts_per_update": 4, "num_generations": 4,
-        "length": 16, "steps": 4, "block": 4, "micro_batch": 3, "temperature": 1.0,
-        "max_grad_norm": 1e9, "eval_every": 0, "lora_rank": 2, "lora_dropout": 0.0,
-        "show_every": 0, "metrics": "core", "trips": 2, "rebuild_steps": 2, "track": "none",
+        "updates": 2, "inner_updates": 2, "prompts_per_update": 4, "num_generations": 4,
+        "length": 16, "steps": 4, "block": 4, "micro_batch": 3, "max_grad_norm": 1e9,
+        "eval_every": 0, "lora_rank": 2, "lora_dropout": 0.0, "show_every": 0, "track": "none",
         "device": "cpu",
     }  # fmt: skip
-    return check_settings({**usual, **changes})
+    if changes.get("reward") in ("ungated", "lexicographic"):
+        usual |= {"metrics": "core", "trips": 2, "rebuild_steps": 2}
+    told = {**usual, **changes}
+    return check_settings({name: value for name, value in told.items() if value is not None})
 
 
-def gradients(settings: Any) -> dict[str, Tensor]:
-    """Return the whole gradient of the first update, as the optimizer gets it."""
+def gradients(settings: Any) -> list[dict[str, Tensor]]:
+    """Return the whole gradient of each update, as the optimizer gets it."""
     from remask.align.shards import whole_tensors
     from remask.align.trainer import AlignTrainer
 
     trainer = AlignTrainer(settings, say=lambda row: None)
     divided = [isinstance(p, DTensor) for p in trainer.policy.model.parameters()]
     assert set(divided) == {trainer.distributed.sharding != "none"}
-    seen: dict[str, Tensor] = {}
+    seen: list[dict[str, Tensor]] = []
 
-    def look(*_: Any) -> None:
+    @torch.no_grad()
+    def step(*_: Any) -> None:
         raw = {name: p.grad for name, p in trainer.parameters.items() if p.grad is not None}
-        seen.update({n: g.clone() for n, g in whole_tensors(raw, here=True).items()})
+        seen.append({n: g.clone() for n, g in whole_tensors(raw, here=True).items()})
+        for name, gradient in raw.items():
+            trainer.parameters[name].sub_(RATE * gradient)
 
-    trainer.optimizer.register_step_pre_hook(look)
+    trainer.optimizer.step = step
     trainer.run()
     return seen
 
@@ -131,12 +157,13 @@ def differences(model: Path, folder: Path) -> dict[str, dict[str, float]]:
         raise SystemExit("a process failed; its own words stand above")
     found = {}
     for number, case in enumerate(CASES):
-        one, two = (torch.load(folder / n / f"gradients-{number}.pt") for n in ("one", "two"))
-        assert one.keys() == two.keys()
-        found[case] = {
-            "difference": max(float((one[n] - two[n]).abs().max()) for n in one),
-            "largest": max(float(g.abs().max()) for g in one.values()),
-        }
+        pairs = (torch.load(folder / n / f"gradients-{number}.pt") for n in ("one", "two"))
+        for update, (one, two) in enumerate(zip(*pairs, strict=True), 1):
+            assert one.keys() == two.keys()
+            found[f"{case}, update {update}"] = {
+                "difference": max(float((one[n] - two[n]).abs().max()) for n in one),
+                "largest": max(float(g.abs().max()) for g in one.values()),
+            }
     return found
 
 
@@ -148,7 +175,7 @@ def main() -> int:
     parser.add_argument("out", nargs="?", type=Path, help="file for the numbers")
     parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parse(parser, sys.argv[1:])
     if arguments.work:
         work(arguments.model, arguments.work)
         return 0
@@ -164,6 +191,9 @@ def main() -> int:
     print(f"align/fsdp_gradient_difference: {worst:.2e}")
     if arguments.out:
         arguments.out.write_text(json.dumps({"cases": found, "largest": worst}, indent=2) + "\n")
+    unit = "largest difference of a gradient, of the largest one, two processes against one, CPU"
+    figure = figure_of(worst, unit, len(found))
+    save(arguments, {"align/fsdp_gradient_difference": figure}, "sharding", COMMAND)
     return int(not worst <= LIMIT)
 
 

@@ -95,10 +95,17 @@ def adapted(network: nn.Module) -> list[tuple[str, Any]]:
 
 @contextmanager
 def without_adapters(network: nn.Module) -> Iterator[None]:
-    """Open a region in which the network is what it was before training."""
+    """Open a region in which the network is what it was before training.
+
+    What learns goes on learning: peft would freeze adapters that it does not use, and a network
+    that is divided, some of whose weights are whole at the moment, would lose their gradients.
+    """
     layers = [layer for _, layer in adapted(network)]
+    learn = [parameter for parameter in network.parameters() if parameter.requires_grad]
     for layer in layers:
         layer.enable_adapters(False)
+    for parameter in learn:
+        parameter.requires_grad_(True)
     try:
         yield
     finally:

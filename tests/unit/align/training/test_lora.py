@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from remask.align import lora
+from remask.align.policy import load_policy, trained
 from remask.align.settings import AlignSettings
 from remask.denoisers import (
     a2d,
@@ -167,3 +168,12 @@ def test_an_adapter_is_saved_in_the_layout_of_peft_and_read_again(
     fill_adapters(other, tmp_path)
     tokens = torch.arange(8)[None] + 3
     assert torch.equal(network.eval()(tokens), other.eval()(tokens))
+
+
+def test_adapters_that_are_not_used_for_a_moment_still_learn(settings: Settings) -> None:
+    """A divided network that is told otherwise has another gradient on its next update."""
+    policy = load_policy(settings(tuning="lora"))
+    learn = list(trained(policy))
+    with lora.without_adapters(policy.model):
+        assert list(trained(policy)) == learn
+    assert list(trained(policy)) == learn
