@@ -3,7 +3,7 @@
     python benchmarks/align.py study MODEL OUT                  train and ask, all that is planned
     python benchmarks/align.py study MODEL OUT --only stable:3  one arm and seed of it
     python benchmarks/align.py show OUT/results.jsonl           what the runs say, anywhere
-    python benchmarks/align.py figures RESULTS --commit SHA     the same into docs/figures.json
+    python benchmarks/align.py figures RESULTS --commit SHA     all of them into docs/figures.json
     python benchmarks/align.py step8b OUT                       seconds and memory of one update
 
 `study` starts a process per training, some at once, on one GPU. Settings, arms and seeds are those
@@ -14,8 +14,10 @@ what comes out is a line per run in OUT/results.jsonl, with its curves, and no w
 A run that has its line is not made again; one that was stopped goes on from its checkpoint in
 OUT/NAME. `--stop-after` ends the call in time: running trainings make a checkpoint, and exit.
 `--try learning_rate=1e-5,beta=2` trains a variation, `--split validation` asks no test problem: so
-settings are chosen. It needs torch, numpy, pydantic, pyyaml, tokenizers, safetensors, rapidfuzz and
-accelerate, and `step8b` peft; an uninstalled checkout runs with PYTHONPATH=src.
+settings are chosen. Whatever was asked is kept in the line of a run, and where it differs from what
+is asked now, as after `--set` or `--problems`, the run is not taken for the other. It needs torch,
+numpy, pydantic, pyyaml, tokenizers, safetensors, rapidfuzz and accelerate, and `step8b` peft; an
+uninstalled checkout runs with PYTHONPATH=src.
 """
 
 import argparse
@@ -25,18 +27,20 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lib.arms import ARMS, BLOCK, PLAN, SETTINGS, SHARED, Job, planned
+from lib.arms import ARMS, PLAN, SETTINGS, Job, planned
+from lib.asked import PROBLEMS, RUN, asked_of, folder_of, job_of, missing, settings_of, unlike
 from lib.figures import FIGURES, figure_of, merge, read
 from lib.run_figures import figures_of, read_results, statements, table
 
+from remask.errors import RemaskError
 from remask.records.jsonl import write_text
-from remask.values import ROUNDTRIPS
 
-RESULTS, RESULT, RUN = "results.jsonl", "result.json", "run"
+RESULTS, RESULT = "results.jsonl", "result.json"
 PHASES = ("rollout", "score", "update")
 CURVES = {  # of a row of the log, by what a result calls them
     "step": "step", "reward": "reward", "loss": "loss", "elbo_pos": "elbo_pos",
@@ -45,30 +49,6 @@ CURVES = {  # of a row of the log, by what a result calls them
 }  # fmt: skip
 ASKING = 40  # seconds before the end under which no training is begun
 Row = dict[str, Any]
-
-
-def settings_of(job: Job, arguments: argparse.Namespace) -> Any:
-    """Return the settings of one training of the study."""
-    from remask.align.settings import check_settings
-    from remask.tasks import task
-
-    setting = dict(SETTINGS[job.setting])
-    steps = setting.pop("steps_per_block")
-    length = task(setting["task"]).canvas_length(setting["level"])
-    given = {**SHARED, **setting, **ARMS[job.arm], **job.changes, **arguments.set}
-    if given.get("scorer", ROUNDTRIPS) != ROUNDTRIPS:
-        del given["metrics"]  # which belong to round trips
-    updates = int(given["updates"])
-    return check_settings({
-        **given, "model": arguments.model, "seed": job.seed, "out": folder_of(job, arguments) / RUN,
-        "steps": length // BLOCK * steps, "checkpoint_every": max(1, updates // 5),
-        "device": arguments.device, "warmup": min(int(given.get("warmup", 0)), updates // 10),
-    })  # fmt: skip
-
-
-def folder_of(job: Job, arguments: argparse.Namespace) -> Path:
-    """Return where one training of the study lies."""
-    return Path(arguments.out) / job.name
 
 
 def one(arguments: argparse.Namespace) -> int:
@@ -89,12 +69,16 @@ def one(arguments: argparse.Namespace) -> int:
             print(f"{job.name}: stopped, to go on later", file=sys.stderr, flush=True)
             return 0
         model = str(run / "final")
+    from lib.report import hardware
+
     trained = time.time()
     measured = ask(model, settings, job, arguments)
     seconds = {"train": trained - started, "ask": time.time() - trained}
     result = {
         "setting": job.setting, "arm": job.arm, "seed": job.seed, "variation": job.variation,
-        "split": arguments.split, **measured, "seconds": seconds, **curves_of(run / "log.jsonl"),
+        "split": job.split, "model": arguments.model, "hardware": hardware(),
+        "asked": asked_of(job, arguments), **measured, "seconds": seconds,
+        **curves_of(run / "log.jsonl"),
     }  # fmt: skip
     write_text(folder / RESULT, json.dumps(result) + "\n")
     shutil.rmtree(run, ignore_errors=True)
@@ -109,7 +93,8 @@ def ask(model: str, settings: Any, job: Job, arguments: argparse.Namespace) -> R
     from remask.denoisers.load import load
 
     denoiser = load(model, device=settings.device)
-    asking = Asking(denoiser, settings, num_problems=arguments.problems, split=arguments.split)
+    split: Any = job.split
+    asking = Asking(denoiser, settings, num_problems=arguments.problems, split=split)
     with torch.no_grad():
         return {
             "canvases": asking.on_canvases(SETTINGS[job.setting]["steps_per_block"]),
@@ -169,7 +154,7 @@ def jobs_of(arguments: argparse.Namespace) -> list[Job]:
         chosen += plan
     variations = getattr(arguments, "try") or [""]
     return [
-        Job(setting=job.setting, arm=job.arm, seed=job.seed, variation=variation)
+        replace(job, variation=variation, split=arguments.split)
         for variation in variations
         for job in chosen
     ]
@@ -181,8 +166,11 @@ def study(arguments: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     until = started + arguments.stop_after if arguments.stop_after else 0.0
     gather(out)
-    done = {name_of(result) for result in read_results([out / RESULTS])}
-    waiting = [job for job in jobs_of(arguments) if job.name not in done]
+    known = {job_of(result).name: result for result in read_results([out / RESULTS])}
+    jobs = jobs_of(arguments)
+    if sentence := unlike([known[job.name] for job in jobs if job.name in known], arguments):
+        return refuse(sentence)
+    waiting = [job for job in jobs if job.name not in known]
     running: dict[str, subprocess.Popen[bytes]] = {}
     failed: list[str] = []
     while waiting or running:
@@ -199,8 +187,8 @@ def study(arguments: argparse.Namespace) -> int:
             if running.pop(name).returncode:
                 failed.append(name)
             gather(out)
-    done = {name_of(result) for result in read_results([out / RESULTS])}
-    left = [job.name for job in jobs_of(arguments) if job.name not in done]
+    done = {job_of(result).name for result in read_results([out / RESULTS])}
+    left = [job.name for job in jobs if job.name not in done]
     for word, names in (("failed", failed), ("left", left)):
         if names:
             print(f"{word}: {', '.join(names)}", flush=True)
@@ -212,8 +200,7 @@ def child(arguments: argparse.Namespace, job: Job, until: float) -> list[str]:
     """Return the command of one job."""
     words = [
         "one", arguments.model, str(arguments.out), "--job", json.dumps(vars(job)),
-        "--until", str(until), "--problems", str(arguments.problems), "--split", arguments.split,
-        "--device", arguments.device,
+        "--until", str(until), "--problems", str(arguments.problems), "--device", arguments.device,
     ]  # fmt: skip
     for name, value in arguments.set.items():
         words += ["--set", f"{name}={value}"]
@@ -223,28 +210,39 @@ def child(arguments: argparse.Namespace, job: Job, until: float) -> list[str]:
 def gather(out: Path) -> None:
     """Add the results of runs that have ended since to the one file of all."""
     known = read_results([out / RESULTS])
-    names = {name_of(result) for result in known}
+    names = {job_of(result).name for result in known}
     ended = read_results(sorted(out.glob(f"*/{RESULT}")))
-    known += [result for result in ended if name_of(result) not in names]
+    known += [result for result in ended if job_of(result).name not in names]
     write_text(out / RESULTS, "".join(json.dumps(result) + "\n" for result in known))
 
 
-def name_of(result: Row) -> str:
-    """Return the name of the job whose result this is."""
-    return Job(**{k: result[k] for k in ("setting", "arm", "seed", "variation")}).name
-
-
 def write_figures(arguments: argparse.Namespace) -> int:
-    """Merge what the runs say into docs/figures.json, and print tables and verdicts."""
+    """Merge what the runs say into docs/figures.json, and print tables and verdicts.
+
+    All older figures of the study go, so the runs have to be all that are planned.
+    """
     results = [
         result
         for result in read_results(arguments.results)
         if result["split"] == "test" and not result["variation"]
     ]
     if not results:
-        print("no results of the study; run it first.", file=sys.stderr)
-        return 1
-    about = {"command": "align", "hardware": arguments.hardware, "commit": arguments.commit}
+        return refuse("no results of the study; run it first.")
+    lacking = missing(results)
+    if lacking and not arguments.partial:
+        return refuse(
+            f"{len(lacking)} planned runs have no result, {lacking[0]} first; finish the "
+            "study, or add --partial to replace all older figures all the same."
+        )
+    planned_for = argparse.Namespace(
+        model=results[0]["model"], set={}, problems=PROBLEMS, out=Path(), device="auto"
+    )
+    if sentence := unlike(results, planned_for):
+        return refuse(sentence)
+    hardware = arguments.hardware or ", ".join(sorted({r.get("hardware", "") for r in results}))
+    if not hardware:
+        return refuse("results do not say what they were measured on; give --hardware.")
+    about = {"command": "align", "hardware": hardware, "commit": arguments.commit}
     found = {name: {**figure, **about} for name, figure in figures_of(results).items()}
     before = [name for name in read(arguments.figures)[1] if name.startswith("align/")]
     owned = tuple(name for name in before if not name.startswith("align/fsdp"))
@@ -252,7 +250,15 @@ def write_figures(arguments: argparse.Namespace) -> int:
     print(table(results))
     for line in statements(results):
         print(line)
+    gone = [name for name in owned if name not in found]
+    print(f"{len(found)} figures written, {len(gone)} older ones removed", flush=True)
     return 0
+
+
+def refuse(sentence: str) -> int:
+    """Say what is wrong, and return the exit code of it."""
+    print(sentence, file=sys.stderr)
+    return 1
 
 
 COMMAND = "python benchmarks/align.py study tiny OUT"
@@ -290,17 +296,29 @@ def step8b(arguments: argparse.Namespace) -> int:
         "trained_parameters": step.num_trained, "loss": step.loss, "grad_norm": step.norm,
     }  # fmt: skip
     arguments.out.mkdir(parents=True, exist_ok=True)
-    write_text(arguments.out / f"step-{arguments.shape}.json", json.dumps(found, indent=2) + "\n")
+    write_text(step_file(arguments), json.dumps(found, indent=2) + "\n")
     return 0
+
+
+def step_file(arguments: argparse.Namespace) -> Path:
+    """Return where a measured step lies."""
+    path: Path = arguments.out / f"{key_of(arguments)}.json"
+    return path
+
+
+def key_of(arguments: argparse.Namespace) -> str:
+    """Return the name of a measured step: that of SPG was there first."""
+    method = "" if arguments.method == "spg" else f"-{arguments.method}"
+    return f"step-{arguments.shape}{method}"
 
 
 def step_figures(arguments: argparse.Namespace) -> int:
     """Merge the seconds and memory of a measured step into docs/figures.json."""
-    found = json.loads((arguments.out / f"step-{arguments.shape}.json").read_text("utf-8"))
-    key = f"step-{arguments.shape}"
+    found = json.loads(step_file(arguments).read_text("utf-8"))
+    key, method = key_of(arguments), arguments.method
     about = {"command": key, "hardware": found["hardware"], "commit": arguments.commit}
-    what = "one optimisation step with LoRA, group of 8, random weights"
-    under = f"h200/{arguments.shape}"
+    what = f"one optimisation step of {method} with LoRA, group of 8, random weights"
+    under = f"h200/{arguments.shape}" + ("" if method == "spg" else f"/{method}")
     new = {
         f"{under}/step_seconds/{name}": {**figure_of(value, f"s, {what}", 8), **about}
         for name, value in found["step_seconds"].items()
@@ -308,6 +326,7 @@ def step_figures(arguments: argparse.Namespace) -> int:
     peak = figure_of(found["step_memory_gb"], f"GB allocated at the peak, {what}", 8)
     new[f"{under}/step_memory_gb"] = {**peak, **about}
     command = f"python benchmarks/align.py step8b OUT --shape {arguments.shape}"
+    command += "" if method == "spg" else f" --method {method}"
     merge(arguments.figures, new, {key: command})
     for name, figure in new.items():
         print(f"{name}: {figure['value']:.4g}")
@@ -330,8 +349,7 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", type=Path, help="folder of the study")
     parser.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE",
                         help="of every training, to try the script itself")  # fmt: skip
-    parser.add_argument("--problems", type=int, default=500, help="unseen ones, per canvas")
-    parser.add_argument("--split", choices=("test", "validation"), default="test")
+    parser.add_argument("--problems", type=int, default=PROBLEMS, help="unseen ones, per canvas")
     parser.add_argument("--device", default="auto")
 
 
@@ -343,6 +361,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     single = commands.add_parser("one", help="one training, in this process")
     add_shared(whole)
     add_shared(single)
+    whole.add_argument("--split", choices=("test", "validation"), default="test")
     whole.add_argument("--setting", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     whole.add_argument("--arms", nargs="+", choices=ARMS, help="all by default")
     whole.add_argument("--seeds", nargs="+", type=int, help="those that are planned by default")
@@ -364,11 +383,14 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
         parsed.add_argument("results", type=Path, nargs="+", help="files of results")
     for parsed in (step, told):
         parsed.add_argument("--shape", default="llada8b", help="llada8b, dream7b, ..., or toy")
+        parsed.add_argument("--method", choices=("spg", "regression"), default="spg",
+                            help="the paper's, or the one with stable settings")  # fmt: skip
     told.add_argument("out", type=Path)
     for parsed in (tell, told):
         parsed.add_argument("--commit", required=True, help="commit that was measured")
         parsed.add_argument("--figures", type=Path, default=FIGURES)
-    tell.add_argument("--hardware", default="NVIDIA H200")
+    tell.add_argument("--hardware", help="what was measured on; results say so by default")
+    tell.add_argument("--partial", action="store_true", help="replace all by fewer than planned")
     arguments = parser.parse_args(words)
     arguments.set = dict(getattr(arguments, "set", []))
     return arguments
@@ -377,9 +399,14 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
 def main(words: Sequence[str]) -> int:
     """Run one of the commands and return the exit code."""
     arguments = read_arguments(words)
-    commands = {"study": study, "one": one, "figures": write_figures, "show": show_results,
-                "step8b": step8b, "step-figures": step_figures}  # fmt: skip
-    return commands[arguments.do](arguments)
+    commands: dict[str, Callable[[argparse.Namespace], int]] = {
+        "study": study, "one": one, "figures": write_figures, "show": show_results,
+        "step8b": step8b, "step-figures": step_figures,
+    }  # fmt: skip
+    try:
+        return commands[arguments.do](arguments)
+    except RemaskError as error:
+        return refuse(str(error))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,11 @@
 
 An arm is a reward and an objective. `stable`, `outcome`, `placebo` and `oracle` have one objective
 and schedule, and rewards with the same mean for right answers: they differ in what ranks them.
-`geometric` is the paper's recipe to the letter. Arms of one seed have the same start, problems and
-batches.
+`geometric` has the paper's reward and objective to the letter: SPG without restraints, a constant
+rate, 1.5 + alpha S of the live weights. What all arms share is not the paper's: all weights of a
+small model at a rate of 3e-5 instead of adapters at 1e-6, 64 prompts, 2 updates on a rollout, 4
+copies, no masked prompt, temperature 1, and S without the sentence encoder. Arms of one seed have
+the same start, problems and batches.
 """
 
 from dataclasses import dataclass
@@ -20,26 +23,26 @@ SETTINGS: dict[str, Settings] = {
 }
 SHARED: Settings = {
     "tuning": "full", "weight_decay": 0.0, "prompts_per_update": 64, "num_generations": 8,
-    "inner_updates": 2, "copies": 4, "prompt_mask_ratio": 0.0, "micro_batch": 512,
-    "learning_rate": 3e-5, "max_grad_norm": 1.0, "temperature": 1.0, "metrics": "core",
+    "inner_updates": 2, "micro_batch": 512, "learning_rate": 3e-5, "max_grad_norm": 1.0,
     "eval_every": 25, "eval_problems": 512, "show_every": 0, "track": "none",
     "collapse_window": 0,  # all have the same updates: what collapses is to be seen
 }  # fmt: skip
+# Of all that learn from their own completions.
+DRAWN: Settings = {"copies": 4, "prompt_mask_ratio": 0.0, "temperature": 1.0}
 # The start as anchor bounds what an answer moves in all; docs/LOG.md says why these values.
 STABLE: Settings = {
-    "method": "regression", "schedule": "linear", "warmup": 10, "beta": 0.25, "anchor": "start",
-    "centred": False,
+    **DRAWN, "method": "regression", "schedule": "linear", "warmup": 10, "beta": 0.25,
+    "anchor": "start", "centred": False,
 }  # fmt: skip
-RANKED: Settings = {
-    **STABLE, "rank_reward": RANK, "scored_by": "start", "scorer": "verifier",
-}  # fmt: skip
+RANKED: Settings = {**STABLE, "rank_reward": RANK}
+SCORED: Settings = {**RANKED, "scored_by": "start", "scorer": "verifier"}
 ARMS: dict[str, Settings] = {
     "start": {},
     "sft": {"method": "sft", "schedule": "linear", "warmup": 10},
     "outcome": {**STABLE, "reward": "outcome", "right_reward": 1 + RANK / 2},
-    "geometric": {"method": "spg", "reward": "consistency"},
-    "stable": {**RANKED, "reward": "lexicographic"},
-    "placebo": {**RANKED, "reward": "placebo"},
+    "geometric": {**DRAWN, "method": "spg", "reward": "consistency", "metrics": "core"},
+    "stable": {**SCORED, "reward": "lexicographic"},
+    "placebo": {**SCORED, "reward": "placebo"},
     "oracle": {**RANKED, "reward": "oracle"},
 }
 # Seeds of each arm; the start has nothing to draw.
@@ -60,12 +63,14 @@ class Job:
     arm: str
     seed: int
     variation: str = ""  # settings that differ from the study's, as in learning_rate=1e-5,beta=2
+    split: str = "test"  # whose problems are asked
 
     @property
     def name(self) -> str:
         """A name for folders and tables."""
         plain = "".join(c if c.isalnum() or c in ".-" else "_" for c in self.variation)
-        return "-".join(filter(None, (self.setting, self.arm, str(self.seed), plain)))
+        split = "" if self.split == "test" else self.split
+        return "-".join(filter(None, (self.setting, self.arm, str(self.seed), split, plain)))
 
     @property
     def changes(self) -> Settings:

@@ -99,9 +99,12 @@ class Asking:
 
 
 def paces_of(setting: str) -> list[int]:
-    """Return the steps for each block at which a setting is asked too: 16 is a token a step."""
+    """Return the steps for each block at which a setting is asked too: 16 is a token a step.
+
+    One step is the least there is: what another arm spends lies in between.
+    """
     own = SETTINGS[setting]["steps_per_block"]
-    return [own - 1, own + 1, BLOCK]
+    return sorted({1, own - 1, own + 1, BLOCK})
 
 
 def mean(values: Sequence[Any]) -> float | None:

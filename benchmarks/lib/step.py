@@ -1,8 +1,9 @@
-"""One optimisation step of a shape with random weights: completions, round trips, an update.
+"""One optimisation step of a shape with random weights: completions, their scores, an update.
 
-What a text would need is a stub, as in `shapes`: rewards are made up, half of them above the mean,
-and metrics are left out. Every completion fills its canvas, and every one is scored, which a gated
-reward would not do.
+SPG's step is the paper's, scored by round trips; that of the regression is the one of the stable
+settings: held to the start, scored by the verifier's probes. What a text would need is a stub, as
+in `shapes`: rewards are made up, half of them above the mean, and metrics are left out. Every
+completion fills its canvas, and every one is scored, which a gated reward would not do.
 """
 
 import argparse
@@ -12,8 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from lib.probing import SETS, read_set
 from lib.shapes import SHAPES, build, random_tokens
 
+from remask.align.lora import without_adapters
 from remask.align.policy import make_policy, trained
 from remask.align.settings import check_settings
 from remask.align.update import Batch, Updater, make_optimizer
@@ -22,9 +25,16 @@ from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.devices import choose_device
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
-from remask.values import Sample
+from remask.values import ROUNDTRIPS, Sample
 
 GROUP = 8
+METHODS: dict[str, dict[str, Any]] = {
+    "spg": {"method": "spg"},
+    "regression": {
+        "method": "regression", "anchor": "start", "reward": "lexicographic",
+        "scorer": "verifier", "scored_by": "start",
+    },
+}  # fmt: skip
 
 
 class Step:
@@ -39,7 +49,7 @@ class Step:
             "length": length, "steps": length // 2, "block": math.gcd(32, length // 2),
             "micro_batch": arguments.micro_batch, "tuning": "lora",
             "gradient_checkpointing": arguments.gradient_checkpointing,
-            "lora_rank": 128 if length >= 256 else 4,
+            "lora_rank": 128 if length >= 256 else 4, **METHODS[arguments.method],
         })  # fmt: skip
         s, on_cuda = self.settings, self.device.type == "cuda"
         denoiser = build(self.shape, self.device)
@@ -62,10 +72,12 @@ class Step:
     def described(self) -> dict[str, Any]:
         """Return what a report says of the step."""
         s = self.settings
+        scored = {"trips": s.trips, "rebuild_steps": s.rebuild_steps}
         return {
-            "group": GROUP, "prompt": self.shape.num_prompt, "length": self.sampler.length,
+            "method": s.method, "scorer": s.scorer, "group": GROUP,
+            "prompt": self.shape.num_prompt, "length": self.sampler.length,
             "steps": self.sampler.steps, "block": self.sampler.block, "copies": s.num_copies,
-            "trips": s.trips, "rebuild_steps": s.rebuild_steps, "micro_batch": s.micro_batch,
+            **(scored if s.scorer == ROUNDTRIPS else {}), "micro_batch": s.micro_batch,
             "lora_rank": s.lora_rank, "gradient_checkpointing": s.gradient_checkpointing,
         }  # fmt: skip
 
@@ -101,7 +113,11 @@ class Step:
 
     @torch.no_grad()
     def score(self, settings: ConsistencySettings | None = None) -> None:
-        """Make the round trips of all of them."""
+        """Make the round trips of all of them, or the verifier's passes."""
+        if self.settings.scorer != ROUNDTRIPS:
+            with without_adapters(self.policy.model):
+                read_set(self.policy, self.samples, SETS[self.settings.scorer])
+            return
         round_trips(self.policy, self.samples, settings or self.settings.part(ConsistencySettings))
 
     def update(self) -> None:
@@ -110,7 +126,7 @@ class Step:
         tokens = sum(found.num_response for found in self.samples)
         batch = Batch(
             samples=self.samples, advantages=advantages, num_tokens=tokens, num_rows=GROUP,
-            update=0,
+            update=0, groups=[0] * GROUP,
         )  # fmt: skip
         self.loss = self.updater.backward(batch)["loss"]
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)

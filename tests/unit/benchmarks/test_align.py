@@ -9,7 +9,7 @@ import align as script
 import pytest
 import torch
 from lib import run_figures
-from lib.arms import ARMS, PLAN, SETTINGS, SHARED, Job, planned
+from lib.arms import ARMS, DRAWN, PLAN, SETTINGS, SHARED, Job, planned
 from lib.figures import NAMED
 
 from remask.testing import write_checkpoint
@@ -52,11 +52,38 @@ def test_a_run_stops_goes_on_and_leaves_its_numbers_alone(words: list[str], tmp_
     assert trained["curves"]["step"] == [1, 2, 3, 4]
     assert [step for step, _, _ in trained["validations"]] == [0, 2, 4]
     assert trained["canvases"]["short"]["forwards"] == 64 // 16 * 3
-    assert trained["paces"].keys() == {"2", "4", "16"}
+    assert trained["paces"].keys() == {"1", "2", "4", "16"}
     assert "auroc" in trained["canvases"]["short"]
     before = (out / "results.jsonl").read_text()
     assert script.main(["study", *words, *chosen, "--stop-after", "1"]) == 0
     assert (out / "results.jsonl").read_text() == before
+
+
+def test_a_run_that_was_asked_something_else_stands_for_no_other(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = ["--setting", "main", "--only", "start:0"]
+    assert one(words, Job(setting="main", arm="start", seed=0, split="validation")) == 0
+    assert one(words, Job(setting="main", arm="start", seed=0)) == 0
+    assert script.main(["study", *words, *chosen]) == 0
+    rows = run_figures.read_results([tmp_path / "out" / "results.jsonl"])
+    assert [row["split"] for row in rows] == ["test", "validation"], "two runs, two names"
+    for more, sentence in (
+        (("--problems", "3"), "problems was 2, and is 3 now"),
+        (("--set", "learning_rate=1e-3"), "learning_rate was 3e-05, and is 0.001 now"),
+    ):
+        capsys.readouterr()
+        assert script.main(["study", *words, *chosen, *more]) == 1
+        said = capsys.readouterr().err
+        assert said.startswith(f"main-start-0 has a result for which {sentence}; choose another f")
+        assert said.count("\n") == 1
+    path, figures = tmp_path / "out" / "results.jsonl", tmp_path / "figures.json"
+    told = ["figures", str(path), *COMMIT, "--figures", str(figures)]
+    assert script.main(told) == 1
+    assert "57 planned runs have no result, main-stable-0 first" in capsys.readouterr().err
+    assert script.main([*told, "--partial"]) == 1, "a run to try the script is none of the study"
+    assert "main-start-0 has a result for which " in capsys.readouterr().err
+    assert not figures.exists()
 
 
 def test_what_is_planned_is_what_was_asked_for() -> None:
@@ -66,7 +93,8 @@ def test_what_is_planned_is_what_was_asked_for() -> None:
     same = ("method", "schedule", "warmup", "beta")
     for arm in ("outcome", "placebo", "oracle"):
         assert [ARMS[arm][k] for k in same] == [ARMS["stable"][k] for k in same]
-    assert ARMS["geometric"] == {"method": "spg", "reward": "consistency"}
+    own = {name: ARMS["geometric"][name] for name in ARMS["geometric"].keys() - DRAWN.keys()}
+    assert own == {"method": "spg", "reward": "consistency", "metrics": "core"}
     mean = 1 + ARMS["stable"]["rank_reward"] / 2
     assert ARMS["outcome"]["right_reward"] == mean, "right answers are worth the same on average"
 
@@ -100,8 +128,10 @@ def run(arm: str, seed: int, accuracy: float, steps: float, **changes: Any) -> d
         "forwards": 6.0, "tokens": 30.0,
     }  # fmt: skip
     paces = {str(k): {"accuracy": a, "forwards": f} for k, a, f in ((2, 0.4, 4.0), (16, 0.9, 32.0))}
+    job = Job(setting="main", arm=arm, seed=seed)
     return {
-        "setting": "main", "arm": arm, "seed": seed, "variation": "", "split": "test",
+        **vars(job), "model": "tiny", "hardware": "a slide rule",
+        "asked": script.asked_of(job, script.read_arguments(["study", "tiny", "OUT"])),
         "canvases": {name: dict(canvas) for name in ("short", "medium", "long")}, "paces": paces,
         "validations": [[0, 0.5, 20.0], [150, 0.6, 20.0]], "seconds": {"train": 60.0, "ask": 1.0},
         "curves": {"elbo_pos": [-1.0] * 10 + [-1.2]}, **changes,
@@ -120,9 +150,10 @@ def test_figures_are_means_over_runs_and_differences_by_seed(tmp_path: Path) -> 
     ]  # fmt: skip
     path, figures = tmp_path / "results.jsonl", tmp_path / "figures.json"
     path.write_text("".join(json.dumps(result) + "\n" for result in results))
-    told = ["figures", str(path), *COMMIT, "--figures", str(figures)]
+    told = ["figures", str(path), *COMMIT, "--figures", str(figures), "--partial"]
     assert script.main(told) == 0
     found = json.loads(figures.read_text())["figures"]
+    assert found["align/seeds"]["hardware"] == "a slide rule"
     gap = found["align/stable_minus_outcome/accuracy"]
     half = 12.706 * math.sqrt(0.005) / math.sqrt(2)
     assert [gap["value"], gap["low"], gap["high"]] == pytest.approx(
@@ -146,10 +177,22 @@ def test_figures_are_means_over_runs_and_differences_by_seed(tmp_path: Path) -> 
 
 
 def test_accuracy_at_equal_forwards_lies_between_the_paces() -> None:
-    """Points (4, .4), (6, .8), (32, .9): at 5 passes .6, at 6 .8, beyond the ends as at them."""
+    """Points (4, .4), (6, .8), (32, .9): at 5 passes .6, at 6 .8, beyond the ends nothing."""
     one = run("stable", 0, 0.8, 0.5)
-    found = [run_figures.accuracy_at(one, forwards) for forwards in (5.0, 6.0, 2.0, 99.0)]
-    assert found == pytest.approx([0.6, 0.8, 0.4, 0.9])
+    found = [run_figures.accuracy_at(one, forwards) for forwards in (5.0, 6.0)]
+    assert found == pytest.approx([0.6, 0.8])
+    assert [run_figures.accuracy_at(one, forwards) for forwards in (2.0, 99.0)] == [None, None]
+
+
+def test_what_was_not_measured_at_equal_forwards_cannot_be_told() -> None:
+    """One of two seeds has an outcome that took 99 passes, more than any pace of the other arm."""
+    results = [run(arm, seed, 0.8, 0.5) for arm in ("stable", "outcome") for seed in (0, 1)]
+    name = "stable_minus_outcome/accuracy_equal_forwards"
+    assert run_figures.figures_of(results)[f"align/{name}"]["value"] == 0
+    results[3]["canvases"]["short"]["forwards"] = 99.0
+    assert f"align/{name}" not in run_figures.figures_of(results)
+    (line,) = [one for one in run_figures.statements(results) if "equal_forwards" in one]
+    assert line.endswith("cannot be told, forward passes lie outside the paces measured")
 
 
 @pytest.mark.parametrize(
@@ -166,15 +209,21 @@ def test_a_run_has_held_where_neither_likelihood_nor_accuracy_fell(
     assert run_figures.has_held(run("stable", 0, 0.8, 0.5, **changes)) is held
 
 
-@pytest.mark.parametrize("shape", ["toy", "toyblocks"])
-def test_a_step_is_measured_by_phase(shape: str, tmp_path: Path) -> None:
-    assert script.main(["step8b", str(tmp_path), "--shape", shape, "--device", "cpu"]) == 0
-    found = json.loads((tmp_path / f"step-{shape}.json").read_text())
+@pytest.mark.parametrize(
+    ("shape", "method"), [("toy", "spg"), ("toyblocks", "spg"), ("toy", "regression")]
+)
+def test_a_step_is_measured_by_phase(shape: str, method: str, tmp_path: Path) -> None:
+    words = [str(tmp_path), "--shape", shape, "--method", method]
+    assert script.main(["step8b", *words, "--device", "cpu"]) == 0
+    more = "" if method == "spg" else f"-{method}"
+    found = json.loads((tmp_path / f"step-{shape}{more}.json").read_text())
+    assert found["settings"]["scorer"] == {"spg": "roundtrips", "regression": "verifier"}[method]
     assert found["step_seconds"].keys() == {"rollout", "score", "update"}
     assert found["step_memory_gb"] > 0
     assert 0 < found["grad_norm"] < float("inf")
     figures = tmp_path / "figures.json"
-    told = ["step-figures", str(tmp_path), "--shape", shape, *COMMIT, "--figures", str(figures)]
-    assert script.main(told) == 0
+    assert script.main(["step-figures", *words, *COMMIT, "--figures", str(figures)]) == 0
     named = json.loads(figures.read_text())["figures"]
-    assert named[f"h200/{shape}/step_seconds/update"]["value"] == found["step_seconds"]["update"]
+    under = f"h200/{shape}{more.replace('-', '/')}"
+    assert named[f"{under}/step_seconds/update"]["value"] == found["step_seconds"]["update"]
+    assert f"step of {method} with LoRA" in named[f"{under}/step_memory_gb"]["unit"]
