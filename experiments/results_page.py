@@ -45,11 +45,11 @@ ALIGNED = """\
 The embedded weights write easy word problems hurriedly, several tokens a step, which leaves room
 above the start. Arms of one seed have the same start, problems and batches. `outcome`, `stable`,
 `placebo` and `oracle` have the same objective and schedule, and right answers the same mean reward:
-nothing ranks them, the score does, chance does, or their steps. `geometric` is the paper's recipe
-to the letter. The last weights answer unseen problems greedily, on three canvases (1, 1.5 and 2
-times that of the level). The unit is a run: intervals are t over seeds, differences are taken seed
-by seed and over all canvases. On {hardware} at commit {commit}: `align` in
-[figures.json](figures.json).
+nothing ranks them, the score does, chance does, or their steps. `geometric` has the paper's reward
+and objective, at the scale of the other arms. The last weights answer unseen problems greedily, on
+three canvases (1, 1.5 and 2 times that of the level). The unit is a run: intervals are t over
+seeds, differences are taken seed by seed and over all canvases. On {hardware} at commit {commit}:
+`align` in [figures.json](figures.json).
 """
 
 
@@ -235,6 +235,8 @@ GAINS = {
     "align/outcome_minus_start/accuracy": f"outcome above start, {RIGHT}",
     "align/outcome_minus_sft/accuracy": f"outcome above sft, {RIGHT}",
     "align/geometric_minus_outcome/accuracy": f"geometric above outcome, {RIGHT}",
+    "align/stable/held": "runs of stable that held, of 150 updates",
+    "align/long/stable/held": "the same, of 300 updates",
     "align/second/stable_minus_outcome/accuracy": f"multiple choice: stable above outcome, {RIGHT}",
     "align/second/stable_minus_outcome/right_steps": f"the same, {STEPS}",
     "align/third/stable_minus_outcome/accuracy": f"medium problems: stable above outcome, {RIGHT}",

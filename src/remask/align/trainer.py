@@ -108,9 +108,9 @@ class AlignTrainer:
                 f"out {s.out} holds a run up to {last.name}; add --resume to go on, or choose "
                 "another folder."
             )
-        found = checkpoint.find_checkpoint(s.out, resume_from) if resume_from else last
+        wanted = checkpoint.find_checkpoint(s.out, resume_from) if resume_from else last
         self.distributed.wait()
-        return found
+        return wanted
 
     def run(self, is_over: Callable[[], bool] = lambda: False) -> Path:
         """Train to the last update and return the folder of the best model.

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from claims import CLAIMS, FAILS, HOLDS, OPEN, Curve, Verdict, side, verdicts
+from claims import CLAIMS, FAILS, GIVEN, HOLDS, OPEN, Curve, Verdict, side, verdicts
 from published import MIXTURES, SETTINGS
 
 from remask.analysis.figure import Figure, parse
@@ -84,6 +84,34 @@ def test_contraction_is_judged_only_where_it_was_measured() -> None:
     assert claims == []
     (told,) = judged({"geometry/contraction": figure(0.2, 0.1, 0.3)})
     assert told.word == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("unit", "word", "note"),
+    [("share; t over 12 runs", HOLDS, ""), ("share, same problems and seeds", OPEN, GIVEN)],
+)
+def test_an_interval_that_takes_the_runs_as_given_tells_nothing(
+    unit: str, word: str, note: str
+) -> None:
+    (told,) = judged(
+        {"align/outcome_minus_start/accuracy": {**figure(0.2, 0.1, 0.3), "unit": unit}}
+    )
+    assert (told.word, told.tally) == (word, note)
+
+
+@pytest.mark.parametrize(
+    ("value", "n", "word"), [(1.0, 12, HOLDS), (11 / 12, 12, FAILS), (1.0, 4, OPEN)]
+)
+def test_a_claim_about_every_run_needs_all_of_them(value: float, n: int, word: str) -> None:
+    (told,) = judged({"align/stable/held": {**figure(value, value, value), "n": n}})
+    assert told.word == word
+
+
+def test_within_two_points_is_no_loss() -> None:
+    """-.01 to .05: not more often right for sure, and not less by two points."""
+    gap = {**figure(0.02, -0.01, 0.05), "unit": "share; t over 12 runs"}
+    words = [told.word for told in judged({"align/stable_minus_outcome/accuracy": gap})]
+    assert words == [OPEN, HOLDS]
 
 
 def test_a_fifth_is_at_most_a_fifth() -> None:

@@ -9,7 +9,7 @@ from results_page import page
 from remask.analysis.figure import Figure, parse
 
 ORIGIN = {name: {"hardware": "a GPU", "commit": "0123abc"} for name in ("study", "align")}
-GAP = "share above, one against another"
+GAP = "share above, one against another; t over 4 runs"
 
 
 def figures(**named: tuple[float, float, float, str]) -> dict[str, Figure]:
@@ -37,7 +37,7 @@ def test_alignment_shows_what_was_measured_beside_the_paper() -> None:
     measured = figures(
         align__start__accuracy__short=(0.5, 0.4, 0.6, "share of right answers"),
         align__stable_minus_outcome__accuracy=(-0.056, -0.167, 0.055, GAP),
-        align__stable_minus_outcome__right_steps=(1.5, 1.25, 1.75, "log-odds above"),
+        align__stable_minus_outcome__right_steps=(1.5, 1.25, 1.75, "log-odds; t over 4 runs"),
     )
     text = page(measured, ORIGIN, [])
     value = "50.0 %<!--fig:align/start/accuracy/short--> [40.0, 60.0]"
