@@ -15,6 +15,8 @@ Each message is one sentence that names the field, the value and the remedy: the
 prints it as it is.
 """
 
+import textwrap
+
 
 class RemaskError(Exception):
     """Root of the tree: catch this to catch everything remask raises on purpose."""
@@ -63,3 +65,9 @@ class MissingExtra(RemaskError, ImportError):
     def __reduce__(self) -> tuple[type["MissingExtra"], tuple[str, str, str]]:
         """Come back whole from another process: the arguments, not the sentence, make the error."""
         return MissingExtra, self.details
+
+
+def brief(reason: Exception | str) -> str:
+    """Return the first sentence of somebody else's reason, whole words of it, for one of ours."""
+    lines = str(getattr(reason, "strerror", None) or reason).strip().splitlines()
+    return textwrap.shorten(lines[0].partition(". ")[0], 120, placeholder=" ...") if lines else ""

@@ -13,7 +13,6 @@ checkpoints are made between them, and draws are keyed by identity.
 import json
 import os
 import shutil
-import textwrap
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -31,7 +30,7 @@ from remask.denoisers.native import stacked
 from remask.denoisers.preset import chosen
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import read_json
-from remask.errors import CheckpointError, SettingsError
+from remask.errors import CheckpointError, SettingsError, brief
 from remask.records import outputs
 
 if TYPE_CHECKING:
@@ -135,18 +134,13 @@ def load_state(folder: Path, device: torch.device, *, in_parts: bool = False) ->
 
 def damaged(folder: Path, reason: Exception | str) -> CheckpointError:
     """Return the one sentence about a checkpoint from which no run can go on."""
-    text = f"it has no {reason}" if isinstance(reason, KeyError) else brief(reason)
+    text = brief(reason) or "it ends too early"
+    text = f"it has no {text}" if isinstance(reason, KeyError) else text
     others = [one for one in _checkpoints(folder.parent) if one != folder]
     remedy = f"resume: {others[-1].name} is there too" if others else "start again"
     return CheckpointError(
         f"{folder / _STATE} cannot be read ({text}); remove {folder} and {remedy}."
     )
-
-
-def brief(reason: Exception | str) -> str:
-    """Return the first sentence of a reason, whole words of it."""
-    text = str(getattr(reason, "strerror", None) or reason).strip() or "it ends too early"
-    return textwrap.shorten(text.splitlines()[0].partition(". ")[0], 120, placeholder=" ...")
 
 
 def tidy(out: Path) -> None:

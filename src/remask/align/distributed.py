@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from remask.align.settings import AlignSettings, record
 from remask.align.trackers import PROJECT, find_trackers, folder_of, measures, plain
 from remask.denoisers.devices import choose_device
-from remask.errors import EngineError, MissingExtra, SettingsError
+from remask.errors import EngineError, MissingExtra, SettingsError, brief
 
 _T = TypeVar("_T")
 BUCKET = 2**26  # gradients that are summed at once: 256 MB
@@ -101,10 +101,9 @@ class Distributed:
         try:
             return call()
         except RuntimeError as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
             raise EngineError(
-                f"process {self.rank} of {self.size} has lost another one ({reason:.120}); start "
-                "all of them again with --resume."
+                f"process {self.rank} of {self.size} has lost another one "
+                f"({brief(error) or 'no answer'}); start all of them again with --resume."
             ) from error
 
     def start_trackers(self, update: int) -> None:

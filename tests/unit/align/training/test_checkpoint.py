@@ -226,7 +226,9 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda path: path.write_bytes(b"\x10" + bytes(7) + b'{"a":{"dtype":1}'),
         "cannot be read",
     ),
-    "a pickle of code": (lambda path: torch.save(Path("x"), path), "cannot be read"),
+    "a pickle of code": (
+        lambda path: torch.save(Path("x"), path), r"\(Weights only load failed\)",
+    ),
     "a list": (lambda path: torch.save([1, 2], path), "cannot be read"),
     "no weights": (lambda path: torch.save({"place": {}}, path), "it has no "),
     "other shapes": (other_shapes, "of another model: .* is 7 there and .* here"),
@@ -323,3 +325,18 @@ def test_lines_of_the_log_that_are_no_text_are_left_out(settings: Settings, trai
     log.write_bytes(lines + b'\xff\xfe{"step"')
     train(s, resume=True)
     assert log.read_bytes() == lines
+
+
+def test_a_trained_model_carries_what_is_true_of_it(
+    settings: Settings, train: Train, model: Path, tmp_path: Path
+) -> None:
+    """Figures of the model that it was made of are not."""
+    source = tmp_path / "source"
+    shutil.copytree(model, source)
+    for name in ("figures.json", "notes.txt", "special_tokens_map.json"):
+        (source / name).write_text("{}")
+    s = settings(model=str(source), updates=2)
+    train(s)
+    there = {path.name for path in (s.out / "best").iterdir()}
+    assert {"config.json", "tokenizer.json", "special_tokens_map.json", "align.json"} <= there
+    assert not {"figures.json", "notes.txt"} & there
