@@ -7,6 +7,7 @@ and are compared by their log-odds. Where an interval covers 0, nothing can be t
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -189,10 +190,11 @@ def has_held(run: Row) -> bool:
 def statements(results: Sequence[Row]) -> Iterator[str]:
     """Yield one line per difference, with its interval and what it tells."""
     plain = [result for result in results if not result["variation"]]
-    for setting in SETTINGS:
-        mine = [result for result in plain if result["setting"] == setting]
+    for split, setting in product(dict.fromkeys(run["split"] for run in plain), SETTINGS):
+        mine = [run for run in plain if (run["split"], run["setting"]) == (split, setting)]
+        where = setting if split == "test" else f"{setting}, {split}"
         for ours, theirs, name, values, _ in gaps(mine):
-            line = f"{setting}: {ours} minus {theirs}, {name}: "
+            line = f"{where}: {ours} minus {theirs}, {name}: "
             if len(values) >= 2:
                 gap = over_runs(values)
                 told = f"{verdict(gap)}{_not_worse(name, gap)}"
@@ -208,15 +210,16 @@ def _not_worse(name: str, gap: Interval) -> str:
 
 
 def table(results: Sequence[Row]) -> str:
-    """Return a row per setting, arm and variation, means over its runs, in Markdown."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
+    """Return a row per setting, arm, split and variation, means over its runs, in Markdown."""
+    named = ("setting", "arm", "split", "variation")
+    groups: dict[tuple[str, ...], list[Row]] = {}
     for run in results:
-        groups.setdefault((run["setting"], run["arm"], run["variation"]), []).append(run)
-    head = ["setting", "arm", "variation", "runs", *COLUMNS]
+        groups.setdefault(tuple(run[name] for name in named), []).append(run)
+    head = [*named, "runs", *COLUMNS]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for (setting, arm, variation), runs in groups.items():
+    for words, runs in groups.items():
         cells = [_cell(present(of(run) for run in runs)) for of in COLUMNS.values()]
-        lines.append("| " + " | ".join([setting, arm, variation, str(len(runs)), *cells]) + " |")
+        lines.append("| " + " | ".join([*words, str(len(runs)), *cells]) + " |")
     return "\n".join(lines)
 
 

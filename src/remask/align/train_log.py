@@ -4,7 +4,7 @@
     completions/mean_length, min_length, max_length, clipped_ratio
     entropy    mean surprise, in nats, of a token when it was revealed
     loss, grad_norm, learning_rate, num_tokens, kl, clip_ratio
-    bmc/*, spg/*                 the score, and the bounds; spg/nan_skipped counts steps left out
+    bmc/*, spg/*, regression/*   the score, and the bounds; nan_skipped counts steps left out
     time/*, memory/peak_gb       seconds by phase, and the most memory so far
 
 Rows that belong to a rollout stand with its first update. A resumed run removes the rows that come

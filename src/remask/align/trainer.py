@@ -12,6 +12,7 @@ the uninterrupted one, bit for bit on a CPU in float32. Checkpoints are made bet
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -307,17 +308,19 @@ class AlignTrainer:
         self.distributed.wait()  # until all have looked
         if is_right:
             return
-        if self.distributed.is_main_process:
-            checkpoint.drop_model(out / checkpoint.BEST)
-        if not validated:
-            return
+        saved = None
         if state.best_update:
-            try:
+            with suppress(CheckpointError):
                 saved, _ = self._read(checkpoint.checkpoint_of(out, state.best_update))
-            except CheckpointError:
+        lacks = not validated or (state.best_update > 0 and saved is None)
+        if self.distributed.sums({"lacks": float(lacks)})["lacks"]:
+            if self.distributed.is_main_process:
+                checkpoint.drop_model(out / checkpoint.BEST)
+            if validated:
                 self.train_log.tell({"lost_best": state.best_update})
-                state.best, state.best_update = -math.inf, 0
-                return
+            state.best, state.best_update = -math.inf, 0
+            return
+        if saved is not None:
             self.learner.take(saved)
         self._save_model(checkpoint.BEST, state.best_update)
         self.distributed.wait()

@@ -173,7 +173,21 @@ def test_figures_are_means_over_runs_and_differences_by_seed(tmp_path: Path) -> 
         "(not below -0.02: no)"
     )
     assert any("right_steps" in line and line.endswith("2 seeds: above") for line in lines)
-    assert "| main | stable |  | 2 | 0.750 | 0.500 |" in run_figures.table(results)
+    assert "| main | stable | test |  | 2 | 0.750 | 0.500 |" in run_figures.table(results)
+
+
+def test_splits_are_not_mixed() -> None:
+    """The same arms on validation, the other way round: a difference each."""
+    results = [run(arm, seed, a, 0.5) for arm, a in (("stable", 0.8), ("outcome", 0.6))
+               for seed in (0, 1)]  # fmt: skip
+    swapped = {"stable": "outcome", "outcome": "stable"}
+    results += [{**one, "arm": swapped[one["arm"]], "split": "validation"} for one in results]
+    lines = [line for line in run_figures.statements(results) if "outcome, accuracy: " in line]
+    assert [line.split(" [")[0] for line in lines] == [
+        "main: stable minus outcome, accuracy: 0.200",
+        "main, validation: stable minus outcome, accuracy: -0.200",
+    ]
+    assert run_figures.table(results).count("\n") == 1 + 4
 
 
 def test_accuracy_at_equal_forwards_lies_between_the_paces() -> None:
