@@ -83,7 +83,7 @@ def find_checkpoint(out: Path, wanted: str) -> Path:
     """Return the checkpoint of the best validation ("best"), or of an update by its number."""
     folder = None
     if wanted == BEST and (last := last_checkpoint(out)):
-        update = load_state(last, torch.device("cpu"))["place"].get("best_update")
+        update = load_state(last, torch.device("cpu"), in_parts=True)["place"].get("best_update")
         folder = checkpoint_of(out, update) if isinstance(update, int) else None
     elif wanted.isdecimal():
         folder = checkpoint_of(out, int(wanted))
