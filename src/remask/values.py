@@ -126,8 +126,8 @@ class Score:
     logp: tuple[float | None, ...] = ()  # per response token; None where no probe read it
     stderr: float | None = None  # of `value`, over trips; None for a single trip
     forwards: int = 0  # beyond those that generated the answer
-    reason: str = ""
-    stage: str = ""  # of a verifier in stages: the one that settled it
+    reason: str = ""  # why there is no value; or why one of a fit is no probability
+    stage: str = ""  # of a fitted verifier: the one that settled it; the value is a probability
     # Who says so. Equal scores say the same of an answer, whoever gave them.
     scorer: str = field(default="", compare=False)  # its name
     version: int = field(default=1, compare=False)  # raised when it would score otherwise

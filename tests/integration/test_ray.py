@@ -60,6 +60,7 @@ def test_batches_get_what_the_command_writes_however_they_are_cut(
     assert len({part.schema for part in parts}) == 1, "Ray joins them"
     assert score(table.slice(0, 0)).schema == parts[0].schema
     assert scored[2]["remask_error"].startswith("the answer is empty")
+    assert {row["remask_scorer"] for row in scored} == {"verifier_at_hand"}
 
 
 def test_other_columns_are_named_and_wrong_batches_refused(folder: str) -> None:
@@ -104,7 +105,7 @@ def test_a_replica_is_a_whole_server_and_ends_its_queue(folder: str) -> None:
 
     answer = asyncio.run(verify())
     assert answer.status_code == 200, answer.text
-    assert answer.json()["scorer"] == "verifier"
+    assert answer.json()["scorer"] == "verifier_at_hand"
     replica.__del__()
     assert not replica.service.batcher.ready
 

@@ -61,7 +61,8 @@ def test_an_answer_has_the_score_of_the_library_and_no_verdict_without_a_thresho
         found = other.ok("/v1/verify", {**BODY, "remask": changes})
         responses.Verification.model_validate(found, strict=True)
         assert found["score"] == pytest.approx(known.value, abs=1e-5)
-        assert (found["scorer"], found["threshold"], found["accepted"]) == (name, None, None)
+        assert (found["threshold"], found["accepted"]) == (None, None)
+        assert found["scorer"] == (known.scorer or name)
         assert (found["reason"], found["trips"]) == (known.reason, [])
         assert found["settings"] == {"kind": "number", "seed": 0}
         assert {token["drift"] for token in found["tokens"]} == {None}
@@ -162,10 +163,30 @@ def test_a_request_may_choose_its_scorer(client: Client, denoiser: Denoiser, nam
     metrics = {"metrics": "core"} if name == "roundtrips" else {}
     known = remask.score(denoiser, PROMPT, ANSWER, scorer=name, **metrics)
     assert found["score"] == pytest.approx(known.value, abs=1e-5)
-    assert found["scorer"] == name
+    assert found["scorer"] == known.scorer == (name if name != "verifier" else "verifier_at_hand")
     assert ("trips" in found["settings"]) is (name == "roundtrips")
     words = shlex.split(found["command"])
     assert (f"--scorer={name}" in words) is (name != "roundtrips")
+
+
+def test_a_fit_of_too_few_labels_says_so_with_its_score(
+    client: Client, denoiser: Denoiser, settings: ServeSettings, tmp_path: Path
+) -> None:
+    about = Provenance(
+        scorer="verifier", metric_set="features", metrics=(), task="wordmath", split="validation",
+        model=denoiser.name, seed=0, version="", date="",
+    )  # fmt: skip
+    few = fit_verifier([{"critical.critical_mean": -1.0}], [True], about)
+    few.save(tmp_path / "few.json")
+    changed = replace(settings, metrics="paper", scorer="verifier", fitted=tmp_path / "few.json")
+    service = build_service(denoiser, changed)
+    served = type(client)(service, build_app(service))
+    found = served.ok("/v1/verify", BODY)
+    body = {"prompt": PROMPT, "remask": {"budget": 1, "threshold": 2.0}}
+    (attempt,) = served.ok("/v1/solve", body)["attempts"]
+    service.batcher.close(LIMIT)
+    for document in (found, attempt["verification"]):
+        assert (document["reason"], "stage" in document) == (few.reason, False)
 
 
 def test_round_trips_can_be_chosen_where_another_scorer_serves(

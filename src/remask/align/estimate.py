@@ -234,7 +234,8 @@ def passes_of_score(settings: AlignSettings, canvas: RowSize, block_size: int | 
     """Return the forward passes that score one completion, at most."""
     if settings.scorer != ROUNDTRIPS:
         names = LABEL_FREE_PROBES if settings.scorer == "verifier" else ("critical",)
-        return sum(price(PricedModel(block_size), Probe.named(name)) for name in names)
+        model = PricedModel(block_size)
+        return sum(price(model, Probe.named(name), canvas.length) for name in names)
     steps = steps_at_once(settings.part(ConsistencySettings), block_size)
     blocks = 1 if block_size is None else -(-canvas.length // block_size)
     return settings.trips * steps * blocks

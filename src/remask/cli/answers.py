@@ -177,13 +177,15 @@ def score(
     remask_score, remask_stderr, remask_metrics, remask_drift, remask_forwards and remask_error. A
     row that cannot be scored says why in remask_error and the run goes on; the exit code is 1 only
     where every row failed. A broken file is refused before anything is scored. Another scorer than
-    round trips is named in a column remask_scorer. With a certificate a column remask_accepted says
-    which answers its promise is about.
+    round trips is named in a column remask_scorer; with --fitted a column remask_stage says which
+    stage settled an answer, remask_reason why a score is no probability. With a certificate a
+    column remask_accepted says which answers its promise is about.
     """
     model, judge = opt.with_weights(model, judge, weights)
     opt.require_model(model)
     from remask.collect import score_file
     from remask.collect.job_shard import JobShard
+    from remask.verifier.columns import score_name
 
     part = JobShard.parse(shard) if shard else None
     verification = read_verifier_flags(judge)
@@ -207,7 +209,8 @@ def score(
             shard=part,
         )  # fmt: skip
         done = _complete(job, place, batch)
-    _show_summary(done, out, judge.scorer, criterion, shard, as_json)
+    name = score_name(judge.scorer, at_hand=True, is_fitted=verification.is_fitted)
+    _show_summary(done, out, name, criterion, shard, as_json)
     if done.rows and done.failed == done.rows:
         raise InputError(f"every row failed, the first because {done.first_error}")
 

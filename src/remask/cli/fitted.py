@@ -44,6 +44,11 @@ class VerifierFlags(NamedTuple):
         return canvas_length(self.fitted)
 
     @property
+    def is_fitted(self) -> bool:
+        """Whether its scores are probabilities: labels were enough."""
+        return self.fitted is not None and not self.fitted.reason
+
+    @property
     def document(self) -> dict[str, Any]:
         """What JSON says of it; nothing of what is as usual."""
         settings = {"fitted": self.path and str(self.path), "max_forwards": self.max_forwards}

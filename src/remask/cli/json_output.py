@@ -23,6 +23,7 @@ def scored(text: str, score: Score, limit: float | None, extract: Extract) -> di
         "trusted": None if limit is None else score.exceeds(limit),
         "verdict": score.verdict(limit),
         **({"error": score.reason} if score.value is None else {}),
+        **({"reason": score.reason} if score.value is not None and score.reason else {}),
         **({"stage": score.stage} if score.stage else {}),
     }
 

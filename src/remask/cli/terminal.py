@@ -177,6 +177,7 @@ def show_decision(decision: "Decision", answer: str | None, graded: Mapping[str,
     _show_result(console, answer, graded)
     written = sum(sample.forwards for sample, _ in decision.attempts)
     show(console, f"{decision.action}: {decision.reason}")
+    _show_reason(console, decision.score)
     show(
         console,
         f"cost: {decision.forwards:,} forwards, {written:,} to write and "
@@ -201,6 +202,7 @@ def show_verdict(
     _show_result(console, answer, graded)
     show_metrics(console, score.by_metric)
     show(console, _verdict(score, threshold))
+    _show_reason(console, score)
     settled = f", settled at stage {escape(score.stage)}" if score.stage else ""
     passes = "forward" if score.forwards == 1 else "forwards"
     show(console, f"cost: {score.forwards:,} {passes}{settled}")
@@ -216,6 +218,12 @@ def _verdict(score: "Score", threshold: float | None) -> Text:
         return Text(f"{line} by {score.scorer}, which has no threshold here", style="bold")
     words, style = _VERDICTS[verdict]
     return Text(f"{line}: {words.format(f'the threshold {threshold:g}')}", style=style)
+
+
+def _show_reason(console: Console, score: "Score") -> None:
+    """Print why the score of a fit is no probability, where it is none."""
+    if score.value is not None and score.reason:
+        show(console, f"no probability: {escape(score.reason)}")
 
 
 def _show_result(console: Console, answer: str | None, graded: Mapping[str, Any]) -> None:

@@ -21,14 +21,16 @@ from remask.denoisers.load import load
 from remask.denoisers.native import dtype_of
 from remask.errors import InputError, SettingsError
 from remask.extension import resolve
-from remask.records.parquet import RowTable
+from remask.records.parquet import REASON, SCORER, STAGE, RowTable
+from remask.values import ROUNDTRIPS
 from remask.verifier.origin import canvas_length
 
 # Columns that are added, and the name of their type in Arrow.
 ADDED_BY_RAY = {
     "remask_score": "float64", "remask_stderr": "float64", "remask_forwards": "int64",
-    "remask_error": "string", "remask_scorer": "string",
+    "remask_error": "string", SCORER: "string",
 }  # fmt: skip
+ADDED_BY_FIT = dict.fromkeys((STAGE, REASON), "string")  # where a verifier was fitted
 
 
 class ScoreBatches:
@@ -70,6 +72,7 @@ class ScoreBatches:
         resolve("scorer", scorer, api.SCORERS)
         self.fitted = None if fitted is None else _read(Path(fitted), scorer)
         self.denoiser = load(model, device=device, dtype=dtype, preset=preset, weights=weights)
+        self.added = ADDED_BY_RAY if self.fitted is None else ADDED_BY_RAY | ADDED_BY_FIT
         self.settings = ScoreSettings(
             model=model, dtype=dtype_of(self.denoiser) or dtype, preset=preset, scorer=scorer,
             kind=kind, length=canvas_length(self.fitted), max_forwards=max_forwards, seed=seed,
@@ -88,7 +91,7 @@ class ScoreBatches:
             )
         names = (self.settings.prompt_column, self.settings.answer_column)
         missing = [name for name in names if name not in batch.column_names]
-        taken = [name for name in ADDED_BY_RAY if name in batch.column_names]
+        taken = [name for name in self.added if name in batch.column_names]
         if missing:
             listed = ", ".join(batch.column_names)
             raise InputError(f"the rows have no column {missing[0]!r}; they have {listed}.")
@@ -96,8 +99,8 @@ class ScoreBatches:
             raise InputError(f"the rows have a column {taken[0]} already; rename or drop it.")
         rows = RowTable(arrow=batch).select((*names, "id"))
         added = score_rows(self.settings, self.fitted, self.denoiser, rows)
-        added = [{**row, "remask_scorer": self.settings.scorer} for row in added]
-        for name, kind in ADDED_BY_RAY.items():
+        added = [{SCORER: ROUNDTRIPS, **row} for row in added]  # which need not be named elsewhere
+        for name, kind in self.added.items():
             column = pa.array([row[name] for row in added], kind)
             batch = batch.append_column(name, column)
         return batch

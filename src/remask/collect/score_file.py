@@ -4,7 +4,7 @@ Results are appended to OUT.part, one line per chunk, each on the disk before th
 same command continues after the last whole line. OUT itself appears in one move when every row has
 its result. A row's draws are keyed by its `id`, or by its prompt where there is none, so a score
 depends neither on batches nor on interruptions. Another scorer than the round trips is named in a
-column of its own, and finds the question about an answer by the prompt.
+column of its own, as its scores are, and finds the question about an answer by the prompt.
 
 A shard is a part of the rows, cut between chunks of the whole file, so that its batches are those
 of one job. What it belongs to stands in a manifest beside it, and `join` makes one file of all.
@@ -32,11 +32,20 @@ from remask.probes.settings import Probe
 from remask.records import jsonl, outputs
 from remask.records.jsonl import Row
 from remask.records.manifest import Manifest, ShardRange, manifest_path, read_manifest
-from remask.records.parquet import ACCEPTED, ADDED, SCORER, RowTable, file_format, read_table
+from remask.records.parquet import (
+    ACCEPTED,
+    ADDED,
+    REASON,
+    SCORER,
+    STAGE,
+    RowTable,
+    file_format,
+    read_table,
+)
 from remask.sampling.batches import check_length, token_budget
 from remask.sampling.settings import sampler_settings
 from remask.values import ROUNDTRIPS, Sample, Score, Scorer
-from remask.verifier.columns import LABEL_FREE_PROBES
+from remask.verifier.columns import LABEL_FREE_PROBES, score_name
 
 _UNSAID = {"scorer": ROUNDTRIPS, "scorer_version": 1}  # by a run that an older version began
 _FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
@@ -207,7 +216,8 @@ def _part(out: Path) -> Path:
 
 
 def _check_columns(table: RowTable, source: Path, settings: ScoreSettings) -> None:
-    taken = [name for name in (*ADDED, SCORER, ACCEPTED) if name in table.columns]
+    added = (*ADDED, SCORER, STAGE, REASON, ACCEPTED)
+    taken = [name for name in added if name in table.columns]
     if taken:
         raise InputError(f"{source} has a column {taken[0]} already; rename or drop it.")
     for name in (settings.prompt_column, settings.answer_column):
@@ -277,10 +287,16 @@ def score_rows(
     """Return the added columns of each row; one that cannot be scored says why."""
     scorer = _scorer(settings, fitted, denoiser, rows)
     samples = [_sample_of(denoiser, row, settings) for row in rows]
-    scores = iter(_scores(scorer, [s for s in samples if isinstance(s, Sample)]))
-    results = [_result(next(scores) if isinstance(s, Sample) else s) for s in samples]
+    scored = iter(_scores(scorer, [s for s in samples if isinstance(s, Sample)]))
+    scores = [next(scored) if isinstance(s, Sample) else s for s in samples]
+    results = [_result(score) for score in scores]
     if settings.scorer != ROUNDTRIPS:
-        results = [{**row, SCORER: scorer.name} for row in results]
+        is_fitted = fitted is not None and not fitted.reason
+        name = score_name(scorer.name, at_hand=True, is_fitted=is_fitted)  # where nothing is scored
+        names = [name if isinstance(s, str) else s.signed(name).scorer for s in scores]
+        results = [{**row, SCORER: own} for row, own in zip(results, names, strict=True)]
+    if fitted is not None:
+        results = [{**row, **_fit(s)} for row, s in zip(results, scores, strict=True)]
     return [_decided(row, settings.threshold) for row in results]
 
 
@@ -340,7 +356,16 @@ def _result(score: Score | str) -> Row:
     metrics = {name: round(value, 6) for name, value in score.by_metric.items()}
     drift = [_rounded(d) for d in score.drift]
     values = (_rounded(score.value), _rounded(score.stderr), metrics, drift, score.forwards)
-    return dict(zip(ADDED, (*values, score.reason or None), strict=True))
+    error = score.reason or None if score.value is None else None
+    return dict(zip(ADDED, (*values, error), strict=True))
+
+
+def _fit(score: Score | str) -> Row:
+    """Return the columns that tell a probability from a label-free mean."""
+    if isinstance(score, str):
+        return {STAGE: None, REASON: None}
+    reason = None if score.value is None else score.reason
+    return {STAGE: score.stage or None, REASON: reason or None}
 
 
 def _decided(row: Row, threshold: float | None) -> Row:

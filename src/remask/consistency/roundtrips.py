@@ -40,7 +40,7 @@ from remask.consistency.metrics import (
 )
 from remask.consistency.semantic import sentence_encoder
 from remask.consistency.settings import ConsistencySettings, MetricSet
-from remask.denoisers.base import Denoiser
+from remask.denoisers.base import Denoiser, starts_apart
 from remask.sampling.batches import batches, check_length, finished_rows, spread, whole_canvas
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.loop import Denoised, denoise
@@ -90,6 +90,18 @@ class Consistency:
         """Load the sentence encoder where it will be needed: a missing one is told at once."""
         if self.encodes:
             sentence_encoder(self.denoiser.device.type)
+
+    def price(self, num_prompt: int, length: int) -> int:
+        """Return the most forward passes that an answer on a canvas of `length` takes.
+
+        Beside its steps a block costs the pass that keeps it for the next, or the prompt for it.
+        """
+        model, size = self.denoiser, self.denoiser.block_size
+        passes = steps_at_once(self.settings, size)
+        if size is not None:
+            before = 0 if starts_apart(model) else num_prompt % size
+            passes = -(-(before + length) // size) * (passes + 1)
+        return self.settings.trips * passes * model.forwards_per_call
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""

@@ -165,6 +165,7 @@ def score_fields(score: Score) -> dict[str, Any]:
         "scorer": score.scorer,
         "metrics": dict(score.by_metric),
         "forwards": score.forwards,
+        "stage": score.stage or None,
         "reason": score.reason or None,
     }
 

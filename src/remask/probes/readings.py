@@ -34,7 +34,7 @@ from torch import Tensor
 from remask.denoisers.base import Denoiser
 from remask.errors import DenoiserError, SettingsError
 from remask.probes.forced import forced_path
-from remask.probes.patterns import ProbeBatch, ProbePass, masks, passes_of, reads
+from remask.probes.patterns import SUFFIX_BLOCK, ProbeBatch, ProbePass, masks, passes_of, reads
 from remask.probes.settings import Probe, Which
 from remask.sampling.batches import check_length, spread, whole_canvas, whole_rows
 from remask.sampling.likelihood import log_likelihood
@@ -198,11 +198,13 @@ class Priced(Protocol):
         ...
 
 
-def price(model: Priced, probe: Probe) -> int:
-    """Return the most forward passes that a probe takes of an answer; of `suffix`, a block's."""
+def price(model: Priced, probe: Probe, length: int) -> int:
+    """Return the most forward passes that a probe takes of an answer on a canvas of `length`."""
     steps = probe.passes
     if probe.pattern == "forced" and model.block_size is not None:
         steps = min(steps, model.block_size)
+    elif probe.pattern == "suffix" and model.block_size is None:
+        steps = -(-length // SUFFIX_BLOCK)
     return steps * _pass_price(model, probe)
 
 

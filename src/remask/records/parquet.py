@@ -27,6 +27,9 @@ ADDED = (
     "remask_error",
 )  # fmt: skip
 SCORER = "remask_scorer"  # added as well where it is not the round trips
+# Added as well where a verifier was fitted: which stage settled the answer, with a probability; or
+# why the score is the label-free mean.
+STAGE, REASON = "remask_stage", "remask_reason"
 ACCEPTED = "remask_accepted"  # added as well where a certificate decides
 
 
@@ -207,7 +210,8 @@ def _joined(arrow: Any, added: Sequence[Row]) -> Any:
     for name, kind in zip(ADDED, types, strict=True):
         values = [None if kind == pa.null() else row[name] for row in added]  # no empty struct
         arrow = arrow.append_column(name, pa.array(values, kind))
-    for name, kind in ((SCORER, pa.string()), (ACCEPTED, pa.bool_())):
+    text = pa.string()
+    for name, kind in ((SCORER, text), (STAGE, text), (REASON, text), (ACCEPTED, pa.bool_())):
         if any(name in row for row in added):
-            arrow = arrow.append_column(name, pa.array([row[name] for row in added], kind))
+            arrow = arrow.append_column(name, pa.array([row.get(name) for row in added], kind))
     return arrow

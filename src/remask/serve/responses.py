@@ -222,7 +222,7 @@ class Responder:
             "item": sample.item,
             "text": sample.text,
             "extracted": self.inputs.extract(sample.text),
-            "scorer": self.inputs.scorer_name,
+            "scorer": score.scorer,
             "score": score.value,
             "threshold": self.inputs.threshold,
             "cost": RequestCost(forwards=forwards, seconds=self.client.seconds),

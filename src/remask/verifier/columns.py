@@ -78,6 +78,15 @@ def features_at_hand(features: Mapping[str, float | None]) -> Features:
     return {name: v for name, v in features.items() if name.partition(".")[0] not in _WRITTEN}
 
 
+def score_name(scorer: str, *, at_hand: bool, is_fitted: bool = False) -> str:
+    """Return the name that scores of a scorer bear, of answers at hand or written here.
+
+    A probability is one wherever the answer is from; the label-free mean is another score without
+    the generation.
+    """
+    return AT_HAND if scorer == VERIFIER and at_hand and not is_fitted else scorer
+
+
 def owner(scorer: str, *, at_hand: bool, is_whole: bool = True) -> str | None:
     """Return whose thresholds serve for scores of a scorer; None where nobody's do.
 
@@ -86,9 +95,8 @@ def owner(scorer: str, *, at_hand: bool, is_whole: bool = True) -> str | None:
         at_hand: whether the answers were not written here.
         is_whole: whether it is label-free, with all its probes; anything else is another score.
     """
-    if scorer != VERIFIER:
-        return scorer
-    return (AT_HAND if at_hand else VERIFIER) if is_whole else None
+    is_known = is_whole or scorer != VERIFIER
+    return score_name(scorer, at_hand=at_hand) if is_known else None
 
 
 def probes_in(names: Iterable[str]) -> list[str]:

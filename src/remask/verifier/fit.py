@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
+from types import MappingProxyType
 
 from numpy.typing import ArrayLike
 
@@ -41,15 +42,17 @@ def fit_verifier(answers: Answers, right: ArrayLike, provenance: Provenance) -> 
 
 def stages_of(answers: Answers) -> list[Stage]:
     """Return what each stage adds; one whose label-free value no answer has is left out."""
-    names = {name for features in answers for name, value in features.items() if value is not None}
+    present = {name for one in answers for name, value in one.items() if value is not None}
+    names = {name for name in present if not name.endswith(_PRICE)}
+    prices = {name: max(_price(one, name) for one in answers) for name in probes_in(names)}
     stages, made = [], list[str]()
-    for sources in sources_of(names):
+    for sources in sources_of(names, prices):
         made += sources
         columns = {name: _column(answers, name) for name in LABEL_FREE if name in made}
         base = {name: column for name, column in columns.items() if set(column) != {None}}
         if not base:
             continue
-        own = sorted(n for n in names if n.partition(".")[0] in sources and not n.endswith(_PRICE))
+        own = sorted(name for name in names if name.partition(".")[0] in sources)
         dear = [name for name in sources if name not in FREE]
         stage = Stage(
             name="+".join(dear) or GENERATION,
@@ -63,20 +66,29 @@ def stages_of(answers: Answers) -> list[Stage]:
     return stages
 
 
-def sources_of(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return what features of these names are of, a stage after another."""
+def sources_of(
+    names: Iterable[str], prices: Mapping[str, float] = MappingProxyType({})
+) -> list[tuple[str, ...]]:
+    """Return what features of these names are of, a stage after another.
+
+    `prices` are the most that probes cost an answer, where that is more than their names say.
+    """
     dotted = [name for name in sorted(names) if "." in name]
-    ranked = sorted(probes_in(dotted), key=_rank)
-    probes = [tuple(group) for _, group in groupby(ranked, key=lambda name: _rank(name)[0])]
+    ranks = {name: _rank(name, prices.get(name, 0)) for name in probes_in(dotted)}
+    ranked = sorted(ranks, key=lambda name: ranks[name])
+    probes = [tuple(group) for _, group in groupby(ranked, key=lambda name: ranks[name][0])]
     first, rest = (probes[0], probes[1:]) if probes else ((), [])
     trips = [(ROUNDTRIPS,)] if needs_round_trips(dotted) else []
     return [(*FREE, *first), *rest, *trips]
 
 
-def _rank(probe: str) -> tuple[int, int]:
-    """Return the price of a probe, and its place among those of one price."""
+def _rank(probe: str, spent: float) -> tuple[float, int]:
+    """Return the price of a probe, and its place among those of one price.
+
+    One that answers may do without, or with less of, has the price of those that need it all.
+    """
     place = LABEL_FREE.index(probe) if probe in LABEL_FREE else len(LABEL_FREE)
-    return Probe.named(probe).passes, place
+    return max(spent, Probe.named(probe).passes), place
 
 
 def _price(features: Mapping[str, float | None], source: str) -> float:

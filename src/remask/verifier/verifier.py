@@ -5,23 +5,23 @@ probable the tokens were when they were written, where that is known. Where it i
 another one, and says so: `AT_HAND`. A budget takes those that fit, in order of price. Fitted to
 answers with labels (`remask fit`) the score is a probability of being right, in stages: each answer
 is settled as soon as that is beyond the limits that validation chose. `Score.stage` says where that
-was, `Score.forwards` what it cost.
+was, `Score.forwards` what it cost. Where labels were too few to fit, the score is the label-free
+mean again: it has no stage, and `Score.reason` says why.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from statistics import fmean
 
 from remask.consistency.roundtrips import Consistency
-from remask.decide.stages import StagedVerifier
+from remask.decide.stages import FittedStage, StagedVerifier
 from remask.denoisers.base import Denoiser
-from remask.errors import SettingsError
+from remask.errors import InputError, SettingsError
 from remask.probes.readings import Critical, Reading, price, read
 from remask.probes.settings import Probe
-from remask.values import Sample, Score
+from remask.values import ROUNDTRIPS, Sample, Score
 from remask.verifier.columns import (
-    AT_HAND,
     GENERATION,
     LABEL_FREE_PROBES,
     VERIFIER,
@@ -31,6 +31,7 @@ from remask.verifier.columns import (
     needs_round_trips,
     owner,
     probes_in,
+    score_name,
     value_of,
 )
 from remask.verifier.features import generation_features, probe_features, round_trip_features
@@ -82,7 +83,11 @@ class Verifier:
         if self.fitted is None:
             self._affordable()
             return
-        stages = self.fitted.stages[: self._num_stages(self.fitted)]
+        least = self.length or 1  # of a canvas
+        num = self._num_stages(self.fitted, 0, least)
+        if num == 0:
+            raise SettingsError(self._no_room(self.fitted, 0, least))
+        stages = self.fitted.stages[:num]
         needed = {name for stage in stages for name in stage.regression.needed}
         if self.roundtrips is None and needs_round_trips(needed):
             raise SettingsError(
@@ -119,20 +124,29 @@ class Verifier:
         if self.fitted is not None:
             return self._in_stages(cases, self.fitted)
         self._probe(cases, self._affordable())
-        return [self._label_free(case) for case in cases]
+        return [
+            self._label_free(case, fmean(case.values.values()), tuple(case.values))
+            for case in cases
+        ]
 
-    def _label_free(self, case: Examination) -> Score:
-        """Return the plain mean of the values that are known."""
-        share = 1 / len(case.values)
-        score = self._score(case, fmean(case.values.values()))
-        scorer = self.name if GENERATION in case.values else AT_HAND
-        return replace(score, scorer=scorer, weights=dict.fromkeys(case.values, share))
+    def _label_free(
+        self, case: Examination, mean: float, names: Sequence[str], reason: str = ""
+    ) -> Score:
+        """Return the plain mean of these values as a score, and why it is no more than that."""
+        scorer = score_name(self.name, at_hand=GENERATION not in names)
+        share = 1 / max(1, len(names))
+        weights = {name: share if name in names else 0.0 for name in case.values} if names else {}
+        return replace(self._score(case, mean), scorer=scorer, weights=weights, reason=reason)
 
     def _in_stages(self, cases: Sequence[Examination], fitted: StagedVerifier) -> list[Score]:
         """Return the scores of fitted stages; who is settled leaves."""
         scores: dict[int, Score] = {}
-        left, num = list(range(len(cases))), self._num_stages(fitted)
-        for number, stage in enumerate(fitted.stages[:num]):
+        rows = [(len(case.sample.prompt), len(case.sample.canvas)) for case in cases]
+        last = [self._num_stages(fitted, *row) - 1 for row in rows]
+        if -1 in last:
+            raise InputError(self._no_room(fitted, *rows[last.index(-1)]))
+        left = list(range(len(cases)))
+        for number, stage in enumerate(fitted.stages):
             if not left:
                 break
             here = [cases[i] for i in left]
@@ -143,10 +157,18 @@ class Verifier:
             }
             probabilities, settled = fitted.decide(number, columns)
             for i, probability, is_settled in zip(left, probabilities, settled, strict=True):
-                if is_settled or number == num - 1:
-                    scores[i] = self._score(cases[i], probability, stage.name)
+                if is_settled or number == last[i]:
+                    scores[i] = self._settled(cases[i], probability, stage)
             left = [i for i in left if i not in scores]
         return [scores[i] for i in range(len(cases))]
+
+    def _settled(self, case: Examination, value: float, stage: FittedStage) -> Score:
+        """Return what a stage says of an answer: a probability, where there were labels enough."""
+        fit = stage.regression
+        if not fit.reason:
+            return self._score(case, value, stage.name)
+        names = tuple(name for name in fit.base if name in case.values)
+        return self._label_free(case, value, names, fit.reason)
 
     def _measure(self, cases: Sequence[Examination], names: Sequence[str]) -> None:
         """Take down what these columns need and is not known yet."""
@@ -169,34 +191,44 @@ class Verifier:
         for case, by_name in zip(cases, readings, strict=True):
             case.take(by_name)
 
-    def _num_stages(self, fitted: StagedVerifier) -> int:
-        """Return how many stages the budget has room for, whatever the answer.
-
-        What a stage cost the answers that it was fitted to is a mean, and may be less.
-        """
+    def _num_stages(self, fitted: StagedVerifier, num_prompt: int, length: int) -> int:
+        """Return how many stages the budget has room for, whatever stands on such a canvas."""
         if self.budget is None:
             return len(fitted.stages)
+        return sum(most <= self.budget for most in self._most(fitted, num_prompt, length))
+
+    def _most(self, fitted: StagedVerifier, num_prompt: int, length: int) -> Iterator[float]:
+        """Yield the most that an answer costs up to each stage.
+
+        What it cost the answers that it was fitted to is a mean, and may be less.
+        """
         spent, made = 0.0, set[str]()
-        for number, stage in enumerate(fitted.stages[: fitted.num_stages(self.budget)]):
-            new = [name for name in probes_in(stage.regression.needed) if name not in made]
-            most = sum(price(self.denoiser, Probe.named(name)) for name in new)
-            made.update(new)
-            spent += max(most, stage.forwards)
-            if spent > self.budget and number > 0:
-                return number
-            if spent > self.budget:
-                raise SettingsError(
-                    f"a budget of {self.budget} forwards has no room for stage {stage.name}; "
-                    f"give at least {spent:g}."
-                )
-        return fitted.num_stages(self.budget)
+        for stage in fitted.stages:
+            needed = stage.regression.needed
+            new = {*probes_in(needed), *([ROUNDTRIPS] if needs_round_trips(needed) else [])} - made
+            made |= new
+            if ROUNDTRIPS in new:
+                trips = self.roundtrips  # without them the verifier is refused
+                spent += stage.forwards if trips is None else trips.price(num_prompt, length)
+            probes = map(Probe.named, new - {ROUNDTRIPS})
+            spent += sum(price(self.denoiser, probe, length) for probe in probes)
+            yield spent
+
+    def _no_room(self, fitted: StagedVerifier, num_prompt: int, length: int) -> str:
+        """Return the sentence that says that the first stage costs more than the budget."""
+        least = next(self._most(fitted, num_prompt, length))
+        return (
+            f"a budget of {self.budget} forwards has no room for stage {fitted.stages[0].name}; "
+            f"give at least {least:g}."
+        )
 
     def _affordable(self) -> list[str]:
         """Return the probes of the label-free verifier that the budget has room for."""
         probes = LABEL_FREE_PROBES
         if self.budget is None:
             return list(probes)
-        prices = [price(self.denoiser, Probe.named(name)) for name in probes]
+        # none of them depends on the canvas
+        prices = [price(self.denoiser, Probe.named(name), 1) for name in probes]
         room = [
             name
             for name, spent in zip(probes, accumulate(prices), strict=True)

@@ -154,6 +154,16 @@ def test_the_stage_that_settled_an_answer_stands_with_its_cost(
     assert "stage" not in json_output.scored("7", replace(score, stage=""), None, lambda text: text)
 
 
+def test_a_score_that_is_no_probability_for_want_of_labels_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    score = Score(value=0.9, reason="4 are too few", scorer="verifier")
+    terminal.show_verdict(score, None, [("7", 0.1)], "7", {})
+    assert "no probability: 4 are too few" in capsys.readouterr().out.splitlines()
+    document = json_output.scored("7", score, None, lambda text: text)
+    assert (document["reason"], "error" in document) == ("4 are too few", False)
+
+
 @pytest.mark.parametrize(
     ("row", "line"),
     [

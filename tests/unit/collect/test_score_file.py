@@ -129,6 +129,39 @@ def test_another_scorer_is_named_beside_its_scores(
         assert "empty" in results[3]["remask_error"]
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_score_bears_its_own_name_and_says_whether_it_is_a_probability(
+    llada: NativeDenoiser, tmp_path: Path, suffix: str
+) -> None:
+    """Of answers at hand: the label-free mean, a probability, and the mean for want of labels."""
+    about = Provenance(
+        scorer="verifier", metric_set="features", metrics=(), task="wordmath", model=llada.name,
+        split="validation", seed=0, version="", date="",
+    )  # fmt: skip
+    answers = [{"critical.critical_mean": -0.2 if k < 5 else -2.0} for k in range(10)]
+    enough = fit_verifier(answers, [k < 5 for k in range(10)], about)
+    few = fit_verifier(answers[:6], [k < 5 for k in range(6)], about)
+    rows = [{"prompt": "q", "answer": "12"}, {"prompt": "q", "answer": ""}]
+    source, settings = write(tmp_path / "in.jsonl", rows), replace(SETTINGS, scorer="verifier")
+    for number, (fitted, name) in enumerate(
+        ((None, "verifier_at_hand"), (enough, "verifier"), (few, "verifier_at_hand"))
+    ):
+        out = tmp_path / f"{number}.{suffix}"
+        score_file.score_file(llada, score_file.prepare(source, out, settings, fitted=fitted))
+        scored, failed = read_table(out).rows
+        scorer = api.verifier(llada, fitted=fitted)
+        known = api.score(llada, "q", "12", scorer=scorer)
+        assert [row["remask_scorer"] for row in (scored, failed)] == [name] * 2
+        assert (known.scorer, scored["remask_error"]) == (name, None)
+        if fitted is None:
+            assert not {"remask_stage", "remask_reason"} & set(scored)
+            continue
+        told = scored["remask_stage"], scored["remask_reason"]
+        assert told == (known.stage or None, known.reason or None)
+        assert told == (("critical", None) if fitted is enough else (None, few.reason))
+        assert (failed["remask_stage"], failed["remask_reason"]) == (None, None)
+
+
 def test_a_run_that_an_older_version_began_is_one_of_round_trips(
     llada: NativeDenoiser, source: Path
 ) -> None:
@@ -151,7 +184,7 @@ def test_a_run_is_not_continued_with_another_fit(llada: NativeDenoiser, source: 
     out, settings = source.with_name("out.jsonl"), replace(SETTINGS, scorer="verifier")
     job = score_file.prepare(source, out, settings, fitted=one)
     done = score_file.score_rows(settings, one, llada, [{"prompt": "q0", "answer": "0"}])
-    assert (done[0]["remask_scorer"], done[0]["remask_forwards"]) == ("verifier", 1)
+    assert (done[0]["remask_scorer"], done[0]["remask_forwards"]) == ("verifier_at_hand", 1)
     write(job.part, [{"asked": job.begun_with}, {"rows": done}])
     assert score_file.prepare(source, out, settings, fitted=one).results == done
     with pytest.raises(RecordError, match="was begun with another fitted;"):

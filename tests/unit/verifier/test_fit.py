@@ -41,6 +41,22 @@ def test_stages_are_in_order_of_price_and_round_trips_are_the_last() -> None:
     assert sources_of(["length", "roundtrips.answer_match"]) == [free, ("roundtrips",)]
 
 
+def test_a_probe_is_ranked_by_the_most_that_it_cost() -> None:
+    """`suffix` takes a pass of one answer and three of another; halves that nobody has are none."""
+    answers = [
+        {"critical.critical_mean": -1.0, "critical.forwards": 1, "halves8.critical_mean": None,
+         "halves8.forwards": 0, "random15x2.response_mean": -1.0, "random15x2.forwards": 2,
+         "suffix.response_mean": -1.0, "suffix.forwards": passes}
+        for passes in (1, 3)
+    ]  # fmt: skip
+    stages = stages_of(answers)
+    assert [(s.name, s.forwards) for s in stages] == [
+        ("critical", 1),
+        ("random15x2", 2),
+        ("suffix", 2),
+    ]
+
+
 def test_a_stage_is_drawn_towards_the_label_free_values_so_far() -> None:
     """`forced8` is none of them; answers from outside have no generation."""
     bases = [list(stage.base) for stage in stages_of([features(0.25)])]

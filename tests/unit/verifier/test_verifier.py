@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 
 import remask
+from remask.consistency.roundtrips import Consistency
+from remask.consistency.settings import ConsistencySettings
 from remask.decide.logistic import Regression, Term
 from remask.decide.provenance import Provenance
 from remask.decide.stages import FittedStage, StagedVerifier
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted
-from remask.errors import SettingsError
+from remask.errors import InputError, SettingsError
 from remask.probes.readings import Critical
 from remask.testing import check_scorer
 from remask.values import Sample
@@ -20,6 +22,12 @@ from remask.verifier.verifier import Verifier
 
 Answer = Callable[..., Sample]
 Knowing = Callable[[Sample, Callable[[int, int], float]], Denoiser]
+
+
+SUFFIX = Regression(
+    base=("suffix",), intercept=0.0, mean=Term(centre=0.5, spread=1.0, weight=1.0), terms={},
+    ridge=None,
+)  # fmt: skip
 
 
 def no_answer(text: str) -> None:
@@ -241,3 +249,54 @@ def test_with_too_few_labels_nothing_is_paid_for_what_is_not_looked_at(
     [score] = verifier.score([sample])
     assert score.value == pytest.approx(0.5)
     assert score.forwards == model.forwards == 1
+    assert (score.stage, score.reason, score.scorer) == ("", "too few", "verifier_at_hand")
+    assert score.weights == {"critical": 1.0}
+
+
+@pytest.mark.parametrize(("budget", "stage", "forwards"), [(3, "critical", 1), (4, "suffix", 4)])
+def test_a_suffix_costs_a_pass_for_every_block_of_its_canvas(
+    knowing: Knowing, answer: Answer, digits: Critical, staged: StagedVerifier,
+    budget: int, stage: str, forwards: int,
+) -> None:  # fmt: skip
+    """Of 70 tokens there are three blocks of 32, whatever those of the fit had: 1 + 3 passes."""
+    sample = answer("a1" * 35)
+    assert 64 < len(sample.canvas) <= 96
+    model = Counted(knowing(sample, lambda i, n: 0.5))
+    suffix = replace(staged.stages[0], name="suffix", regression=SUFFIX)
+    about = replace(staged.provenance, metrics=("critical", "suffix"))
+    fitted = replace(staged, stages=(staged.stages[0], suffix), provenance=about)
+    verifier = Verifier(
+        denoiser=model, extract=no_answer, critical=digits, fitted=fitted, budget=budget
+    )
+    [score] = verifier.score([sample])
+    assert (score.stage, score.forwards, model.forwards) == (stage, forwards, forwards)
+    alone = replace(fitted, stages=(suffix, staged.stages[0]))
+    with pytest.raises(InputError, match="2 forwards has no room for stage suffix; give at least"):
+        replace(verifier, fitted=alone, budget=2).score([sample])
+
+
+def test_round_trips_are_priced_by_the_most_they_can_cost(
+    block_causal: NativeDenoiser, answer: Answer, digits: Critical, staged: StagedVerifier
+) -> None:
+    """The fit says 5 passes in the mean; what it costs here is within the price, and that counts."""
+    settings = ConsistencySettings(trips=2, rebuild_steps=2)
+    trips = Consistency(
+        denoiser=block_causal, extract=no_answer, settings=settings, metric_set="core"
+    )
+    samples = [answer("a1b2c3d4e5", prompt="p" * n) for n in (1, 9, 17)]
+    for sample, made in zip(samples, trips.score(samples), strict=True):
+        assert 5 < made.forwards <= trips.price(len(sample.prompt), len(sample.canvas))
+    mean = stage("roundtrips", 5.0, 10.0)
+    terms = {"roundtrips.token_accuracy": Term(centre=0.5, spread=1.0, weight=1.0)}
+    mean = replace(mean, regression=replace(mean.regression, terms=terms))
+    about = replace(staged.provenance, metrics=("critical", *terms))
+    first = replace(staged.stages[0], low=0.0, high=1.0)
+    fitted = replace(staged, stages=(first, mean), provenance=about)
+    verifier = Verifier(
+        denoiser=block_causal, extract=no_answer, critical=digits, fitted=fitted, roundtrips=trips
+    )
+    for sample in samples:
+        most = 2 + trips.price(len(sample.prompt), len(sample.canvas))
+        for budget, name in ((most - 1, "critical"), (most, "roundtrips")):
+            [score] = replace(verifier, budget=budget).score([sample])
+            assert (score.stage, score.forwards <= budget) == (name, True)

@@ -8,7 +8,7 @@ import { Player } from "./player.js";
 import { markdown, save } from "./save.js";
 import { isRead, isSureButLost, paintEach, repaint, shown } from "./tokens.js";
 import { drifted, sentence, tokensOf } from "./verdict.js";
-import { metricWord, scorerWord, stageWord } from "./words.js";
+import { fitFacts, metricWord, scorerWord } from "./words.js";
 
 const LEGENDS = {
   drift: ["Lost in round trips:", ["d1", "up to 25 %"], ["d2", "50 %"], ["d3", "75 %"], ["d4", "100 %"], ["du", "never masked"]],
@@ -84,7 +84,7 @@ export class Answer {
     const facts = [
       ["result", found.extracted === null ? "none could be read" : shown(found.extracted)],
       ["graded", graded(found)], ["scorer", scorerWord(found.scorer)], ["threshold", String(found.threshold ?? "none")],
-      ["settled at", found.stage ? `stage ${stageWord(found.stage)}` : null],
+      ...fitFacts(found),
       ["verifying took", plural(found.cost.forwards, "forward pass", "es")],
       ["arrived after", `${found.cost.seconds.toFixed(1)} s, waiting included`],
     ].filter(([, value]) => value !== null);

@@ -4,7 +4,7 @@ import { byId, make, number, option, plural } from "./dom.js";
 import { short, summary } from "./history.js";
 import { paint, shown } from "./tokens.js";
 import { tokensOf } from "./verdict.js";
-import { metricWord, scorerWord, stageWord } from "./words.js";
+import { fitFacts, metricWord, scorerWord } from "./words.js";
 
 const titled = (entry, count) => (entry.mode === "verify" ? "Your answer" : `Candidate ${count + 1}`);
 const label = ({ entry, found, title }) => `${title}, ${summary(found)}: ${short(entry.question, 40)}`;
@@ -12,7 +12,7 @@ const label = ({ entry, found, title }) => `${title}, ${summary(found)}: ${short
 function facts(entry, found) {
   const result = found.extracted === null ? "none could be read" : shown(found.extracted);
   const list = [["result", result], ["scorer", scorerWord(found.scorer)], ["threshold", String(found.threshold ?? "none")],
-    ...(found.stage ? [["settled at", `stage ${stageWord(found.stage)}`]] : []),
+    ...fitFacts(found),
     ["verifying took", plural(found.cost.forwards, "forward pass", "es")]];
   return make("dl", { name: "facts" }, ...list.map(([term, value]) =>
     make("div", {}, make("dt", { text: term }), make("dd", { text: value }))));

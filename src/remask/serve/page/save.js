@@ -1,6 +1,7 @@
 // A result as a file: the document as it came, or a page of Markdown to read.
 import { number, plural } from "./dom.js";
 import { shown } from "./tokens.js";
+import { fitFacts } from "./words.js";
 
 // A text as a block that nothing in it can close.
 function fenced(text) {
@@ -28,7 +29,7 @@ export function markdown(found, question, command) {
     ["verdict", verdict ?? "none"],
     ["score", score === null ? `none: ${found.reason}` : number(score) + (stderr === null ? "" : ` \u00b1 ${number(stderr)}`)],
     ["threshold", threshold ?? "none"], ["result", extracted ?? "none could be read"],
-    ["scorer", scorer], ["model", model], ["cost of verifying", plural(found.cost.forwards, "forward pass", "es")],
+    ["scorer", scorer], ...fitFacts(found), ["model", model], ["cost of verifying", plural(found.cost.forwards, "forward pass", "es")],
   ];
   const lost = drifting(found);
   const settings = Object.entries(found.settings).map(([name, value]) => [name, value ?? "none"]);

@@ -3,7 +3,7 @@ import { shown } from "./tokens.js";
 
 const SCORERS = {
   roundtrips: "round trips", self_evaluation: "self-evaluation", editor: "editor's agreement", dise: "DiSE",
-  perplexity: "masked likelihood",
+  perplexity: "masked likelihood", verifier_at_hand: "verifier, of an answer at hand",
 };
 const TASKS = { wordmath: "word problems", countdown: "countdown numbers", choice: "multiple choice", pycode: "Python functions" };
 const KINDS = { number: "a number", choice: "a choice", code: "code", text: "text" };
@@ -34,3 +34,7 @@ export function metricWord(name) {
 
 // A stage of a verifier is named after its probes.
 export const stageWord = (name) => name.split("+").map(metricWord).join(" and ");
+
+// What a fitted verifier says of its score: the stage that settled it, or why it is no probability.
+export const fitFacts = ({ score, stage, reason }) =>
+  stage ? [["settled at", `stage ${stageWord(stage)}`]] : score !== null && reason ? [["no probability", shown(reason)]] : [];
