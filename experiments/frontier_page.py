@@ -40,12 +40,9 @@ METHODS = (
     "roundtrips", "probe", "verifier", "fitted20", "fitted85", "sequential", "sequential_full",
     "agreement2", "agreement3", "agreement5", "agreement10", "agreement10_fitted", "confidence",
     "length", "critical_count", "dise", "tre", "denoising_entropy", "temporal_vote",
-    "temporal_entropy", "perplexity",
-    "dcocoa",
+    "temporal_entropy", "perplexity", "dcocoa",
 )  # fmt: skip
-MEASURES = (
-    "auroc", "auroc_equal_length", "forwards", "extra_forwards", "aurc", "ece", "auroc_sd",
-)  # fmt: skip
+MEASURES = ("auroc", "auroc_equal_length", "forwards", "extra_forwards", "aurc", "ece", "auroc_sd")
 FITTED = ("fitted20", "fitted85", "agreement10_fitted")
 CANVASES = ("roundtrips", "verifier", "fitted20")
 ACCEPTED = ("precision", "coverage")
@@ -124,17 +121,18 @@ verifier were changed once, on validation, after a first look at test answers ha
 lost; the label-free values were not ([LOG.md](LOG.md))."""
 _NOT_KEPT = """AURC, ECE, the spread over draws of labels and means without each family are measured
 by the study and stand in its report; of this collection they were not kept, and its records are
-gone. `choice` has fewer than the 150 of the rarer kind that were wanted, and so has `pycode`, of as
-many problems as were allowed."""
+gone. 150 of the rarer kind were wanted. `pycode` has fewer, of as many problems as were allowed; so
+has `choice`, whose 1,200 problems were planned by the share of wrong answers on validation."""
 _BELOW_MEANS = """Samples are compared by value (countdown) and by behaviour (programs). The
 label-free verifier costs less than 17 in the mean because a choice has no halves to be read. The
 full form of the sequential verifier settles nothing early; where labels are too few to fit, it is
-the label-free verifier and makes no round trips."""
+the label-free verifier and makes no round trips. `remask fit` makes the sequential verifier; the
+fit of 85 forwards is of the study alone, drawn towards a mean that counts round trips too."""
 _END = """Thresholds are chosen on validation pools by one rule, the cheapest that is hardly less
 accurate; problems that a verifier was fitted on choose nothing for it. The sequential verifier
 stops before the round trips here."""
 _WITHIN = """`Within a problem` is the AUROC among the ten samples of one problem, where some are
-right and some wrong; every sample was scored on this set alone."""
+right and some wrong. It was collected for this set alone: of the others one sample was scored."""
 _STEPS = """A right answer can be reached by wrong steps. Where a task checks the steps of right
 answers one by one, this is the AUROC of right steps among right answers. A set is left out where
 the verifier's interval is wider than {widest}: too few of its right answers have a wrong step."""
@@ -143,7 +141,8 @@ of its row and used on that of its column. The second has what the label-free ve
 of the best F1, chosen on the set of its row, accepts of that of its column: the share that is
 right, and the share that is accepted."""
 _LONGER = """Fits and thresholds of the usual canvas, used where the same problems are answered on
-one half as long again; `accepted` and `right of these` are of the label-free verifier."""
+one half as long again; `accepted` and `right of these` are of the label-free verifier. In a study
+that can be seen; `solve` and `serve` write no answers on another canvas than a fit's."""
 _SECONDS = """Per answer, eight at once, random weights of the published shapes in bf16 on one H200,
 the model part alone, all in one run (`python benchmarks/h200.py run OUT --scripts probe`); and the
 embedded model on two CPU cores, one at a time, texts included (`python benchmarks/verify.py

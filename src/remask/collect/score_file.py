@@ -350,7 +350,7 @@ def _scores(scorer: Scorer, samples: Sequence[Sample]) -> list[Score | str]:
 
 
 def _result(score: Score | str) -> Row:
-    """Return the added columns of one row, rounded to what survives another batch."""
+    """Return the added columns of one row, rounded; in another batch the last digit may differ."""
     if isinstance(score, str):
         return dict(zip(ADDED, (None, None, None, None, 0, score), strict=True))
     metrics = {name: round(value, 6) for name, value in score.by_metric.items()}

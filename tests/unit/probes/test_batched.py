@@ -42,7 +42,7 @@ def alike(one: dict[str, Reading], other: dict[str, Reading]) -> None:
         seen = [x is None for x in reading.logp]
         assert seen == [x is None for x in other[name].logp]
         a, b = ([x for x in r.logp if x is not None] for r in (reading, other[name]))
-        assert a == pytest.approx(b, abs=1e-4)
+        assert a == pytest.approx(b, abs=1e-5)
 
 
 @pytest.mark.parametrize("model", ["llada", "block_causal"])
@@ -114,7 +114,7 @@ def test_every_block_is_read_behind_clean_ones(
         for logp, sum_, num in zip(found[name].logp, total[here], times[here], strict=True):
             assert (logp is None) == (num == 0)
             if logp is not None:
-                assert logp == pytest.approx((sum_ / num).item(), abs=1e-4)
+                assert logp == pytest.approx((sum_ / num).item(), abs=1e-5)
 
 
 def shown(tokens: Tensor) -> Canvas:
@@ -134,7 +134,7 @@ def test_a_model_with_blocks_sees_its_answer_in_an_ordinary_pass(
     logits = block_causal.head(torch.cat(parts))
     logits[:, block_causal.tokenizer.mask_id] = -torch.inf
     expected = logits.log_softmax(1).gather(1, row[:, None])[1 : 1 + sample.num_response, 0]
-    assert found["visible"].logp == pytest.approx(expected.tolist(), abs=1e-4)
+    assert found["visible"].logp == pytest.approx(expected.tolist(), abs=1e-5)
     assert (found["visible"].forwards, model.forwards) == (1, 1)
 
 
