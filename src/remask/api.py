@@ -46,7 +46,7 @@ from remask.tasks.base import Task
 from remask.values import ROUNDTRIPS, Decision, Sample, Score, Scorer
 from remask.verifier.columns import AT_HAND, PROBE, VERIFIER
 from remask.verifier.columns import VERSION as VERIFIER_VERSION
-from remask.verifier.origin import check_origin, trip_settings
+from remask.verifier.origin import check_origin, check_sampler, fitted_sampler, trip_settings
 from remask.verifier.threshold import threshold_for as threshold_for
 from remask.verifier.verifier import Verifier
 
@@ -251,7 +251,7 @@ def sample_from_text(
     if length is not None and len(ids) + 1 > length:
         raise InputError(
             f"the answer takes {len(ids) + 1} tokens with its end, and there is room for {length}; "
-            "shorten it, or choose a greater length."
+            "shorten it, or choose a greater length (that of a fit or a certificate is its own)."
         )
     length = length or max(model.preset.length, -(-(len(ids) + 1) // 32) * 32)
     return Sample(
@@ -368,8 +368,7 @@ def score_many(
 
     `kind` is that of the answers, and `seed` that of the draws, for a scorer that has to be made.
     """
-    prompts = [prompt for prompt, _ in pairs]
-    judge = find_scorer(scorer or ROUNDTRIPS, model, prompts, kind=kind, seed=seed)
+    judge = find_scorer(scorer or ROUNDTRIPS, model, [p for p, _ in pairs], kind=kind, seed=seed)
     length = getattr(judge, "length", None)  # of the canvas that one was fitted on
     samples = [
         a if isinstance(a, Sample) else sample_from_text(model, p, a, length=length)
@@ -426,7 +425,7 @@ def solve_many(
         prompts: as a user writes them; a repeated one is answered once.
         scorer: of the answers, as in `find_scorer`; round trips with their defaults if None.
         kind: of the answers: how they are read, and which departures of the preset apply.
-        sampler: how answers are written; by default as preset and task have it.
+        sampler: how answers are written; by default as preset and task, or a fit, have it.
         examples: turns before each prompt.
         threshold: a score above it is accepted; by default the scorer's, or the preset's for it.
         budget: most answers to draw of a prompt.
@@ -434,15 +433,17 @@ def solve_many(
         watch: is shown every attempt as it comes.
     """
     how = reader(kind)
-    usual = sampler or sampler_settings(model, kind=how.name, canvas=how.canvas)
-    writer = usual.for_pool(budget)
+    judge = find_scorer(scorer or ROUNDTRIPS, model, prompts, kind=kind, seed=seed)
+    fitted = judge.fitted if isinstance(judge, Verifier) else None
+    usual = sampler or fitted_sampler(fitted, model, how.name)
+    writer = (usual or sampler_settings(model, kind=how.name, canvas=how.canvas)).for_pool(budget)
+    check_sampler(fitted, writer)
     ids = {item_of(prompt): model.tokenizer.render(prompt, examples) for prompt in prompts}
 
     def draw(items: Sequence[str], number: int) -> list[Sample]:
         rows = [ids[item] for item in items]
         return sample_ids(model, rows, writer, items=items, number=number, seed=seed)
 
-    judge = find_scorer(scorer or ROUNDTRIPS, model, prompts, kind=kind, seed=seed)
     limit = threshold_for(model, how.name, judge) if threshold is None else threshold
     decisions = reject(draw, judge, list(ids), threshold=limit, budget=budget, watch=watch)
     by_item = {decision.item: decision for decision in decisions}

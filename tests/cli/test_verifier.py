@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from remask.analysis import fitting
 from remask.decide.stages import StagedVerifier
 from remask.decide.threshold import Certificate
 from remask.denoisers.load import load
+from remask.errors import SettingsError
+from remask.sampling.settings import sampler_settings
 from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, readings_of
 
 Run = Callable[..., Any]
@@ -46,7 +49,7 @@ def answers(num_right: int, num_wrong: int, **others: Any) -> list[Any]:
 def write(path: Path, rows: list[Any], model: str = "tiny", **changes: Any) -> Path:
     path.write_text("".join(json.dumps(each) + "\n" for each in rows))
     sampler = {
-        "steps": 2, "length": 16, "block": 16, "order": "confidence", "temperature": 0.0,
+        "steps": 2, "length": 16, "block": 16, "order": "low_confidence", "temperature": 0.0,
     }  # fmt: skip
     about = {
         "task": "wordmath", "model": model, "level": "hard", "split": "validation", "seed": 0,
@@ -151,7 +154,11 @@ def test_a_certificate_of_more_samples_needs_their_features(
     words = ("certify", source, "-o", out, "--scorer", "verifier", "--budget", "2")
     assert run(*words).code == 0
     write(source, firsts + [{**each, "features": {}} for each in seconds])
-    assert fails(1, *words, "--force").endswith("collect it with --samples 2 --scored 2.")
+    assert fails(1, *words, "--force").endswith(
+        "collect it with --samples 2 --scored 2 --probes critical,stratified90x8,halves8."
+    )
+    words = tuple("probe" if word == "verifier" else word for word in words)
+    assert fails(1, *words, "--force").endswith("--samples 2 --scored 2 --probes critical.")
 
 
 def test_an_answer_at_hand_has_the_score_of_the_library(run: Run, fitted: Path, model: str) -> None:
@@ -186,6 +193,63 @@ def test_solve_takes_the_threshold_that_labels_chose(
     assert told["threshold"] == StagedVerifier.read(fitted).threshold
     assert {attempt["stage"] for attempt in told["attempts"]} <= {"generation", *LABEL_FREE_PROBES}
     assert "has no threshold for scores of 'verifier'" in fails(1, *words)
+
+
+def test_answers_are_written_as_those_that_it_was_fitted_to_or_refused(
+    run: Run, fails: Fails, fitted: Path, model: str
+) -> None:
+    """A canvas of 16 in 2 steps at temperature 0; of a prompt of one's own that is the default."""
+    fit = ("--model", model, "--scorer", "verifier", "--fitted", fitted)
+    words = ("solve", "--task", "wordmath", "--budget", "1", *fit)
+    error = fails(1, *words, "--length", "32", "--steps", "4")
+    assert error.startswith(
+        "the verifier was fitted to answers written with length 16 and steps 2 and block 16, and "
+        "these are to be written with length 32 and steps 4 and block 32; write them as those, "
+    )
+    error = fails(1, *words, "--length", "16", "--steps", "2", "--temperature", "1")
+    assert "with temperature 0.0, and these are to be written with temperature 1.0; " in error
+    told = json.loads(run("solve", PROMPT, "--budget", "1", *fit, "--json").out)
+    assert [told["sampler"][name] for name in ("length", "steps")] == [16, 2]
+    denoiser, staged = load(model), StagedVerifier.read(fitted)
+    scorer = api.verifier(denoiser, kind="wordmath", fitted=staged)
+    solve = partial(api.solve, denoiser, PROMPT, kind="wordmath", scorer=scorer, budget=1)
+    decision = solve()
+    assert len(decision.sample.canvas) == 16
+    assert decision.sample.text == told["answer"]
+    with pytest.raises(SettingsError, match="answers written with length 16 and steps 2 and"):
+        solve(sampler=sampler_settings(denoiser, length=32))
+
+
+def test_an_answer_too_long_for_the_canvas_of_a_fit_is_told_whose_it_is(
+    fails: Fails, fitted: Path, model: str
+) -> None:
+    words = ("--model", model, "--scorer", "verifier", "--fitted", fitted)
+    assert fails(1, "verify", PROMPT, "2+2=4 " * 9, *words).endswith(
+        "room for 16; shorten it, or choose a greater length (that of a fit or a certificate is "
+        "its own)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("sampler", {"length": -5}), ("sampler", {"length": True}), ("consistency", {"trips": 0})],
+)
+def test_a_fit_with_settings_that_cannot_be_is_damaged(
+    fails: Fails, fitted: Path, model: str, name: str, value: dict[str, Any]
+) -> None:
+    document = json.loads(fitted.read_text())
+    document["provenance"]["settings"][name] = value
+    fitted.write_text(json.dumps(document))
+    words = ("verify", PROMPT, ANSWER, "--model", model, "--scorer", "verifier")
+    error = fails(1, *words, "--fitted", fitted)
+    assert error.startswith(f"{fitted} is damaged: the fitted verifier says {name} {value!r}, whi")
+
+
+def test_a_probe_that_cannot_be_is_named_with_its_flag(fails: Fails, tmp_path: Path) -> None:
+    words = ("collect", "-m", "tiny", "--task", "wordmath", "-o", tmp_path / "out.jsonl")
+    for probe in ("halves7", "halve8"):
+        error = fails(1, *words, "--probes", f"critical,{probe}")
+        assert error.startswith(f"probes is critical,{probe}; probe '{probe}' ")
 
 
 def test_a_file_is_scored_and_never_written_over_the_fit(
@@ -245,8 +309,8 @@ def test_another_task_and_flags_of_another_scorer_are_refused(
     assert said.startswith("--max-forwards belongs to --scorer verifier, not to probe")
     said = fails(2, *mine, "--certificate", fitted)
     assert said.startswith("--certificate is of the whole label-free verifier: leave --fitted out")
-    said = fails(1, *words, "--scorer", "verifier", "--max-forwards", "0")
-    assert said == "a budget of 0 forwards has no room for the probe critical; give at least 1."
+    said = fails(2, *words, "--scorer", "verifier", "--max-forwards", "0")
+    assert said.startswith("--max-forwards is 0; it must be at least 1")
     said = fails(2, *words, "--scorer", "verifier", "--trips", "2")
     assert said.startswith("--trips belongs to round trips, not to --scorer verifier")
     source = write(tmp_path / "records.jsonl", answers(5, 5))
@@ -302,10 +366,12 @@ def test_a_certificate_of_answers_written_here_is_void_for_one_at_hand(
     assert (told["scorer"], told["accepted"]) == ("verifier_at_hand", False)
     for scored in (words, ("score", source, "-o", tmp_path / "out.jsonl", *words[3:])):
         error = fails(1, *scored, "--certificate", files["verifier"])
-        assert "was fitted to scores of 'verifier', not of 'verifier_at_hand'" in error
+        assert "was fitted to scores of 'verifier', not of 'verifier_at_hand', which ans" in error
+        assert error.endswith("make one of these with remask certify --scorer verifier_at_hand.")
     drawn = ("solve", PROMPT, "--model", model, "--scorer", "verifier", "--budget", "1")
     error = fails(1, *drawn, "--certificate", files["verifier_at_hand"])
-    assert "was fitted to scores of 'verifier_at_hand', not of 'verifier'" in error
+    assert "was fitted to scores of 'verifier_at_hand', not of 'verifier', which answers" in error
+    assert error.endswith("make one of these with remask certify --scorer verifier.")
 
 
 def test_a_fit_for_answers_at_hand_looks_at_nothing_that_only_the_writer_knows(
@@ -330,9 +396,16 @@ def test_no_threshold_of_the_preset_serves_for_fewer_probes_or_a_fit_without_one
     open_fit = tmp_path / "open.json"
     open_fit.write_text(json.dumps(document))
     words = ("--model", "tiny", "--scorer", "verifier")
-    for flags in (("--max-forwards", "1"), ("--fitted", open_fit)):
+    few = write(tmp_path / "few.jsonl", answers(20, 4))
+    assert run("fit", few, "-o", tmp_path / "few.json", "--scorer", "verifier").code == 0
+    for flags, cause in (
+        (("--max-forwards", "1"), "within 1 forwards the verifier is another score, and the "),
+        (("--fitted", open_fit), "the fitted verifier has no threshold (that of the best F1 acce"),
+        (("--fitted", tmp_path / "few.json"), "has no threshold (20 right and 4 wrong answers "),
+    ):
         told = json.loads(run("verify", PROMPT, ANSWER, *words, *flags, "--json").out)
         assert (told["threshold"], told["trusted"]) == (None, None)
-        assert "has no threshold for scores of 'verifier'" in fails(
-            1, "solve", PROMPT, *words, *flags
-        )
+        error = fails(1, "solve", PROMPT, *words, *flags)
+        assert cause in error
+        assert "; give one with --threshold (threshold= in Python)" in error
+        assert "--columns" not in error, "which is of the whole label-free verifier"

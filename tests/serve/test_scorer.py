@@ -184,7 +184,11 @@ def test_a_fit_of_too_few_labels_says_so_with_its_score(
     found = served.ok("/v1/verify", BODY)
     body = {"prompt": PROMPT, "remask": {"budget": 1, "threshold": 2.0}}
     (attempt,) = served.ok("/v1/solve", body)["attempts"]
+    error = served.refused("/v1/solve", {"prompt": PROMPT})
     service.batcher.close(LIMIT)
+    assert error["message"] == (
+        f"the fitted verifier has no threshold ({few.reason}); give remask.threshold."
+    )
     for document in (found, attempt["verification"]):
         assert (document["reason"], "stage" in document) == (few.reason, False)
 
@@ -237,6 +241,13 @@ def test_a_fitted_verifier_is_served_with_its_threshold(
     other = served.ok("/v1/verify", {**BODY, "remask": {"scorer": "probe"}})
     assert other["threshold"] is None, "what was fitted is of the verifier"
     assert "--fitted" not in other["command"]
+    solved = served.ok("/v1/solve", {"prompt": PROMPT, "remask": {"budget": 1}})
+    assert solved["settings"]["length"] == 64, "as the answers that it was fitted to"
+    body = {"prompt": PROMPT, "max_tokens": 32, "remask": {"budget": 1}}
+    error = served.refused("/v1/solve", body)
+    assert (error["param"], "written with length 64, and" in error["message"]) == (
+        "max_tokens", True,
+    )  # fmt: skip
     error = served.refused("/v1/verify", {**BODY, "kind": "choice"})
     assert "fitted to answers of task wordmath, and this is task choice" in error["message"]
     service.batcher.close(LIMIT)

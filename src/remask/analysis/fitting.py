@@ -34,8 +34,9 @@ from remask.tasks import public
 from remask.tasks import task as find_task
 from remask.values import ROUNDTRIPS
 from remask.verifier.columns import (
-    LABEL_FREE_PROBES,
+    GENERATION,
     MEANS,
+    VERIFIER,
     Features,
     features_at_hand,
     label_free,
@@ -44,7 +45,6 @@ from remask.verifier.fit import fit_verifier
 
 FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
 BASELINES = (*RECORDED, *BY_POOL)
-_PROBES = f"collect it with --probes {','.join(LABEL_FREE_PROBES)}"
 Columns = dict[str, list[float | None]]
 
 
@@ -101,7 +101,7 @@ class Evidence:
     def scorer(self, metric_set: str, metrics: Sequence[str]) -> tuple[str, int]:
         """Return whose scores these columns make, and in which version of it they are here."""
         if metric_set == FEATURES:
-            return "verifier", self.manifest.scorer_version("verifier")
+            return VERIFIER, self.manifest.scorer_version(VERIFIER)
         if metric_set != COLUMNS:
             return ROUNDTRIPS, self.manifest.scorer_version(ROUNDTRIPS)
         return "+".join(metrics), max(map(self.manifest.scorer_version, metrics))
@@ -172,7 +172,8 @@ def fit_stages_of(path: Path, *, at_hand: bool = False) -> StagedVerifier:
     evidence = read_evidence(path)
     rows = [pool[0] for pool in evidence.pools]
     if not any(row.features for row in rows):
-        raise InputError(f"{path} holds no features; {_PROBES}.")
+        remedy = f"collect it with {_probes([VERIFIER])}"
+        raise InputError(f"{path} holds no features; {remedy}.")
     names = metric_names("core", find_task(evidence.settings["task"]).metrics)
     answers = [row.features | _round_trips(row, names) for row in rows]
     if at_hand:
@@ -264,7 +265,14 @@ def _check_columns(evidence: Evidence, names: Sequence[str]) -> None:
             raise InputError(f"{evidence.path} holds no {name}; {remedy}.")
         values = evidence.columns(COLUMNS, [name])[name]
         if name in MEANS and set(values) == {None}:
-            raise InputError(f"{evidence.path} holds no {name}; {_PROBES}.")
+            remedy = f"collect it with {_probes([name])}"
+            raise InputError(f"{evidence.path} holds no {name}; {remedy}.")
+
+
+def _probes(scorers: Sequence[str]) -> str:
+    """Return the flag that lets probes read what label-free scores are made of."""
+    needed = dict.fromkeys(value for name in scorers for value in MEANS.get(name, ()))
+    return f"--probes {','.join(name for name in needed if name != GENERATION)}"
 
 
 def _weighted(
@@ -330,7 +338,8 @@ def _check_budget(evidence: Evidence, metric_set: str, metrics: Sequence[str], b
     if min(usable) < budget:
         raise InputError(
             f"{evidence.path} holds scores of {min(usable)} samples per question and the budget is "
-            f"{budget}; collect it with --samples {budget} --scored {budget}."
+            f"{budget}; collect it with --samples {budget} --scored {budget}"
+            f"{f' {_probes(metrics)}' if is_probed else ''}."
         )
 
 

@@ -86,7 +86,7 @@ def solve(
     threshold = _given(criterion.threshold(judge.threshold))
     if threshold is None:
         threshold = threshold_for(denoiser, query.kind, scorer or ROUNDTRIPS)
-    drawn = query.sampler(denoiser, sampler).for_pool(budget)
+    drawn = verification.sampler(denoiser, query, sampler).for_pool(budget)
     criterion.check(budget, query, sampler=asdict(drawn), **identity, **_scored(judge, trips))
     _show_query(query, as_json)
     decision = api.solve(

@@ -147,6 +147,7 @@ def read_criterion(judge: JudgeSettings, kind: str, *, at_hand: bool = False) ->
     if judge.certificate is None:
         return Criterion(weights)
     if scorer != ROUNDTRIPS:  # it is one column of the records, and has no weights
+        _refuse_elsewhere(judge.certificate, judge.scorer, at_hand=at_hand)
         one = Certificate.load(
             judge.certificate, COLUMNS, (scorer,), scorer=scorer, version=version
         )
@@ -158,6 +159,20 @@ def read_criterion(judge: JudgeSettings, kind: str, *, at_hand: bool = False) ->
             "promise is void with them; leave --weights out, or certify again."
         )
     return Criterion(certificate.provenance.weights, judge.certificate, certificate)
+
+
+def _refuse_elsewhere(path: Path, scorer: str, *, at_hand: bool) -> None:
+    """Raise where a certificate is of answers written here and these are not, or the other way."""
+    from remask.decide.threshold import Certificate
+    from remask.verifier.columns import score_name
+
+    ours, other = (score_name(scorer, at_hand=here) for here in (at_hand, not at_hand))
+    if ours != other == Certificate.read(path).provenance.scorer:
+        where = "answers that were not written here" if at_hand else "answers written here"
+        raise InputError(
+            f"{path} was fitted to scores of {other!r}, not of {ours!r}, which {where} have; make "
+            f"one of these with remask certify --scorer {ours}."
+        )
 
 
 def _named(known: Mapping[str, Any], names: list[str]) -> str:

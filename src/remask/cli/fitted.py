@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from remask.cli.flags import UsageError
 from remask.cli.query import Query
 from remask.cli.settings import JudgeSettings
+from remask.sampling.settings import SamplerSettings
 from remask.tasks.settings import AnswerKind
 
 if TYPE_CHECKING:
     from remask import api
     from remask.decide.stages import StagedVerifier
+    from remask.denoisers.base import Denoiser
 
 VERIFIER = "verifier"
 _OF_TASKS = ("wording", "shots")  # of how a task is asked; a prompt of the user's has none
@@ -60,6 +62,22 @@ class VerifierFlags(NamedTuple):
             return given
         return cast(AnswerKind, self.fitted.provenance.task)
 
+    def sampler(
+        self, denoiser: "Denoiser", query: Query, given: Mapping[str, Any]
+    ) -> SamplerSettings:
+        """Return how answers are drawn, or raise where it is not as those it was fitted to.
+
+        Where nothing is given, answers to a prompt of the user's are.
+        """
+        from remask.verifier.origin import check_sampler, fitted_sampler
+
+        own = None
+        if query.problem is None and not given:
+            own = fitted_sampler(self.fitted, denoiser, query.kind)
+        drawn = own or query.sampler(denoiser, given)
+        check_sampler(self.fitted, drawn)
+        return drawn
+
     def check(self, query: Query, identity: Mapping[str, Any]) -> None:
         """Raise where the fitted one would speak for answers of another origin."""
         if self.fitted is None:
@@ -84,6 +102,6 @@ def read_verifier_flags(judge: JudgeSettings) -> VerifierFlags:
         )
     if judge.fitted is None:
         return VerifierFlags(max_forwards=judge.max_forwards)
-    from remask.decide.stages import StagedVerifier
+    from remask.verifier.origin import read_fitted
 
-    return VerifierFlags(judge.fitted, StagedVerifier.read(judge.fitted), judge.max_forwards)
+    return VerifierFlags(judge.fitted, read_fitted(judge.fitted), judge.max_forwards)

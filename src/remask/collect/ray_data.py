@@ -23,7 +23,7 @@ from remask.errors import InputError, SettingsError
 from remask.extension import resolve
 from remask.records.parquet import REASON, SCORER, STAGE, RowTable
 from remask.values import ROUNDTRIPS
-from remask.verifier.origin import canvas_length
+from remask.verifier.origin import canvas_length, read_fitted
 
 # Columns that are added, and the name of their type in Arrow.
 ADDED_BY_RAY = {
@@ -115,4 +115,4 @@ def _read(path: Path, scorer: str) -> StagedVerifier:
             f"fitted is {path}, and there is no such file; give one that remask fit wrote, by a "
             "path that every node has."
         )
-    return StagedVerifier.read(path)
+    return read_fitted(path)

@@ -63,11 +63,14 @@ class Probe:
         """Return the probe that bears this name."""
         parts = _NAME.fullmatch(name)
         if parts is not None and parts[1] in get_args(Pattern):
-            probe = Probe(
-                pattern=cast(Pattern, parts[1]),
-                passes=int(parts[3] or 1),
-                ratio=_RATIO if parts[2] is None else int(parts[2]) / 100,
-            )
+            try:
+                probe = Probe(
+                    pattern=cast(Pattern, parts[1]),
+                    passes=int(parts[3] or 1),
+                    ratio=_RATIO if parts[2] is None else int(parts[2]) / 100,
+                )
+            except SettingsError as error:  # it speaks of a part of the name
+                raise SettingsError(f"probe {name!r:.80} cannot be: {error}") from None
             if probe.name == name:
                 return probe
         raise SettingsError(f"probe {name!r:.80} is unknown; use {_EXAMPLES}.")

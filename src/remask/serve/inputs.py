@@ -32,7 +32,8 @@ from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.values import ROUNDTRIPS, Sample, Scorer
 from remask.verifier.columns import VERIFIER, owner
-from remask.verifier.origin import canvas_length
+from remask.verifier.origin import canvas_length, check_sampler, fitted_sampler
+from remask.verifier.threshold import why_none
 
 _SOURCES = ("prompt", "messages", "task")  # where a question stands
 _CHARACTERS = 16  # that a token may have on average
@@ -236,15 +237,15 @@ def usual_threshold(
     return None if whose is None else preset.for_task(kind).threshold_for(whose)
 
 
-def decided_above(inputs: Inputs) -> float:
+def decided_above(service: Service, inputs: Inputs) -> float:
     """Return the threshold that decides, or raise where there is none."""
-    if inputs.threshold is None:
-        raise InvalidValue(
-            f"this model has no threshold for scores of {inputs.scorer_name!r}; give "
-            "remask.threshold.",
-            "remask.threshold",
-        )
-    return inputs.threshold
+    if inputs.threshold is not None:
+        return inputs.threshold
+    cause = f"this model has no threshold for scores of {inputs.scorer_name!r}"
+    if inputs.scorer == VERIFIER:
+        missing = why_none(service.fitted, service.settings.max_forwards)
+        cause = missing.cause if missing else cause
+    raise InvalidValue(f"{cause}; give remask.threshold.", "remask.threshold")
 
 
 def _problem(body: PromptRequest) -> Problem | None:
@@ -285,6 +286,9 @@ def scorer_of(service: Service, inputs: Inputs) -> Scorer:
         scorer.warm()
         return scorer
     model = service.batcher.denoiser  # its passes are charged, and may be interrupted
+    if name == VERIFIER and inputs.sampler is not None:
+        with naming(inputs.name_of("canvas")):
+            check_sampler(service.fitted, inputs.sampler)
     with naming(inputs.name_of("kind")):
         if name != VERIFIER:
             return api.find_scorer(name, model, questions, kind=inputs.kind, seed=inputs.seed)
@@ -334,10 +338,14 @@ def prompt_ids(service: Service, inputs: Inputs) -> list[int]:
 
 
 def preset_sampler(service: Service, inputs: Inputs) -> SamplerSettings:
-    """Return the sampler of a request that changes nothing."""
-    problem = inputs.problem
+    """Return the sampler of a request that changes nothing; a fitted verifier has its own."""
+    problem, fitted = inputs.problem, _fitted(service, inputs.scorer)
     if problem is None:
         canvas = api.reader(inputs.kind).canvas
+        if fitted is not None and inputs.kind in api.kinds_like(fitted.provenance.task):
+            own = fitted_sampler(fitted, service.denoiser, inputs.kind)
+            if own is not None:
+                return own
         return sampler_settings(service.denoiser, kind=inputs.kind, canvas=canvas)
     canvas = TASKS[problem.task].canvas_length(problem.level)
     return sampler_settings(service.denoiser, kind=problem.task, canvas=canvas)

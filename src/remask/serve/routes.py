@@ -96,7 +96,7 @@ def solve_program(responder: Responder) -> Program[Any]:
         draft_of(service, inputs),
         scorer_of(service, inputs),
         inputs.kind,
-        threshold=decided_above(inputs),
+        threshold=decided_above(service, inputs),
         budget=inputs.budget,
         emit=responder.client.emit,
     )

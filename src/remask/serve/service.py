@@ -11,6 +11,7 @@ from remask.errors import MissingExtra
 from remask.serve.batcher import Batcher
 from remask.serve.metrics import ServerMetrics
 from remask.serve.settings import ServeSettings
+from remask.verifier.origin import read_fitted
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
@@ -42,7 +43,7 @@ def check_extra() -> None:
 def build_service(denoiser: "Denoiser", settings: ServeSettings) -> Service:
     """Return a model at work; whoever builds it closes its batcher at the end."""
     check_extra()
-    fitted = None if settings.fitted is None else StagedVerifier.read(settings.fitted)
+    fitted = None if settings.fitted is None else read_fitted(settings.fitted)
     if settings.scorer == "verifier":  # refuses what is of another model, and too small a budget
         kind = "number" if fitted is None else fitted.provenance.task
         api.verifier(denoiser, kind=kind, fitted=fitted, budget=settings.max_forwards)

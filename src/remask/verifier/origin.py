@@ -1,12 +1,21 @@
 """Where a fitted verifier is from, and for whom it may speak. No torch."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.stages import StagedVerifier
-from remask.errors import SettingsError
+from remask.errors import RecordError, SettingsError
+from remask.sampling.settings import SampledModel, SamplerSettings, sampler_settings
 from remask.verifier.columns import VERSION
+
+# Of a sampler: what may be given beside a preset.
+_GIVEN = (
+    "length", "steps", "block", "temperature", "order", "reveal_threshold", "commit_gap",
+    "edit_threshold",
+)  # fmt: skip
 
 
 def check_origin(fitted: StagedVerifier, ours: Mapping[str, Any], kinds: Collection[str]) -> None:
@@ -35,15 +44,64 @@ def trip_settings(fitted: StagedVerifier | None) -> ConsistencySettings:
     unknown = known.keys() - ConsistencySettings.__dataclass_fields__.keys()
     if unknown:
         raise _damaged("consistency", known)
-    return ConsistencySettings(**known)
+    try:
+        return ConsistencySettings(**known)
+    except SettingsError:
+        raise _damaged("consistency", known) from None
 
 
 def canvas_length(fitted: StagedVerifier | None) -> int | None:
     """Return the canvas of the answers it was fitted to; probes of another read other numbers."""
     length = _settings(fitted, "sampler").get("length")
-    if length is not None and not isinstance(length, int):
+    if length is not None and (type(length) is not int or length < 1):  # True is an int as well
         raise _damaged("sampler", {"length": length})
     return length
+
+
+def read_fitted(path: Path) -> StagedVerifier:
+    """Return the verifier in a file, or raise where settings that it tells cannot be."""
+    fitted = StagedVerifier.read(path)
+    try:
+        trip_settings(fitted)
+        canvas_length(fitted)
+    except SettingsError as error:
+        raise RecordError(f"{path} is damaged: {error}") from None
+    return fitted
+
+
+def fitted_sampler(
+    fitted: StagedVerifier | None, model: SampledModel, kind: str
+) -> SamplerSettings | None:
+    """Return how the answers were written that it was fitted to; None where it does not say.
+
+    The preset's temperature is not given as if it were another: it may be that of sample 0 alone.
+    """
+    known = _settings(fitted, "sampler")
+    if known.get("length") is None:
+        return None
+    given = {name: known[name] for name in _GIVEN if known.get(name) is not None}
+    if given.get("temperature") == model.preset.for_task(kind).temperature:
+        del given["temperature"]
+    return sampler_settings(model, kind=kind, **given)
+
+
+def check_sampler(fitted: StagedVerifier | None, sampler: SamplerSettings) -> None:
+    """Raise where answers are to be written in another way than those it was fitted to.
+
+    Those were the first of each question; how further ones are drawn is not compared.
+    """
+    known, ours = _settings(fitted, "sampler"), asdict(sampler)
+    names = known.keys() & ours.keys() - {"resample_temperature"}
+    other = [name for name in ours if name in names and known[name] != ours[name]]
+    if other:
+        before, now = (
+            " and ".join(f"{name} {one[name]}" for name in other) for one in (known, ours)
+        )
+        raise SettingsError(
+            f"the verifier was fitted to answers written with {before}, and these are to be "
+            f"written with {now}; write them as those, fit one to answers like these, or use the "
+            "label-free one."
+        )
 
 
 def _settings(fitted: StagedVerifier | None, name: str) -> Mapping[str, Any]:

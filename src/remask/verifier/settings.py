@@ -13,7 +13,7 @@ MaxForwards = Annotated[
     int | None,
     Setting(
         "Of --scorer verifier: most forward passes per answer; all it has by default.",
-        least=0,
+        least=1,
         most=1_000_000,
     ),
 ]

@@ -113,6 +113,12 @@ class Verifier:
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
+        other = [len(s.canvas) for s in samples if len(s.canvas) != (self.length or len(s.canvas))]
+        if other:
+            raise InputError(
+                f"an answer stands on a canvas of {other[0]} tokens, and the verifier was fitted "
+                f"to ones of {self.length}; put it on such a one, or use the label-free verifier."
+            )
         decode = self.denoiser.tokenizer.decode
         cases = [
             Examination(
@@ -219,7 +225,7 @@ class Verifier:
         least = next(self._most(fitted, num_prompt, length))
         return (
             f"a budget of {self.budget} forwards has no room for stage {fitted.stages[0].name}; "
-            f"give at least {least:g}."
+            f"give at least {least:g} with --max-forwards (budget= in Python)."
         )
 
     def _affordable(self) -> list[str]:
@@ -237,7 +243,7 @@ class Verifier:
         if not room:
             raise SettingsError(
                 f"a budget of {self.budget} forwards has no room for the probe {probes[0]}; "
-                f"give at least {prices[0]}."
+                f"give at least {prices[0]} with --max-forwards (budget= in Python)."
             )
         return room
 

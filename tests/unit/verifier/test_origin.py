@@ -75,6 +75,9 @@ def test_round_trips_and_the_canvas_are_those_it_was_fitted_to(fitted: StagedVer
         (trip_settings, {"consistency": "usual"}),
         (canvas_length, {"sampler": 3}),
         (canvas_length, {"sampler": {"length": "long"}}),
+        (canvas_length, {"sampler": {"length": -5}}),
+        (canvas_length, {"sampler": {"length": True}}),
+        (trip_settings, {"consistency": {"trips": 0}}),
     ],
 )
 def test_settings_that_cannot_be_are_refused_in_a_sentence(

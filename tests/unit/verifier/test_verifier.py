@@ -165,6 +165,22 @@ def test_what_is_not_the_whole_verifier_has_the_thresholds_of_nobody(
         assert [other.owner(at_hand=outside) for outside in (False, True)] == [None, None]
 
 
+def test_an_answer_on_another_canvas_than_those_of_the_fit_is_refused(
+    llada: NativeDenoiser, answer: Answer, digits: Critical, staged: StagedVerifier
+) -> None:
+    sample = answer("a1b2.")
+    size = len(sample.canvas)
+    for length in (size, size + 1):
+        about = replace(staged.provenance, settings={"sampler": {"length": length}})
+        fitted = replace(staged, provenance=about)
+        verifier = Verifier(denoiser=llada, extract=no_answer, critical=digits, fitted=fitted)
+        if length == size:
+            assert len(verifier.score([sample])) == 1
+            continue
+        with pytest.raises(InputError, match=f"of {size} tokens, and .* to ones of {length}; put"):
+            verifier.score([sample])
+
+
 def test_a_threshold_comes_with_labels(
     llada: NativeDenoiser, digits: Critical, staged: StagedVerifier
 ) -> None:
@@ -278,7 +294,7 @@ def test_a_suffix_costs_a_pass_for_every_block_of_its_canvas(
 def test_round_trips_are_priced_by_the_most_they_can_cost(
     block_causal: NativeDenoiser, answer: Answer, digits: Critical, staged: StagedVerifier
 ) -> None:
-    """The fit says 5 passes in the mean; what it costs here is within the price, and that counts."""
+    """The fit says 5 passes in the mean; it costs more here, and never more than its price."""
     settings = ConsistencySettings(trips=2, rebuild_steps=2)
     trips = Consistency(
         denoiser=block_causal, extract=no_answer, settings=settings, metric_set="core"
