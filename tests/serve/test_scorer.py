@@ -222,7 +222,8 @@ def test_a_fitted_verifier_is_served_with_its_threshold(
     path = tmp_path / "verifier.json"
     about = Provenance(
         scorer="verifier", metric_set="features", metrics=(), task="wordmath", split="validation",
-        model=denoiser.name, seed=0, version="", date="", settings={"sampler": {"length": 64}},
+        model=denoiser.name, seed=0, version="", date="",
+        settings={"sampler": {"length": 64, "temperature": 0.5}},
     )  # fmt: skip
     answers = [{"critical.critical_mean": math.log(0.8 if k < 5 else 0.2)} for k in range(10)]
     staged = fit_verifier(answers, [k < 5 for k in range(10)], about)
@@ -242,7 +243,10 @@ def test_a_fitted_verifier_is_served_with_its_threshold(
     assert other["threshold"] is None, "what was fitted is of the verifier"
     assert "--fitted" not in other["command"]
     solved = served.ok("/v1/solve", {"prompt": PROMPT, "remask": {"budget": 1}})
-    assert solved["settings"]["length"] == 64, "as the answers that it was fitted to"
+    drawn = [solved["settings"][name] for name in ("length", "temperature")]
+    assert drawn == [64, 0.5], "as the answers that it was fitted to"
+    error = served.refused("/v1/solve", {"prompt": PROMPT, "temperature": 0.7})
+    assert error["param"] == "temperature"
     body = {"prompt": PROMPT, "max_tokens": 32, "remask": {"budget": 1}}
     error = served.refused("/v1/solve", body)
     assert (error["param"], "written with length 64, and" in error["message"]) == (

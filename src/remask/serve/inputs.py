@@ -32,10 +32,16 @@ from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.values import ROUNDTRIPS, Sample, Scorer
 from remask.verifier.columns import VERIFIER, owner
-from remask.verifier.origin import canvas_length, check_sampler, fitted_sampler
+from remask.verifier.origin import (
+    canvas_length,
+    check_sampler,
+    fitted_sampler,
+    other_settings,
+)
 from remask.verifier.threshold import why_none
 
 _SOURCES = ("prompt", "messages", "task")  # where a question stands
+_SAMPLING = ("temperature", "top_p")  # of a request, beside the length of the canvas
 _CHARACTERS = 16  # that a token may have on average
 _TRIP_FIELDS = [f.name for f in fields(ConsistencySettings) if f.name in TripSettings.model_fields]
 
@@ -287,7 +293,8 @@ def scorer_of(service: Service, inputs: Inputs) -> Scorer:
         return scorer
     model = service.batcher.denoiser  # its passes are charged, and may be interrupted
     if name == VERIFIER and inputs.sampler is not None:
-        with naming(inputs.name_of("canvas")):
+        other = [n for n in other_settings(service.fitted, inputs.sampler) if n in _SAMPLING]
+        with naming(other[0] if other else inputs.name_of("canvas")):
             check_sampler(service.fitted, inputs.sampler)
     with naming(inputs.name_of("kind")):
         if name != VERIFIER:

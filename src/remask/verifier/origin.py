@@ -85,15 +85,21 @@ def fitted_sampler(
     return sampler_settings(model, kind=kind, **given)
 
 
-def check_sampler(fitted: StagedVerifier | None, sampler: SamplerSettings) -> None:
-    """Raise where answers are to be written in another way than those it was fitted to.
+def other_settings(fitted: StagedVerifier | None, sampler: SamplerSettings) -> list[str]:
+    """Return in what answers are to be written otherwise than those it was fitted to.
 
     Those were the first of each question; how further ones are drawn is not compared.
     """
     known, ours = _settings(fitted, "sampler"), asdict(sampler)
     names = known.keys() & ours.keys() - {"resample_temperature"}
-    other = [name for name in ours if name in names and known[name] != ours[name]]
+    return [name for name in ours if name in names and known[name] != ours[name]]
+
+
+def check_sampler(fitted: StagedVerifier | None, sampler: SamplerSettings) -> None:
+    """Raise where answers are to be written in another way than those it was fitted to."""
+    other = other_settings(fitted, sampler)
     if other:
+        known, ours = _settings(fitted, "sampler"), asdict(sampler)
         before, now = (
             " and ".join(f"{name} {one[name]}" for name in other) for one in (known, ours)
         )
