@@ -251,7 +251,7 @@ def sample_from_text(
     if length is not None and len(ids) + 1 > length:
         raise InputError(
             f"the answer takes {len(ids) + 1} tokens with its end, and there is room for {length}; "
-            "shorten it, or choose a greater length (that of a fit or a certificate is its own)."
+            "shorten it, or, where no fit or certificate sets the length, choose a greater one."
         )
     length = length or max(model.preset.length, -(-(len(ids) + 1) // 32) * 32)
     return Sample(

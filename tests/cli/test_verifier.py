@@ -225,8 +225,8 @@ def test_an_answer_too_long_for_the_canvas_of_a_fit_is_told_whose_it_is(
 ) -> None:
     words = ("--model", model, "--scorer", "verifier", "--fitted", fitted)
     assert fails(1, "verify", PROMPT, "2+2=4 " * 9, *words).endswith(
-        "room for 16; shorten it, or choose a greater length (that of a fit or a certificate is "
-        "its own)."
+        "room for 16; shorten it, or, where no fit or certificate sets the length, choose a "
+        "greater one."
     )
 
 
@@ -243,6 +243,15 @@ def test_a_fit_with_settings_that_cannot_be_is_damaged(
     words = ("verify", PROMPT, ANSWER, "--model", model, "--scorer", "verifier")
     error = fails(1, *words, "--fitted", fitted)
     assert error.startswith(f"{fitted} is damaged: the fitted verifier says {name} {value!r}, whi")
+
+
+def test_a_fit_to_a_probe_that_nobody_knows_is_damaged(
+    fails: Fails, fitted: Path, model: str
+) -> None:
+    fitted.write_text(fitted.read_text().replace("stratified90x8", "strat90x8"))
+    words = ("verify", PROMPT, ANSWER, "--model", model, "--scorer", "verifier")
+    error = fails(1, *words, "--fitted", fitted)
+    assert error.startswith(f"{fitted} is damaged: probe 'strat90x8' is unknown; use critical, ")
 
 
 def test_a_probe_that_cannot_be_is_named_with_its_flag(fails: Fails, tmp_path: Path) -> None:

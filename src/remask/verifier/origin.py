@@ -8,8 +8,9 @@ from typing import Any
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.stages import StagedVerifier
 from remask.errors import RecordError, SettingsError
+from remask.probes.settings import Probe
 from remask.sampling.settings import SampledModel, SamplerSettings, sampler_settings
-from remask.verifier.columns import VERSION
+from remask.verifier.columns import VERSION, probes_in
 
 # Of a sampler: what may be given beside a preset.
 _GIVEN = (
@@ -59,9 +60,11 @@ def canvas_length(fitted: StagedVerifier | None) -> int | None:
 
 
 def read_fitted(path: Path) -> StagedVerifier:
-    """Return the verifier in a file, or raise where settings that it tells cannot be."""
+    """Return the verifier in a file, or raise where settings or probes of it cannot be."""
     fitted = StagedVerifier.read(path)
     try:
+        for name in probes_in(fitted.provenance.metrics):
+            Probe.named(name)
         trip_settings(fitted)
         canvas_length(fitted)
     except SettingsError as error:
