@@ -267,6 +267,14 @@ def test_scores_of_two_scorers_are_not_subtracted(page: Any, stage: Playback) ->
     )
 
 
+def test_why_a_score_is_no_probability_stands_beside_it(page: Any, stage: Playback) -> None:
+    stage.answers[0] |= {"scorer": "verifier", "reason": "4 labels are too few", "trips": []}
+    check_own(page, TEXT)
+    facts = dict(zip(*(texts(page, f"#verdict .facts {tag}") for tag in ("dt", "dd")), strict=True))
+    assert facts["no probability"] == "4 labels are too few"
+    assert "settled at" not in facts
+
+
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_all_of_it_can_be_read_at_any_width(page: Any, width: int, dark: bool) -> None:

@@ -131,7 +131,8 @@ def test_the_verifier_is_seen_on_the_page(
     click(browser, "#go")
     browser.wait("!document.getElementById('answer').hidden")
     found = json.loads(copied(browser, "#copy-json"))
-    assert found["scorer"] == "verifier"
+    assert found["scorer"] == "verifier_at_hand"
+    assert "verifier, of an answer at hand" in texts(browser, "#verdict .facts dd")
     assert any(told == "17 forward passes" for told in texts(browser, "#verdict .facts dd"))
     adds = [float(part) for part in texts(browser, "#metrics tbody td:nth-child(5)")]
     assert sum(adds) == pytest.approx(found["score"], abs=0.002)
