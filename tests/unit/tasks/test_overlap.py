@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.tasks.overlap import WINDOW, OverlapCount, OverlapIndex, blinded, windows, words_of
+from remask.tasks.overlap import (
+    WINDOW,
+    OverlapCount,
+    OverlapIndex,
+    blinded,
+    in_digits,
+    windows,
+    words_of,
+)
 
 TEST = "Ann had 12 red pens and lost 5 of them on her way home. How many pens does she have left?"
 
@@ -18,12 +26,67 @@ TEST = "Ann had 12 red pens and lost 5 of them on her way home. How many pens do
         ("She did n't pay $ 7.00 , did she ?", ("she", "didnt", "pay", "7", "did", "she")),
         ("T-shirts: 1/2 off!", ("t", "shirts", "1", "2", "off")),
         ("Ann 's and Bo’s", ("anns", "and", "bos")),
+        # Any sign for an apostrophe, at the word or apart from it; a quotation mark joins nothing.
+        ("Ann ‘s, Ann`s, Annʼs, Ann´s", ("anns",) * 4),
+        ("They play ' dunk ' and 'hide'", ("they", "play", "dunk", "and", "hide")),
+        ("the boys ' toys, I 'm in", ("the", "boys", "toys", "im", "in")),
+        # One letter or two, full width or not.
+        ("Cafe\u0301 １２ ½", ("café", "12", "1", "2")),
         ("", ()),
         ("ÉTÉ 3.", ("été", "3")),
     ],
 )
 def test_words_and_numbers_are_what_is_compared(text: str, words: tuple[str, ...]) -> None:
     assert words_of(text) == words
+
+
+@pytest.mark.parametrize(
+    ("spelled", "digits"),
+    [
+        ("twenty-five", "25"),
+        ("two hundred cars and five", "200 cars and 5"),
+        ("two hundred and five", "205"),
+        ("a thousand and one nights", "a 1001 nights"),
+        ("one hundred twenty-three thousand four hundred", "123400"),
+        ("two million three hundred thousand", "2300000"),
+        ("one, two, three and four", "1 2 3 and 4"),  # four numbers, not one
+        ("twenty ten sixteen sixty", "20 10 16 60"),
+        ("someone sold a tenth", "someone sold a tenth"),
+    ],
+)
+def test_a_run_of_number_words_is_one_number(spelled: str, digits: str) -> None:
+    assert in_digits(words_of(spelled)) == tuple(digits.split())
+
+
+@given(st.integers(0, 999), st.integers(0, 999), st.booleans())
+def test_every_number_below_a_million_is_read(high: int, low: int, joined: bool) -> None:
+    """Spelled by another hand: hundreds, tens and units, with and without "and"."""
+    small = [
+        "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+        "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+        "nineteen",
+    ]  # fmt: skip
+    tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
+
+    def said(value: int) -> str:
+        if value >= 100:
+            rest = f"{' and' * joined} {said(value % 100)}" if value % 100 else ""
+            return f"{small[value // 100]} hundred{rest}"
+        if value < 20:
+            return small[value]
+        return tens[value // 10 - 2] + (f"-{small[value % 10]}" if value % 10 else "")
+
+    text = f"{said(high)} thousand {said(low)}" if high and low else said(high or low)
+    value = 1000 * high + low if high and low else high or low
+    assert in_digits(words_of(text)) == (str(value),)
+
+
+def test_a_number_in_words_hits_the_same_in_digits_in_every_way() -> None:
+    spelled = TEST.replace("12", "twelve").replace("5", "one hundred and five")
+    assert OverlapIndex([TEST.replace("5", "105")]).ways(spelled) == (True, True, True)
+    # Words are counted as they stand, too: thirteen of them with "twenty five" as two.
+    thirteen = "a b c d e f g h i j k twenty five"
+    assert OverlapIndex([f"x {thirteen} y"]).ways(f"{thirteen} z") == (False, False, True)
 
 
 def test_numbers_are_blinded_in_digits_and_in_words() -> None:
