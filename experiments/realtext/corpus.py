@@ -3,8 +3,10 @@
 Sources: `gsm8k` and `mawps` are published training problems; `gsm8k_numbers` and `mawps_numbers`
 are the same with other numbers, re-solved; `stories` are told here. What is held out for
 validation is chosen first. A row of training is dropped where its question hits a test or what is
-held out, in one of the three ways of `remask.tasks.overlap`; one of validation where it hits a test
-(or, of MAWPS, a training problem of the same collection: it repeats itself).
+held out, in one of the three ways of `remask.tasks.overlap`, or is one of a test but for numbers
+and names; one of validation where it hits a test (or, of MAWPS, a training problem of the same
+collection: it repeats itself). A problem that hits has no variants: renamed, they would hit no
+more.
 """
 
 import random
@@ -13,10 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from realtext.cast import renamed
 from realtext.equations import expression_of, renumber_equation, solve
+from realtext.names import NamelessIndex
 from realtext.renumber import renumber
 from realtext.solutions import plain_solution
 from realtext.story import StoryFrame, read_stories
@@ -29,6 +32,14 @@ from remask.tasks.public.source import read_file
 WORDING = BENCHMARKS["gsm8k"].wordings["llada"]  # GSM8K, SVAMP and MAWPS are all asked so
 LONGEST = 700  # characters of a response
 SHARE_RENAMED = 0.5
+
+
+class Hits(Protocol):
+    """Questions that rows must not hit."""
+
+    def hits(self, text: str, /) -> bool:
+        """Say whether a question does."""
+        ...
 
 
 class TextRow(NamedTuple):
@@ -66,10 +77,10 @@ class Corpus:
 
 def build(data: Path, plan: CorpusPlan) -> Corpus:
     """Return all rows, the same ones for the same files and plan."""
-    tests = OverlapIndex(text for texts in test_questions(data).values() for text in texts)
+    tests = [text for texts in test_questions(data).values() for text in texts]
     corpus = Corpus()
     solved, held = _split(gsm8k_rows(data), plan)
-    hits_test = ("hits a test", tests)
+    hits_test = ("hits a test", OverlapIndex(tests))
     mawps = list(mawps_rows(data, "train"))
     itself = ("hits training", OverlapIndex(row.question for row in mawps))
     for rows, against in (
@@ -79,14 +90,16 @@ def build(data: Path, plan: CorpusPlan) -> Corpus:
     ):
         _keep(rows, corpus.valid, against, corpus.dropped, "valid ")
     in_valid = ("hits validation", OverlapIndex(row.question for row in corpus.valid))
+    sources = _Sources((hits_test, in_valid), corpus.dropped)
     train = (
         *(row for row, _ in solved),
         *mawps,
-        *_gsm8k_numbers([answer for _, answer in solved], plan),
-        *_mawps_numbers(data, plan),
+        *_gsm8k_numbers([answer for _, answer in solved], plan, sources),
+        *_mawps_numbers(data, plan, sources),
         *_stories(plan, "train", plan.stories),
     )
-    _keep(train, corpus.train, (hits_test, in_valid), corpus.dropped)
+    renamed_test = ("is one of a test but for numbers and names", NamelessIndex(tests))
+    _keep(train, corpus.train, (hits_test, renamed_test, in_valid), corpus.dropped)
     random.Random(f"order/{plan.seed}").shuffle(corpus.train)
     return corpus
 
@@ -120,9 +133,12 @@ def question_of(problem: Problem) -> str:
 
 
 def bare(prompt: str) -> str:
-    """Return the question in a prompt."""
-    before, _, after = WORDING.template.partition("{question}")
-    return prompt.removeprefix(before).removesuffix(after)
+    """Return the question in a prompt of any of the benchmark's wordings."""
+    for wording in BENCHMARKS["gsm8k"].wordings.values():
+        before, _, after = wording.template.partition("{question}")
+        if prompt.startswith(before) and prompt.endswith(after):
+            return prompt[len(before) : len(prompt) - len(after)]
+    return prompt
 
 
 def gsm8k_rows(data: Path) -> list[tuple[TextRow, tuple[str, str]]]:
@@ -168,18 +184,38 @@ def _split(
     return train, [row for place, (row, _) in enumerate(rows) if place in chosen]
 
 
-def _gsm8k_numbers(published: Iterable[tuple[str, str]], plan: CorpusPlan) -> Iterator[TextRow]:
+class _Sources(NamedTuple):
+    """Which problems variants may be made of."""
+
+    against: Sequence[tuple[str, Hits]]
+    dropped: Counter[str]
+
+    def allow(self, question: str, source: str) -> bool:
+        """Say whether variants of a problem may be made; where not, count the problem."""
+        reason = _reason(question, self.against)
+        if reason:
+            self.dropped[f"{source}: none made of a problem that {reason}"] += 1
+        return not reason
+
+
+def _gsm8k_numbers(
+    published: Iterable[tuple[str, str]], plan: CorpusPlan, sources: _Sources
+) -> Iterator[TextRow]:
     rng = random.Random(f"gsm8k/{plan.seed}")
     for question, answer in published:
+        if not sources.allow(question, "gsm8k_numbers"):
+            continue
         for new in renumber(question, answer, rng, plan.gsm8k_numbers):
             yield _perhaps_renamed(new.question, new.solution, "gsm8k_numbers", rng)
 
 
-def _mawps_numbers(data: Path, plan: CorpusPlan) -> Iterator[TextRow]:
+def _mawps_numbers(data: Path, plan: CorpusPlan, sources: _Sources) -> Iterator[TextRow]:
     rng = random.Random(f"mawps/{plan.seed}")
     for problem, expression in _mawps(data, "train"):
         question = question_of(problem)
         if solve(question, expression, Fraction(problem.gold)) is None:
+            continue
+        if not sources.allow(question, "mawps_numbers"):
             continue
         for new in renumber_equation(question, expression, rng, plan.mawps_numbers):
             yield _perhaps_renamed(new.question, new.response, "mawps_numbers", rng)
@@ -207,7 +243,7 @@ def _problems(name: str, path: Path, split: Split) -> Iterator[Problem]:
 def _keep(
     rows: Iterable[TextRow],
     kept_rows: list[TextRow],
-    against: Sequence[tuple[str, OverlapIndex]],
+    against: Sequence[tuple[str, Hits]],
     dropped: Counter[str],
     prefix: str = "",
 ) -> None:
@@ -218,9 +254,14 @@ def _keep(
         reason = (
             "comes twice" if words in seen else "is too long" if len(row.response) > LONGEST else ""
         )
-        reason = reason or next((why for why, index in against if index.hits(row.question)), "")
+        reason = reason or _reason(row.question, against)
         if reason:
             dropped[f"{prefix}{row.source}: {reason}"] += 1
         else:
             seen.add(words)
             kept_rows.append(row)
+
+
+def _reason(question: str, against: Sequence[tuple[str, Hits]]) -> str:
+    """Return why a question may not be trained on; "" where it may."""
+    return next((why for why, index in against if index.hits(question)), "")

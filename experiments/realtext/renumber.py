@@ -70,6 +70,13 @@ _DECIDES = re.compile(
     r"[0-9](?:st|nd|rd|th)\b",
     re.IGNORECASE,
 )
+# What is replaced in part or not at all: a number behind a letter ("was30-2"), a letter that is
+# reckoned with ("w-10", "10+x=30").
+_UNREAD = re.compile(
+    r"[^\W\d_][0-9]"
+    r"|(?<![^\W\d_])[^\W\d_]\s?[-+*/=]\s?[$(]*[0-9]"
+    r"|[0-9)]\s?[-+*/=]\s?[^\W\d_](?![^\W_])"
+)
 # Words of a question that set a bound, which other numbers might pass.
 _LIMITS = re.compile(r"\b(?:maximum|minimum|at most|at least|no more than|limit)\b", re.IGNORECASE)
 
@@ -128,7 +135,9 @@ def _take_apart(question: str, answer: str) -> _Parts | None:
     """Return the parts of a problem; None where one of its numbers has no single meaning."""
     steps, final = plain_solution(answer)
     marks = _marks(answer)
-    if marks is None or _DECIDES.search(steps) or _LIMITS.search(question) or not holds(steps):
+    if marks is None or _DECIDES.search(steps) or _UNREAD.search(steps):
+        return None
+    if _LIMITS.search(question) or not holds(steps):
         return None
     places = _places(question)
     constants = _constants(question, places)

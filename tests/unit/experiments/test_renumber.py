@@ -119,6 +119,11 @@ def test_other_numbers_are_worked_out_by_hand() -> None:
         ("Bo needs 14 or 16 pens.", "16 is greater, so 16-14=<<16-14=2>>2\n#### 2", "it decides"),
         ("In 2015 Bo had 30% of it.", "2015*.3=<<2015*.3=604.5>>604.5\n#### 604.5", "a year"),
         ("Of at most 14 pens Bo lost 8.", "14-8=<<14-8=6>>6\n#### 6", "a bound"),
+        ("Bo has 30 pens, 2 more than Al. 9 are red.", "Al has30-2=<<30-2=28>>28.\n"
+         "28-9=<<28-9=19>>19\n#### 19", "a number at a word is not seen"),
+        ("Bo lost 12 of his pens, got 50 and has 90.", "After that he had w-12.\n"
+         "90-50+12=<<90-50+12=52>>52\n#### 52", "a letter is reckoned with"),
+        ("Bo got 12 pens and has 90.", "12 + x = 90, so 90-12=<<90-12=78>>78\n#### 78", "a letter"),
         ("Bo is a 14 year old.", "14-3=<<14-3=11>>11\n#### 11", "an article; 3 is from nowhere"),
     ],
 )  # fmt: skip
