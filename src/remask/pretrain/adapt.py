@@ -73,8 +73,10 @@ class Adaptation:
         self.optimizer = self._optimizer()
         self.trunk = FlatTrunk(self._compiler())
         self.step, self.spent = 0, 0.0
+        self.total, self.num_summed = torch.zeros((), device=self.device), 0  # losses not yet told
         self.best: dict[str, Tensor] | None = None  # the average with the lowest held-out loss
         self.best_loss, self.best_step, self.num_worse = math.inf, 0, 0
+        self.validated = -1  # the last step whose held-out loss was taken
         self._resume()
 
     def _plan(self, paths: tuple[Path, ...]) -> BatchPlan:
@@ -130,26 +132,27 @@ class Adaptation:
     def run(self) -> Path:
         """Train until nothing is left to gain, then write and return the checkpoint folder."""
         s, clock = self.settings, _Clock(self.spent)
-        if self.step == 0:
+        reason = ""
+        if self.validated < 0:
             self._validate()
-        total = torch.zeros((), device=self.device)
         for batch in islice(self.plan.batches(s.epochs), self.step, None):
-            if self._why_over(clock):
+            if reason := self._why_over(clock):
                 break
             progress = self.progress(clock)
             loss, norm = self._update(batch, progress)
-            total += loss
+            self.total += loss
+            self.num_summed, clock.steps = self.num_summed + 1, clock.steps + 1
             self.step += 1
             if self.step % s.log_every == 0 or self.step == self.steps:
-                self._report(float(total), float(norm), batch.epoch, progress, clock)
-                total.zero_()
+                self._report(float(norm), batch.epoch, progress, clock)
             if self.step % s.eval_every == 0 or self.step == self.steps:
                 self._validate()
             if self.step % s.checkpoint_every == 0:
                 self._checkpoint(clock)
+        if self._is_time_up(clock) and self.validated != self.step:
+            self._validate()  # else what the last steps learned would be lost
         self._checkpoint(clock)
-        if self.step < self.steps:
-            reason = self._why_over(clock)
+        if reason:
             self.say({"step": self.step, "max_steps": self.steps, "stopped": reason})
         return self.export()
 
@@ -163,11 +166,15 @@ class Adaptation:
         s = self.settings
         if self.num_worse >= s.patience:
             return f"no new best in {s.patience} held-out losses"
-        if s.minutes is not None and clock.spent >= 60 * s.minutes:
+        if self._is_time_up(clock):
             return f"the {s.minutes:g} minutes are over"
         if s.stop_after is not None and clock.here >= 60 * s.stop_after:
             return f"stopped after {s.stop_after:g} minutes; the same command goes on"
         return ""
+
+    def _is_time_up(self, clock: "_Clock") -> bool:
+        minutes = self.settings.minutes
+        return minutes is not None and clock.spent >= 60 * minutes
 
     def rate(self, progress: float) -> float:
         """Return the share of the learning rate: it rises, then falls along a cosine."""
@@ -218,7 +225,7 @@ class Adaptation:
         return float(total)
 
     def _validate(self) -> None:
-        loss = self.held_out_loss()
+        loss, self.validated = self.held_out_loss(), self.step
         if loss is None:
             return
         self._check_finite("held-out loss", loss)
@@ -231,20 +238,19 @@ class Adaptation:
 
     # What is written
 
-    def _report(
-        self, total: float, norm: float, epoch: int, progress: float, clock: "_Clock"
-    ) -> None:
-        num = self.step % self.settings.log_every or self.settings.log_every
-        self._check_finite("loss", total)
-        seconds = clock.lap()
+    def _report(self, norm: float, epoch: int, progress: float, clock: "_Clock") -> None:
+        loss = float(self.total) / self.num_summed
+        self._check_finite("loss", loss)
         row = {
-            "step": self.step, "max_steps": self.steps, "epoch": epoch, "loss": total / num,
+            "step": self.step, "max_steps": self.steps, "epoch": epoch, "loss": loss,
             "grad_norm": norm, "lr": self.settings.lr * self.rate(progress),
-            "tokens_per_s": num * self.settings.tokens / seconds, "spent_s": clock.spent,
+            "tokens_per_s": clock.lap() * self.settings.tokens, "spent_s": clock.spent,
             "left_s": clock.spent * (1 / progress - 1),
         }  # fmt: skip
         if self.device.type == "cuda":
             row["memory_gb"] = torch.cuda.max_memory_allocated(self.device) / 1e9
+        self.total.zero_()
+        self.num_summed = 0
         self._log(row)
 
     def _check_finite(self, what: str, value: float) -> None:
@@ -258,6 +264,7 @@ class Adaptation:
         self.say(row)
 
     def _checkpoint(self, clock: "_Clock") -> None:
+        self._check_finite("loss", float(self.total))
         self.spent = clock.spent
         self.folder.save(
             {
@@ -267,21 +274,22 @@ class Adaptation:
                 "average": self.average.state_dict(),
                 "optimizer": self.optimizer.state_dict(),
                 "best": self.best,
-                "validation": [self.best_loss, self.best_step, self.num_worse],
+                "validation": [self.best_loss, self.best_step, self.num_worse, self.validated],
+                "losses": [self.total, self.num_summed],
             }
         )
 
     def _resume(self) -> None:
-        names = ("spent", "network", "average", "optimizer", "best", "validation")
-        state = self.folder.state(names, self.device)
+        names = ("spent", "network", "average", "optimizer", "best", "validation", "losses")
+        state = self.folder.resume(names, self.device)
         if state is None:
             return
         self.step, self.spent, self.best = state["step"], state["spent"], state["best"]
-        self.best_loss, self.best_step, self.num_worse = state["validation"]
+        self.best_loss, self.best_step, self.num_worse, self.validated = state["validation"]
+        self.total, self.num_summed = state["losses"]
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.folder.rewind(self.step)
         self.say({"resumed": self.step})
 
     def export(self) -> Path:
@@ -316,7 +324,7 @@ class _Clock:
 
     def __init__(self, before: float) -> None:
         self.before, self.start = before, time.monotonic()
-        self.last = self.start
+        self.last, self.steps = self.start, 0
 
     @property
     def here(self) -> float:
@@ -327,8 +335,10 @@ class _Clock:
         return self.before + self.here
 
     def lap(self) -> float:
+        """Return the steps a second of this lap, and begin the next."""
         seconds, self.last = time.monotonic() - self.last, time.monotonic()
-        return max(seconds, 1e-9)
+        steps, self.steps = self.steps, 0
+        return steps / max(seconds, 1e-9)
 
 
 def adapt(settings: AdaptSettings, say: Callable[[dict[str, Any]], None] = print) -> Path:

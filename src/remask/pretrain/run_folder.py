@@ -49,16 +49,21 @@ class RunFolder:
             except RuntimeError as error:  # how torch tells of a full disk
                 raise OSError(errno.ENOSPC, str(error)) from None
 
-    def state(self, names: Iterable[str], device: torch.device) -> State | None:
-        """Return the state that was saved, which has these names; None where there is none yet."""
+    def resume(self, names: Iterable[str], device: torch.device) -> State | None:
+        """Return the state that was saved, which has these names; None where there is none yet.
+
+        The log loses what came after it, which will be written again.
+        """
         path = self.out / CHECKPOINT
         if not path.exists():
+            self._rewind(-1)
             return None
         state = _read(path, device)
         if not state.keys() >= {"run", "step", *names}:
             raise CheckpointError(f"{path} is damaged; remove it to train again from the start.")
         if state["run"] != self.identity:
             raise self._other_settings()
+        self._rewind(state["step"])
         return state
 
     def log(self, row: dict[str, Any]) -> None:
@@ -66,8 +71,8 @@ class RunFolder:
         with (self.out / self.log_name).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
-    def rewind(self, step: int) -> None:
-        """Remove the rows of the log that come after a step, which will be written again."""
+    def _rewind(self, step: int) -> None:
+        """Remove the rows of the log that come after a step."""
         path = self.out / self.log_name
         if path.exists():
             lines = path.read_text("utf-8", errors="replace").splitlines()

@@ -262,7 +262,7 @@ class Trainer:
         )
 
     def _resume(self) -> None:
-        state = self.folder.state(("network", "average", "optimizers"), self.device)
+        state = self.folder.resume(("network", "average", "optimizers"), self.device)
         if state is None:
             return
         self.step = state["step"]
@@ -270,7 +270,6 @@ class Trainer:
         self.average.load_state_dict(state["average"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.folder.rewind(self.step)
         self.say(json.dumps({"resumed": self.step}))
 
 

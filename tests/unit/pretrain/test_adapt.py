@@ -118,24 +118,33 @@ given = json.loads(sys.argv[1])
 paths = {name: Path(given[name]) for name in ("out", "valid")}
 settings = AdaptSettings(**given | paths | {"rows": tuple(map(Path, given["rows"]))})
 def say(row):
-    if row.get("step") == 8 and "loss" in row:
+    if row.get("step") == int(sys.argv[3]) and "loss" in row:
         os.kill(os.getpid(), signal.SIGKILL)
 adapt(settings, say)
 """
 
 
+@pytest.mark.parametrize(("killed", "resumed_at"), [(8, 6), (2, None)])
 def test_a_killed_run_goes_on_bit_for_bit(
-    llama: Path, rows: Path, finished: tuple[Path, list[Row]], tmp_path: Path
+    llama: Path,
+    rows: Path,
+    finished: tuple[Path, list[Row]],
+    tmp_path: Path,
+    killed: int,
+    resumed_at: int | None,
 ) -> None:
-    """Killed by the system while it reports step 8; what is there is the checkpoint of step 6."""
+    """Killed by the system while it reports a step; what is there is the checkpoint before it."""
     settings = toy(llama, rows, tmp_path / "run")
     words = json.dumps(asdict(settings), default=str)
     child = subprocess.run(
-        [sys.executable, "-c", KILLED, words, str(torch.get_num_threads())], check=False
+        [sys.executable, "-c", KILLED, words, str(torch.get_num_threads()), str(killed)],
+        check=False,
     )
     assert child.returncode == -signal.SIGKILL
     assert not (tmp_path / "run" / "model").exists()
-    assert {"resumed": 6} in run(settings)
+    assert [row["resumed"] for row in run(settings) if "resumed" in row] == (
+        [resumed_at] if resumed_at else []
+    )
     whole, resumed = (torch.load(f / "training.pt") for f in (finished[0], tmp_path / "run"))
     assert whole["step"] == resumed["step"]
     for part in ("network", "average", "best"):
@@ -144,11 +153,60 @@ def test_a_killed_run_goes_on_bit_for_bit(
         (f / "model" / "model.safetensors").read_bytes() for f in (finished[0], tmp_path / "run")
     ]
     assert weights[0] == weights[1]
-    timeless = [
-        [{k: v for k, v in row.items() if not k.endswith("_s")} for row in read_log(f)]
-        for f in (finished[0], tmp_path / "run")
-    ]
-    assert timeless[0] == timeless[1]
+    assert timeless(finished[0]) == timeless(tmp_path / "run")
+
+
+def timeless(out: Path) -> list[Row]:
+    return [{k: v for k, v in row.items() if not k.endswith("_s")} for row in read_log(out)]
+
+
+def test_a_run_that_was_stopped_logs_what_a_whole_one_does(
+    llama: Path,
+    rows: Path,
+    finished: tuple[Path, list[Row]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Stopped before the first step, and at step 5, whose loss is told with that of step 6."""
+    why_over = Adaptation._why_over
+    for step in (0, 5):
+        monkeypatch.setattr(
+            Adaptation, "_why_over", lambda run, clock, at=step: "enough" * (run.step == at)
+        )
+        assert run(toy(llama, rows, tmp_path))[-2]["stopped"] == "enough"
+        assert read_log(tmp_path)[-1]["step"] == max(step - 1, 0), "none is validated on the way"
+    monkeypatch.setattr(Adaptation, "_why_over", why_over)
+    run(toy(llama, rows, tmp_path))
+    assert timeless(tmp_path) == timeless(finished[0])
+
+
+def test_speed_is_of_the_steps_of_this_call(
+    llama: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One step of 384 tokens since it was resumed at 5, by a clock of which a lap is a second."""
+    monkeypatch.setattr(Adaptation, "_why_over", lambda run, clock: "enough" * (run.step == 5))
+    run(toy(llama, rows, tmp_path))
+    monkeypatch.setattr(Adaptation, "_why_over", lambda run, clock: "enough" * (run.step == 6))
+    monkeypatch.setattr(_Clock, "lap", lambda clock: float(clock.steps))
+    run(toy(llama, rows, tmp_path))
+    assert [row["tokens_per_s"] for row in read_log(tmp_path) if row["step"] == 6] == [384.0]
+
+
+def test_what_is_learned_when_the_minutes_are_over_is_validated_and_written(
+    llama: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No held-out loss is due in 5 steps; without one the untrained model would be handed out."""
+    monkeypatch.setattr(Adaptation, "_is_time_up", lambda run, clock: run.step == 5)
+    settings = toy(llama, rows, tmp_path, eval_every=1000, minutes=1000.0)
+    said = run(settings)
+    assert said[-2]["stopped"] == "the 1000 minutes are over"
+    assert said[-1]["of_step"] == 5
+    held_out = [row for row in read_log(tmp_path) if "valid_loss" in row]
+    assert [row["step"] for row in held_out] == [0, 5]
+    assert held_out[1]["valid_loss"] < held_out[0]["valid_loss"]
+    log = read_log(tmp_path)
+    assert run(settings)[-1] == said[-1]
+    assert read_log(tmp_path) == log, "a run that is over takes no further loss"
 
 
 def test_a_finished_run_has_nothing_left_to_do(
