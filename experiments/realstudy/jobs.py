@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from remask.collect.settings import FREE_BASELINES, OPTIONAL_BASELINES, CollectS
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError
+from remask.records.manifest import Manifest
 from remask.sampling.settings import sampler_settings
 from remask.verifier.columns import LABEL_FREE_PROBES
 
@@ -99,6 +100,17 @@ class Job:
         """Into how many it is cut."""
         return min(SHARDS, -(-self.problems // self.chunk))
 
+    def asked(self) -> dict[str, Any]:
+        """Return what decides the records, model aside, by the names that `noted` has it by."""
+        shape = self.shape
+        return {
+            "task": self.source.task, "split": self.source.split, "sha256": self.source.sha256(),
+            "seed": SEED, "samples": self.samples, "scored": self.scored,
+            "baselines": [*dict.fromkeys((*FREE_BASELINES, *self.baselines))], "probes": [*self.probes], "length": shape.canvas,
+            "steps": shape.steps, "block": shape.block,
+            **asdict(ConsistencySettings(**self.trips)),
+        }  # fmt: skip
+
     def settings(self, model: Denoiser) -> CollectSettings:
         """Return what remask is to collect."""
         shape = self.shape
@@ -112,6 +124,12 @@ class Job:
                 block=shape.block,
             ),
         )  # fmt: skip
+
+
+def noted(manifest: Manifest) -> dict[str, Any]:
+    """Return what records were collected with, under the names of `Job.asked`, and more."""
+    sha256 = (manifest.dataset or {}).get("sha256")
+    return {**manifest.settings, **manifest.sampler, **manifest.consistency, "sha256": sha256}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,9 +38,16 @@ class ProblemSet(NamedTuple):
 
     def size(self) -> int:
         """Return how many there are."""
+        return self._benchmark().size(self.split)
+
+    def sha256(self) -> str:
+        """Return the checksum that a manifest has of them."""
+        return self._benchmark().provenance(self.split)["sha256"]
+
+    def _benchmark(self) -> Benchmark:
         task = find_task(self.task, path=self.path)
         assert isinstance(task, Benchmark), "all of them are public"
-        return task.size(self.split)
+        return task
 
 
 def test_set(data: Path, name: str) -> ProblemSet:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from realstudy.jobs import Job
+from realstudy.jobs import Job, noted
 from remask.collect.collect import collect
 from remask.collect.job_shard import JobShard
 from remask.collect.join import ShardFile, join_shards
@@ -136,9 +136,21 @@ def _work(tasks: Sequence[Task], model: str, out: Path, deadline: float) -> None
 
 
 def _is_there(job: Job, out: Path) -> bool:
-    """Say whether a file was made before, of as many problems: a trial may have had fewer."""
+    """Say whether a file was made before, of as many problems: a trial may have had fewer.
+
+    Raises where it was made of other data or with other settings: what is known would be mixed.
+    """
     path = record_path(out, job.name)
-    return path.exists() and len(read_manifest(path).problems) == job.problems
+    if not path.exists() or len(read_manifest(path).problems) != job.problems:
+        return False
+    there = noted(read_manifest(path))
+    for name, wanted in job.asked().items():
+        if there.get(name) != wanted:
+            raise InputError(
+                f"{path} was collected with {name} {there.get(name)}, and {wanted} is asked for; "
+                "remove it and its manifest to collect it again, or name another OUT."
+            )
+    return True
 
 
 def _join(job: Job, out: Path) -> bool:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,27 @@ def test_shards_of_several_processes_become_one_file(
     ours, whole = (record_path(out, job.name).read_text() for out in (tmp_path, study))
     texts = [[json.loads(line)["text"] for line in each.splitlines()] for each in (ours, whole)]
     assert texts[0] == texts[1]
+    assert run_jobs([replace(job, problems=4)], **run, parallel=1, deadline=PAST) == ["pool-mawps"]
+
+
+def test_records_of_other_settings_or_data_are_refused(
+    study: Path, data: Path, rows: Path, tmp_path: Path
+) -> None:
+    """Other canvases after another choice, or rows that were built again, are seen at the start."""
+    plan = Plan(data=data, out=study, shapes=dict.fromkeys(BENCHMARKS, Shape(16, 4)))
+    job = plan.jobs("greedy")[0]
+    run = {"model": "nobody loads it", "out": study, "parallel": 1, "deadline": LATER}
+    assert run_jobs(plan.jobs("greedy") + plan.jobs("curves"), **run) == []
+    other = ProblemSet("svamp", tmp_path / "SVAMP.json.gz", "test")
+    packed(other.path, [svamp(k, "Max") for k in range(10)])
+    for changed, message in (
+        (replace(job, shape=Shape(16, 2)), r"svamp\.jsonl was collected with steps 4, and 8 is"),
+        (replace(job, source=other), r"svamp\.jsonl was collected with sha256 \w+, and \w+ is"),
+        (replace(job, trips={"mask_ratio": 0.5}), r"with mask_ratio 0\.9, and 0\.5 is asked"),
+        (replace(job, probes=()), r"with probes \[.+\], and \[\] is asked for; remove it"),
+    ):
+        with pytest.raises(InputError, match=message):
+            run_jobs([changed], **run)
 
 
 def test_other_weights_are_refused(study: Path, llama: Path, data: Path) -> None:
