@@ -6,22 +6,23 @@
     python experiments/real_study.py collect MODEL DATA OUT --part validation greedy pools curves
     python experiments/real_study.py measure OUT --commit SHA --hardware "one NVIDIA H200"
     python experiments/real_study.py page                        docs/real.md alone, from figures
-    python experiments/real_study.py all SOURCE DATA OUT         everything up to the records
+    python experiments/real_study.py all SOURCE DATA OUT         everything, one after the other
     python experiments/real_study.py pack MODEL PARTS            weights, or records, in parts
     python experiments/real_study.py unpack PARTS OUT            together again, and checked
 
 SOURCE is a GGUF file, a folder in the hub's layout or a hub id; DATA is the folder of benchmarks
-that `real_text.py` reads. `train`, `choose` and `collect` go on where they were stopped; with
-`--stop-after SECONDS` they stop in time, and exit with 3 where something is left: the same command
-again goes on. `collect` shares one device among `--parallel` processes. MODEL is never trained on,
-nor chosen by, a row of a test.
+that `real_text.py` reads. `train`, `choose`, `collect` and `all` go on where they were stopped;
+with `--stop-after SECONDS` they stop in time, and exit with 3 where something is left: the same
+command again goes on. `all` looks up the commit and the hardware that figures are quoted with.
+`collect` shares one device among `--parallel` processes. MODEL is never trained on, nor chosen by,
+a row of a test.
 """
 
 import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,16 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
 from lib.figures import FIGURES, merge, read  # noqa: E402
+from lib.report import commit, hardware  # noqa: E402
+from realstudy import training  # noqa: E402
 from realstudy.choice import CHOICE, choose, chosen_shapes, read_choice  # noqa: E402
 from realstudy.jobs import PARTS, SHAPES, Plan, Shape  # noqa: E402
-from realstudy.page import page  # noqa: E402
+from realstudy.page import COMMAND, page  # noqa: E402
 from realstudy.parcel import MIB, pack, unpack  # noqa: E402
 from realstudy.problems import write_validation  # noqa: E402
 from realstudy.studies import PREFIX  # noqa: E402
 from realstudy.summary import OWNED, measure  # noqa: E402
-from realstudy.training import TrainPlan, train  # noqa: E402
+from realstudy.training import TrainPlan, check_seconds, is_trained  # noqa: E402
 from realstudy.weights import note_weights  # noqa: E402
 from realstudy.workers import run_jobs  # noqa: E402
 
@@ -45,8 +48,8 @@ from remask.errors import InputError, RecordError, RemaskError  # noqa: E402
 from remask.records.jsonl import write_text  # noqa: E402
 
 KEY = "real"
-COMMAND = "python experiments/real_study.py all SOURCE DATA OUT; real_study.py measure OUT"
 PAGE = ROOT / "docs" / "real.md"
+CARD = "card.md"  # of the rows
 LEFT = 3  # exit code where the same command again goes on
 _ALWAYS = 10.0**6  # seconds, ten days: waiting for a process takes no more
 
@@ -57,8 +60,9 @@ def run_train(arguments: argparse.Namespace) -> int:
              "patience", "device")  # fmt: skip
     given = {name: getattr(arguments, name) for name in names}
     plan = TrainPlan(source=arguments.source, rows=arguments.rows, out=arguments.out, **given)
+    check_seconds(arguments.stop_after)
     plan.out.mkdir(parents=True, exist_ok=True)
-    model = train(plan, _say, deadline=_deadline(arguments))
+    model = training.train(plan, _say, deadline=_deadline(arguments))
     print(f"{plan.out}: training goes on with the same command" if model is None else model)
     return LEFT if model is None else 0
 
@@ -120,29 +124,50 @@ def run_page(arguments: argparse.Namespace) -> int:
 
 
 def run_all(arguments: argparse.Namespace) -> int:
-    """Do everything up to the records, one step after another."""
-    out, rows = arguments.out, arguments.out / "rows"
-    model = str(out / "final" / "model")
-    time_left = ["--parallel", str(arguments.parallel)]
-    steps = []
-    if not (rows / "train.jsonl").exists():
-        steps.append(_script("real_text.py", "build", arguments.data, rows))
-    steps.append(_script(Path(__file__).name, "train", arguments.source, rows, out))
-    if not (out / CHOICE).exists():
-        steps.append(
-            _script(Path(__file__).name, "choose", model, arguments.data, rows, out, *time_left)
-        )
-    steps.append(
-        _script(
-            Path(__file__).name, "collect", model, arguments.data, out, *time_left,
-            "--part", *PARTS,
-        )
-    )  # fmt: skip
-    for words in steps:
+    """Do everything, one step after another, each in a process of its own."""
+    check_seconds(arguments.stop_after)
+    for place, words in enumerate(_steps(arguments, _origin(arguments))):
+        if place and time.monotonic() + training.RESERVE >= _deadline(arguments):
+            return _left(["the steps after these"])
         print(" ".join(words[1:]), flush=True)
         if code := subprocess.run(words, check=False).returncode:
             return code
     return 0
+
+
+def _steps(arguments: argparse.Namespace, origin: list[str]) -> Iterator[list[str]]:
+    """Yield the commands of what is left to do, each when the one before it is done."""
+    data, out, own = arguments.data, arguments.out, Path(__file__).name
+    rows, model = out / "rows", out / "final" / "model"
+    shared = ["--parallel", arguments.parallel]
+    figures = ["--figures", arguments.figures, *origin]
+    if not (rows / CARD).exists():  # which is written last
+        yield _script("real_text.py", "build", data, rows)
+    if not is_trained(out):
+        flags = ["--tokens", arguments.tokens, "--minutes", arguments.minutes]
+        flags += ["--device", arguments.device, *_clock(arguments)]
+        yield _script(own, "train", arguments.source, rows, out, *flags)
+    if not (out / CHOICE).exists():
+        yield _script(own, "choose", model, data, rows, out, *shared, *_clock(arguments))
+    flags = [*shared, "--part", *PARTS, *_clock(arguments)]
+    yield _script(own, "collect", model, data, out, *flags)
+    yield _script("real_text.py", *figures, "overlap", data, rows / "train.jsonl")
+    yield _script(own, "measure", out, *figures, "--page", arguments.page)
+
+
+def _origin(arguments: argparse.Namespace) -> list[str]:
+    """Return the flags that say of what and on what the figures are."""
+    made = arguments.commit or commit()
+    if made == "unknown":
+        raise InputError("commit is not known outside a repository; give --commit.")
+    return ["--commit", made, "--hardware", arguments.hardware or hardware()]
+
+
+def _clock(arguments: argparse.Namespace) -> list[str]:
+    """Return the seconds that are left to a step, where they are counted."""
+    if arguments.stop_after is None:
+        return []
+    return ["--stop-after", f"{max(0.0, _deadline(arguments) - time.monotonic()):.1f}"]
 
 
 def run_pack(arguments: argparse.Namespace) -> int:
@@ -235,9 +260,29 @@ def _add_measuring(commands: Any) -> None:
     count.add_argument("--hardware", required=True, help="what they were collected on")
     told = commands.add_parser("page", help="the page alone, from figures")
     for command, run in ((count, run_measure), (told, run_page)):
-        command.add_argument("--figures", type=Path, default=FIGURES)
-        command.add_argument("--page", type=Path, default=PAGE)
+        _add_pages(command)
         command.set_defaults(run=run)
+
+
+def _add_pages(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--figures", type=Path, default=FIGURES)
+    command.add_argument("--page", type=Path, default=PAGE)
+
+
+def _add_all(commands: Any) -> None:
+    whole = commands.add_parser("all", help="everything, one after the other")
+    whole.add_argument("source", help="GGUF file, folder or hub id of an autoregressive model")
+    whole.add_argument("data", type=Path, help="folder of benchmarks")
+    whole.add_argument("out", type=Path, help="folder of the study")
+    whole.add_argument("--minutes", type=float, default=TrainPlan.minutes, help="of the training")
+    whole.add_argument("--tokens", type=int, default=TrainPlan.tokens, help="of a batch")
+    whole.add_argument("--device", default=TrainPlan.device, help="of the training")
+    whole.add_argument("--parallel", type=int, default=8, help="processes on the device")
+    whole.add_argument("--commit", help="that collects; by default that of this folder")
+    whole.add_argument("--hardware", help="what it is collected on; by default as found")
+    _add_pages(whole)
+    _add_clock(whole)
+    whole.set_defaults(run=run_all)
 
 
 def _add_travelling(commands: Any) -> None:
@@ -262,12 +307,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     _add_collecting(commands)
     _add_measuring(commands)
     _add_travelling(commands)
-    whole = commands.add_parser("all", help="everything up to the records")
-    whole.add_argument("source", help="GGUF file, folder or hub id of an autoregressive model")
-    whole.add_argument("data", type=Path, help="folder of benchmarks")
-    whole.add_argument("out", type=Path, help="folder of the study")
-    whole.add_argument("--parallel", type=int, default=8, help="processes on the device")
-    whole.set_defaults(run=run_all)
+    _add_all(commands)
     return parser.parse_args(words)
 
 

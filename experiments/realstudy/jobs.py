@@ -106,8 +106,9 @@ class Job:
         return {
             "task": self.source.task, "split": self.source.split, "sha256": self.source.sha256(),
             "seed": SEED, "samples": self.samples, "scored": self.scored,
-            "baselines": [*dict.fromkeys((*FREE_BASELINES, *self.baselines))], "probes": [*self.probes], "length": shape.canvas,
-            "steps": shape.steps, "block": shape.block,
+            "baselines": [*dict.fromkeys((*FREE_BASELINES, *self.baselines))],
+            "probes": [*self.probes], "length": shape.canvas, "steps": shape.steps,
+            "block": shape.block,
             **asdict(ConsistencySettings(**self.trips)),
         }  # fmt: skip
 

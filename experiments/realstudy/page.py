@@ -45,12 +45,12 @@ def page(figures: Shown, embedded: Shown, about: str) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-_INTRODUCTION = """An autoregressive model of 135 million parameters (SmolLM2-135M, Apache-2.0) was
-made a masked diffusion model by [`remask adapt`](adapt.md), trained on word problems of which none
-is in a test ([benchmarks.md](benchmarks.md)), and asked GSM8K, SVAMP and MAWPS; {about}. Intervals
-are 95 %, from one bootstrap over problems within benchmarks that all methods share (2,000 draws);
-means are over the three. Canvas and steps, fits and thresholds are chosen on validation. The whole
-study is one command on one GPU: `{command}`. This page is made of [figures.json](figures.json) by
+_INTRODUCTION = """A small autoregressive model was made a masked diffusion model by
+[`remask adapt`](adapt.md), trained on word problems of which none is in a test
+([benchmarks.md](benchmarks.md)), and asked GSM8K, SVAMP and MAWPS; {about}. Intervals are 95 %,
+from one bootstrap over problems within benchmarks that all methods share (2,000 draws); means are
+over the three. Canvas and steps, fits and thresholds are chosen on validation. The whole study is
+one command on one GPU: `{command}`. This page is made of [figures.json](figures.json) by
 `python experiments/real_study.py page`."""
 _MODEL = """Row i - 1 predicts token i (shifted), as the ancestor learned, or row i does
 (unshifted): the held-out loss of a short trial of each decides."""
@@ -107,7 +107,7 @@ def _model(figures: Shown) -> str:
     parameters = figures.get(f"{PREFIX}parameters")
     said = ""
     if parameters is not None:
-        said = f"Parameters: {cell(figures, 'parameters', 0)}. Weights: {parameters.detail}."
+        said = f"Parameters: {cell(figures, 'parameters', 0)}; {parameters.detail}."
     return "\n\n".join(filter(None, (_table(heads, rows), said)))
 
 

@@ -39,6 +39,8 @@ def _made(out: Path) -> Iterator[Figure]:
     """Yield what the model is, how it was trained where that is known, and how it answers."""
     weights = read_weights(out)
     sums = ", ".join(f"{name} sha256 {sum_}" for name, sum_ in weights["sha256"].items())
+    if weights["adapted"]:
+        sums = f"made of {_name(weights['adapted']['from'])}; {sums}"
     yield Figure(
         section=SECTION, measure="parameters", value=weights["parameters"], unit="parameters",
         detail=sums,
@@ -48,6 +50,11 @@ def _made(out: Path) -> Iterator[Figure]:
     if (out / CHOICE).exists():
         for name, chosen in read_choice(out)["sets"].items():
             yield from _chosen(name, chosen)
+
+
+def _name(source: str) -> str:
+    """Return what a model is called: a hub id stays whole, of a path the end is enough."""
+    return Path(source).name if Path(source).is_absolute() or source[:1] == "." else source
 
 
 def _trained(state: dict[str, Any]) -> Iterator[Figure]:

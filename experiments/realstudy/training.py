@@ -97,6 +97,20 @@ def train(plan: TrainPlan, say: Say, *, deadline: float) -> Path | None:
     return plan.out / "final" / "model"
 
 
+def is_trained(out: Path) -> bool:
+    """Say whether the model of a study is finished."""
+    return "final" in read_state(out)
+
+
+def check_seconds(seconds: float | None) -> None:
+    """Raise where a call has no time for a step of training: repeated, it would never end."""
+    if seconds is not None and seconds <= RESERVE:
+        raise InputError(
+            f"stop_after {seconds:g} leaves no second to train: reading the rows and writing the "
+            f"weights take {RESERVE:g}; give more, for instance {4 * RESERVE:g}."
+        )
+
+
 def read_state(out: Path) -> dict[str, Any]:
     """Return what is settled of a training."""
     path = out / STATE

@@ -5,6 +5,7 @@ The rows teach one answer, 5, so that of tests whose answers are 5 and 7 about h
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import time
@@ -177,7 +178,7 @@ def test_a_training_that_was_stopped_goes_on(
     llama: Path, rows: Path, patience: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = train_words(llama, rows, tmp_path / "out")
-    assert real_study.main([*words, "--stop-after", "0"]) == real_study.LEFT
+    assert real_study.main([*words, "--stop-after", "1e-9"]) == real_study.LEFT
     assert "goes on with the same command" in capsys.readouterr().out
     plan = training.TrainPlan(
         source=str(llama), rows=rows, out=tmp_path / "out", tokens=2048, canvas=16, lr=0.02,
@@ -376,7 +377,8 @@ def test_the_page_says_what_the_figures_say(measured: tuple[Path, Path]) -> None
     assert "collected on two cores at commit abc1234" in page
     [claim] = [line for line in page.splitlines() if "than the model's confidence." in line]
     assert claim.endswith("| holds |"), "on the embedded model"
-    assert "model.safetensors sha256 " in page
+    assert re.search(r"-->; made of llama\d; model\.safetensors sha256 \w{64}\.\n", page)
+    assert "SmolLM2" not in page
     assert real_study.main(["page", "--figures", str(measured[0]), "--page", str(measured[1])]) == 0
     assert measured[1].read_text() == page
 
@@ -390,29 +392,106 @@ def test_without_records_or_figures_it_is_said(tmp_path: Path) -> None:
         read_choice(tmp_path)
 
 
-def test_one_command_does_everything_up_to_the_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_training_without_a_second_is_refused(
+    llama: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(training, "RESERVE", 45.0)
+    words = train_words(llama, rows, tmp_path / "out")
+    for command in (words, ["all", str(llama), "data", str(tmp_path / "out")]):
+        with pytest.raises(InputError, match=r"stop_after 45 leaves no second .+ take 45; give"):
+            real_study.main([*command, "--stop-after", "45"])
+    assert not (tmp_path / "out" / "shifted-trial").exists()
+
+
+class _Steps:
+    """Stands for the programs that are run: notes their words, and says how they end."""
+
+    def __init__(self, ends: dict[str, int]) -> None:
+        self.ends, self.begun = ends, list[list[str]]()
+
+    def __call__(self, words: list[str], check: bool) -> subprocess.CompletedProcess[str]:
+        self.begun.append([Path(words[1]).name, *words[2:]])
+        return subprocess.CompletedProcess(words, self.ends.get(words[2], 0))
+
+    @property
+    def names(self) -> list[str]:
+        known = ("build", "train", "choose", "collect", "overlap", "measure")
+        return [next(word for word in line if word in known) for line in self.begun]
+
+
+ALL = ["--parallel", "2", "--tokens", "512", "--minutes", "3.0", "--device", "cpu"]
+
+
+def test_one_command_does_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step is a program of its own; the first that fails or leaves something is the last."""
-    begun: list[list[str]] = []
-
-    def run(words: list[str], check: bool) -> subprocess.CompletedProcess[str]:
-        begun.append([Path(words[1]).name, *words[2:]])
-        code = real_study.LEFT if words[2] == stops_at else 0
-        return subprocess.CompletedProcess(words, code)
-
-    monkeypatch.setattr(real_study.subprocess, "run", run)
-    stops_at, words = "nothing", ["all", "llama.gguf", "data", str(tmp_path), "--parallel", "2"]
-    assert real_study.main(words) == 0
+    words = [
+        "all",
+        "llama.gguf",
+        "data",
+        str(tmp_path),
+        *ALL,
+        "--figures",
+        "f.json",
+        "--page",
+        "p.md",
+    ]
+    words += ["--commit", "abc", "--hardware", "two cores"]
     rows, model = str(tmp_path / "rows"), str(tmp_path / "final" / "model")
-    assert begun == [
+    figures = ["--figures", "f.json", "--commit", "abc", "--hardware", "two cores"]
+    steps = _Steps({})
+    monkeypatch.setattr(real_study.subprocess, "run", steps)
+    assert real_study.main(words) == 0
+    assert steps.begun == [
         ["real_text.py", "build", "data", rows],
-        ["real_study.py", "train", "llama.gguf", rows, str(tmp_path)],
+        ["real_study.py", "train", "llama.gguf", rows, str(tmp_path), *ALL[2:]],
         ["real_study.py", "choose", model, "data", rows, str(tmp_path), "--parallel", "2"],
         ["real_study.py", "collect", model, "data", str(tmp_path), "--parallel", "2", "--part",
          *real_study.PARTS],
+        ["real_text.py", *figures, "overlap", "data", f"{rows}/train.jsonl"],
+        ["real_study.py", "measure", str(tmp_path), *figures, "--page", "p.md"],
     ]  # fmt: skip
-    begun.clear()
-    stops_at = "train"
+    steps = _Steps({"train": real_study.LEFT})
+    monkeypatch.setattr(real_study.subprocess, "run", steps)
     assert real_study.main(words) == real_study.LEFT
-    assert [line[1] for line in begun] == ["build", "train"]
+    assert steps.names == ["build", "train"]
+
+
+def test_one_command_skips_what_is_done_and_nothing_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows without a card are those of a build that was killed; commit and hardware are found."""
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "train.jsonl").write_text("")
+    (tmp_path / "rows" / "valid.jsonl").write_text("")
+    (tmp_path / "train.json").write_text('{"trials": {}}')
+    words = ["all", "llama.gguf", "data", str(tmp_path)]
+    monkeypatch.setattr(real_study, "commit", lambda: "1234567")
+    monkeypatch.setattr(real_study, "hardware", lambda: "a machine")
+    steps = _Steps({})
+    monkeypatch.setattr(real_study.subprocess, "run", steps)
+    assert real_study.main(words) == 0
+    assert steps.names == ["build", "train", "choose", "collect", "overlap", "measure"]
+    assert {"1234567", "a machine"} <= set(steps.begun[-1])
+    (tmp_path / "rows" / "card.md").write_text("")
+    (tmp_path / "train.json").write_text('{"trials": {}, "final": {}}')
+    (tmp_path / "choice.json").write_text("{}")
+    steps.begun.clear()
+    assert real_study.main(words) == 0
+    assert steps.names == ["collect", "overlap", "measure"]
+    monkeypatch.setattr(real_study, "commit", lambda: "unknown")
+    with pytest.raises(InputError, match="commit is not known outside a repository"):
+        real_study.main(words)
+
+
+def test_one_command_shares_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 seconds the build takes 40 and the training all but 5: too little for anything."""
+    now = iter([40.0, 40.0, 95.0, 95.0])
+    monkeypatch.setattr(training, "RESERVE", 10.0)
+    monkeypatch.setattr(real_study.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(real_study, "STARTED", 0.0)
+    steps = _Steps({})
+    monkeypatch.setattr(real_study.subprocess, "run", steps)
+    words = ["all", "llama.gguf", "data", str(tmp_path), "--commit", "a", "--hardware", "b"]
+    assert real_study.main([*words, "--stop-after", "100"]) == real_study.LEFT
+    assert steps.names == ["build", "train"]
+    assert steps.begun[1][-2:] == ["--stop-after", "60.0"]
