@@ -81,9 +81,14 @@ class Adaptation:
 
     def _plan(self, paths: tuple[Path, ...]) -> BatchPlan:
         s = self.settings
-        pairs, lengths = read_pairs(paths), s.row_lengths
-        most = max(n for n in lengths if n <= self.successor.max_length)
-        lengths = tuple(n for n in lengths if n <= most)
+        pairs, room = read_pairs(paths), self.successor.max_length
+        lengths = tuple(n for n in s.row_lengths if n <= room)
+        if not lengths:
+            raise InputError(
+                f"source {s.source} holds {room} tokens (max_position_embeddings), and the "
+                f"shortest row of tokens {s.tokens:,} has {s.row_lengths[0]}; adapt another model."
+            )
+        most = lengths[-1]
         rows = encode_rows(pairs, self.tokenizer, canvas=s.canvas, longest=most)
         names = ", ".join(map(str, paths))
         self.say({"rows": len(rows), "dropped": rows.num_dropped, "files": names, "longest": most})

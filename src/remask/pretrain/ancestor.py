@@ -24,6 +24,7 @@ from remask.errors import CheckpointError, SettingsError
 from remask.pretrain.chat import Chat, read_chat
 from remask.pretrain.gguf_file import GgufFile
 from remask.pretrain.gguf_tokenizer import build_tokenizer
+from remask.records.text_file import read_text
 
 # What an autoregressive architecture becomes.
 FAMILIES: Mapping[str, Family] = {
@@ -172,7 +173,7 @@ def _stated_chat(folder: Path, sources: Sources) -> str:
     """Return the chat template, in Jinja, of a folder's files; "" where it has none."""
     path = folder / "chat_template.jinja"
     if path.exists():
-        return path.read_text(encoding="utf-8")
+        return read_text(path, CheckpointError)
     stated = sources.tokenizer.get("chat_template")
     if isinstance(stated, list):  # several by name
         named = {one.get("name"): one.get("template") for one in stated if isinstance(one, dict)}

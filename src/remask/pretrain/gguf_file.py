@@ -88,24 +88,97 @@ class GgufFile:
         return str(self.facts["general.architecture"])
 
     def config(self) -> dict[str, Any]:
-        """Return what config.json of the hub's layout would say."""
+        """Return what config.json of the hub's layout would say, or raise for what none could."""
+        self._check_parts()
+        heads, kv_heads, head_dim = self._check_heads()
+        self._check_rotation(head_dim)
         known = {
             name: self.facts[f"{self.kind}.{key}"]
             for key, name in _KEYS.items()
             if f"{self.kind}.{key}" in self.facts
         }
-        scaling = self.facts.get(f"{self.kind}.rope.scaling.type", "none")
-        if scaling != "none" or _SCALED in self.stored:
-            known["rope_scaling"] = {"rope_type": scaling if scaling != "none" else "llama3"}
         tokens = self.facts.get("tokenizer.ggml.tokens") or []
+        num_ids = self._num_ids(len(tokens))
+        self._check_ids(num_ids)
         return {
             "architectures": [ARCHITECTURES[self.kind]],
-            "vocab_size": self._num_ids(len(tokens)),
+            "vocab_size": num_ids,
             "tie_word_embeddings": "output.weight" not in self.stored,
             "eos_token_id": self.facts.get("tokenizer.ggml.eos_token_id"),
             "pad_token_id": self.facts.get("tokenizer.ggml.padding_token_id"),
             **known,
+            "num_attention_heads": heads,
+            "num_key_value_heads": kv_heads,
+            "head_dim": head_dim,
         }
+
+    def _check_parts(self) -> None:
+        """Raise where the file is one of several, or of a network with other parts."""
+        if int(self.facts.get("split.count", 1)) > 1:
+            raise self._wrong("split.count", "it is one file of several; join them (gguf-split)")
+        if self.facts.get(f"{self.kind}.expert_count", 0):
+            raise self._wrong(f"{self.kind}.expert_count", "models with experts are not adapted")
+        window = self.facts.get(f"{self.kind}.attention.sliding_window", 0)
+        if window and window < self._number("context_length"):
+            raise self._wrong(
+                f"{self.kind}.attention.sliding_window", "sliding windows are not supported"
+            )
+
+    def _check_heads(self) -> tuple[int, int, int]:
+        """Return heads, heads of keys and values, and the width of one; raise where they clash."""
+        for key in ("block_count", "feed_forward_length"):
+            self._number(key)
+        heads, width = self._number("attention.head_count"), self._number("embedding_length")
+        kv_heads = self._number("attention.head_count_kv", heads)  # where unsaid, as many
+        head_dim = self._number("attention.key_length", width // heads)
+        if self._number("attention.value_length", head_dim) != head_dim:
+            raise self._wrong(
+                f"{self.kind}.attention.value_length", f"keys and values must both be {head_dim}"
+            )
+        if heads % kv_heads or head_dim % 2:
+            raise CheckpointError(
+                f"{self.path} gives {self.kind}.attention.head_count {heads}, head_count_kv "
+                f"{kv_heads} and a width of {head_dim} for each; kv heads must divide the heads "
+                "evenly, and the width must be even."
+            )
+        return heads, kv_heads, head_dim
+
+    def _check_rotation(self, head_dim: int) -> None:
+        """Raise where positions are told otherwise than by the frequencies of rope.freq_base."""
+        if _SCALED in self.stored:
+            raise CheckpointError(
+                f"{self.path} holds {_SCALED}; stretched rotary embeddings are not supported."
+            )
+        usual: dict[str, tuple[Any, ...]] = {
+            "rope.scaling.type": ("none",),
+            "rope.scaling.factor": (0, 1),
+            "rope.scale_linear": (0, 1),
+            "rope.dimension_count": (head_dim,),
+        }
+        for key, allowed in usual.items():
+            name = f"{self.kind}.{key}"
+            if self.facts.get(name, allowed[0]) not in allowed:
+                raise self._wrong(name, f"only {allowed[-1]} is supported")
+
+    def _check_ids(self, num_ids: int) -> None:
+        """Raise where a special token is none of the embedding's, or nothing can end an answer."""
+        names = [f"tokenizer.ggml.{role}_token_id" for role in ("eos", "padding", "bos")]
+        for name in names:
+            value = self.facts.get(name, 0)
+            if not isinstance(value, int) or not 0 <= value < num_ids:
+                raise self._wrong(name, f"it must be an id below {num_ids}")
+        if not self.facts.keys() & set(names[:2]):
+            raise CheckpointError(f"{self.path} lacks {names[0]}; download another file.")
+
+    def _number(self, key: str, default: int | None = None) -> int:
+        name = f"{self.kind}.{key}"
+        value = self.facts.get(name, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise self._wrong(name, "it must be a whole number above 0")
+        return value
+
+    def _wrong(self, name: str, why: str) -> CheckpointError:
+        return CheckpointError(f"{self.path} gives {name} as {self.facts.get(name)!r}; {why}.")
 
     def _num_ids(self, num_tokens: int) -> int:
         embedding = self.stored.get("token_embd.weight")

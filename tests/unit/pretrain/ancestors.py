@@ -97,7 +97,10 @@ def permuted(rows: np.ndarray, heads: int) -> np.ndarray:
 def write_gguf(
     path: Path, kind: str, *, tied: bool = True, quantised: bool = False, **changes: Any
 ) -> Path:
-    """Write the same model as a GGUF file; `changes` replace facts of its metadata."""
+    """Write the same model as a GGUF file; `changes` replace facts of its metadata.
+
+    Of these `facts` are any keys as the file has them; None leaves one out.
+    """
     model = reference(kind, tied)
     c, writer = model.config, gguf.GGUFWriter(path, changes.pop("architecture", kind))
     writer.add_block_count(c.num_hidden_layers)
@@ -124,11 +127,22 @@ def write_gguf(
             _add(writer, name, tensor, quantised)
     for name, tensor in changes.get("beside", {}).items():
         writer.add_tensor(name, tensor)
+    for name, value in changes.get("facts", {}).items():
+        _state(writer, name, value)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def _state(writer: gguf.GGUFWriter, name: str, value: Any) -> None:
+    writer.kv_data[0].pop(name, None)
+    if isinstance(value, list):
+        writer.add_array(name, value)
+    elif value is not None:
+        add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+        add[type(value)](name, value)
 
 
 def _tensors(model: Any, kind: str) -> dict[str, np.ndarray]:

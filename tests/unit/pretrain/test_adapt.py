@@ -1,6 +1,7 @@
 """Adapting a random Llama of two layers: what it learns, what is written, and a kill on the way."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -330,6 +331,17 @@ def test_a_loss_that_is_not_finite_stops_the_run(llama: Path, rows: Path, tmp_pa
 def test_rows_that_fill_no_batch_are_refused(llama: Path, rows: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="24 rows in 1 passes fill no batch of 38,400 tokens"):
         run(toy(llama, rows, tmp_path / "out", tokens=38_400, epochs=1))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_that_holds_less_than_a_row_is_refused(
+    llama: Path, rows: Path, tmp_path: Path
+) -> None:
+    source = shutil.copytree(llama, tmp_path / "llama")
+    config = json.loads((source / "config.json").read_text())
+    (source / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 4}))
+    with pytest.raises(InputError, match=r"holds 4 tokens .* shortest row of tokens 384 has 8"):
+        run(toy(source, rows, tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

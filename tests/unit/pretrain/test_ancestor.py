@@ -159,16 +159,64 @@ def test_other_architectures_are_refused(llama: Path, tmp_path: Path) -> None:
         ),
         (
             {"beside": {"rope_freqs.weight": np.ones(4, np.float32)}},
-            "sets rope_scaling to 'llama3'",
+            r"model\.gguf holds rope_freqs\.weight; stretched rotary embeddings",
+        ),
+        (
+            {"llama.rope.scaling.type": "linear"},
+            r"\.rope\.scaling\.type as 'linear'; only none is",
+        ),
+        ({"llama.rope.scaling.factor": 2.0}, r"llama\.rope\.scaling\.factor as 2\.0; only 1 is"),
+        ({"llama.rope.scale_linear": 2.0}, r"llama\.rope\.scale_linear as 2\.0; only 1 is"),
+        ({"llama.rope.dimension_count": 4}, r"llama\.rope\.dimension_count as 4; only 8 is"),
+        ({"llama.attention.sliding_window": 8}, r"sliding_window as 8; sliding windows are not"),
+        ({"llama.attention.value_length": 4}, r"value_length as 4; keys and values must both be 8"),
+        ({"llama.expert_count": 8}, r"llama\.expert_count as 8; models with experts"),
+        ({"split.count": 2}, r"split\.count as 2; it is one file of several; join them"),
+        ({"llama.attention.head_count": 0}, r"head_count as 0; it must be a whole number above 0"),
+        ({"llama.attention.head_count_kv": 3}, r"attention\.head_count 4, head_count_kv 3 and a"),
+        ({"llama.attention.head_count_kv": [2, 2]}, r"head_count_kv as \[2, 2\]; it must be a"),
+        ({"llama.block_count": None}, r"llama\.block_count as None; it must be a whole number"),
+        ({"tokenizer.ggml.eos_token_id": 9999}, r"eos_token_id as 9999; it must be an id below"),
+        ({"tokenizer.ggml.bos_token_id": 9999}, r"bos_token_id as 9999; it must be an id below"),
+        (
+            {"tokenizer.ggml.eos_token_id": None, "tokenizer.ggml.padding_token_id": None},
+            r"model\.gguf lacks tokenizer\.ggml\.eos_token_id",
         ),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(
     changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    path = ancestors.write_gguf(tmp_path / "model.gguf", "llama", **changes)
-    with pytest.raises(CheckpointError, match=message):
+    facts = {name: changes.pop(name) for name in [*changes] if "." in name}
+    path = ancestors.write_gguf(tmp_path / "model.gguf", "llama", facts=facts, **changes)
+    with pytest.raises(CheckpointError, match=message) as refusal:
         read_ancestor(str(path)).network(shifted=True)
+    assert "config.json" not in str(refusal.value)
+
+
+def test_what_a_file_may_leave_out_or_say_of_the_usual(tmp_path: Path) -> None:
+    """As many heads for keys as there are; windows as wide as the context; factors of one."""
+    kind = "qwen2"
+    facts = {
+        f"{kind}.attention.sliding_window": 4096, f"{kind}.rope.dimension_count": 8,
+        f"{kind}.rope.scaling.type": "none", f"{kind}.rope.scale_linear": 1.0,
+        f"{kind}.expert_count": 0, "split.count": 1,
+    }  # fmt: skip
+    plain = read_ancestor(str(ancestors.write_gguf(tmp_path / "plain.gguf", kind)))
+    path = ancestors.write_gguf(tmp_path / "model.gguf", kind, facts=facts)
+    assert read_ancestor(str(path)).config == plain.config
+    path = ancestors.write_gguf(
+        tmp_path / "heads.gguf", kind, facts={f"{kind}.attention.head_count_kv": None}
+    )
+    config = read_ancestor(str(path)).config
+    assert config["num_key_value_heads"] == config["num_attention_heads"] == 4
+
+
+def test_a_chat_template_that_is_not_utf_8_is_said(llama: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(llama, tmp_path / "folder")
+    (folder / "chat_template.jinja").write_bytes(b"\xff\xf0")
+    with pytest.raises(CheckpointError, match=r"chat_template\.jinja is not valid UTF-8"):
+        read_ancestor(str(folder))
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
