@@ -154,7 +154,7 @@ def _copy(places: Mapping[str, Tensor], tensors: Iterable[tuple[str, Tensor]], w
                 "it is of another model than it says."
             )
         if place.shape != tensor.shape or not tensor.isfinite().all():
-            fault = f"has shape {tuple(tensor.shape)}, not {tuple(place.shape)},"
+            fault = f"has shape {tuple(tensor.shape)}, not {tuple(place.shape)}"
             fault = fault if place.shape != tensor.shape else "holds NaN or infinity"
             raise CheckpointError(f"{where}: tensor {name} {fault}; download it again.")
         place.copy_(tensor)

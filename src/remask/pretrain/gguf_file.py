@@ -126,7 +126,7 @@ class GgufFile:
 
     def _check_heads(self) -> tuple[int, int, int]:
         """Return heads, heads of keys and values, and the width of one; raise where they clash."""
-        for key in ("block_count", "feed_forward_length"):
+        for key in ("block_count", "context_length", "feed_forward_length"):
             self._number(key)
         heads, width = self._number("attention.head_count"), self._number("embedding_length")
         kv_heads = self._number("attention.head_count_kv", heads)  # where unsaid, as many

@@ -175,6 +175,8 @@ def test_other_architectures_are_refused(llama: Path, tmp_path: Path) -> None:
         ({"llama.attention.head_count": 0}, r"head_count as 0; it must be a whole number above 0"),
         ({"llama.attention.head_count_kv": 3}, r"attention\.head_count 4, head_count_kv 3 and a"),
         ({"llama.attention.head_count_kv": [2, 2]}, r"head_count_kv as \[2, 2\]; it must be a"),
+        ({"llama.context_length": None}, r"llama\.context_length as None; it must be a whole"),
+        ({"llama.attention.head_count_kv": 4}, r"has shape \(16, 32\), not \(32, 32\); download"),
         ({"llama.block_count": None}, r"llama\.block_count as None; it must be a whole number"),
         ({"tokenizer.ggml.eos_token_id": 9999}, r"eos_token_id as 9999; it must be an id below"),
         ({"tokenizer.ggml.bos_token_id": 9999}, r"bos_token_id as 9999; it must be an id below"),
