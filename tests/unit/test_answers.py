@@ -18,6 +18,7 @@ from remask.answers import (
     number_spans,
     numbers,
 )
+from remask.answers.number import value_of
 
 MEGABYTE = 1_000_000
 NOISE = (
@@ -390,6 +391,82 @@ def test_twice_the_text_takes_no_more_than_twice_the_calls(piece: str) -> None:
 )
 def test_labels_currencies_and_words_around_a_number(text: str, expected: str | None) -> None:
     assert extract_number(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("two thirds", "2/3"),
+        ("one-third", "1/3"),
+        ("3 fifths", "3/5"),
+        ("three fourths", "3/4"),
+        ("one half", "1/2"),
+        ("1 half", "1/2"),
+        ("twenty-five hundredths", "1/4"),
+        ("9 tenths miles", "9/10"),
+        ("5 thirds", "5/3"),
+        ("twenty thirds", "20/3"),
+        # Quarters and halves are counted, too.
+        ("3 quarters", "3"),
+        ("three-quarters", "3/4"),
+        ("three quarters", None),
+        ("two halves", None),
+        # Ordinals: of what is counted, of a day, or of a share; where it may be both, none.
+        ("two fifth graders", "2"),
+        ("25 fifth graders", "25"),
+        ("one fifth grader", None),
+        ("one-third cup", None),
+        ("twenty-third", None),
+        ("20 third graders", "20"),
+        ("twenty third graders", None),
+        ("5 miles on the third day", "5"),
+        ("the third day", None),
+        # A share of something, and the part of a value.
+        ("two thirds of a cup", None),
+        ("2 thirds of a cup", None),
+        ("2 and a third", None),
+        ("2 and two thirds", None),
+        ("4 dollars and a half", None),
+        ("12 apples and a third of them are red", "12"),
+        ("three hours half", None),
+    ],
+)
+def test_parts_in_words_are_read_whole_or_not_at_all(text: str, expected: str | None) -> None:
+    assert value_of(text) == expected
+    assert extract_number(f"#### {text}") == expected
+    assert extract_number(f"\\boxed{{{text}}}") == expected
+    assert extract_number(f"The answer is {text}.") == expected
+
+
+def test_the_last_number_is_read_with_its_part() -> None:
+    assert extract_number("So she ate 3 fifths.") == "3/5"
+    assert extract_number("So she ate 3 fifths of it.") is None
+    assert extract_number("So she teaches 25 fifth graders.") == "25"
+    assert extract_number("On the third day he has 12.") == "12"
+    assert extract_number("It took him 2 and a half.") is None
+
+
+def said(count: int) -> str:
+    """Return a number below a hundred in words."""
+    small = (
+        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+        "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    )  # fmt: skip
+    tens = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+    if count < 20:
+        return small[count - 1]
+    return tens[count // 10 - 2] + (f"-{small[count % 10 - 1]}" if count % 10 else "")
+
+
+@given(st.integers(1, 99), st.sampled_from(["third", "fifth", "eighth", "tenth", "hundredth"]))
+def test_any_number_of_parts_is_their_fraction(count: int, part: str) -> None:
+    """In digits and in words alike, by another hand: n times one over what the part is of."""
+    bottom = {"third": 3, "fifth": 5, "eighth": 8, "tenth": 10, "hundredth": 100}[part]
+    many = part + "s" * (count != 1)
+    expected = str(Fraction(count, bottom))
+    assert value_of(f"{count} {many}") == expected
+    assert value_of(f"{said(count)} {many}") == expected
+    assert value_of(f"{said(count)}-{many}") == expected
 
 
 @pytest.mark.parametrize(

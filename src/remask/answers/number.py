@@ -5,9 +5,10 @@ long for arithmetic in linear time is compared as text.
 
 `value_of` reads one number whole, or nothing: "18", "$1,200.50 per day", "385\,000",
 "2\frac{1}{2} hours", "1.5 \times 10^3", "x = 5", "20% of 50, which is 10". It never reads a part of
-a value: "2:30 pm", "9 hours and 30 minutes", "2x + 3", "4 or 5" and "12,34" are no number. Every
-text is brought to plain signs first (`plain`); then the value must stand at the front of what is
-said, after words that do not change it, and before words that do not go on with it.
+a value: "2:30 pm", "9 hours and 30 minutes", "2x + 3", "4 or 5" and "12,34" are no number. Words
+may name a fraction (`parts`): "two thirds". Every text is brought to plain signs first (`plain`);
+then the value must stand at the front of what is said, after words that do not change it, and
+before words that do not go on with it.
 
 `find_number` reads the final number. Tier 1: `<answer>42</answer>`, `\boxed{42}`, `#### 42`. Tier
 2: "the answer is 42", "Answer: 42". Tier 3: the last number. The last match of the best tier
@@ -21,6 +22,7 @@ from collections import Counter
 from fractions import Fraction
 
 from remask.answers.markup import NOTHING, Extraction, Mark, answer_of, marks, statements
+from remask.answers.parts import MIXED, with_part
 
 MAX_DIGITS = 256
 
@@ -198,7 +200,8 @@ _WORDS = {word: value for value, word in enumerate(_UNITS)}
 _WORDS |= {word: 10 * value for value, word in enumerate(_TENS, 2)}
 _SPELLED = re.compile(rf"[\s*_]*({'|'.join(_WORDS)})(?:[- ]({'|'.join(_WORDS)}))?\b", re.IGNORECASE)
 _MORE_WORDS = re.compile(
-    r"\b(?:of|and|or|to|hundred|thousand|million|billion|trillion|half|times)\b", re.IGNORECASE
+    r"\b(?:of|and|or|to|hundred|thousand|million|billion|trillion|times)\b|(?<=[a-z] )half\b",
+    re.IGNORECASE,
 )
 _DIGIT = re.compile(r"[0-9\u00bc-\u00be\u2150-\u215e]")
 
@@ -265,7 +268,7 @@ def _spelled(text: str) -> str | None:
     if _SPELLED.match(rest) or _MORE_WORDS.search(rest):
         return None
     value = (first + second) * (10 ** _SCALES[scale[1].lower()] if scale else 1)
-    return str(-value if sign else value)
+    return with_part(str(-value if sign else value), _phrase(rest), spelled=True)
 
 
 def _first(text: str) -> str | None:
@@ -281,9 +284,11 @@ def _first(text: str) -> str | None:
     if _CHANGES.search(before) or (match.start() and text[match.start() - 1].isalnum()):
         return None
     scale = _SCALE.match(text, match.end())
-    if not _ends_at(text, scale.end() if scale else match.end()):
+    end = scale.end() if scale else match.end()
+    if not _ends_at(text, end):
         return None
-    return scaled(text, match, negative=negative is not None)
+    value = scaled(text, match, negative=negative is not None)
+    return None if value is None else with_part(value, _phrase(text[end:]))
 
 
 def scaled(text: str, match: re.Match[str], *, negative: bool) -> str | None:
@@ -297,15 +302,19 @@ def scaled(text: str, match: re.Match[str], *, negative: bool) -> str | None:
 def _ends_at(text: str, end: int) -> bool:
     """Say whether a value that ends there is whole: what follows is a unit, words or nothing."""
     rest = _UNIT_POWER.sub("", text[end : end + _LONGEST].partition("\n")[0])
-    if _GOES_ON.match(rest) or _JOINED.match(rest):
+    if _GOES_ON.match(rest) or _JOINED.match(rest) or MIXED.match(rest):
         return False
     if rest[:1].isalpha() and not _GLUED.match(rest):
         return False
     letter = _LETTER.match(rest)
     if letter and letter[1] not in _UNIT_LETTERS and letter[1] not in "aA":
         return False
-    unit = _FREE.split(_HEAD_END.split(rest, maxsplit=1)[0], maxsplit=1)[0]
-    return not re.search(r"[0-9=\\^<>+]|[A-Za-z]\s*[*/]\s*[0-9]", unit)
+    return not re.search(r"[0-9=\\^<>+]|[A-Za-z]\s*[*/]\s*[0-9]", _phrase(rest))
+
+
+def _phrase(text: str) -> str:
+    """Return the words behind a value that may belong to it."""
+    return _FREE.split(_HEAD_END.split(text, maxsplit=1)[0], maxsplit=1)[0]
 
 
 def _canonical(match: re.Match[str], *, negative: bool) -> str | None:
@@ -429,6 +438,8 @@ def _last_number(text: str) -> Extraction:
     operation = bool(last["sign"]) and not is_negative(text, digits)  # "7 - 3", "7+3"
     start = digits if operation else last.start()
     part = _BEFORE.search(text[max(0, start - 2) : start]) or _AFTER.match(text, last.end())
+    part = part or MIXED.match(text, last.end())
     negative = operation and last["sign"].startswith("-")  # undo the sign
     answer = None if part else scaled(text, last, negative=negative)
+    answer = answer and with_part(answer, _phrase(text[last.end() :][:_LONGEST]))
     return Extraction(answer=answer, tier=3, matched=last.group()) if answer else NOTHING
