@@ -67,6 +67,22 @@ class Mawps(Gsm8k):
         """Return the problem as people write it."""
         return _entry(row, written(row.text("original_text")), "ans", "equation", record="id")
 
+    @property
+    def compared_by(self) -> str:
+        """What two answers are compared by."""
+        return "value"
+
+    def key(self, problem: Problem, text: str) -> str | None:
+        """Return the number to two decimals: 2/3 and 0.67 say the same.
+
+        Whether the gold stands for a fraction has no part in it: a vote that knew it would be a
+        grader.
+        """
+        answer = self.extract(text)
+        if answer is None or len(answer) > MAX_DIGITS:
+            return answer
+        return str(round(Fraction(answer), 2))
+
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the final number is the gold one, to two decimals for a fraction."""
         grade = super().judge(problem, text)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from remask.consistency.metrics import METRICS
 from remask.errors import InputError, TaskError
 from remask.tasks import TASKS, task
-from remask.tasks.base import TIERS, Grade, Split
+from remask.tasks.base import TIERS, Grade, Split, answer_key, compared_by
 from remask.tasks.public import BENCHMARKS, NAMES
 from remask.tasks.public.benchmark import Benchmark
 from remask.tasks.public.choices import Arc, Gpqa, find_letter
@@ -228,6 +228,20 @@ def test_a_fraction_of_mawps_is_right_to_two_decimals(
     graded = of(files, "mawps").judge(of(files, "mawps").problem(1), text)
     assert graded.right is right
     assert reason in graded.reason
+
+
+def test_votes_on_mawps_are_to_two_decimals_whatever_the_gold(files: dict[str, Path]) -> None:
+    """2/3 is 67/100 there; a whole number and one of two decimals stay what they are."""
+    found = of(files, "mawps")
+    assert compared_by(found) == "value"
+    for problem in (found.problem(0), found.problem(1)):
+        keys = {answer_key(found, problem, f"#### {said}") for said in ("2/3", "0.67", "0.6667")}
+        assert keys == {"67/100"}
+        assert answer_key(found, problem, "#### 14") == "14"
+        assert answer_key(found, problem, "#### 2.25") == "9/4"
+        assert answer_key(found, problem, "#### nothing") is None
+        assert answer_key(found, problem, "#### " + "9" * 300) == "9" * 300
+    assert answer_key(of(files, "svamp"), of(files, "svamp").problem(0), "#### 2/3") == "2/3"
 
 
 def test_a_whole_number_of_mawps_is_not_rounded(files: dict[str, Path]) -> None:
