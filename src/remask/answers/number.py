@@ -6,9 +6,8 @@ long for arithmetic in linear time is compared as text.
 `value_of` reads one number whole, or nothing: "18", "$1,200.50 per day", "385\,000",
 "2\frac{1}{2} hours", "1.5 \times 10^3", "x = 5", "20% of 50, which is 10". It never reads a part of
 a value: "2:30 pm", "9 hours and 30 minutes", "2x + 3", "4 or 5" and "12,34" are no number. Words
-may name a fraction (`parts`): "two thirds". Every text is brought to plain signs first (`plain`);
-then the value must stand at the front of what is said, after words that do not change it, and
-before words that do not go on with it.
+may name a fraction (`parts`). Every text is brought to plain signs first (`plain`); then the value
+must stand at the front, after words that do not change it, before words that do not go on with it.
 
 `find_number` reads the final number. Tier 1: `<answer>42</answer>`, `\boxed{42}`, `#### 42`. Tier
 2: "the answer is 42", "Answer: 42". Tier 3: the last number. The last match of the best tier
@@ -22,7 +21,7 @@ from collections import Counter
 from fractions import Fraction
 
 from remask.answers.markup import NOTHING, Extraction, Mark, answer_of, marks, statements
-from remask.answers.parts import MIXED, with_part
+from remask.answers.parts import MIXED, PART, with_part
 
 MAX_DIGITS = 256
 
@@ -268,7 +267,7 @@ def _spelled(text: str) -> str | None:
     if _SPELLED.match(rest) or _MORE_WORDS.search(rest):
         return None
     value = (first + second) * (10 ** _SCALES[scale[1].lower()] if scale else 1)
-    return with_part(str(-value if sign else value), _phrase(rest), spelled=True)
+    return _with_part(str(-value if sign else value), rest, spelled=True)
 
 
 def _first(text: str) -> str | None:
@@ -288,7 +287,7 @@ def _first(text: str) -> str | None:
     if not _ends_at(text, end):
         return None
     value = scaled(text, match, negative=negative is not None)
-    return None if value is None else with_part(value, _phrase(text[end:]))
+    return value and _with_part(value, text[end:])
 
 
 def scaled(text: str, match: re.Match[str], *, negative: bool) -> str | None:
@@ -315,6 +314,12 @@ def _ends_at(text: str, end: int) -> bool:
 def _phrase(text: str) -> str:
     """Return the words behind a value that may belong to it."""
     return _FREE.split(_HEAD_END.split(text, maxsplit=1)[0], maxsplit=1)[0]
+
+
+def _with_part(value: str, rest: str, *, spelled: bool = False) -> str | None:
+    """Return a value with the part that the words behind it name, if any: "two thirds"."""
+    part = PART.match(_phrase(rest))
+    return with_part(value, part, spelled=spelled) if part else value
 
 
 def _canonical(match: re.Match[str], *, negative: bool) -> str | None:
@@ -441,5 +446,5 @@ def _last_number(text: str) -> Extraction:
     part = part or MIXED.match(text, last.end())
     negative = operation and last["sign"].startswith("-")  # undo the sign
     answer = None if part else scaled(text, last, negative=negative)
-    answer = answer and with_part(answer, _phrase(text[last.end() :][:_LONGEST]))
+    answer = answer and _with_part(answer, text[last.end() : last.end() + _LONGEST])
     return Extraction(answer=answer, tier=3, matched=last.group()) if answer else NOTHING

@@ -12,7 +12,7 @@ _BOTTOMS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth
             "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12,
             "sixteenth": 16, "twentieth": 20, "hundredth": 100, "thousandth": 1000}  # fmt: skip
 _NAMES = "|".join(_BOTTOMS)
-_PART = re.compile(rf"(?P<link>[-\s\u2009]+)(?P<name>{_NAMES})(?P<many>s?)\b", re.IGNORECASE)
+PART = re.compile(rf"(?P<link>[-\s\u2009]+)(?P<name>{_NAMES})(?P<many>s?)\b", re.IGNORECASE)
 _COUNTED = ("halves", "quarter", "quarters")  # of an apple, of a dollar
 _GOES_ON = re.compile(r"\b(?:of|and|or|to|times)\b", re.IGNORECASE)
 _AND = (
@@ -26,17 +26,11 @@ MIXED = re.compile(
 )
 
 
-def with_part(value: str, phrase: str, *, spelled: bool = False) -> str | None:
-    """Return a value with the part that a phrase behind it names; None where that is not certain.
-
-    Where the phrase begins with no part, it is the value as it is.
-    """
-    match = _PART.match(phrase)
-    if match is None:
-        return value
-    name, rest = match["name"].lower(), phrase[match.end() :].strip(" \t\u2009*_\"'.,!?)}")
-    joined, many = "-" in match["link"], bool(match["many"])
-    if name + match["many"].lower() in _COUNTED and not joined:
+def with_part(value: str, part: re.Match[str], *, spelled: bool) -> str | None:
+    """Return a value with the part behind it, a match of `PART`; None where it is not certain."""
+    name, many, joined = part["name"].lower(), part["many"].lower(), "-" in part["link"]
+    rest = part.string[part.end() :].strip(" \t\u2009*_\"'.,!?)}")
+    if name + many in _COUNTED and not joined:
         return None if spelled else value
     if len(value) > _TOP or _GOES_ON.search(rest):
         return None
