@@ -118,6 +118,22 @@ def openai_stream(url: str, model: str) -> None:
     assert chunks[-1].usage.completion_tokens > 0
 
 
+@call("openai", "helpers")
+def openai_helpers(url: str, model: str) -> None:
+    """Use the package's own helpers, and send back the messages that they make."""
+    chat = _openai(url).chat.completions
+    asked: dict[str, Any] = {"model": model, "max_tokens": MOST}
+    whole = chat.create(**asked, messages=TURNS).choices[0].message.content
+    cut: dict[str, Any] = {**asked, "messages": TURNS, "stop": whole[-1]}  # else they raise
+    parsed = chat.parse(**cut).choices[0].message
+    with chat.stream(**cut) as stream:
+        streamed = stream.get_final_completion().choices[0].message
+    assert parsed.content == streamed.content == whole[: whole.index(whole[-1])]
+    for said in (parsed, streamed, parsed.model_dump(), streamed.to_dict()):
+        again = [*TURNS, said, {"role": "user", "content": "Sure?"}]
+        assert chat.create(**asked, messages=again).usage is not None
+
+
 @call("openai", "stop")
 def openai_stop(url: str, model: str) -> None:
     """Cut an answer at a character of it."""

@@ -55,6 +55,14 @@ BACK: list[dict[str, Any]] = [  # as clients write what they read
     {"annotations": [], "tool_calls": [], "name": "remask"},
     {"provider_specific_fields": {"refusal": None}, "reasoning_content": "so far"},
     {"content": [{"type": "text", "text": "2"}]},
+    {
+        "parsed": None,
+        "reasoning": None,
+        "thinking_blocks": None,
+        "images": None,
+        "id": None,
+        "cache_control": None,
+    },
 ]
 
 
@@ -119,6 +127,15 @@ def test_a_turn_that_was_no_text_is_refused_by_name(
     said = {"role": "assistant", "content": "2", field: [{"id": "1"}]}
     error = client.refused(CHAT, {**body, "messages": [*body["messages"], said, *body["messages"]]})
     assert error["param"].startswith(f"messages.1.{field}")
+
+
+@pytest.mark.parametrize("field", ["parsed", "images", "unheard_of"])
+def test_a_field_of_a_message_that_holds_something_is_refused_by_name(
+    client: Client, body: dict[str, Any], field: str
+) -> None:
+    said = {"role": "assistant", "content": "2", field: {"x": None}}
+    error = client.refused(CHAT, {**body, "messages": [*body["messages"], said, *body["messages"]]})
+    assert (error["param"], error["code"]) == (f"messages.1.{field}", "unsupported_parameter")
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])

@@ -5,7 +5,7 @@ Types are strict: "4" is no number.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from remask.consistency.settings import (
     ConsistencySettings,
@@ -86,6 +86,15 @@ class Message(RequestPart):
     annotations: list[Any] | None = None
     provider_specific_fields: dict[str, Any] | None = None
     reasoning_content: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        """Leave out fields of any name that hold nothing: every client has its own."""
+        if not isinstance(given, dict):
+            return given
+        known = cls.model_fields
+        return {name: v for name, v in given.items() if v is not None or name in known}
 
     @property
     def text(self) -> str:
