@@ -20,6 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "values": {"errors"},
     "rng": {"errors"},
     "answers": {"errors"},
+    "turns": {"errors"},
     "settings": {"errors"},
     "extension": {"settings", "errors"},
     "records": {"settings", "errors"},
@@ -42,9 +43,9 @@ ALLOWED["pretrain"] = METHOD
 ALLOWED["align"] = METHOD
 ALLOWED["serve"] = METHOD | {"api"}
 ALLOWED["remask"] = METHOD | {"api"}
-ALLOWED["harnesses"] = {"remask", "api", "settings", "errors"}
+ALLOWED["harnesses"] = {"remask", "api", "turns", "settings", "errors"}
 ALLOWED["cli"] = set(ALLOWED)
-WITHOUT_TORCH = {"tasks", "answers", "records", "extension", "settings", "errors"}
+WITHOUT_TORCH = {"tasks", "answers", "turns", "records", "extension", "settings", "errors"}
 HEAVY = {
     "sentence_transformers", "matplotlib", "ray", "fastapi", "peft", "accelerate", "datasets",
     "pyarrow", "sklearn", "transformers", "lm_eval", "inspect_ai",

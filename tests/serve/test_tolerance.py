@@ -170,14 +170,14 @@ def test_a_system_turn_is_part_of_what_is_verified(client: Client, denoiser: Den
     ("turns", "param"),
     [
         ([SYSTEM], "messages"),
-        ([{"role": "user", "content": "x"}, SYSTEM], "messages.1.role"),
+        ([{"role": "assistant", "content": "x"}, {"role": "user", "content": "x"}], "messages"),
         ([{"role": "system", "content": " "}], "messages"),
         ([{"role": "user", "content": " "}], "messages.0.content"),
         ([{"role": "system", "content": ""}, {"role": "user", "content": "x"},
           {"role": "assistant", "content": ""}, {"role": "user", "content": None}],
          "messages.3.content"),
-        ([{"role": "user", "content": "x"}, {"role": "system", "content": ""}, SYSTEM],
-         "messages.2.role"),
+        ([{"role": "user", "content": "x"}, {"role": "assistant", "content": "<|eot_id|>"}],
+         "messages"),
         ([{"role": "tool", "content": "x"}], "messages.0.role"),
         ([{"role": "user", "content": None}], "messages.0.content"),
         ([{"role": "user", "content": [{"type": "image_url"}]}],
@@ -191,6 +191,50 @@ def test_a_conversation_that_cannot_be_told_is_refused_by_name(
     client: Client, body: dict[str, Any], turns: list[Any], param: str
 ) -> None:
     assert client.refused(CHAT, {**body, "messages": turns})["param"] == param
+
+
+def test_turns_of_one_role_are_one_and_system_turns_come_first(
+    client: Client, body: dict[str, Any]
+) -> None:
+    turns = [
+        {"role": "user", "content": "What is"},
+        SYSTEM,
+        {"role": "user", "content": "1 + 1?"},
+        {"role": "assistant", "content": "2"},
+        *body["messages"],
+    ]
+    plain = [
+        SYSTEM,
+        {"role": "user", "content": "What is\n\n1 + 1?"},
+        {"role": "assistant", "content": "2"},
+        *body["messages"],
+    ]
+    found, known = (client.post(CHAT, {**body, "messages": m}) for m in (turns, plain))
+    assert found.json()["choices"] == known.json()["choices"]
+    assert found.headers["x-remask-system"] == "turn"
+
+
+def test_a_last_turn_of_the_assistant_is_continued(
+    client: Client, body: dict[str, Any], denoiser: Denoiser
+) -> None:
+    """In all routes: what is sent, or verified, is what follows it."""
+    begun = [*body["messages"], {"role": "assistant", "content": "It is "}]
+    ids = denoiser.tokenizer.encode_whole(denoiser.tokenizer.chat(PROMPT) + "It is ")
+    settings = remask.SamplerSettings.of(denoiser.preset)
+    (known,) = api.sample_ids(denoiser, [ids], settings, items=[api.item_of(PROMPT)])
+    told = client.ok(CHAT, {**body, "messages": begun})
+    assert told["choices"][0]["message"]["content"] == known.text
+    assert told["usage"]["prompt_tokens"] == len(ids)
+    assert known.text != client.ok(CHAT, body)["choices"][0]["message"]["content"]
+    trips = {"trips": 1, "rebuild_steps": 2}
+    solved = client.ok("/v1/solve", {"messages": begun, "remask": {**trips, "budget": 1}})
+    assert (solved["attempts"][0]["text"], solved["command"]) == (known.text, None)
+    scored = client.ok("/v1/verify", {"messages": begun, "answer": "17", "remask": trips})
+    sample = api.sample_from_text(denoiser, ids, "17", item=api.item_of(PROMPT))
+    how = remask.ConsistencySettings(**trips)
+    score = remask.score(denoiser, ids, sample, settings=how, metrics="core")
+    assert scored["score"] == pytest.approx(score.value, abs=1e-5)
+    assert scored["command"] is None
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
@@ -338,6 +382,20 @@ def test_a_completion_continues_the_text_itself(
     assert found["usage"]["completion_tokens"] == sum(s.num_response for s in known)
 
 
+def test_a_completion_may_bring_its_own_template(
+    client: Client, body: dict[str, Any], text_body: dict[str, Any], denoiser: Denoiser
+) -> None:
+    """The ids are those of the chat, and so is what is likeliest."""
+    greedy = {"temperature": 0, "logprobs": True}
+    chat = client.ok(CHAT, {**body, **greedy})
+    brought = denoiser.tokenizer.chat(PROMPT)
+    text = client.ok(TEXT, {**text_body, "prompt": brought, "temperature": 0, "logprobs": 0})
+    assert text["usage"] == chat["usage"]
+    assert text["choices"][0]["text"] == chat["choices"][0]["message"]["content"]
+    logs = [token["logprob"] for token in chat["choices"][0]["logprobs"]["content"]]
+    assert text["choices"][0]["logprobs"]["token_logprobs"] == pytest.approx(logs, abs=1e-5)
+
+
 def test_many_prompts_are_continued_in_order(client: Client, text_body: dict[str, Any]) -> None:
     """Two choices of each, one prompt twice; as a stream too, and with the prompts before them."""
     prompts = ["One", "Two and", "One"]
@@ -379,7 +437,7 @@ def test_a_completion_tells_its_tokens(client: Client, text_body: dict[str, Any]
         ({"prompt": [1, 2]}, "prompt.0"),
         ({"prompt": ["x"] * 33}, "prompt"),
         ({"prompt": ["x"] * 17, "n": 2}, "prompt"),
-        ({"prompt": "<|eot_id|>"}, "prompt"),
+        ({"prompt": "<|mdm_mask|>"}, "prompt"),
         ({"echo": True, "logprobs": 1}, "echo"),
         ({"best_of": 2}, "best_of"),
         ({"suffix": "x"}, "suffix"),

@@ -83,44 +83,57 @@ class Tokenizer:
                 f"the {what} has {len(text):,} characters, which are more than the "
                 f"{self.max_length} tokens that the model can hold; shorten it."
             )
-        try:
-            ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
-        except (UnicodeEncodeError, TypeError) as error:
-            raise InputError(f"the {what} is not valid unicode ({error}); re-encode it.") from None
-        special = next((i for i in ids if i in self.special_ids), None)
-        if special is not None:
-            kind = "mask" if special == self.mask_id else "special"
-            token = self.backend.id_to_token(special)
-            raise InputError(f"the {what} contains the {kind} token {token!r}; remove it.")
-        return ids
+        return self._ids(text, what, self.special_ids)
 
     def render(
         self,
         prompt: str | Sequence[int],
         examples: Sequence[tuple[str, str]] = (),
         system: str = "",
+        beginning: str = "",
     ) -> list[int]:
         """Return the ids of a user's turn, ready for the canvas to follow; ids are taken as such.
 
         Each example is a turn of the user and one of the model, before it. A system turn goes
         before them all, where the template has such turns; else it opens the user's first turn.
+        `beginning` is what the reply begins with, which the canvas goes on with.
         """
         if not isinstance(prompt, str):
             return list(prompt)
-        return self.encode_whole(self.chat(prompt, examples, system))
+        return self.encode_whole(self.chat(prompt, examples, system, beginning))
 
-    def encode_whole(self, text: str) -> list[int]:
-        """Return the ids of a text in which special tokens may stand, as in `chat`."""
-        ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
+    def encode_whole(self, text: str, what: str = "text") -> list[int]:
+        """Return the ids of a text in which special tokens may stand, as in `chat`.
+
+        Not the mask token: it would be a hole in the prompt.
+        """
+        return self._ids(text, what, frozenset((self.mask_id,)))
+
+    def _ids(self, text: str, what: str, refused: frozenset[int]) -> list[int]:
+        try:
+            ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
+        except (UnicodeEncodeError, TypeError) as error:
+            raise InputError(f"the {what} is not valid unicode ({error}); re-encode it.") from None
+        special = next((i for i in ids if i in refused), None)
+        if special is not None:
+            kind = "mask" if special == self.mask_id else "special"
+            token = self.backend.id_to_token(special)
+            raise InputError(f"the {what} contains the {kind} token {token!r}; remove it.")
         return ids
 
-    def chat(self, prompt: str, examples: Sequence[tuple[str, str]] = (), system: str = "") -> str:
+    def chat(
+        self,
+        prompt: str,
+        examples: Sequence[tuple[str, str]] = (),
+        system: str = "",
+        beginning: str = "",
+    ) -> str:
         """Return the text of a user's turn with the template around it, as `render` encodes it."""
         given = (system,) if system else ()
         questions = (*given, *(question for question, _ in examples), prompt)
         if not all(text.strip() for text in questions):  # a reply may well be empty
             raise InputError("the prompt is empty; give the question as text.")
-        for text in (*given, *chain(*examples), prompt):
+        for text in (*given, *chain(*examples), prompt, beginning):
             self.encode(text, "prompt")  # a special token in it would end the turn
         if system and not self.system:
             prompt, examples = _folded(system, prompt, examples)
@@ -128,7 +141,8 @@ class Tokenizer:
         if system and self.system:
             head = self._system_head(head, tail, system)
         # A template without the field would say it at its end: `check_denoiser` names the fault.
-        return head + (self._earlier(examples) + self._said(prompt) if field else "") + tail
+        said = self._earlier(examples) + self._said(prompt) if field else ""
+        return head + said + tail + beginning
 
     def _system_head(self, head: str, tail: str, system: str) -> str:
         """Return the head of the template with a system turn."""

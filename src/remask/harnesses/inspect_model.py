@@ -23,8 +23,8 @@ from inspect_ai.model import (
 from remask.errors import InputError, RemaskError, SettingsError
 from remask.harnesses.answers import Answer, Answerer, Wanted, score_fields
 from remask.harnesses.settings import HarnessSettings
-from remask.harnesses.turns import read_turns
 from remask.settings import validate
+from remask.turns import read_turns
 
 _OURS = ("max_tokens", "temperature", "top_p", "top_k", "seed", "stop_seqs", "num_choices")
 # What Inspect sees to itself.
@@ -104,7 +104,7 @@ class RemaskAPI(ModelAPI):  # type: ignore[misc]  # Inspect's types are not read
         _check(config)
         turns = read_turns([(one.role, _text(one)) for one in messages])
         tokenizer, count = self.answerer.model.tokenizer, config.num_choices or 1
-        chat = tokenizer.chat(*turns[:3]) + turns.beginning
+        chat = tokenizer.chat(*turns)
         sampler = self.answerer.sampler(
             config.max_tokens, temperature=config.temperature, top_p=config.top_p,
             top_k=config.top_k,

@@ -25,8 +25,8 @@ from remask.api import AnyScorer, item_of
 from remask.errors import InputError, SettingsError
 from remask.harnesses.answers import Answer, Answerer, Wanted, score_fields
 from remask.harnesses.settings import HarnessSettings
-from remask.harnesses.turns import read_turns
 from remask.settings import validate
+from remask.turns import read_turns
 
 _LOG = logging.getLogger(__name__)
 # Requests whose answers are handed over together, and kept in the harness's cache: a pass of a GPU
@@ -137,7 +137,7 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
                 "the last message is the assistant's where a reply is to be continued, and the "
                 "user's where one is to be written; see add_generation_prompt."
             )
-        return self.denoiser.tokenizer.chat(*turns[:3]) + turns.beginning
+        return self.denoiser.tokenizer.chat(*turns)
 
     def get_model_info(self) -> dict[str, Any]:
         """Return what the harness writes into its results, beside its own settings."""
@@ -147,12 +147,8 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **further: Any
     ) -> list[int]:
-        """Return the ids of a text as it is; a mask token in it would be a hole in the prompt."""
-        tokenizer = self.denoiser.tokenizer
-        ids = tokenizer.encode_whole(string)
-        if tokenizer.mask_id in ids:
-            raise InputError("the text of a request contains the mask token; remove it.")
-        return ids
+        """Return the ids of a text as it is."""
+        return self.denoiser.tokenizer.encode_whole(string, "text of a request")
 
     # Requests.
 

@@ -1,8 +1,8 @@
 """The shell command that gives the same score or the same answer.
 
 Only what departs from the command line's own defaults is written. Where it has no flag for what a
-request asks (several turns, a system turn, an identity of its own, a nucleus, a NUL byte) there is
-no command.
+request asks (several turns, a system turn, a reply that is begun, an identity of its own, a
+nucleus, a NUL byte) there is no command.
 """
 
 import shlex
@@ -43,7 +43,7 @@ def solve_command(service: Service, inputs: Inputs) -> str | None:
 
 def _command(service: Service, inputs: Inputs, name: str, own: dict[str, Any]) -> str | None:
     texts = [inputs.prompt, *(str(value) for value in own.values())]
-    if inputs.examples or inputs.system or inputs.remask.item is not None:
+    if inputs.examples or inputs.system or inputs.beginning or inputs.remask.item is not None:
         return None
     if any("\0" in text for text in texts):
         return None

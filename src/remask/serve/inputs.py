@@ -27,9 +27,10 @@ from remask.serve.schema import (
 )
 from remask.serve.service import Service
 from remask.serve.stops import StopTexts
-from remask.serve.turns import ChatTurns, Examples, split_turns
+from remask.serve.turns import split_turns
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
+from remask.turns import AskedChat
 from remask.values import ROUNDTRIPS, Sample, Scorer
 from remask.verifier.columns import VERIFIER, owner
 from remask.verifier.origin import (
@@ -51,8 +52,9 @@ class Inputs:
     """What a request asks for: the prompt, and how answers to it are drawn and verified."""
 
     prompt: str
-    examples: Examples = ()
+    examples: tuple[tuple[str, str], ...] = ()  # the turns before it
     system: str = ""
+    beginning: str = ""  # of the reply
     raw: bool = False  # the prompt stands for itself, without the turns of a chat
     problem: Problem | None = None
     kind: str
@@ -147,7 +149,7 @@ def read_completions(service: Service, body: CompletionRequest) -> list[Inputs]:
     names = {"canvas": "max_tokens"}
     read = []
     for prompt in body.prompts:
-        inputs = _inputs(service, usual.kind, body.seed or 0, usual, ChatTurns(prompt))
+        inputs = _inputs(service, usual.kind, body.seed or 0, usual, AskedChat(prompt))
         inputs = replace(inputs, raw=True, num_top=body.logprobs or 0, names=names)
         read.append(_drawn(service, inputs, body, body.max_tokens))
     return read
@@ -174,7 +176,7 @@ def _inputs(
     kind: str,
     seed: int,
     remask: TripSettings,
-    turns: ChatTurns,
+    turns: AskedChat,
     *,
     at_hand: bool = False,
 ) -> Inputs:
@@ -187,6 +189,7 @@ def _inputs(
         prompt=turns.prompt,
         examples=turns.examples,
         system=turns.system,
+        beginning=turns.beginning,
         kind=kind,
         seed=seed,
         remask=remask,
@@ -271,12 +274,12 @@ def _problem(body: PromptRequest) -> Problem | None:
     return None
 
 
-def _turns(body: PromptRequest, problem: Problem | None) -> ChatTurns:
+def _turns(body: PromptRequest, problem: Problem | None) -> AskedChat:
     if problem is not None:
-        return ChatTurns(problem.prompt)
+        return AskedChat(problem.prompt)
     if body.messages is not None:
         return split_turns(body.messages)
-    return ChatTurns(body.prompt or "")
+    return AskedChat(body.prompt or "")
 
 
 def scorer_of(service: Service, inputs: Inputs) -> Scorer:
@@ -307,15 +310,15 @@ def scorer_of(service: Service, inputs: Inputs) -> Scorer:
 
 def sample_of(service: Service, inputs: Inputs, answer: str) -> Sample:
     """Return the client's answer as a sample, or raise where it cannot be verified."""
-    num_prompt = len(prompt_ids(service, inputs))
+    ids = prompt_ids(service, inputs)
     _check_text(service, answer, "answer")
     with naming("answer"):
         sample = api.sample_from_text(
-            service.denoiser, inputs.prompt, answer, item=inputs.item, examples=inputs.examples,
-            system=inputs.system, length=canvas_length(_fitted(service, inputs.scorer)),
+            service.denoiser, ids, answer, item=inputs.item,
+            length=canvas_length(_fitted(service, inputs.scorer)),
         )  # fmt: skip
     num_canvas = len(whole_canvas(service.denoiser, sample))
-    _check_tokens(service, inputs, num_prompt, num_canvas)
+    _check_tokens(service, inputs, len(ids), num_canvas)
     return sample
 
 
@@ -334,14 +337,14 @@ def draft_of(service: Service, inputs: Inputs, number: int = 0) -> Draft:
 def prompt_ids(service: Service, inputs: Inputs) -> list[int]:
     """Return the prompt as the model reads it, or raise where it cannot."""
     param, tokenizer = inputs.name_of("prompt"), service.denoiser.tokenizer
-    for text in (inputs.system, *chain(*inputs.examples), inputs.prompt):
+    for text in (inputs.system, *chain(*inputs.examples), inputs.prompt, inputs.beginning):
         _check_text(service, text, param)
     with naming(param):
         if not inputs.raw:
-            return tokenizer.render(inputs.prompt, inputs.examples, inputs.system)
+            return tokenizer.render(inputs.prompt, inputs.examples, inputs.system, inputs.beginning)
         if not inputs.prompt.strip():
             raise InputError("the prompt is empty; give it as text.")
-        return tokenizer.encode(inputs.prompt, "prompt")
+        return tokenizer.encode_whole(inputs.prompt, "prompt")  # it may bring its own template
 
 
 def preset_sampler(service: Service, inputs: Inputs) -> SamplerSettings:

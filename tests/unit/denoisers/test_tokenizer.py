@@ -55,6 +55,16 @@ def test_a_special_token_in_a_prompt_or_an_answer_is_refused_by_name(token: int)
         TOKENIZER.encode(f"4{name}5", "answer")
     with pytest.raises(InputError, match=f"^the prompt {told}$"):
         TOKENIZER.render(f"What is {name}?")
+    with pytest.raises(InputError, match=f"^the prompt {told}$"):
+        TOKENIZER.render("What?", beginning=f"It {name}")
+    assert TOKENIZER.encode_whole(f"4{name}5") == [*ids("4"), token, *ids("5")]
+
+
+def test_a_whole_text_may_hold_any_special_token_but_the_mask() -> None:
+    with pytest.raises(InputError, match=r"^the prompt contains the mask token .*; remove it\.$"):
+        TOKENIZER.encode_whole(f"<|eot_id|>{MASK_TOKEN}", "prompt")
+    with pytest.raises(InputError, match="the prompt is not valid unicode"):
+        TOKENIZER.encode_whole("\ud800", "prompt")
 
 
 @pytest.mark.parametrize("text", ["\ud800", "fine \udfff not"])

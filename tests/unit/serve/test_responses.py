@@ -177,6 +177,6 @@ def test_turns_are_paired_before_the_last_question() -> None:
     messages = [
         Message(role="assistant" if i % 2 else "user", content=text) for i, text in enumerate(texts)
     ]
-    assert split_turns(messages) == ("e", (("a", "b"), ("c", "d")), "")
+    assert split_turns(messages) == ("e", (("a", "b"), ("c", "d")), "", "")
     led = [Message(role="system", content="s"), Message(role="developer", content="t"), *messages]
-    assert split_turns(led) == ("e", (("a", "b"), ("c", "d")), "s\n\nt")
+    assert split_turns(led) == ("e", (("a", "b"), ("c", "d")), "s\n\nt", "")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.errors import InputError
-from remask.harnesses.turns import AskedChat, read_turns
+from remask.turns import AskedChat, read_turns
 
 ROLES = st.sampled_from(["system", "developer", "user", "assistant", "tool"])
 
@@ -20,6 +20,20 @@ def test_turns_by_hand() -> None:
         "2?\n\n2?", (("1?", "Two."),)
     )
     assert read_turns([user, reply]) == AskedChat("2?", beginning="Two.")
+    assert read_turns([user, reply, ("assistant", ""), ("assistant", "And")]) == AskedChat(
+        "2?", beginning="Two.\n\nAnd"
+    )
+
+
+def test_what_a_system_turn_says_comes_first_wherever_it_stands() -> None:
+    user, reply, late = ("user", "2?"), ("assistant", "Two."), ("developer", "briefly")
+    told = AskedChat("2?", (("2?", "Two."),), "Be\n\nbriefly")
+    for chat in (
+        [("system", "Be"), user, reply, late, user],
+        [user, ("system", "Be"), reply, user, late],
+        [user, reply, ("system", "Be"), late, user],
+    ):
+        assert read_turns(chat) == told
 
 
 @pytest.mark.parametrize(
@@ -27,7 +41,7 @@ def test_turns_by_hand() -> None:
     [
         ([], "the roles of the messages are none; give turns of user and assistant"),
         ([("assistant", "a")], "the roles of the messages are assistant; give turns"),
-        ([("user", "a"), ("system", "b"), ("user", "c")], "are user, system, user; give turns"),
+        ([("system", "b"), ("assistant", "c"), ("user", "a")], "are system, assistant, user; give"),
         ([("tool", "a")], "the role 'tool' is unknown; use system, developer, user or assistant."),
     ],
 )
@@ -46,6 +60,8 @@ def test_no_word_is_lost_and_none_is_added(messages: list[tuple[str, str]]) -> N
         assert sentence.endswith(".")
         assert "\n" not in sentence
         return
-    parts = [chat.system, *(text for pair in chat.examples for text in pair), chat.prompt]
-    said = "".join((*parts, chat.beginning)).replace("\n", "")
-    assert said == "".join(text for _, text in messages)
+    spoken = [*(text for pair in chat.examples for text in pair), chat.prompt, chat.beginning]
+    system = ("system", "developer")
+    for told, given_by in ((spoken, False), ([chat.system], True)):
+        said = "".join(told).replace("\n", "")
+        assert said == "".join(text for role, text in messages if (role in system) == given_by)
