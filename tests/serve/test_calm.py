@@ -185,7 +185,61 @@ def test_heads_that_never_end_are_refused_and_slow_bodies_are_not(
         silent, slow = people.submit(no_head, url), people.submit(slow_body, url)
         for answer in (first.result(), later.result()):
             assert answer.startswith(b"HTTP/1.1 408 ")
-            error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+            error = told(answer)
             assert (error["param"], error["code"]) == ("headers", "timeout")
         assert silent.result() == b""
         assert slow.result().startswith(b"HTTP/1.1 200 ")
+
+
+def told(answer: bytes) -> Any:
+    """Return the error of an answer, which has the headers of every answer."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    lines = (line.decode().split(": ", 1) for line in head.split(b"\r\n")[1:])
+    headers = {name.lower(): value for name, value in lines}
+    error = json.loads(body)["error"]
+    assert headers["content-type"] == "application/json"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["x-request-id"] == error["request_id"]
+    return error
+
+
+POSTED = b"POST /v1/verify HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "param", "reason"),
+    [
+        (b"nonsense\r\n\r\n", "headers", "illegal request line"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nno header\r\n\r\n", "headers", "illegal header line"),
+        (b"GET / HTTP/1.1\r\n\r\n", "headers", "Host"),
+        (POSTED + b"Content-Length: many\r\n\r\n", "headers", "Content-Length"),
+        (POSTED + b"Transfer-Encoding: chunked\r\n\r\n\x1b[1m\r\n", "body", "chunk"),
+    ],
+)
+def test_what_is_no_http_is_answered_as_everything_is(
+    url: str, request_bytes: bytes, param: str, reason: str
+) -> None:
+    with connected(url) as client:
+        client.sendall(request_bytes)
+        answer = heard(client)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    error = told(answer)
+    assert (error["param"], error["code"]) == (param, "invalid_http")
+    assert error["message"].startswith("the request is not valid HTTP (")
+    assert reason in error["message"]
+    assert error["message"].isprintable()
+
+
+def test_what_is_no_http_after_an_answer_ends_the_connection(url: str) -> None:
+    """A request in order, and nonsense behind it; a HEAD has no body, whatever is wrong."""
+    with connected(url) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b'{"status": "ok"}' in client.recv(65_536)
+        client.sendall(b"nonsense\r\n\r\n")
+        assert told(heard(client))["code"] == "invalid_http"
+    with connected(url) as client:
+        client.sendall(
+            POSTED.replace(b"POST", b"HEAD") + b"Transfer-Encoding: chunked\r\n\r\nx\r\n"
+        )
+        head, _, body = heard(client).partition(b"\r\n\r\n")
+    assert (head[:13], body) == (b"HTTP/1.1 400 ", b"")
