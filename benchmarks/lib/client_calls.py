@@ -153,6 +153,9 @@ def openai_logprobs(url: str, model: str) -> None:
     content = told.choices[0].logprobs.content
     assert content
     assert all(len(token.top_logprobs) == 3 for token in content)
+    # A random model writes bytes that make no character, which read as one sign or as several.
+    joined, text = "".join(token.token for token in content), told.choices[0].message.content
+    assert joined.replace("\ufffd", "") == text.replace("\ufffd", "")
 
 
 @call("openai", "completions")

@@ -122,12 +122,20 @@ def test_earlier_turns_count(client: Client, body: dict[str, Any], denoiser: Den
 
 def test_a_nucleus_narrows_what_is_drawn(client: Client, body: dict[str, Any]) -> None:
     """With next to nothing of the probability left, only the most probable token is."""
-    narrow, greedy = (
+    narrow, none, greedy = (
         chat(client, body, **how)["choices"][0]["message"]["content"]
-        for how in ({"top_p": 1e-6}, {"temperature": 0})
+        for how in ({"top_p": 1e-6}, {"top_p": 0}, {"temperature": 0})
     )
-    assert narrow == greedy
+    assert narrow == none == greedy
     assert chat(client, body)["choices"][0]["message"]["content"] != greedy
+
+
+@pytest.mark.parametrize(("seed", "same"), [(-1, 2**63 - 1), (-(2**63), 0), (-(2**63) + 5, 5)])
+def test_a_negative_seed_is_one_of_the_others(
+    client: Client, body: dict[str, Any], seed: int, same: int
+) -> None:
+    found, known = (chat(client, body, seed=s)["choices"] for s in (seed, same))
+    assert found == known
 
 
 def test_parameters_that_change_nothing_are_taken(client: Client, body: dict[str, Any]) -> None:
@@ -145,7 +153,9 @@ def test_parameters_that_change_nothing_are_taken(client: Client, body: dict[str
         ({"frequency_penalty": 0.1}, "frequency_penalty"),
         ({"response_format": {"type": "json_object"}}, "response_format.type"),
         ({"n": 33}, "n"),
-        ({"top_p": 0}, "top_p"),
+        ({"top_p": -0.1}, "top_p"),
+        ({"seed": 2**63}, "seed"),
+        ({"seed": -(2**63) - 1}, "seed"),
         ({"temperature": 2.1}, "temperature"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"max_tokens": 8, "max_completion_tokens": 9}, "max_tokens"),

@@ -219,7 +219,16 @@ def test_the_page_is_served_and_nothing_beside_it(client: Client) -> None:
 
 
 def test_routes_and_methods_that_do_not_exist_are_told(client: Client) -> None:
-    assert client.get("/v1/engines").json()["error"]["message"] == "there is no such route."
-    wrong: httpx.Response = client.get("/v1/verify")
-    assert wrong.status_code == 405
-    assert wrong.headers["allow"] == "POST"
+    assert client.get("/v1/engines").json()["error"]["message"] == (
+        "there is no such route; GET /openapi.json lists them all."
+    )
+    for method, path, allowed in (
+        ("GET", "/v1/verify", "POST"), ("DELETE", "/v1/models", "GET"),
+        ("POST", "/static/page.js", "GET, HEAD"),
+    ):  # fmt: skip
+        wrong: httpx.Response = client.send(method, path)
+        assert wrong.status_code == 405
+        assert wrong.headers["allow"] == allowed
+        assert wrong.json()["error"]["message"] == (
+            f"{method} is no method of this route; use {allowed}."
+        )

@@ -216,8 +216,6 @@ def test_a_missing_encoder_is_a_sentence(client: Client) -> None:
         (b"{", "application/json"),
         (b"[]", "application/json"),
         (b"\xff", "application/json"),
-        (b"[" * 9_000, "application/json"),
-        (b'{"seed": ' + b"9" * 5_000 + b"}", "application/json"),
         (b'{"prompt": "a", "answer": "b"}', "text/plain"),
     ],
 )
@@ -229,6 +227,22 @@ def test_a_body_that_is_no_json_object_is_refused(
     assert answer.json()["error"]["message"] == (
         "the body is not a JSON object; send one, with Content-Type: application/json."
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"x": ' + b"[" * 9_000, "too many brackets inside one another"),
+        (b'{"seed": ' + b"9" * 5_000 + b"}", "a whole number of thousands of digits"),
+    ],
+)
+def test_a_body_that_is_too_much_for_its_reader_is_refused(
+    client: Client, content: bytes, message: str
+) -> None:
+    headers = {"content-type": "application/json"}
+    answer = client.send("POST", "/v1/verify", content=content, headers=headers)
+    assert answer.status_code == 400
+    assert message in answer.json()["error"]["message"]
 
 
 def test_another_model_is_not_found(client: Client) -> None:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from remask.serve.chat import add_chat_route
 from remask.serve.completions import add_completion_route
-from remask.serve.errors import ApiError, ErrorResponse, not_an_object, validation_error
+from remask.serve.errors import ApiError, ErrorResponse, unreadable, validation_error
 from remask.serve.info_routes import add_model_routes, add_page, add_state_routes
 from remask.serve.middleware import Middleware
 from remask.serve.routes import add_own_routes, check_query
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 # With a default the framework adds no 422, which is a 400 here.
 _STATUSES = (400, 401, 403, 404, 405, 408, 413, 429, 500, 503, 504, "default")
 _PARAMS = {404: "path", 405: "method"}
-_MESSAGES = {404: "there is no such route.", 405: "this route has other methods."}
 
 
 def build_app(service: Service) -> "FastAPI":
@@ -60,7 +59,13 @@ def _add_handlers(app: "FastAPI") -> None:
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> None:
         if error.status_code == 400:  # the framework could not read the body
-            raise not_an_object()
-        message = _MESSAGES.get(error.status_code, str(error.detail))
+            raise unreadable(error.__cause__)
+        headers = dict(error.headers or {})
+        message = str(error.detail)
+        if error.status_code == 404:
+            message = "there is no such route; GET /openapi.json lists them all."
+        elif error.status_code == 405:
+            allowed = headers.get("Allow", "GET")  # older frameworks do not say it of files
+            message = f"{request.method} is no method of this route; use {allowed}."
         param = _PARAMS.get(error.status_code)
-        raise ApiError(error.status_code, message, param=param, headers=dict(error.headers or {}))
+        raise ApiError(error.status_code, message, param=param, headers=headers)

@@ -182,7 +182,7 @@ class CompletionResponder:
         logs = token_logs(self.service.denoiser.tokenizer, answer)
         offsets = [0]
         for log in logs:
-            offsets.append(offsets[-1] + len(log.text) * log.in_answer)
+            offsets.append(offsets[-1] + len(log.text))
         return TextLogprobs(
             tokens=[log.text for log in logs],
             token_logprobs=[log.logp for log in logs],

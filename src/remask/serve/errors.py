@@ -17,6 +17,18 @@ _TYPES = {
     429: "rate_limit_error",
     504: "timeout_error",
 }
+# What is wanted instead, by pydantic's name for an error, with its numbers.
+_WANTED = {
+    "string_type": "a text", "bool_type": "true or false", "int_type": "a whole number",
+    "float_type": "a number", "finite_number": "a number", "list_type": "a list",
+    "dict_type": "an object", "model_type": "an object", "model_attributes_type": "an object",
+    "none_required": "null", "literal_error": "{expected}",
+    "greater_than": "more than {gt}", "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}", "less_than_equal": "at most {le}",
+    "string_too_short": "a text of {min_length} or more characters",
+    "string_too_long": "a text of at most {max_length} characters",
+    "too_short": "a list of {min_length} or more", "too_long": "a list of at most {max_length}",
+}  # fmt: skip
 
 
 class ErrorDetail(BaseModel):
@@ -108,19 +120,20 @@ def unsupported(param: str) -> ApiError:
     return InvalidValue(f"{name} is not supported here; remove it.", param, "unsupported_parameter")
 
 
-def not_an_object() -> ApiError:
+def unreadable(cause: BaseException | None = None) -> ApiError:
     """Return the error for a body that cannot be read at all."""
-    return InvalidValue(
-        "the body is not a JSON object; send one, with Content-Type: application/json.",
-        "body",
-        "invalid_json",
-    )
+    message = "the body is not a JSON object; send one, with Content-Type: application/json."
+    if type(cause) is ValueError:  # Python's, of its limit; text that is no JSON has classes
+        message = "the body has a whole number of thousands of digits; shorten it."
+    elif isinstance(cause, RecursionError):
+        message = "the body has too many brackets inside one another; send it without them."
+    return InvalidValue(message, "body", "invalid_json")
 
 
 def validation_error(errors: list[Any], body: Any) -> ApiError:
     """Return the error for a body that does not fit the schema: the first field that does not."""
     if errors[0]["type"] == "json_invalid" or not isinstance(body, dict):
-        return not_an_object()
+        return unreadable()
     alike = _of_first_field(errors, body)
     first = alike[0]
     param = ".".join(_path(first, body)) or None
@@ -135,7 +148,7 @@ def validation_error(errors: list[Any], body: Any) -> ApiError:
             param,
             "unsupported_value",
         )
-    return InvalidValue(f"{name} is {_shown(first.get('input'))}; {_reasons(alike)}.", param)
+    return InvalidValue(f"{name} is {_shown(first.get('input'))}; give {_wanted(alike)}.", param)
 
 
 def _of_first_field(errors: list[Any], body: Any) -> list[Any]:
@@ -160,12 +173,17 @@ def _is_mismatch(error: Any) -> bool:
     return kind.endswith("_type") or kind in ("literal_error", "none_required")
 
 
-def _reasons(errors: list[Any]) -> str:
-    """Return what was expected, by any of the types."""
-    first, *others = (str(error["msg"]).removeprefix("Value error, ") for error in errors)
-    reasons = dict.fromkeys([first, *(other.removeprefix("Input should be ") for other in others)])
-    reason = " or ".join(reasons).rstrip(".")
-    return reason[:1].lower() + reason[1:]
+def _wanted(errors: list[Any]) -> str:
+    """Return what any of the types would have taken."""
+    return " or ".join(dict.fromkeys(_wanted_by_one(error) for error in errors))
+
+
+def _wanted_by_one(error: Any) -> str:
+    numbers = error.get("ctx", {})
+    limits = {n: int(v) if isinstance(v, float) and v == v // 1 else v for n, v in numbers.items()}
+    if error["type"] == "too_long" and limits["max_length"] == 0:
+        return "an empty list"
+    return _WANTED.get(error["type"], "another value").format_map(limits)
 
 
 def _shown(value: Any) -> str:
@@ -178,14 +196,15 @@ def _shown(value: Any) -> str:
 def _path(error: Any, body: Any) -> tuple[str, ...]:
     """Return the names on the way to a field, without those of alternatives in a type."""
     names: list[str] = []
-    steps = error["loc"][1:]
-    for number, step in enumerate(steps):
+    is_missing = error["type"] == "missing"
+    for step in error["loc"][1:]:
         inside = (isinstance(body, dict) and step in body) or (
             isinstance(body, list) and isinstance(step, int) and step < len(body)
         )
-        if inside:
+        # A value may have a key that is called like an alternative: what was refused is no part.
+        if inside and (is_missing or body is not error.get("input")):
             body = body[step]
-        # A field that is missing is named too, though it is not there.
-        if inside or (error["type"] == "missing" and number == len(steps) - 1):
             names.append(str(step)[:_QUOTED])
+    if is_missing:  # named too, though it is not there
+        names.append(str(error["loc"][-1])[:_QUOTED])
     return tuple(names)

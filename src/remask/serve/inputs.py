@@ -131,7 +131,7 @@ def read_chat(service: Service, body: ChatRequest) -> Inputs:
     check_model(service, body.model)
     remask = body.remask or ChatSettings(kind="text")
     check_variety(body.temperature, remask.budget, "remask.budget")
-    inputs = _inputs(service, remask.kind, body.seed or 0, remask, split_turns(body.messages))
+    inputs = _inputs(service, remask.kind, body.draw_seed, remask, split_turns(body.messages))
     canvas = "max_tokens" if body.max_completion_tokens is None else "max_completion_tokens"
     inputs = replace(
         inputs,
@@ -146,10 +146,11 @@ def read_completions(service: Service, body: CompletionRequest) -> list[Inputs]:
     """Return what is asked for of each prompt, or raise where it cannot be done."""
     check_model(service, body.model)
     usual = ChatSettings(kind="text")
-    names = {"canvas": "max_tokens"}
     read = []
-    for prompt in body.prompts:
-        inputs = _inputs(service, usual.kind, body.seed or 0, usual, AskedChat(prompt))
+    for number, prompt in enumerate(body.prompts):
+        place = "prompt" if isinstance(body.prompt, str) else f"prompt.{number}"
+        names = {"prompt": place, "canvas": "max_tokens"}
+        inputs = _inputs(service, usual.kind, body.draw_seed, usual, AskedChat(prompt))
         inputs = replace(inputs, raw=True, num_top=body.logprobs or 0, names=names)
         read.append(_drawn(service, inputs, body, body.max_tokens))
     return read
@@ -159,8 +160,8 @@ def _drawn(service: Service, inputs: Inputs, body: OpenAIRequest, most: int | No
     """Return the inputs with how answers are drawn."""
     check_variety(body.temperature, body.num_choices, "n")
     sampler = _sampler(service, inputs, body.temperature, most)
-    if body.top_p is not None:
-        sampler = replace(sampler, top_p=body.top_p)
+    if body.nucleus is not None:
+        sampler = replace(sampler, top_p=body.nucleus)
     size, param = (inputs.budget, "remask.budget") if inputs.budget > 1 else (body.num_choices, "n")
     pool = _pool(sampler, size, param)
     return replace(inputs, sampler=pool, stops=StopTexts(body.stops))

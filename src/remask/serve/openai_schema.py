@@ -13,16 +13,17 @@ from remask.serve.schema import (
     ChatSettings,
     Messages,
     RequestPart,
-    RequestSeed,
     Temperature,
     Tokens,
 )
 from remask.serve.settings import MAX_BUDGET, MAX_STOPS, MAX_TOP_LOGPROBS
 
+_SEEDS = 2**63
+_NARROWEST = 1e-6  # a nucleus that holds the likeliest token of any vocabulary, and no other
 Zero = Annotated[float, Field(ge=0, le=0)]
 Nothing = Annotated[list[Any], Field(max_length=0)]
-StopText = Annotated[str, Field(min_length=1)]
-StopList = Annotated[list[StopText], Field(max_length=MAX_STOPS)]
+StopList = Annotated[list[str], Field(max_length=MAX_STOPS)]
+SignedSeed = Annotated[int, Field(ge=-_SEEDS, lt=_SEEDS)]
 Label = Annotated[str, Field(max_length=1_000)]
 
 
@@ -45,10 +46,10 @@ class OpenAIRequest(RequestPart):
     model: str
     n: int | None = Field(default=None, ge=1, le=MAX_BUDGET)
     temperature: Temperature | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     max_tokens: Tokens | None = None
-    seed: RequestSeed | None = None
-    stop: StopText | StopList | None = None
+    seed: SignedSeed | None = None
+    stop: str | StopList | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     frequency_penalty: Zero | None = None
@@ -63,10 +64,19 @@ class OpenAIRequest(RequestPart):
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """The texts that an answer is cut at."""
-        if self.stop is None:
-            return ()
-        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        """The texts that an answer is cut at; an empty one stands nowhere."""
+        given = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        return tuple(filter(None, given))
+
+    @property
+    def draw_seed(self) -> int:
+        """The seed of the draws, which have no negative ones."""
+        return (self.seed or 0) % _SEEDS
+
+    @property
+    def nucleus(self) -> float | None:
+        """The share of probability that is drawn from; of 0 the likeliest token is left."""
+        return None if self.top_p is None else max(self.top_p, _NARROWEST)
 
     @property
     def tells_usage(self) -> bool:

@@ -34,7 +34,6 @@ class TokenLog:
     """One token of an answer, with logarithms of probabilities when it was revealed."""
 
     text: str
-    in_answer: bool  # else it stands for no text
     logp: float
     step: int
     likeliest: list[tuple[str, float]]
@@ -63,7 +62,7 @@ def _num_tokens(tokenizer: Tokenizer, sample: Sample, length: int) -> int:
 
 
 def token_logs(tokenizer: Tokenizer, answer: SentAnswer) -> list[TokenLog]:
-    """Return the tokens of an answer."""
+    """Return the tokens that the text of an answer is made of: not its end token."""
     sample, size = answer.sample, answer.num_tokens
     probs, steps = drawn(sample)
     ids = sample.canvas[:size]
@@ -72,7 +71,6 @@ def token_logs(tokenizer: Tokenizer, answer: SentAnswer) -> list[TokenLog]:
     return [
         TokenLog(
             text=text,
-            in_answer=i not in tokenizer.special_ids,
             logp=max(_LEAST, math.log(prob)) if prob > 0 else _LEAST,
             step=step,
             likeliest=[
@@ -81,6 +79,7 @@ def token_logs(tokenizer: Tokenizer, answer: SentAnswer) -> list[TokenLog]:
             ],
         )
         for i, text, prob, step, top in rows
+        if i not in tokenizer.special_ids
     ]
 
 

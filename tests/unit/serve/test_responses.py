@@ -23,11 +23,12 @@ from remask.serve.request import ClientRequest
 from remask.serve.responses import Responder, metric_values, readable
 from remask.serve.routes import json_response
 from remask.serve.schema import Message, SolveRequest, SolveSettings, VerifyRequest
+from remask.serve.sent import sent_answer, token_logs
 from remask.serve.service import Service, build_service
 from remask.serve.settings import ServeSettings
 from remask.serve.turns import split_turns
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
-from remask.values import Decision, Score
+from remask.values import Decision, Sample, Score
 
 LIMIT = 300.0  # seconds that only a defect takes
 TOKENIZER = tiny_tokenizer()
@@ -113,6 +114,20 @@ def test_a_score_that_is_not_made_of_its_metrics_has_no_weights() -> None:
     assert part.model_dump() == {"value": 0.25, "weight": 0.0, "by_trip": []}
 
 
+def test_the_tokens_that_are_told_are_those_of_the_text(service: Service) -> None:
+    """A token that ends the answer, or stands for no text, was written and is no part of it."""
+    eot, eos = TOKENIZER.backend.token_to_id("<|startoftext|>"), TOKENIZER.eos_id
+    canvas = (*TOKENIZER.encode("hé"), eot, *TOKENIZER.encode("!"), eos, eos)
+    sample = Sample(
+        item="i", prompt=(1,), canvas=canvas, num_response=6, text=TOKENIZER.decode(canvas),
+        probs=(0.5,) * 7, steps=tuple(range(7)),
+    )  # fmt: skip
+    answer = sent_answer(TOKENIZER, responder(service).inputs, sample)
+    logs = token_logs(TOKENIZER, answer)
+    assert "".join(log.text for log in logs) == answer.text == "hé!"
+    assert ([log.step for log in logs], answer.num_tokens) == ([0, 1, 2, 4], 6)
+
+
 @pytest.mark.parametrize(
     ("error", "status"),
     [
@@ -161,6 +176,31 @@ def test_any_misfit_is_one_sentence(model: Any, body: dict[str, Any]) -> None:
         assert error.message.endswith(".")
         assert len(error.message) < 400
         assert error.param is None or error.param.startswith((*body, *model.model_fields))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n": 0}, "n is 0; give at least 1."),
+        ({"n": 1.5}, "n is 1.5; give a whole number."),
+        ({"temperature": 3}, "temperature is 3; give at most 2."),
+        ({"stream": "yes"}, 'stream is "yes"; give true or false.'),
+        ({"remask": 7}, "remask is 7; give an object."),
+        ({"remask": {"mask_ratio": []}}, "remask.mask_ratio is []; give a number or 'uniform'."),
+        ({"remask": {"item": ""}}, 'remask.item is ""; give a text of 1 or more characters.'),
+        ({"messages": []}, "messages is []; give a list of 1 or more."),
+        ({"messages": [{"role": "user", "content": "x", "tool_calls": [1]}]},
+         "messages.0.tool_calls is [1]; give an empty list."),
+    ],
+)  # fmt: skip
+def test_a_misfit_says_what_would_fit_in_plain_words(given: dict[str, Any], message: str) -> None:
+    from pydantic import ValidationError
+
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], **given}
+    with pytest.raises(ValidationError) as misfit:
+        ChatRequest.model_validate(body)
+    errors: list[Any] = [{**e, "loc": ("body", *e["loc"])} for e in misfit.value.errors()]
+    assert validation_error(errors, body).message == message
 
 
 def test_a_field_with_an_endless_name_is_named_by_its_beginning() -> None:
