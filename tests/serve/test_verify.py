@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,11 @@ import remask
 from remask import api
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
+from remask.errors import MissingExtra
 from remask.serve import responses
+from remask.serve.ray_serve import ModelReplica, ReplicaSettings
+from remask.serve.service import build_service
+from remask.serve.settings import ServeSettings
 from remask.tasks import TASKS
 
 Client = Any  # see conftest.py
@@ -201,6 +206,19 @@ def test_a_stratified_uniform_ratio_is_refused_with_the_librarys_sentence(client
     error = client.refused("/v1/verify", {**BODY, "remask": asked})
     assert "needs a fixed mask_ratio" in error["message"]
     assert error["param"] == "remask.mask_ratio"
+
+
+@pytest.mark.usefixtures("no_encoder")
+def test_a_missing_encoder_is_told_when_the_server_is_made(
+    denoiser: Denoiser, settings: ServeSettings
+) -> None:
+    """By the command and by a replica of Ray Serve alike, unless nothing needs it."""
+    with pytest.raises(MissingExtra, match=r"sentence-transformers is not installed; pip install"):
+        build_service(denoiser, replace(settings, metrics="paper"))
+    with pytest.raises(MissingExtra, match=r"choose the metric set 'core'\.$"):
+        ModelReplica(ReplicaSettings(model=settings.model, device="cpu"), None)
+    without = replace(settings, metrics="paper", scorer="verifier")
+    build_service(denoiser, without).batcher.close(300)
 
 
 @pytest.mark.usefixtures("no_encoder")

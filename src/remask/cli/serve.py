@@ -10,7 +10,6 @@ from remask.cli import settings as opt
 from remask.cli.app import load_model, tell
 from remask.cli.fitted import read_verifier_flags
 from remask.cli.flags import FlagsOf, UsageError
-from remask.consistency.settings import MetricSet
 from remask.serve.settings import ServeSettings
 from remask.settings import Setting
 from remask.values import ROUNDTRIPS
@@ -61,10 +60,7 @@ def serve(
         tell({"model": name, "url": url}, f"{name} is at {url} (Ctrl-C ends)", as_json)
 
     with bound(settings.host, port) as made:
-        denoiser = load_model(model)
-        if settings.scorer == ROUNDTRIPS:
-            _warm(settings.metrics, denoiser.device.type)
-        run(build_service(denoiser, settings), made, say, show)
+        run(build_service(load_model(model), settings), made, say, show)
 
 
 def _check_scorer(settings: ServeSettings) -> None:
@@ -81,11 +77,3 @@ def _check_scorer(settings: ServeSettings) -> None:
     if settings.metrics != ServeSettings.metrics:
         raise UsageError(f"--metrics belongs to round trips, not to --scorer {settings.scorer}")
     resolve("scorer", settings.scorer, api.SCORERS)
-
-
-def _warm(metrics: MetricSet, device: str) -> None:
-    """Load the sentence encoder where one is needed: a missing one ends the command here."""
-    if metrics == "paper":
-        from remask.consistency.semantic import sentence_encoder
-
-        sentence_encoder(device)

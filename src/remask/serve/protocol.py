@@ -1,8 +1,8 @@
 """HTTP as uvicorn speaks it, with errors of our form and a limit on the time of a request's head.
 
-Without a limit a client that sends a header now and then, and never the last, keeps its connection for
-ever. The limit is that of the whole head: bytes that come in time do not extend it. A body has its
-own (`middleware`), and so has the time between two requests, which is uvicorn's.
+Without a limit a client that sends a header now and then, and never the last, keeps its connection
+for ever. It is that of the whole head: bytes that come in time do not extend it. A body has its own
+(`middleware`), and so has the time between two requests, which is uvicorn's.
 
 What is no HTTP never reaches the middleware, so it is answered here, as everything else is.
 """

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from remask import api
+from remask.consistency.semantic import sentence_encoder
 from remask.decide.stages import StagedVerifier
 from remask.errors import MissingExtra
 from remask.serve.batcher import Batcher
 from remask.serve.metrics import ServerMetrics
 from remask.serve.settings import ServeSettings
+from remask.values import ROUNDTRIPS
 from remask.verifier.origin import read_fitted
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ def check_extra() -> None:
 def build_service(denoiser: "Denoiser", settings: ServeSettings) -> Service:
     """Return a model at work; whoever builds it closes its batcher at the end."""
     check_extra()
+    if settings.scorer == ROUNDTRIPS and settings.metrics == "paper":
+        sentence_encoder(denoiser.device.type)  # a missing one is told now, not by every request
     fitted = None if settings.fitted is None else read_fitted(settings.fitted)
     if settings.scorer == "verifier":  # refuses what is of another model, and too small a budget
         kind = "number" if fitted is None else fitted.provenance.task
