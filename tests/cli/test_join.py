@@ -45,6 +45,7 @@ def test_two_jobs_and_join_write_what_one_command_writes(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        ("", "shard '' is not of the form NUMBER/COUNT; write 2/8 for the second of eight."),
         ("3", "shard '3' is not of the form NUMBER/COUNT; write 2/8 for the second of eight."),
         ("0/4", "shard 0/4 does not exist; count from 1/4 to 4/4."),
         ("1/99", "shard 1/99 is one of too many: "),
@@ -81,5 +82,7 @@ def test_two_jobs_and_join_score_what_one_command_scores(
     out = tmp_path / "joined.jsonl"
     assert "2 shards, 5 rows: " in run("join", *parts, "-o", out).out
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    text = fails(1, *words, "-o", tmp_path / "out.jsonl", "--shard", "")
+    assert "shard '' is not of the form NUMBER/COUNT; " in text
     text = fails(1, *words, "-o", tmp_path / "out.parquet", "--shard", "1/2")
     assert "is Parquet, and shards are joined as lines; name a .jsonl output." in text

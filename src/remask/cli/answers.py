@@ -43,7 +43,7 @@ Columns = Annotated[
 ]
 Batch = Annotated[int, Setting("Rows between two writes to disk.", least=1, most=100_000)]
 FileShard = Annotated[
-    str,
+    str | None,
     Setting(
         "Score this part of the rows alone, such as 2/8, the second of eight; the other parts are "
         "scored elsewhere, and join makes one file of all."
@@ -165,7 +165,7 @@ def score(
     weights: opt.EitherWeights = None,
     metrics: Metrics = "paper",
     batch: Batch = 32,
-    shard: FileShard = "",
+    shard: FileShard = None,
     force: opt.Force = False,
     seed: Seed = 0,
     engine: opt.EngineSettings,
@@ -187,7 +187,7 @@ def score(
     from remask.collect.job_shard import JobShard
     from remask.verifier.columns import score_name
 
-    part = JobShard.parse(shard) if shard else None
+    part = None if shard is None else JobShard.parse(shard)
     verification = read_verifier_flags(judge)
     read_as = verification.kind(certified_kind(judge.certificate, kind), "") or "number"
     judge = replace(judge, metrics=metrics)
@@ -295,7 +295,12 @@ def _settings_document(
 
 
 def _show_summary(
-    done: "ScoreSummary", out: Path, scorer: str, criterion: Criterion, shard: str, as_json: bool
+    done: "ScoreSummary",
+    out: Path,
+    scorer: str,
+    criterion: Criterion,
+    shard: str | None,
+    as_json: bool,
 ) -> None:
     """Print what a scored file amounts to, and the promise where there is a certificate."""
     from remask.cli import terminal

@@ -42,7 +42,7 @@ CollectFlags = Annotated[
 ]
 SplitModel = Annotated[opt.ModelSettings, FlagsOf(kind=opt.ModelSettings, without=("split",))]
 Shard = Annotated[
-    str,
+    str | None,
     Setting(
         "Do this part of the problems alone, such as 2/8, the second of eight; the other parts are "
         "done elsewhere, and join makes one file of all."
@@ -102,7 +102,7 @@ def collect(
     sampler: opt.SamplerFlags,
     trips: ConsistencySettings,
     engine: opt.EngineSettings,
-    shard: Shard = "",
+    shard: Shard = None,
     retry_errors: RetryErrors = False,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -120,7 +120,7 @@ def collect(
 
     flags["baselines"] = _baselines(flags.get("baselines", ()), flags["samples"])
     settings = CollectSettings(**flags, split=part, consistency=trips)
-    part_of_it = JobShard.parse(shard) if shard else None
+    part_of_it = None if shard is None else JobShard.parse(shard)
     collection = study.prepare(settings, out, force, shard=part_of_it)
     query = Query("", settings.task, collection.task, collection.problem(0))
     with backend(engine, replace(model, split=layout)) as place:
@@ -174,7 +174,7 @@ def _collect(
         return run.complete(bar.advance_to, retry_errors=retry_errors, force=force)
 
 
-def _show_collected(out: Path, summary: "CollectSummary", shard: str, as_json: bool) -> None:
+def _show_collected(out: Path, summary: "CollectSummary", shard: str | None, as_json: bool) -> None:
     """Print what there is now, an earlier call's too, and which problems could not be asked."""
     for error in summary.errors[:_NAMED]:
         say_aside(error)

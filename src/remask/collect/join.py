@@ -41,6 +41,11 @@ class ShardFile:
     def read(path: Path) -> "ShardFile":
         """Return a shard, or raise where a file is none."""
         if not path.is_file():
+            if _begun(path).exists():
+                raise RecordError(
+                    f"{path} is not finished: {_begun(path)} holds what was scored so far; repeat "
+                    "the remask score that writes it, which goes on there."
+                )
             raise RecordError(f"{path} does not exist; name the files that --shard wrote.")
         manifest = read_manifest(path)
         if manifest.shard is None:
@@ -78,7 +83,8 @@ class ShardFile:
         if done != len(problems) * samples:
             raise RecordError(
                 f"{self.path} is not finished: it is shard {self.shard}, and has {done} of "
-                f"{len(problems) * samples} answers; repeat the command that writes it."
+                f"{len(problems) * samples} answers; repeat the command that writes it"
+                f"{', with --force' if self.is_scored else ''}."  # collect goes on, score does not
             )
         return rows
 
@@ -113,12 +119,18 @@ def _groups(sources: Sequence[Path], out: Path) -> dict[Path, list[Path]]:
         raise RecordError(f"{other} is no folder and {folders[0]} is one; name either kind alone.")
     groups: dict[Path, list[Path]] = {}
     for folder in folders:
-        files = sorted(folder.glob("*.jsonl"))
+        begun = (path.with_suffix("") for path in folder.glob("*.jsonl.part"))
+        files = sorted({*folder.glob("*.jsonl"), *begun})
         if not files:
             raise RecordError(f"{folder} holds no records; name folders that hold shards.")
         for path in files:
             groups.setdefault(out / path.name, []).append(path)
     return groups
+
+
+def _begun(path: Path) -> Path:
+    """Return where `score` keeps its results until all are there."""
+    return Path(f"{path}.part")
 
 
 def _checked(paths: Iterable[Path]) -> list[ShardFile]:

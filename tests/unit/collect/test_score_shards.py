@@ -40,10 +40,11 @@ def source(tmp_path: Path) -> Path:
 def make(llada: NativeDenoiser, source: Path, tmp_path: Path) -> Make:
     """Score a shard, or everything, two rows at a time."""
 
-    def scored(text: str = "", *, batch: int = 2, **other: Any) -> Path:
+    def scored(text: str = "", *, batch: int = 2, force: bool = False, **other: Any) -> Path:
         out = tmp_path / (text.replace("/", "-of-") or "whole") / "scored.jsonl"
         shard = JobShard.parse(text) if text else None
-        job = score_file.prepare(source, out, replace(SETTINGS, **other), shard=shard)
+        settings = replace(SETTINGS, **other)
+        job = score_file.prepare(source, out, settings, shard=shard, force=force)
         score_file.score_file(llada, job, batch=batch)
         return out
 
@@ -99,6 +100,10 @@ def test_a_shard_that_was_killed_is_continued_to_the_same_bytes(
     with pytest.raises(KeyboardInterrupt):
         score_file.score_file(llada, begun(), batch=2, progress=stop)
     assert not out.exists()
+    first = make("1/2")
+    for sources in ([first, out], [first.parent, out.parent]):
+        with pytest.raises(RecordError, match=r"scored.jsonl is not finished: .*jsonl\.part holds"):
+            join_shards(sources, tmp_path / "all")
     with pytest.raises(RecordError, match="begun with another shard; repeat"):
         score_file.prepare(source, out, SETTINGS, shard=JobShard(1, 2))
     with pytest.raises(RecordError, match="begun with another shard; repeat"):
@@ -131,7 +136,10 @@ def test_what_makes_no_whole_is_refused_by_name(make: Make, tmp_path: Path) -> N
     assert "has no manifest" in refused(first, make())
     content = second.read_bytes()
     second.write_bytes(content[:-1])
-    assert "is not finished: it is shard 2/2, and has 3 of 4 answers" in refused(first, second)
+    cut = refused(first, second)
+    assert "is not finished: it is shard 2/2, and has 3 of 4 answers; repeat the" in cut
+    assert cut.endswith("command that writes it, with --force.")
+    assert make("2/2", force=True).read_bytes() == content
     second.unlink()
     make("2/2", seed=1)
     assert "are shards of two files: they have another seed;" in refused(first, second)
