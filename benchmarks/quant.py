@@ -3,10 +3,12 @@ r"""What weights in few bits cost: how much worse scores and answers get, second
     python benchmarks/quant.py tiny                 the embedded model, on the CPU
     python benchmarks/quant.py shape --shape llada8b --device cuda      random weights of a shape
     python benchmarks/quant.py tiny --device cuda --formats full fp8 --scorers probe verifier
+    python benchmarks/quant.py tiny --scorers roundtrips --given        the default scorer alone
 
 `tiny` draws answers to word problems in full precision and scores them at every precision: the
 labels are the same, so the AUROC differs by the scores alone. Each precision also draws answers
-of its own, from the same noise. `shape` measures seconds to verify and the memory at the peak.
+of its own, from the same noise, unless `--given` says that it need not. `shape` measures seconds
+to verify and the memory at the peak.
 
 Where the GPU is there may be nothing but torch and tokenizers. What the formats need then comes in
 a folder `vendor` (about 40 MB), made where there is a package index, for torch 2.11 on Python 3.12:
@@ -61,15 +63,13 @@ from remask.values import Canvas, Sample
 
 KIND, LEVEL = "wordmath", "hard"  # easier ones are nearly all right
 SPEEDUP, DRAWS = 2, 1_000  # steps of an answer are half its tokens; draws of the bootstrap
-TRIPS = ConsistencySettings(trips=2, rebuild_steps=8)
+TRIPS = ConsistencySettings()
 SCORERS: dict[str, Callable[[Denoiser, list[str]], Any]] = {
     "probe": lambda model, prompts: api.find_scorer("probe", model, prompts, kind=KIND),
     "verifier": lambda model, prompts: api.find_scorer("verifier", model, prompts, kind=KIND),
-    "roundtrips": lambda model, prompts: api.consistency(
-        model, kind=KIND, settings=TRIPS, metrics="core"
-    ),
+    "roundtrips": lambda model, prompts: api.consistency(model, kind=KIND, settings=TRIPS),
 }
-NAMED = "verifier"  # the scorer of the figures
+NAMED = {"verifier": "", "roundtrips": "/roundtrips"}  # the scorers of the figures, and where
 NOTES = (
     f"Answers to {KIND} problems, level {LEVEL}, drawn by the model in full precision, {SPEEDUP} "
     "tokens a step, and scored at each precision. auroc_loss: AUROC in full precision less this "
@@ -187,7 +187,7 @@ def measure_tiny(arguments: argparse.Namespace, words: Sequence[str]) -> Report:
         dtype = "float32" if weights == FULL else "auto"
         model = load("tiny", device=arguments.device, dtype=dtype, weights=weights)
         progress(f"answers of {dtype_of(model)}")
-        own = write(model, problems)
+        own = samples if samples and arguments.given else write(model, problems)
         samples = samples or own
         right = grades(problems, samples)
         same = [a.text == b.text for a, b in zip(own, samples, strict=True)]
@@ -256,16 +256,23 @@ def rows_of_format(
 def tiny_figures(rows: Sequence[Row]) -> dict[str, Row]:
     """Return what the pages quote of the embedded model."""
     named = {}
-    for row in rows:
-        if row["weights"] == FULL or f"{NAMED}/auroc_loss" not in row:
-            continue
-        value, low, high = row[f"{NAMED}/auroc_loss"]
-        path, unit = f"quant/{row['weights']}", f"AUROC lost by the scorer {NAMED}, {KIND} {LEVEL}"
-        named[f"{path}/auroc_loss"] = figures.figure_of(
-            value, unit, row["answers"], low=low, high=high
-        )
-        named[f"{path}/megabytes"] = figures.figure_of(row["megabytes"], "MB of weights, tiny")
+    for row in (row for row in rows if row["weights"] != FULL):
+        path = f"quant/{row['weights']}"
+        for scorer, place in NAMED.items():
+            if f"{scorer}/auroc_loss" in row:
+                value, low, high = row[f"{scorer}/auroc_loss"]
+                unit = f"AUROC lost by the scorer {scorer}, {KIND} {LEVEL}"
+                named[f"{path}{place}/auroc_loss"] = figures.figure_of(
+                    value, unit, row["answers"], low=low, high=high
+                )
+        if "verifier/auroc_loss" in row:
+            named[f"{path}/megabytes"] = figures.figure_of(row["megabytes"], "MB of weights, tiny")
     return named
+
+
+def tiny_key(rows: Sequence[Row]) -> str:
+    """Return what the command is called that measured the embedded model, by its scorers."""
+    return "quant-tiny" if "verifier/auroc_loss" in rows[0] else "quant-tiny-roundtrips"
 
 
 def shape_figures(report: Row) -> dict[str, Row]:
@@ -296,7 +303,7 @@ def write_figures(arguments: argparse.Namespace) -> None:
     report = json.loads(arguments.report.read_text(encoding="utf-8"))
     arguments.hardware, rows, key = report["hardware"], report["results"], "quant-tiny"
     if report["name"].startswith(key):
-        named = tiny_figures(rows)
+        named, key = tiny_figures(rows), tiny_key(rows)
     else:
         named = shape_figures(report)
         key = "-".join([report["name"], *dict.fromkeys(row["weights"] for row in rows)])
@@ -313,6 +320,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     tiny.add_argument("--problems", type=int, default=120)
     tiny.add_argument("--predicted", type=int, default=40, help="answers whose logits are compared")
     tiny.add_argument("--scorers", nargs="*", choices=list(SCORERS), default=list(SCORERS))
+    tiny.add_argument("--given", action="store_true", help="no answers of each precision's own")
     shape = commands.add_parser("shape", help="random weights: seconds, memory")
     shape.add_argument("--shape", choices=SHAPES, default="llada8b")
     shape.add_argument("--answers", type=int, nargs="+", default=[1, 8])
@@ -340,8 +348,8 @@ def main(words: Sequence[str]) -> None:
     report = measure(arguments, words)
     report.show()
     if arguments.what == "tiny":
-        named = tiny_figures(report.content["results"])
-        figures.save(arguments, named, "quant-tiny", "python benchmarks/quant.py tiny")
+        rows = report.content["results"]
+        figures.save(arguments, tiny_figures(rows), tiny_key(rows), report.content["command"])
 
 
 if __name__ == "__main__":

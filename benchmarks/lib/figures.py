@@ -41,7 +41,7 @@ NAMED = re.compile(
         r"h200/\w+/(verify_seconds|verify_ratio|generate_tokens_per_s|peak_share|memory_gb)",
         r"h200/\w+/(probe|verifier|roundtrips)_seconds",
         r"h200/llada8b/(int8|nf4|fp8)/(verify_seconds|memory_gb)",
-        r"quant/(int8|nf4|fp8)/(auroc_loss|megabytes)",
+        r"quant/(int8|nf4|fp8)/(auroc_loss|megabytes|roundtrips/auroc_loss)",
         r"h200/llada8b/(regression/)?(step_seconds/(rollout|score|update)|step_memory_gb)",
         r"serve/((throughput_ratio|p50_ms|p95_ms)/\d+|memory_growth|mixed/\w+|fairness/\w+)",
         r"clients/ok",

@@ -9,6 +9,8 @@ import quant
 import torch
 from lib import figures
 
+from remask.consistency.settings import ConsistencySettings
+
 
 def test_what_is_lost_by_hand() -> None:
     """Right 3 and 1, wrong 2 and 0: 3 pairs of 4 in order. Ranked (2, 1, 3, 0): 2 of 4."""
@@ -42,6 +44,11 @@ def test_figures_have_the_names_that_were_promised(tmp_path: Path) -> None:
     named = quant.tiny_figures([row | {"weights": "full"}, row])
     assert set(named) == {"quant/nf4/auroc_loss", "quant/nf4/megabytes"}
     assert (named["quant/nf4/auroc_loss"]["low"], named["quant/nf4/auroc_loss"]["n"]) == (0, 5)
+    alone = {"weights": "nf4", "answers": 5, "megabytes": 5.8, "roundtrips/auroc_loss": [0.1, 0, 1]}
+    (name,) = quant.tiny_figures([alone | {"weights": "full"}, alone])
+    assert (name, quant.tiny_key([alone])) == (
+        "quant/nf4/roundtrips/auroc_loss", "quant-tiny-roundtrips"
+    )  # fmt: skip
     rows = [
         {"weights": w, "answers": n, "compiled": c, "seconds_per_answer": s, "peak_memory_gb": m}
         for w, n, c, s, m in [
@@ -63,6 +70,24 @@ def test_figures_have_the_names_that_were_promised(tmp_path: Path) -> None:
         "h200/llada8b/nf4/memory_gb": 8.0,
     }
     assert written["h200/llada8b/nf4/verify_seconds"]["unit"].endswith("8 at once, compiled")
+
+
+def test_round_trips_of_every_precision_score_the_same_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawn once, in few steps: two answers, one of them called right."""
+    assert ConsistencySettings() == quant.TRIPS, "the default scorer, as it is used"
+    monkeypatch.setattr(quant, "TRIPS", ConsistencySettings(trips=1, rebuild_steps=1))
+    monkeypatch.setattr(quant, "SPEEDUP", 16)
+    monkeypatch.setattr(quant, "grades", lambda problems, samples: [True, False])
+    out = tmp_path / "toy.json"
+    words = ["tiny", "--problems", "2", "--predicted", "1", "--scorers", "roundtrips", "--given"]
+    quant.main([*words, "--out", str(out)])
+    full, *packed = json.loads(out.read_text())["results"]
+    assert [row["weights"] for row in packed] == ["int8", "nf4"]
+    assert full["roundtrips/mean_change"] == 0
+    assert all(row["same_answers"] == 1 and row["answers"] == 2 for row in packed)
+    assert all(0 < row["roundtrips/mean_change"] < 0.5 for row in packed)
 
 
 def test_a_format_that_does_not_run_here_leaves_the_others(run_script: Any) -> None:
