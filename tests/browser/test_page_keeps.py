@@ -101,6 +101,10 @@ def coded(value: Any) -> str:
         coded(["solve", {"prompt": {"toString": 1}, "remask": {}}]),
         coded(["solve", {"prompt": "a", "seed": "7", "remask": {}}]),
         coded(["solve", {"remask": {}}]),
+        coded(["solve", {"prompt": "a", "remask": None}]),
+        coded(["solve", {"prompt": "a", "remask": {"scorer": "oracle"}}]),
+        coded(["verify", {"prompt": "a", "answer": "b", "kind": "haiku", "remask": {}}]),
+        coded(["solve", {"task": "chess", "seed": 0, "remask": {}}]),
     ],
 )  # fmt: skip
 def test_a_link_that_cannot_be_read_is_told(page: Any, stage: Playback, link: str) -> None:

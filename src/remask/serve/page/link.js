@@ -13,13 +13,14 @@ const decoded = (text) => {
   return new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(signs, (sign) => sign.charCodeAt(0)));
 };
 
+const isObject = (value) => value !== null && typeof value === "object";
 const isText = (value) => value === undefined || typeof value === "string";
 const isNumber = (value) => value === undefined || Number.isFinite(value);
 
 // Only what a form can hold: strings and numbers, by the names of a request.
 function isQuestion(body) {
-  if (body === null || typeof body !== "object" || typeof body.remask !== "object") return false;
-  const texts = [body.prompt, body.answer, body.task, body.level, body.kind, body.remask?.scorer];
+  if (!isObject(body) || !isObject(body.remask)) return false;
+  const texts = [body.prompt, body.answer, body.task, body.level, body.kind, body.remask.scorer];
   return texts.every(isText) && [body.seed, body.temperature, body.max_tokens].every(isNumber)
     && (typeof body.prompt === "string" || typeof body.task === "string");
 }

@@ -16,7 +16,7 @@ import { Waiting } from "./wait.js";
 const PROBED = ["See an answer probed", "Hide the tokens of an answer again and read how likely the model finds them, without "
   + "rebuilding any. What it stands by stays likely. What it only happened to write does not."];
 const REBUILT = [byId("title").textContent, byId("lead").textContent];
-const UNREAD = "This link cannot be read; ask for it again, or type the question.";
+const UNREAD = "This link cannot be read, or is of another server; ask for it again, or type the question.";
 
 const answer = new Answer();
 const race = new Race((count) => show(count));
@@ -164,8 +164,9 @@ function introduce(scorer) {
 // A link brings its question; nothing is asked before the person says so.
 async function follow() {
   const found = linked(location.hash);
-  if (found === undefined) fault(UNREAD);
-  if (found) await problem.restore(found.mode, found.body);
+  if (found === null) return;
+  if (found === undefined || !problem.knows(found.body)) fault(UNREAD);
+  else await problem.restore(found.mode, found.body);
 }
 
 async function start() {

@@ -95,12 +95,19 @@ export class Problem {
     this.answer.value = answer;
   }
 
+  // Whether the model that is served has the scorer, the kind and the task of a request.
+  knows(body) {
+    const has = (select, value) => value === undefined || [...select.options].some((one) => one.value === value);
+    return has(this.scorer, body.remask.scorer) && has(byId("kind"), body.kind) && has(this.task, body.task);
+  }
+
   // Fills in an earlier request, or one that a link brought.
   async restore(mode, body) {
     const { elements } = this.form;
     elements.mode.value = mode;
     this.#mode();
     this.scorer.value = body.remask.scorer ?? this.served;
+    if (this.scorer.selectedIndex < 0) this.scorer.value = this.served; // it was asked of another server
     this.#scorer();
     for (const name of [...TRIPS, "threshold", "budget"]) {
       elements[name].value = String(body.remask[name] ?? elements[name].defaultValue);
