@@ -283,6 +283,20 @@ def test_a_model_that_answers_is_warned_of_once(
     assert caplog.text.count("a Monte Carlo bound (2 draws) made for base models") == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "is_warned"),
+    [("GSAI-ML/LLaDA-8B-Base", False), ("db/baseline/instruct", True), ("/data/x-base/", False)],
+)
+def test_a_base_model_is_known_by_its_own_name(
+    lm: Callable[..., Any], caplog: pytest.LogCaptureFixture, name: str, is_warned: bool
+) -> None:
+    ours = lm()
+    ours.denoiser = replace(ours.denoiser, name=name)
+    with caplog.at_level(logging.WARNING):
+        ours._warn_of_instruct()
+    assert ("made for base models" in caplog.text) == is_warned
+
+
 def test_a_chat_is_the_text_that_the_library_renders(
     lm: Callable[..., Any], model: remask.Denoiser
 ) -> None:

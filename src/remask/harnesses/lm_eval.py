@@ -12,6 +12,7 @@ the harness, and is counted in a warning.
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from lm_eval.api.model import TemplateLM
@@ -270,7 +271,8 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
 
     def _warn_of_instruct(self) -> None:
         """Say once what the number is worth of a model that was trained to answer."""
-        if "base" not in self.denoiser.name.lower() and not self._has_warned:
+        called = Path(self.denoiser.name).name.lower()  # not the folders that it lies in
+        if "base" not in called and not self._has_warned:
             _LOG.warning(
                 "log p is a Monte Carlo bound (%d draws) made for base models, and %s does not "
                 "call itself one; of a model trained to answer, use tasks that let it write.",

@@ -27,6 +27,9 @@ _COPIES = (
 _ELSEWHERE = ("_scaled_dot_product_flash_attention_for_cpu",)
 
 
+_COMPOSITE = torch._C.DispatchKey.CompositeExplicitAutograd  # the kernel of any device
+
+
 class MetalTensor(Tensor):
     """A tensor that `Metal` takes for one on its device."""
 
@@ -67,9 +70,14 @@ class _Kernels(TorchDispatchMode):
         self.active = active
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self.active and not has_kernel(func._schema):
+        if not self.active:
+            return func(*args, **(kwargs or {}))
+        if not has_kernel(func._schema):
             raise NotImplementedError(f"{func} is not implemented on Metal")
-        return func(*args, **(kwargs or {}))
+        if func.namespace == "aten":
+            return func(*args, **(kwargs or {}))
+        with self:  # what it is made of is looked at too
+            return func._op_dk(_COMPOSITE, *args, **(kwargs or {}))
 
 
 def _on_host(
@@ -110,10 +118,15 @@ def _placed(func: Any, value: Any, is_here: bool) -> Any:
 
 
 def has_kernel(schema: Any) -> bool:
-    """Say whether an operation has a Metal kernel, or is made of others."""
+    """Say whether an operation has a Metal kernel, or is made of others.
+
+    What is not torch's own has no kernel there, unless whoever wrote it made it of torch's.
+    """
     name = schema.name.removeprefix("aten::")
     whole = f"{name}.{schema.overload_name}".rstrip(".")
-    return name in _ELSEWHERE or _kernels().get(whole, True)
+    if "::" in name:
+        return bool(torch._C._dispatch_has_kernel_for_dispatch_key(whole, _COMPOSITE.name))
+    return name in _ELSEWHERE or _kernels().get(whole, False)
 
 
 @cache

@@ -14,6 +14,7 @@ from remask.consistency.roundtrips import independent_masks
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
+from remask.denoisers.native import dtype_of
 from remask.sampling.schedule import rounded_schedule
 from remask.sampling.settings import SamplerSettings
 from remask.testing import write_checkpoint, write_standin
@@ -66,6 +67,24 @@ def test_the_pretended_device_lacks_what_metal_lacks() -> None:
     assert has_kernel(torch.ops.aten.sort.stable._schema)
 
 
+@pytest.mark.usefixtures("metal")
+def test_operations_of_others_are_there_where_they_are_made_of_what_is_there() -> None:
+    x = torch.arange(4.0, device=MPS)
+    with torch.library._scoped_library("metal_test", "DEF") as library:
+        for name, key, kernel in (
+            ("of_the_cpu", "CPU", lambda x: x + 1),
+            ("of_adds", "CompositeExplicitAutograd", lambda x: x + 1),
+            ("of_geqrf", "CompositeExplicitAutograd", lambda x: torch.geqrf(x[None])[0]),
+        ):
+            library.define(f"{name}(Tensor x) -> Tensor")
+            library.impl(name, kernel, key)
+        assert torch.ops.metal_test.of_adds(x).cpu().tolist() == [1, 2, 3, 4]
+        with pytest.raises(NotImplementedError, match=r"metal_test\.of_the_cpu"):
+            torch.ops.metal_test.of_the_cpu(x)
+        with pytest.raises(NotImplementedError, match="geqrf"):
+            torch.ops.metal_test.of_geqrf(x)
+
+
 @pytest.mark.parametrize(
     "how",
     [
@@ -99,6 +118,23 @@ def test_scores_are_those_of_the_cpu(folder: Path) -> None:
         )
         assert ours.value == pytest.approx(theirs.value, abs=1e-6), scorer
         assert ours.forwards == theirs.forwards, scorer
+
+
+@pytest.mark.usefixtures("metal")
+def test_half_precision_runs_there(folder: Path) -> None:
+    """In float16, as this machine may lack instructions for bfloat16: drawn, and scored."""
+    there, here = (load(folder, device=device, dtype="float16") for device in ("auto", "cpu"))
+    assert (there.device.type, dtype_of(there)) == ("mps", "float16")
+    how = SamplerSettings(length=32, steps=2, block=here.block_size or 32)
+    ours, theirs = (remask.sample(model, PROMPT, settings=how) for model in (there, here))
+    assert ours.canvas == theirs.canvas
+    for scorer in ("roundtrips", "probe"):
+        settings = {"settings": TRIPS, "metrics": "core"} if scorer == "roundtrips" else {}
+        ours, theirs = (
+            remask.score(model, PROMPT, ANSWER, scorer=scorer, **settings)
+            for model in (there, here)
+        )
+        assert ours.value == pytest.approx(theirs.value, abs=1e-3), scorer
 
 
 @pytest.mark.usefixtures("metal")
