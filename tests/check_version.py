@@ -1,4 +1,4 @@
-"""Fail unless pyproject.toml and the top heading of CHANGELOG.md name the same version."""
+"""Fail unless pyproject.toml, CITATION.cff and the top of CHANGELOG.md are of one release."""
 
 import re
 import sys
@@ -6,15 +6,24 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+_TOP = re.compile(r"^## \[([^\]]+)\] - (\S+)$", re.MULTILINE)
 
 
-def main() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    top = re.search(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    if top is None or top[1] != declared:
-        heading = top[1] if top else "nothing"
-        sys.exit(f"pyproject.toml says {declared}, the top of CHANGELOG.md says {heading}.")
+def misfit(root: Path) -> str:
+    """Return what two of the files say differently; nothing where all agree."""
+    declared = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    top = _TOP.search((root / "CHANGELOG.md").read_text())
+    version, day = top.groups() if top else ("nothing", "nothing")
+    if version != declared:
+        return f"pyproject.toml says {declared}, the top of CHANGELOG.md says {version}."
+    citation = (root / "CITATION.cff").read_text()
+    for field, known in (("version", version), ("date-released", day)):
+        said = re.search(rf'^{field}: "?([^"\s]+)"?$', citation, re.MULTILINE)
+        if said is None or said[1] != known:
+            told = said[1] if said else "nothing"
+            return f"{field} of CITATION.cff is {told}, the top of CHANGELOG.md says {known}."
+    return ""
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(misfit(ROOT) or None)

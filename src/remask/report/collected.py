@@ -62,7 +62,7 @@ def _model(manifest: Manifest) -> str:
 def _questions(settings: Mapping[str, Any]) -> str:
     words = [settings.get("task"), settings.get("level"), settings.get("split")]
     shots = settings.get("shots")
-    return ", ".join([*(str(word) for word in words if word), *_counted(shots, "worked examples")])
+    return ", ".join([*(str(word) for word in words if word), *_counted(shots, "worked example")])
 
 
 def _answers(manifest: Manifest) -> str:
@@ -70,8 +70,8 @@ def _answers(manifest: Manifest) -> str:
     drawn = manifest.drawn.replace(" at ", " at temperature ")
     parts = [
         f"{drawn} of each question" if drawn else "",
-        *_counted(sampler.get("length"), "tokens at most"),
-        *_counted(sampler.get("steps"), "steps"),
+        *_counted(sampler.get("length"), "token", " at most"),
+        *_counted(sampler.get("steps"), "step"),
     ]
     return ", ".join(filter(None, parts))
 
@@ -83,9 +83,9 @@ def _trips(manifest: Manifest) -> str:
     ratio = trips.get("mask_ratio")
     masked = f"{ratio:.0%} masked" if isinstance(ratio, float | int) else f"{ratio} shares masked"
     parts = [
-        *_counted(trips.get("trips"), "round trips"),
+        *_counted(trips.get("trips"), "round trip"),
         masked if ratio is not None else "",
-        *_counted(trips.get("rebuild_steps"), "steps each"),
+        *_counted(trips.get("rebuild_steps"), "step", " each"),
         f"metrics {manifest.settings['metrics']}" if manifest.settings.get("metrics") else "",
     ]
     return ", ".join(filter(None, parts))
@@ -105,5 +105,8 @@ def _runs(manifest: Manifest) -> str:
     return " ".join(filter(None, words))
 
 
-def _counted(number: Any, words: str) -> list[str]:
-    return [f"{number:,} {words}"] if isinstance(number, int) and number else []
+def _counted(number: Any, thing: str, rest: str = "") -> list[str]:
+    """Return how many of a thing there are, in words; nothing where there are none."""
+    if not isinstance(number, int) or not number:
+        return []
+    return [f"{number:,} {thing}{'' if number == 1 else 's'}{rest}"]

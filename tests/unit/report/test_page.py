@@ -207,6 +207,19 @@ def test_answers_of_one_kind_have_sentences_in_place_of_plots(
     assert "n_avg" not in text.replace(script.script(), "")
 
 
+def test_one_is_one_in_words(make_row: Make, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "r.jsonl", a_pool(make_row))
+    asked = {
+        "task": "gsm8k", "shots": 1, "sampler": {"length": 1, "steps": 1},
+        "consistency": {"trips": 1, "mask_ratio": 0.9, "rebuild_steps": 1},
+    }  # fmt: skip
+    path.with_name("r.jsonl.manifest.json").write_text(json.dumps({"asked": asked}))
+    text = write_page(path, tmp_path / "p.html").read_text()
+    assert "<dd>1 round trip, 90% masked, 1 step each</dd>" in text
+    assert "1 token at most, 1 step</dd>" in text
+    assert "1 worked example</dd>" in text
+
+
 def test_the_page_says_what_was_measured_and_how(make_row: Make, tmp_path: Path) -> None:
     """Words for people: of methods and of measures, and of the settings."""
     path = write_rows(tmp_path / "r.jsonl", a_pool(make_row))
