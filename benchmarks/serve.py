@@ -5,7 +5,8 @@
 
 Throughput: the same answers are scored by `score_many` in one call and by the server, whose clients
 are in a process of their own, at 1, 8 and 32 clients. Each run of the server stands between two
-offline ones, and is compared with their mean. Scores are compared too.
+offline ones, and is compared with their mean. Scores are compared too. What is offline runs in
+threads that end, as loading does in `remask serve`: their workers would slow the server down.
 
 Fairness: how much longer a small verification takes while heavy solves run, at most; they never
 end, so that each of them always has work.
@@ -39,6 +40,7 @@ from lib.mixed import Tally, expected, storm
 from remask import api
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
+from remask.serve.aside import made_aside
 from remask.serve.settings import ServeSettings
 from remask.tasks import TASKS
 
@@ -85,16 +87,17 @@ def online(url: str, pairs: Pairs, clients: int) -> dict[str, Any]:
 
 def throughput(arguments: argparse.Namespace) -> Figures:
     """Measure the server against offline scoring."""
-    denoiser = load(arguments.model, device=arguments.device)
+    denoiser = made_aside(partial(load, arguments.model, device=arguments.device))
     pairs = answers(arguments.answers)
     settings = ServeSettings(model=arguments.model, metrics=arguments.metrics)
-    offline(denoiser, pairs[:4], arguments.metrics)
+    alone = partial(offline, denoiser, pairs, arguments.metrics)
+    made_aside(partial(offline, denoiser, pairs[:4], arguments.metrics))
     found: Figures = {}
     with live(denoiser, settings) as (_, url):
         for clients in arguments.clients:
-            before, known = offline(denoiser, pairs, arguments.metrics)
+            before, known = made_aside(alone)
             told = online(url, pairs, clients)
-            after, _ = offline(denoiser, pairs, arguments.metrics)
+            after, _ = made_aside(alone)
             rate = len(pairs) / told["total"]
             found |= _served(clients, told["seconds"], rate / fmean((before, after)))
             apart = max(abs(a - b) for a, b in zip(told["scores"], known, strict=True))

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.load import load
+from remask.serve.aside import made_aside
 from remask.serve.run import bound, server, url_of
 from remask.serve.service import Service, build_service
 from remask.serve.settings import ServeSettings
@@ -21,7 +23,7 @@ from remask.values import Canvas
 @contextmanager
 def live(denoiser: Denoiser, settings: ServeSettings) -> Iterator[tuple[Service, str]]:
     """Serve a model; yield it with its address, and go down in order afterwards."""
-    service = build_service(denoiser, settings)
+    service = made_aside(partial(build_service, denoiser, settings))
     made = bound(settings.host, 0)
     running = server(service)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [made]})

@@ -45,6 +45,7 @@ def serve(
     from remask.serve.service import build_service, check_extra
 
     check_extra()  # before what imports the web framework
+    from remask.serve.aside import made_aside
     from remask.serve.run import KEY_VARIABLE, bound, read_key
     from remask.serve.run import serve as run
 
@@ -60,7 +61,8 @@ def serve(
         tell({"model": name, "url": url}, f"{name} is at {url} (Ctrl-C ends)", as_json)
 
     with bound(settings.host, port) as made:
-        run(build_service(load_model(model), settings), made, say, show)
+        service = made_aside(lambda: build_service(load_model(model), settings))
+        run(service, made, say, show)
 
 
 def _check_scorer(settings: ServeSettings) -> None:

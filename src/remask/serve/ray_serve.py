@@ -57,13 +57,17 @@ class ModelReplica:
 
     def __init__(self, settings: ReplicaSettings, key: str | None) -> None:
         """Load the model and start its queue."""
-        from remask.serve.service import build_service
+        from remask.serve.aside import made_aside
+        from remask.serve.service import Service, build_service
 
-        model = load(
-            settings.model, device=settings.device, dtype=settings.dtype, preset=settings.preset,
-            weights=settings.weights,
-        )  # fmt: skip
-        self.service = build_service(model, settings.served(key))
+        def make() -> Service:
+            model = load(
+                settings.model, device=settings.device, dtype=settings.dtype,
+                preset=settings.preset, weights=settings.weights,
+            )  # fmt: skip
+            return build_service(model, settings.served(key))
+
+        self.service = made_aside(make)
 
     def __serve_build_asgi_app__(self) -> Any:
         """Return what answers requests; Ray calls it when the replica is made."""
