@@ -5,8 +5,8 @@
 
 Throughput: the same answers are scored by `score_many` in one call and by the server, whose clients
 are in a process of their own, at 1, 8 and 32 clients. Each run of the server stands between two
-offline ones, and is compared with their mean. Scores are compared too. What is offline runs in
-threads that end, as loading does in `remask serve`: their workers would slow the server down.
+offline ones, and is compared with their mean. Scores are compared too. What is offline runs in a
+process of its own: in one, workers of either would slow the other down (`remask.serve.aside`).
 
 Fairness: how much longer a small verification takes while heavy solves run, at most; they never
 end, so that each of them always has work.
@@ -26,8 +26,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any, Literal
@@ -38,7 +40,6 @@ from lib.live import Faulty, live, small_model, soon
 from lib.mixed import Tally, expected, storm
 
 from remask import api
-from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.serve.aside import made_aside
 from remask.serve.settings import ServeSettings
@@ -65,13 +66,21 @@ def answers(number: int) -> Pairs:
 
 
 def offline(
-    denoiser: Denoiser, pairs: Pairs, metrics: Literal["paper", "core"]
+    model: str, device: str, pairs: Pairs, metrics: Literal["paper", "core"]
 ) -> tuple[float, list[float | None]]:
     """Return answers per second, and the scores."""
-    began = time.perf_counter()
+    denoiser = load(model, device=device)
     scorer = api.consistency(denoiser, metrics=metrics, kind="wordmath")
+    api.score_many(denoiser, pairs[:4], scorer=scorer)
+    began = time.perf_counter()
     scores = api.score_many(denoiser, pairs, scorer=scorer)
     return len(pairs) / (time.perf_counter() - began), [score.value for score in scores]
+
+
+def apart(work: Callable[[], Any]) -> Any:
+    """Return what a process of its own returns."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(work).result()
 
 
 def online(url: str, pairs: Pairs, clients: int) -> dict[str, Any]:
@@ -90,25 +99,24 @@ def throughput(arguments: argparse.Namespace) -> Figures:
     denoiser = made_aside(partial(load, arguments.model, device=arguments.device))
     pairs = answers(arguments.answers)
     settings = ServeSettings(model=arguments.model, metrics=arguments.metrics)
-    alone = partial(offline, denoiser, pairs, arguments.metrics)
-    made_aside(partial(offline, denoiser, pairs[:4], arguments.metrics))
+    alone = partial(offline, arguments.model, arguments.device, pairs, arguments.metrics)
     found: Figures = {}
     with live(denoiser, settings) as (_, url):
         for clients in arguments.clients:
-            before, known = made_aside(alone)
+            before, known = apart(alone)
             told = online(url, pairs, clients)
-            after, _ = made_aside(alone)
+            after, _ = apart(alone)
             rate = len(pairs) / told["total"]
             found |= _served(clients, told["seconds"], rate / fmean((before, after)))
-            apart = max(abs(a - b) for a, b in zip(told["scores"], known, strict=True))
+            off = max(abs(a - b) for a, b in zip(told["scores"], known, strict=True))
             print(
                 f"{clients:3} clients: {rate:7.2f} answers/s, offline {before:.2f} and "
                 f"{after:.2f}, ratio {rate / fmean((before, after)):.2f}; p50 "
                 f"{found[f'serve/p50_ms/{clients}']['value']:.0f} ms, p95 "
-                f"{found[f'serve/p95_ms/{clients}']['value']:.0f} ms; scores within {apart:.1e}",
+                f"{found[f'serve/p95_ms/{clients}']['value']:.0f} ms; scores within {off:.1e}",
                 flush=True,
             )
-            assert apart <= TOLERANCE, "the server's scores are not those of offline scoring"
+            assert off <= TOLERANCE, "the server's scores are not those of offline scoring"
     return found
 
 

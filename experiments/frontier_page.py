@@ -148,9 +148,9 @@ the model part alone, all in one run (`python benchmarks/h200.py run OUT --scrip
 embedded model on two CPU cores, one at a time, texts included (`python benchmarks/verify.py
 --probe`). Round trips are 64 passes, the verifier's are 17; of LLaDA2.1-mini, which is read block
 by block, more. `A pass` is the time of one of the verifier's over that of a step of the rebuild in
-the same run, which it was not to exceed: it does by a hundredth or two on the H200, by a tenth on
-two cores, where texts are read too. A single probe has one row per answer where a step has one
-per trip: its pass takes {single} of a step."""
+the same run, which it was not to exceed: it does by a hundredth or two on the H200, and not on
+two cores. A single probe has one row per answer where a step has one per trip: its pass takes
+{single} of a step."""
 
 
 def _row(*cells: str) -> str:
