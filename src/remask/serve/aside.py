@@ -17,13 +17,13 @@ def made_aside(make: Callable[[], _Made]) -> _Made:
     """Return what `make` returns, or raise what it raises; Ctrl-C does not wait for it."""
     made: Future[_Made] = Future()
 
-    def work() -> None:
+    def run() -> None:
         try:
             made.set_result(make())
         except BaseException as error:
             made.set_exception(error)
 
-    thread = Thread(target=work, name="remask-aside", daemon=True)
+    thread = Thread(target=run, name="remask-aside", daemon=True)
     thread.start()
     try:
         return made.result()
