@@ -65,7 +65,7 @@ def test_the_command_writes_the_records_and_the_manifest_of_the_api(
     assert json.loads(shown.out) == {"out": str(out), "problems": 3, "rows": 6, "errors": 0}
     asked = CollectSettings(
         task="gsm8k", data=data, wording="dream", problems=3, samples=2, metrics="core",
-        tokens=2048, consistency=ConsistencySettings(trips=1, rebuild_steps=1),
+        tokens=1024, consistency=ConsistencySettings(trips=1, rebuild_steps=1),
     )  # fmt: skip
     denoiser = load(model)
     usual = sampler_settings(

@@ -112,8 +112,8 @@ def test_doctor_with_a_model_says_whether_it_fits(
     assert too_large.code == 0, "a diagnosis is no failure"
     assert "  weights in float32              32.1 GB\n" in too_large.out
     assert "  free on cpu                     24.0 GB\n" in too_large.out
-    assert "  in all, to verify one answer    33.8 GB\n" in too_large.out
-    assert "\nit fits in 24.0 GB with --dtype bfloat16 (17.9 GB), " in too_large.out
+    assert "  in all, to verify one answer    32.9 GB\n" in too_large.out
+    assert "\nit fits in 24.0 GB with --dtype bfloat16 (17.0 GB), " in too_large.out
     assert fails(1, "doctor", "nowhere").startswith(
         "model 'nowhere' is neither 'tiny', nor a folder"
     )

@@ -86,11 +86,13 @@ UNRUN = {
         "clones, sets up an environment, and takes minutes",
     ("docs/quickstart.md", "pip install -c constraints.txt -e '.[semantic]'"): "installs packages",
     ("docs/ray.md", "import ray"): "needs a cluster; tests/integration/test_ray.py starts one",
-    ("docs/ray.md", "pip install 'remask[rayserve]'"):
+    ("docs/ray.md", "pip install 'remask[semantic,rayserve]'     # semantic is for round trips, "
+     "the default scorer"):
         "installs packages, and serves until it is stopped; tests/integration/test_ray.py does",
     ("docs/ray.md", "from ray import serve"):
         "needs a cluster; tests/integration/test_ray.py starts one",
-    ("docs/server.md", "pip install 'remask[serve]'"):
+    ("docs/server.md", "pip install 'remask[semantic,serve]'   # or 'remask[serve]' alone, and "
+     "--metrics core"):
         "installs packages, and serves until it is stopped; tests/serve does",
     ("docs/server.md", "lm_eval --model local-chat-completions --apply_chat_template --tasks gsm8k "
      "\\"): "needs a server and a benchmark; tests/serve/test_clients.py evaluates a little",

@@ -192,11 +192,11 @@ def test_a_model_that_fits_over_several_gpus_is_told_how(
 @pytest.mark.parametrize(
     ("free", "fits", "advice"),
     [
-        (24e9, "fewer bits", "fits in 24.0 GB with --dtype bfloat16 (17.9 GB), "
-         "--weights int8 (12.8 GB) or --weights nf4 (9.8 GB)"),
-        (10e9, "fewer bits", "fits in 10.0 GB with --weights nf4 (9.8 GB)"),
-        (8e9, "fewer bits", "fits in 8.0 GB with --dtype bfloat16 --weights nf4 (7.9 GB)"),
-        (7e9, "no", "choose another device or a smaller model (remask models lists sizes)"),
+        (24e9, "fewer bits", "fits in 24.0 GB with --dtype bfloat16 (17.0 GB), "
+         "--weights int8 (12.0 GB) or --weights nf4 (8.9 GB)"),
+        (10e9, "fewer bits", "fits in 10.0 GB with --weights nf4 (8.9 GB)"),
+        (8e9, "fewer bits", "fits in 8.0 GB with --dtype bfloat16 --weights nf4 (6.9 GB)"),
+        (6e9, "no", "choose another device or a smaller model (remask models lists sizes)"),
     ],
 )  # fmt: skip
 def test_a_model_too_large_in_float32_is_told_what_fits(
