@@ -1,8 +1,8 @@
 """Rows and batches: how long a row is, which rows go through a model together, and on which device.
 
-Rows are cut into batches under a budget of tokens. A CPU gains nothing from large batches, and what
-they compute on the way is so large that the allocator hands it back and asks for it anew in every
-layer; a GPU needs enough tokens to be busy. Rows of similar length go together, longest first.
+Rows are cut into batches under a budget of tokens. A CPU gains nothing from large batches, and
+loses where they make the allocator hand back memory and ask for it anew in every layer; a GPU needs
+enough tokens to be busy. Rows of similar length go together, longest first.
 
 Where a model is block-causal, what a batch takes is its cache: every row has room for all of its
 columns, while a pass computes one block of each (see `blocks`).
