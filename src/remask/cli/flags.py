@@ -112,7 +112,8 @@ def _flag(one: SettingField, bounded: bool = True) -> inspect.Parameter:
     if parse is not None:
         kind, default = str, str(default) if isinstance(default, int | float) else None
     flag = one.name.replace("_", "-")
-    switch = f"--{flag}/--no-{flag}" if default is True else f"--{flag}"
+    can_be_off = kind is bool and default is not False  # None: whoever reads it decides
+    switch = f"--{flag}/--no-{flag}" if can_be_off else f"--{flag}"
     names = [switch, *filter(None, [one.setting.short])]
     check = _callback(one, parse, bounded)
     option = typer.Option(*names, help=one.setting.help, callback=check)

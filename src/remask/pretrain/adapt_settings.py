@@ -23,10 +23,11 @@ class AdaptSettings:
     rows: tuple[Path, ...]  # JSON lines with prompt and response
     out: Annotated[Path, Setting("Folder for checkpoints, log and the finished model.", short="-o")]
     valid: Annotated[Path | None, Setting("Rows held out: the best model on them is kept.")] = None
+    # None: as an adapted source has it, else True
     shifted: Annotated[
-        bool,
+        bool | None,
         Setting("Row i - 1 predicts token i, as the ancestor learned; --no-shifted: row i does."),
-    ] = True
+    ] = None
     template: Annotated[
         str, Setting("Chat template with one {prompt}; the ancestor's own by default.")
     ] = ""

@@ -54,21 +54,25 @@ class Ancestor:
         """Whether it is a diffusion model already, with a mask token of its own."""
         return _is_adapted(self.config, self.family)
 
-    def network(self, *, shifted: bool) -> Qwen:
-        """Return the network, its weights on the CPU in float32."""
+    def network(self, *, shifted: bool | None) -> Qwen:
+        """Return the network, its weights on the CPU in float32.
+
+        Where `shifted` is not said, an adapted model keeps its own and an ancestor is shifted.
+        """
         with torch.device("meta"):  # whose weights nobody draws
             network = self.family.build({"rope_theta": _rope_theta(self.config), **self.config})
         if not isinstance(network, Qwen) or network.block_size is not None:
             raise CheckpointError(
                 f"{self.name} writes in blocks; only models that attend to everything are adapted."
             )
-        if self.is_adapted and network.shifted != shifted:
-            flag = "--shifted" if network.shifted else "--no-shifted"
+        if self.is_adapted and shifted not in (None, network.shifted):
+            flag = "--no-shifted" if shifted is False else "--shifted"
             raise SettingsError(
                 f"shifted is {shifted}, and {self.name} was adapted with {network.shifted}; "
-                f"add {flag}."
+                f"leave {flag} out."
             )
-        network.shifted = shifted
+        if not self.is_adapted:
+            network.shifted = shifted is not False
         network.to_empty(device="cpu")
         self.write(network)
         return network

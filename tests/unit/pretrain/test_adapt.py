@@ -270,10 +270,13 @@ def test_a_gguf_file_is_adapted_without_shift_into_pieces(rows: Path, tmp_path: 
     check_denoiser(denoiser)
     assert not denoiser.model.shifted
     assert denoiser.preset.block == 4
-    with pytest.raises(SettingsError, match=r"was adapted with False; add --no-shifted\."):
+    with pytest.raises(SettingsError, match=r"adapted with False; leave --shifted out\."):
         run(replace(settings, source=str(folder), out=tmp_path / "two", shifted=True))
-    again = toy(folder, rows, tmp_path / "two", **how)
-    assert Adaptation(again, lambda row: None).tokenizer.mask_id == ancestors.REPO
+    again = Adaptation(
+        toy(folder, rows, tmp_path / "two", **how | {"shifted": None}), lambda row: None
+    )
+    assert again.tokenizer.mask_id == ancestors.REPO
+    assert not again.network.shifted
 
 
 def test_time_decides_where_it_is_given(llama: Path, rows: Path, tmp_path: Path) -> None:
