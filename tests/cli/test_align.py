@@ -68,7 +68,10 @@ def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
         (("--reward", "ungated="), "reward 'ungated=' has no number for a weight"),
         (("--reward", "ungated=much"), "reward 'ungated=much' has no number for a weight"),
         (("--reward", "ungated,ungated"), "reward 'ungated' is named twice"),
-        (("--reward", "outcome"), "trips 2 belongs to reward consistency, lexicographic, ungated "),
+        (
+            ("--reward", "outcome"),
+            "trips 2 belongs to reward consistency, lexicographic, trusted, ",
+        ),
         (("--set", "metric_weights=nope=1"), "metric_weights name 'nope', which is no metric of "),
         (("--set", "copies=9"), "copies 9 is more than the 4 blocks of 4 tokens on a canvas of 1"),
         (("--task", "golf"), "task 'golf' is unknown"),

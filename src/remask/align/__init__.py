@@ -1,7 +1,7 @@
 """Reinforcement learning with the score as a reward."""
 
 from remask.align.combined import Combined, combine
-from remask.align.lexicographic import LexicographicReward
+from remask.align.lexicographic import LexicographicReward, TrustedReward
 from remask.align.reward import ConsistencyReward, OutcomeReward, Progress, UngatedReward
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "LexicographicReward",
     "OutcomeReward",
     "Progress",
+    "TrustedReward",
     "UngatedReward",
     "combine",
 ]

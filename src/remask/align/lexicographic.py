@@ -7,6 +7,10 @@ lowest to 1 for the highest. Equal scores share the mean of their places, and an
 has 1/2, so the ranks of the right ones have the mean 1/2 whatever their number: the score never
 says how much better right is than wrong. Nor does its scale, which drifts as a model learns.
 
+`trust` pays by the score itself instead, 1 to a right answer whose score is at least that and
+nothing to the others (`TrustedReward`). Ranks cannot say that none of the right answers is worth
+learning: where all steps are wrong the best of them is still paid in full.
+
 The answers to a problem are those of one call that share a problem's id. Where trainers split a
 group over several calls, each ranks its own part.
 
@@ -54,11 +58,18 @@ class RankedReward(NamedReward):
 
     grade: Grade
     rank_reward: float = 0.5
+    trust: float | None = None  # pay 1 for at least so much merit, instead of ranks
     name: str = "ranked"
 
     def merits(self, group: RightAnswers) -> Sequence[float]:
         """Return what the right answers to one problem are ranked by."""
         raise NotImplementedError
+
+    def worth(self, merits: Sequence[float]) -> list[float]:
+        """Return the rewards of the right answers to one problem."""
+        if self.trust is None:
+            return [1 + self.rank_reward * rank for rank in ranks(merits)]
+        return [float(merit >= self.trust) for merit in merits]
 
     def scores(self, source: ScoreSource, right: Sequence[bool]) -> Values:
         """Return the scores of the right answers, None for the others, where they are ranked by."""
@@ -92,8 +103,8 @@ class RankedReward(NamedReward):
                 texts=tuple(text_of(completions[i]) for i in places),
                 scores=tuple(_rankable(scores[i]) for i in places),
             )  # fmt: skip
-            for i, rank in zip(places, ranks(self.merits(group)), strict=True):
-                values[i] = 1 + self.rank_reward * rank
+            for i, value in zip(places, self.worth(self.merits(group)), strict=True):
+                values[i] = value
         return values
 
 
@@ -113,6 +124,14 @@ class LexicographicReward(RankedReward):
         """Return the scores of the right answers; wrong ones are not scored."""
         scores = source.scores(self.scorer, self.sample_from_text, right)
         return [None if score is None else score.value for score in scores]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrustedReward(LexicographicReward):
+    """1 for a right answer whose score is at least `trust`, 0 for all others."""
+
+    trust: float | None = 0.5
+    name: str = "trusted"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,12 @@ from remask import extension
 from remask.align import formats
 from remask.align.combined import Combined, Reward
 from remask.align.frozen import at_start, scoring_denoiser
-from remask.align.lexicographic import LexicographicReward, OracleReward, PlaceboReward
+from remask.align.lexicographic import (
+    LexicographicReward,
+    OracleReward,
+    PlaceboReward,
+    TrustedReward,
+)
 from remask.align.method_settings import Annealed
 from remask.align.owners import FORMATS, REWARDS, SCORED
 from remask.align.reward import (
@@ -111,7 +116,7 @@ def _built(
     if named.name == "oracle":
         return OracleReward(
             grade=task.grade, process_ok=_check_labels(settings, task),
-            rank_reward=settings.rank_reward,
+            rank_reward=settings.rank_reward, trust=settings.trust,
         )  # fmt: skip
     assert scorer is not None
     return _by_score(named.name, settings, task, scorer)
@@ -123,10 +128,13 @@ def _by_score(
     weight, annealed = settings.rank_reward, vars(settings.part(Annealed))
     if name == "lexicographic":
         return LexicographicReward(scorer=scorer, grade=task.grade, rank_reward=weight)
+    if name == "trusted":
+        return TrustedReward(scorer=scorer, grade=task.grade, trust=settings.trust)
     if name == "placebo":
         return PlaceboReward(
-            scorer=scorer, grade=task.grade, rank_reward=weight, seed=settings.seed
-        )
+            scorer=scorer, grade=task.grade, rank_reward=weight, trust=settings.trust,
+            seed=settings.seed,
+        )  # fmt: skip
     if name == "ungated":
         return UngatedReward(scorer=scorer, **annealed)
     return ConsistencyReward(scorer=scorer, grade=task.grade, **annealed)

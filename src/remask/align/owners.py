@@ -12,8 +12,10 @@ from remask.values import ROUNDTRIPS
 FORMATS = (
     "soft_format", "strict_format", "tag_count", "whole_number_answer", "boxed_format",
 )  # fmt: skip
-REWARDS = ("consistency", "outcome", "ungated", "lexicographic", "placebo", "oracle", *FORMATS)
-SCORED = ("consistency", "lexicographic", "ungated", "placebo")  # rewards that need the score
+REWARDS = (
+    "consistency", "outcome", "ungated", "lexicographic", "trusted", "placebo", "oracle", *FORMATS,
+)  # fmt: skip
+SCORED = ("consistency", "lexicographic", "trusted", "ungated", "placebo")  # which need the score
 _TRIPS = ("trips", "rebuild_steps", "mask_ratio", "mask_design", "metrics", "metric_weights")
 _REWARDED = (
     "reward", "temperature", "copies", "mask_sampler", "mask_block", "prompt_mask_ratio",
@@ -39,11 +41,12 @@ OWN = (
     Owner("method", ("regression",), ("beta", "anchor", "centred")),
     Owner("method", ("spg", "diffu_grpo", "regression"), (
         *_REWARDED, "scorer", "scored_by", *_TRIPS, "alpha_min", "alpha_max", "base_reward",
-        "right_reward", "rank_reward",
+        "right_reward", "rank_reward", "trust",
     )),
     Owner("reward", ("consistency", "ungated"), ("alpha_min", "alpha_max", "base_reward")),
     Owner("reward", ("outcome",), ("right_reward",)),
     Owner("reward", ("lexicographic", "placebo", "oracle"), ("rank_reward",)),
+    Owner("reward", ("trusted", "placebo", "oracle"), ("trust",)),
     Owner("reward", SCORED, ("scorer", "scored_by", *_TRIPS), or_function=True),
     Owner("scorer", (ROUNDTRIPS,), _TRIPS),
 )  # fmt: skip

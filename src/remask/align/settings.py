@@ -81,7 +81,7 @@ class AlignSettings:
     reward: Annotated[
         tuple[str, ...],
         Setting(
-            "consistency, lexicographic, outcome, ungated, placebo, oracle, soft_format, "
+            "consistency, lexicographic, trusted, outcome, ungated, placebo, oracle, soft_format, "
             "strict_format, tag_count, whole_number_answer, boxed_format or module:name, several "
             "with commas; name=0.5 weighs."
         ),
@@ -147,6 +147,8 @@ class AlignSettings:
     base_reward: float = 1.5
     right_reward: float = 2.0
     rank_reward: NotNegative = 0.5  # what the best of the right ones gets above the worst
+    # Least score of a right answer that is paid; of placebo and oracle None: they are ranked.
+    trust: float | None = None
 
     tuning: Annotated[
         Literal["lora", "full"], Setting("Adapters (lora) or all weights (full).")
@@ -198,6 +200,7 @@ class AlignSettings:
         check_track(self.track)
         _ = self.weight_of_metric  # raises where one is no number
         self._check_sharding()
+        self._check_trust()
         self.part(Annealed)
         self.part(RegressionSettings)
         if self.method == "spg":
@@ -215,6 +218,18 @@ class AlignSettings:
             )
         if self.num_warmup >= self.updates:
             raise SettingsError(f"warmup {self.num_warmup} is not below updates {self.updates}.")
+
+    def _check_trust(self) -> None:
+        if self.trust is None and "trusted" in (word.partition("=")[0] for word in self.reward):
+            raise SettingsError(
+                "reward trusted has no trust, the least score of a right answer that is paid; set "
+                "trust, for instance to 0.5."
+            )
+        if self.trust is not None and self.rank_reward != AlignSettings.rank_reward:
+            raise SettingsError(
+                f"rank_reward {self.rank_reward} pays by ranks, and trust {self.trust} by scores; "
+                "leave one of them out."
+            )
 
     def _check_sharding(self) -> None:
         if self.tuning == "lora" and self.sharding == "learner":

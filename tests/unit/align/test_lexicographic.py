@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.align.lexicographic import LexicographicReward, OracleReward, PlaceboReward, ranks
+from remask.align.lexicographic import (
+    LexicographicReward,
+    OracleReward,
+    PlaceboReward,
+    TrustedReward,
+    ranks,
+)
 from remask.align.reward import FunctionOfScore, Progress, wants_score
 from remask.errors import InputError
 from remask.tasks.base import Problem
@@ -103,6 +109,32 @@ def test_an_oracle_ranks_right_steps_above_wrong_ones(arguments: dict[str, Any])
         grade=starts_alike, process_ok=lambda p, text: text == "abc", rank_reward=0.3
     )
     assert reward(**arguments)[:5] == pytest.approx([1.1, 1.3, 0.0, 1.1, 1.1])
+
+
+def test_only_trusted_answers_are_paid(arguments: dict[str, Any]) -> None:
+    """Scores of the right ones: a .1, abc .3, ab .2, az none; b .1, bbbb twice .4. Trust 0.2."""
+    reward = TrustedReward(scorer=Lengths(), grade=starts_alike, trust=0.2)
+    wanted = [0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
+    assert reward(**arguments) == wanted
+    assert TrustedReward(scorer=Lengths(), grade=starts_alike)(**arguments) == [0.0] * 10
+    right_steps = OracleReward(
+        grade=starts_alike, process_ok=lambda p, text: text in ("abc", "no"), trust=0.5
+    )
+    assert right_steps(**arguments) == [0.0, 1.0] + [0.0] * 8, "a wrong answer has no right steps"
+
+
+def test_a_placebo_of_trust_pays_as_many_answers_of_each_problem(
+    arguments: dict[str, Any],
+) -> None:
+    told = {"scorer": Lengths(), "grade": starts_alike, "trust": 0.2}
+    found = set()
+    for step in range(20):
+        state = Progress(global_step=step, max_steps=20)
+        values = PlaceboReward(**told)(**{**arguments, "trainer_state": state})
+        assert sum(values[:5]) == sum(values[5:]) == 2  # type: ignore[arg-type]
+        assert values[2] == values[5] == values[9] == 0, "wrong ones"
+        found.add(tuple(values[:5]))
+    assert len(found) == 6, "two of four right ones"
 
 
 def doubled(prompts: Any, completions: Any, score: list[Score], **columns: Any) -> list[Any]:

@@ -103,18 +103,27 @@ def test_gold_solutions_end_and_are_padded(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["boxed_format", "consistency", "ungated", "lexicographic", "placebo", "oracle"]
+    "name",
+    ["boxed_format", "consistency", "ungated", "lexicographic", "trusted", "placebo", "oracle"],
 )
 def test_rewards_go_by_their_names(name: str, settings: Settings) -> None:
     annealed = name in ("consistency", "ungated")
     own = {"alpha_min": 0.2, "alpha_max": 0.4, "base_reward": 3.0} if annealed else {}
+    own |= {"trust": 0.4} if name == "trusted" else {}
     s = settings(reward=name, **own)
     found: Any = build_reward(s, Prompts(s).task, load_policy(s)).rewards[name]
     assert found.__name__ == name
     if annealed:
         assert (found.alpha_min, found.alpha_max, found.base_reward) == (0.2, 0.4, 3.0)
     if name in ("lexicographic", "placebo", "oracle"):
-        assert found.rank_reward == 0.5
+        assert (found.rank_reward, found.trust) == (0.5, None)
+    if name == "trusted":
+        assert found.trust == 0.4
+    if name in ("placebo", "oracle"):
+        trusting: Any = build_reward(
+            settings(reward=name, trust=0.4), Prompts(s).task, load_policy(s)
+        )
+        assert trusting.rewards[name].trust == 0.4
 
 
 def test_one_copy_of_the_start_both_holds_and_scores(settings: Settings) -> None:

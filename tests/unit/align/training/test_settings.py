@@ -58,6 +58,20 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "rank_reward 1.0 belongs to reward lexicographic, placebo or oracle, and reward is "
         "outcome; leave rank_reward out.",
     ),
+    "trust of what is ranked": (
+        {"reward": "lexicographic", "trust": 0.5},
+        "trust 0.5 belongs to reward trusted, placebo or oracle, and reward is lexicographic; "
+        "leave trust out.",
+    ),
+    "trust that was not said": (
+        {"reward": "trusted=2"},
+        "reward trusted has no trust, the least score of a right answer that is paid; set trust, "
+        "for instance to 0.5.",
+    ),
+    "trust and ranks": (
+        {"reward": "placebo", "trust": 0.5, "rank_reward": 1.0},
+        "rank_reward 1.0 pays by ranks, and trust 0.5 by scores; leave one of them out.",
+    ),
     "a weight of no score": (
         {"reward": "outcome", "alpha_max": 2.0},
         "alpha_max 2.0 belongs to reward consistency or ungated, and reward is outcome; leave "
@@ -65,8 +79,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a scorer of nothing": (
         {"reward": "outcome,soft_format=0.5", "scorer": "verifier"},
-        "scorer verifier belongs to reward consistency, lexicographic, ungated or placebo, and "
-        "reward is outcome, soft_format; leave scorer out.",
+        "scorer verifier belongs to reward consistency, lexicographic, trusted, ungated or "
+        "placebo, and reward is outcome, soft_format; leave scorer out.",
     ),
     "a reward of what has none": (
         {"method": "sft", "reward": "outcome"},
