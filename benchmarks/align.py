@@ -383,8 +383,8 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
         parsed.add_argument("results", type=Path, nargs="+", help="files of results")
     for parsed in (step, told):
         parsed.add_argument("--shape", default="llada8b", help="llada8b, dream7b, ..., or toy")
-        parsed.add_argument("--method", choices=("spg", "regression"), default="spg",
-                            help="the paper's, or the one with stable settings")  # fmt: skip
+        parsed.add_argument("--method", choices=("spg", "stable"), default="spg",
+                            help="the paper's settings, or the stable ones")  # fmt: skip
     told.add_argument("out", type=Path)
     for parsed in (tell, told):
         parsed.add_argument("--commit", required=True, help="commit that was measured")

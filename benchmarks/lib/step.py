@@ -30,8 +30,8 @@ from remask.values import ROUNDTRIPS, Sample
 GROUP = 8
 METHODS: dict[str, dict[str, Any]] = {
     "spg": {"method": "spg"},
-    "regression": {
-        "method": "regression", "anchor": "start", "reward": "lexicographic",
+    "stable": {
+        "method": "spg", "negative": "zero", "reward": "trusted", "trust": 0.5,
         "scorer": "verifier", "scored_by": "start",
     },
 }  # fmt: skip
@@ -74,7 +74,7 @@ class Step:
         s = self.settings
         scored = {"trips": s.trips, "rebuild_steps": s.rebuild_steps}
         return {
-            "method": s.method, "scorer": s.scorer, "group": GROUP,
+            "method": s.method, "negative": s.negative, "scorer": s.scorer, "group": GROUP,
             "prompt": self.shape.num_prompt, "length": self.sampler.length,
             "steps": self.sampler.steps, "block": self.sampler.block, "copies": s.num_copies,
             **(scored if s.scorer == ROUNDTRIPS else {}), "micro_batch": s.micro_batch,

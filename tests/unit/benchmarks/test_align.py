@@ -70,7 +70,7 @@ def test_a_run_that_was_asked_something_else_stands_for_no_other(
     assert [row["split"] for row in rows] == ["test", "validation"], "two runs, two names"
     for more, sentence in (
         (("--problems", "3"), "problems was 2, and is 3 now"),
-        (("--set", "learning_rate=1e-3"), "learning_rate was 3e-05, and is 0.001 now"),
+        (("--set", "learning_rate=1e-3"), "learning_rate was 0.0001, and is 0.001 now"),
     ):
         capsys.readouterr()
         assert script.main(["study", *words, *chosen, *more]) == 1
@@ -90,13 +90,14 @@ def test_what_is_planned_is_what_was_asked_for() -> None:
     assert PLAN["main"]["stable"] == PLAN["main"]["outcome"] == 12
     assert [job.name for job in planned("long")] == [f"long-stable-{k}" for k in range(3)]
     assert SETTINGS["main"]["updates"] // SHARED["eval_every"] >= 5
-    same = ("method", "schedule", "warmup", "beta")
+    same = ("method", "negative", "schedule", "warmup", "temperature", "copies")
     for arm in ("outcome", "placebo", "oracle"):
         assert [ARMS[arm][k] for k in same] == [ARMS["stable"][k] for k in same]
     own = {name: ARMS["geometric"][name] for name in ARMS["geometric"].keys() - DRAWN.keys()}
-    assert own == {"method": "spg", "reward": "consistency", "metrics": "core"}
-    mean = 1 + ARMS["stable"]["rank_reward"] / 2
-    assert ARMS["outcome"]["right_reward"] == mean, "right answers are worth the same on average"
+    assert own == {
+        "method": "spg", "reward": "consistency", "metrics": "core", "learning_rate": 3e-5,
+    }  # fmt: skip
+    assert ARMS["outcome"]["right_reward"] == 1, "what a trusted answer is paid"
 
 
 def test_jobs_are_chosen_and_varied() -> None:
@@ -116,9 +117,9 @@ def test_variations_are_settings_of_a_training(tmp_path: Path) -> None:
         for arm in ARMS:
             s = script.settings_of(Job(setting=setting, arm=arm, seed=3), arguments)
             assert (s.seed, s.updates) == (3, SETTINGS[setting]["updates"])
-    job = Job(setting="main", arm="stable", seed=0, variation="scorer=verifier,beta=2")
+    job = Job(setting="main", arm="stable", seed=0, variation="scorer=probe,trust=2")
     varied = script.settings_of(job, arguments)
-    assert (varied.scorer, varied.beta, varied.steps) == ("verifier", 2.0, 12)
+    assert (varied.scorer, varied.trust, varied.steps) == ("probe", 2.0, 12)
 
 
 def run(arm: str, seed: int, accuracy: float, steps: float, **changes: Any) -> dict[str, Any]:
@@ -224,14 +225,14 @@ def test_a_run_has_held_where_neither_likelihood_nor_accuracy_fell(
 
 
 @pytest.mark.parametrize(
-    ("shape", "method"), [("toy", "spg"), ("toyblocks", "spg"), ("toy", "regression")]
+    ("shape", "method"), [("toy", "spg"), ("toyblocks", "spg"), ("toy", "stable")]
 )
 def test_a_step_is_measured_by_phase(shape: str, method: str, tmp_path: Path) -> None:
     words = [str(tmp_path), "--shape", shape, "--method", method]
     assert script.main(["step8b", *words, "--device", "cpu"]) == 0
     more = "" if method == "spg" else f"-{method}"
     found = json.loads((tmp_path / f"step-{shape}{more}.json").read_text())
-    assert found["settings"]["scorer"] == {"spg": "roundtrips", "regression": "verifier"}[method]
+    assert found["settings"]["scorer"] == {"spg": "roundtrips", "stable": "verifier"}[method]
     assert found["step_seconds"].keys() == {"rollout", "score", "update"}
     assert found["step_memory_gb"] > 0
     assert 0 < found["grad_norm"] < float("inf")
