@@ -132,7 +132,7 @@ def test_a_dry_run_trains_nothing(run: Run, words: tuple[str, ...], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("recipe", "score", "preview"), [(RECIPE, 128 * 17 / 4, 512.0), (PAPER, 2048.0, 256.0)]
+    ("recipe", "score", "preview"), [(RECIPE, 128 * 17 / 4, 0.0), (PAPER, 2048.0, 256.0)]
 )
 def test_the_recipes_for_8b_pass_their_dry_runs(
     recipe: Path, score: float, preview: float, run: Run, tmp_path: Path
@@ -140,8 +140,8 @@ def test_the_recipes_for_8b_pass_their_dry_runs(
     """8.02 B weights of 2 bytes; 128 completions of 128 steps, 4 updates each: 4,096 passes.
 
     Adapters of rank 128 on 32 blocks: 128 x (4096 + 12288 + 2 x 4096 + 4096 + 24576 + 12288 +
-    4096) = 8,912,896 a block, 285 M in all. The stable one asks the start about both copies, too,
-    and that needs no weights of its own.
+    4096) = 8,912,896 a block, 285 M in all. The stable one raises alone, which needs no preview,
+    and the start that scores needs no weights of its own.
     """
     (tmp_path / "config.json").write_text(json.dumps(LLADA_8B))
     told = run(
@@ -165,8 +165,8 @@ def test_full_training_of_8b_says_how_many_gpus_it_needs(run: Run, tmp_path: Pat
     """8.016 B weights x (4 + 4 + 8) bytes / n, a copy of 16.0 GB, 13.5 GB whole at once, 27.5 GB
     of activations and logits: 57.1 + 128.3 / n is below 72 for 16 of 80 GB, below 126.9 for 2.
 
-    Held to the start, each has 32.1 GB more, once, though the start scores as well: too much for
-    80 GB, and below 126.9 for 4.
+    Scored by the start, each has 16.0 GB more: too much for 80 GB, and below 126.9 for 4. Held to
+    it, 32.1 GB, once, though the start scores as well.
     """
     (tmp_path / "config.json").write_text(json.dumps(LLADA_8B))
     words = ("align", "--model", tmp_path, "--dry-run", "--tuning", "full", "--device", "cpu")
@@ -175,6 +175,10 @@ def test_full_training_of_8b_says_how_many_gpus_it_needs(run: Run, tmp_path: Pat
     assert plan["memory_gb"]["total"] == pytest.approx(57.1 + 128.3 / 8, abs=0.1)
     said = run(*words, "--config", PAPER).out
     assert "GPUs that it needs: no number of 24 GB, 16 of 80 GB, 2 of 141 GB" in said
-    held = json.loads(run(*words, "--config", RECIPE, "--processes", "8", "--json").out)
+    start = ("--set", "start_kl=0.05")
+    held = json.loads(run(*words, "--config", RECIPE, *start, "--processes", "8", "--json").out)
     assert held["gpus_needed"] == {"24": None, "80": None, "141": 4}
     assert held["memory_gb"]["total"] == pytest.approx(89.2 + 128.3 / 8, abs=0.1)
+    scored = json.loads(run(*words, "--config", RECIPE, "--processes", "8", "--json").out)
+    assert scored["gpus_needed"] == {"24": None, "80": None, "141": 4}
+    assert scored["memory_gb"]["total"] == pytest.approx(73.1 + 128.3 / 8, abs=0.1)
