@@ -92,7 +92,7 @@ def ask(model: str, settings: Any, job: Job, arguments: argparse.Namespace) -> R
 
     from remask.denoisers.load import load
 
-    denoiser = load(model, device=settings.device)
+    denoiser = load(model, device=settings.device, dtype=settings.dtype)
     split: Any = job.split
     asking = Asking(denoiser, settings, num_problems=arguments.problems, split=split)
     with torch.no_grad():

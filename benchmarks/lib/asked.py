@@ -15,7 +15,7 @@ from remask.align.settings import AlignSettings, check_settings, record
 from remask.tasks import task
 
 RUN = "run"  # the folder of a training
-PROBLEMS = 500  # unseen ones, per canvas
+PROBLEMS = 256  # unseen ones of each seed, per canvas
 PLACES = ("out", "device", "data")  # settings that say where, not what
 Row = dict[str, Any]
 

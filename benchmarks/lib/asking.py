@@ -4,19 +4,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lib.arms import BLOCK, SETTINGS
+from lib.arms import BLOCK, SCORED, SETTINGS
 
 from remask.align.rollout import draw_groups
 from remask.align.settings import AlignSettings
-from remask.consistency.roundtrips import Consistency
-from remask.consistency.settings import ConsistencySettings
 from remask.decide.auroc import auroc
 from remask.denoisers.base import Denoiser
+from remask.probes.marks import mark_critical
+from remask.probes.scorer import ProbeScorer
+from remask.probes.settings import Probe
 from remask.tasks import steps_ok, task
 from remask.tasks.base import Problem, Split
 from remask.values import Sample
 
 CANVASES = {"short": 1.0, "medium": 1.5, "long": 2.0}  # times the canvas of the level
+PROBE = SCORED["probe"]
 Row = dict[str, Any]
 
 
@@ -26,11 +28,12 @@ class Asking:
     def __init__(
         self, denoiser: Denoiser, settings: AlignSettings, *, num_problems: int, split: Split
     ) -> None:
+        first = settings.seed * num_problems  # each seed has problems of its own
         self.denoiser, self.settings = denoiser, settings
         self.family = task(settings.task)
         level = settings.level or self.family.levels[0]
         self.problems: list[Problem] = [
-            self.family.problem(i, split=split, level=level) for i in range(num_problems)
+            self.family.problem(first + i, split=split, level=level) for i in range(num_problems)
         ]
         self.usual = settings.sampler(denoiser, self.family.canvas_length(level))
 
@@ -70,12 +73,14 @@ class Asking:
         return row
 
     def scored(self, drawn: Sequence[Sample]) -> Row:
-        """Return the mean score, and how well it tells right answers and right steps."""
-        s = self.settings
-        scorer = Consistency(
-            denoiser=self.denoiser, extract=self.family.extract,
-            settings=ConsistencySettings(trips=s.trips, rebuild_steps=s.rebuild_steps),
-            metric_set="core", task_metrics=self.family.metrics,
+        """Return the mean score by the model itself, and how well it tells right from wrong."""
+        questions = {problem.id: problem.prompt for problem in self.problems}
+        family, kind = self.family, getattr(self.family, "critical", "number")
+        scorer = ProbeScorer(
+            denoiser=self.denoiser, probe=Probe.named(PROBE), reading="response_min",
+            critical=mark_critical(
+                self.denoiser.tokenizer, questions, extract=family.extract, kind=kind
+            ),
         )  # fmt: skip
         right, ok = self.graded(drawn)
         values = [score.value for score in scorer.score(drawn)]

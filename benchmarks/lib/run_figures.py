@@ -114,11 +114,8 @@ def gaps(results: Sequence[Row]) -> Iterator[tuple[str, str, str, list[float], s
 def paired(
     results: Sequence[Row], ours: str, theirs: str, of: Callable[[Row], float | None]
 ) -> list[float]:
-    """Return the differences seed by seed; the start is the same for all seeds."""
-    mine, others = by_seed(results, ours, of), by_seed(results, theirs, of)
-    if theirs == "start" and others:
-        others = dict.fromkeys(mine, next(iter(others.values())))
-    return differences(mine, others)
+    """Return the differences seed by seed: arms of one seed are asked the same problems."""
+    return differences(by_seed(results, ours, of), by_seed(results, theirs, of))
 
 
 def by_seed(

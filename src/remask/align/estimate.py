@@ -233,7 +233,7 @@ def passes_before(settings: AlignSettings) -> float:
 def passes_of_score(settings: AlignSettings, canvas: RowSize, block_size: int | None) -> int:
     """Return the forward passes that score one completion, at most."""
     if settings.scorer != ROUNDTRIPS:
-        names = LABEL_FREE_PROBES if settings.scorer == "verifier" else ("critical",)
+        names = LABEL_FREE_PROBES if settings.scorer == "verifier" else (settings.probe,)
         model = PricedModel(block_size)
         return sum(price(model, Probe.named(name), canvas.length) for name in names)
     steps = steps_at_once(settings.part(ConsistencySettings), block_size)

@@ -35,9 +35,11 @@ from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
 from remask.probes.marks import mark_critical
 from remask.probes.scorer import ProbeScorer
+from remask.probes.settings import Probe
 from remask.tasks.base import Problem, Task
 from remask.tasks.public.benchmark import Benchmark
 from remask.values import ROUNDTRIPS, Scorer
+from remask.verifier.columns import readings_of
 from remask.verifier.verifier import Verifier
 
 
@@ -165,7 +167,10 @@ def _scorer(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Scorer |
     def make(questions: Mapping[str, str]) -> Scorer:
         critical = mark_critical(denoiser.tokenizer, questions, extract=task.extract, kind=kind)
         if settings.scorer == "probe":
-            return ProbeScorer(denoiser=denoiser, critical=critical)
+            return ProbeScorer(
+                denoiser=denoiser, critical=critical, probe=Probe.named(settings.probe),
+                reading=settings.reading or readings_of(settings.probe)[0], seed=settings.seed,
+            )  # fmt: skip
         return Verifier(
             denoiser=denoiser, extract=task.extract, critical=critical, seed=settings.seed
         )

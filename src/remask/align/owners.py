@@ -17,6 +17,7 @@ REWARDS = (
 )  # fmt: skip
 SCORED = ("consistency", "lexicographic", "trusted", "ungated", "placebo")  # which need the score
 _TRIPS = ("trips", "rebuild_steps", "mask_ratio", "mask_design", "metrics", "metric_weights")
+_PROBE = ("probe", "reading")
 _REWARDED = (
     "reward", "temperature", "copies", "mask_sampler", "mask_block", "prompt_mask_ratio",
     "loss_region",
@@ -40,15 +41,16 @@ OWN = (
     Owner("method", ("diffu_grpo",), ("clip", "kl_weight")),
     Owner("method", ("regression",), ("beta", "anchor", "centred")),
     Owner("method", ("spg", "diffu_grpo", "regression"), (
-        *_REWARDED, "scorer", "scored_by", *_TRIPS, "alpha_min", "alpha_max", "base_reward",
-        "right_reward", "rank_reward", "trust",
+        *_REWARDED, "scorer", "scored_by", *_PROBE, *_TRIPS, "alpha_min", "alpha_max",
+        "base_reward", "right_reward", "rank_reward", "trust",
     )),
     Owner("reward", ("consistency", "ungated"), ("alpha_min", "alpha_max", "base_reward")),
     Owner("reward", ("outcome",), ("right_reward",)),
     Owner("reward", ("lexicographic", "placebo", "oracle"), ("rank_reward",)),
     Owner("reward", ("trusted", "placebo", "oracle"), ("trust",)),
-    Owner("reward", SCORED, ("scorer", "scored_by", *_TRIPS), or_function=True),
+    Owner("reward", SCORED, ("scorer", "scored_by", *_PROBE, *_TRIPS), or_function=True),
     Owner("scorer", (ROUNDTRIPS,), _TRIPS),
+    Owner("scorer", ("probe",), _PROBE),
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from remask.align.owners import check_owners
 from remask.align.trackers import AUTO, check_track
 from remask.consistency.settings import ConsistencySettings, MaskDesign, Metrics
 from remask.errors import SettingsError
+from remask.probes.settings import Probe, Which
 from remask.records.text_file import read_text
 from remask.sampling.settings import (
     Block,
@@ -38,6 +39,7 @@ from remask.sampling.settings import (
 )  # fmt: skip
 from remask.settings import Seed, Setting, setting_fields, validate
 from remask.tasks.settings import WordingName
+from remask.verifier.columns import readings_of
 
 _T = TypeVar("_T")
 _UPDATES, _PROBLEMS = 100_000_000, 1_000_000
@@ -132,6 +134,11 @@ class AlignSettings:
         Literal["roundtrips", "probe", "verifier"],
         Setting("What scores completions: round trips, one probe or the label-free verifier."),
     ] = "roundtrips"
+    probe: Annotated[str, Setting("Which probe scores: critical, stratified50x4, halves8, ...")] = (
+        "critical"
+    )
+    # Of that probe; None: the one that its value is made of.
+    reading: Annotated[Which | None, Setting("What of it counts, as response_min.")] = None
     trips: Annotated[int, Setting("Round trips per completion.")] = 4
     rebuild_steps: Annotated[int, Setting("Denoising steps of a round trip.")] = 16
     mask_ratio: float = 0.9
@@ -198,6 +205,7 @@ class AlignSettings:
         self.part(ConsistencySettings)
         check_owners(vars(self), {f.name: f.default for f in fields(self)})
         check_track(self.track)
+        self._check_probe()
         _ = self.weight_of_metric  # raises where one is no number
         self._check_sharding()
         self._check_trust()
@@ -218,6 +226,13 @@ class AlignSettings:
             )
         if self.num_warmup >= self.updates:
             raise SettingsError(f"warmup {self.num_warmup} is not below updates {self.updates}.")
+
+    def _check_probe(self) -> None:
+        readings = readings_of(Probe.named(self.probe).name)
+        if self.reading is not None and self.reading not in readings:
+            raise SettingsError(
+                f"reading {self.reading} is none of {self.probe}; use {' or '.join(readings)}."
+            )
 
     def _check_trust(self) -> None:
         if self.trust is None and "trusted" in (word.partition("=")[0] for word in self.reward):

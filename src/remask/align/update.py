@@ -4,7 +4,8 @@ Memory does not grow with the completions of a batch, nor with their masked copi
 micro-batch goes through the network and back alone. What the loss divides by is that of the whole
 batch, of all processes, so the gradients of the parts add up to that of the whole.
 
-Rows of advantage 0 teach SPG nothing and are left out, as `remask.align.spg` says they may be. A
+Rows of advantage 0 teach SPG nothing and are left out, as `remask.align.spg` says they may be, and
+so are those below the mean where these count for nothing (`negative: zero`). A
 penalty holds them to the reference all the same, and so does the regression, whose answers are to
 have moved by A / beta: by nothing where a group's rewards are equal. It leaves out groups without
 an advantage where nothing can have moved, on the first update after a rollout that is its anchor.
@@ -102,6 +103,8 @@ class Updater:
             return [i for i in rows if batch.groups[i] in uneven - {_NO_REWARD}]
         if self.settings.method == "sft" or self.settings.uses_reference:
             return list(rows)
+        if self.settings.method == "spg" and self.spg.negative == "zero":
+            return [i for i in rows if batch.advantages[i] > 0]
         return [i for i in rows if batch.advantages[i] != 0]
 
     def _micro_batches(self, batch: Batch, *, update: int | None = None) -> Iterator[_MicroBatch]:

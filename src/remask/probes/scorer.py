@@ -1,7 +1,10 @@
-"""One forward pass as a score: how likely the critical tokens are while all of them are masked.
+"""What one probe reads as a score: how likely tokens of an answer are while they are masked.
 
-The value is exp of the mean log p, in 0..1. An answer without critical tokens is masked whole, and
-its value is over its response.
+The value is exp of a mean or a minimum of log p, in 0..1; see `columns` for which reading a probe
+has by itself. By default it is one forward pass, `critical`: all tokens that decide the answer are
+masked at once, and where there are none the whole response. A training is best paid by
+`stratified50x4` and its `response_min` (docs/alignment.md): a mean can be raised by many easy
+tokens, the least likely token of all by none but itself.
 """
 
 import math
@@ -10,7 +13,7 @@ from dataclasses import dataclass
 
 from remask.denoisers.base import Denoiser
 from remask.probes.readings import Critical, Reading, read
-from remask.probes.settings import Probe
+from remask.probes.settings import Probe, Which
 from remask.values import Sample, Score
 
 VERSION = 1  # of the score; another one means that the same answer would score otherwise
@@ -19,27 +22,32 @@ _CRITICAL = Probe(pattern="critical")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProbeScorer:
-    """The probe `critical` as a `Scorer`."""
+    """A probe as a `Scorer`."""
 
     denoiser: Denoiser
     critical: Critical  # says of each response token whether it decides the answer
+    probe: Probe = _CRITICAL
+    reading: Which = "critical_mean"
+    seed: int = 0  # of the masks of probes that draw them
     name: str = "probe"
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
-        readings = read(self.denoiser, samples, [_CRITICAL], critical=self.critical)
-        return [self._score(by_name[_CRITICAL.name]) for by_name in readings]
+        readings = read(
+            self.denoiser, samples, [self.probe], critical=self.critical, seed=self.seed
+        )
+        return [self._score(by_name[self.probe.name]) for by_name in readings]
 
     def _score(self, reading: Reading) -> Score:
-        logp = reading.value("critical_mean")
-        assert logp is not None, "an answer has a token, and it was masked"
-        value = math.exp(logp)
+        logp = reading.value(self.reading)
+        value = None if logp is None else math.exp(logp)
         return Score(
             value=value,
-            by_metric={_CRITICAL.name: value},
-            weights={_CRITICAL.name: 1.0},
+            by_metric={} if value is None else {self.probe.name: value},
+            weights={} if value is None else {self.probe.name: 1.0},
             logp=reading.logp,
             forwards=reading.forwards,
+            reason=f"{self.probe.name} has nothing to read here" if value is None else "",
             scorer=self.name,
             version=VERSION,
         )
