@@ -11,6 +11,7 @@ from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted
 from remask.probes.readings import Critical
 from remask.probes.scorer import ProbeScorer
+from remask.probes.settings import Probe
 from remask.testing import check_scorer
 from remask.values import Sample
 
@@ -45,12 +46,44 @@ def test_without_critical_tokens_the_whole_response_is_scored(
     assert len(score.logp) == 3
 
 
+def test_the_least_likely_token_of_another_probe_is_a_score_too(
+    knowing: Knowing, answer: Answer, digits: Critical
+) -> None:
+    """Everything is masked: .9, .8, .5, .2 and .7; the least is .2, of the digits too."""
+    sample = answer("a1b2.")
+    model = knowing(sample, lambda i, n: (0.9, 0.8, 0.5, 0.2, 0.7)[i])
+    probe = Probe(pattern="random", ratio=1.0)
+    for reading in ("response_min", "critical_min"):
+        scorer = ProbeScorer(denoiser=model, critical=digits, probe=probe, reading=reading)
+        [score] = scorer.score([sample])
+        assert score.value == pytest.approx(0.2)
+        assert (score.by_metric, score.forwards) == ({"random100x1": score.value}, 1)
+
+
+def test_a_reading_of_nothing_is_no_score(
+    knowing: Knowing, answer: Answer, digits: Critical
+) -> None:
+    probe = Probe(pattern="random", ratio=1.0)
+    scorer = ProbeScorer(
+        denoiser=knowing(answer("ab."), lambda i, n: 0.5), critical=digits, probe=probe,
+        reading="critical_min",
+    )  # fmt: skip
+    [score] = scorer.score([answer("ab.")])
+    assert (score.value, score.by_metric) == (None, {})
+    assert score.reason == "random100x1 has nothing to read here"
+
+
 def test_the_probe_keeps_the_contract(
     llada: NativeDenoiser, block_causal: NativeDenoiser, answer: Answer, digits: Critical
 ) -> None:
     samples = [answer("a1b2c3d."), answer("xy", prompt="longer"), answer("1234567", prompt="pp")]
     for model in (llada, block_causal):
         check_scorer(ProbeScorer(denoiser=model, critical=digits), samples)
+        drawn = Probe(pattern="stratified", ratio=0.5, passes=4)
+        check_scorer(
+            ProbeScorer(denoiser=model, critical=digits, probe=drawn, reading="response_min"),
+            samples,
+        )
 
 
 def test_the_embedded_model_is_surer_of_a_right_answer() -> None:

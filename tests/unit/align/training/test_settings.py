@@ -82,6 +82,19 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "scorer verifier belongs to reward consistency, lexicographic, trusted, ungated or "
         "placebo, and reward is outcome, soft_format; leave scorer out.",
     ),
+    "a reading of another probe": (
+        {"scorer": "probe", "reading": "response_min"},
+        "reading response_min is none of critical; use critical_mean or critical_min.",
+    ),
+    "a probe that is none": (
+        {"scorer": "probe", "probe": "criticl"},
+        "probe 'criticl' is unknown; use critical, halves8, random15x4, stratified80x8, forced8, "
+        "visible or suffix.",
+    ),
+    "a probe where round trips score": (
+        {"probe": "halves8"},
+        "probe halves8 belongs to scorer probe, and scorer is roundtrips; leave probe out.",
+    ),
     "a reward of what has none": (
         {"method": "sft", "reward": "outcome"},
         "reward outcome belongs to method spg, diffu_grpo or regression, and method is sft; "
