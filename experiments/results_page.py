@@ -42,14 +42,17 @@ Of {all} claims {held} hold wherever they were tested, {failed} fail beyond the 
 one study, and for the other {rest} the intervals do not decide.
 """
 ALIGNED = """\
-The embedded weights write easy word problems hurriedly, several tokens a step, which leaves room
-above the start. Arms of one seed have the same start, problems and batches. `outcome`, `stable`,
-`placebo` and `oracle` have the same objective and schedule, and right answers the same mean reward:
-nothing ranks them, the score does, chance does, or their steps. `geometric` has the paper's reward
-and objective, at the scale of the other arms. The last weights answer unseen problems greedily, on
-three canvases (1, 1.5 and 2 times that of the level). The unit is a run: intervals are t over
-seeds, differences are taken seed by seed and over all canvases. On {hardware} at commit {commit}:
-`align` in [figures.json](figures.json).
+The embedded weights write easy word problems hurriedly, several tokens a step, which leaves room \
+above the start. Arms of one seed have
+the same start, problems and batches. `outcome`, `stable`, `placebo` and `oracle` have the same \
+objective and schedule, and pay right answers
+1 or nothing: all of them, those whose every token the start trusts, as many by lot, or those \
+with right steps. `geometric` has the paper's
+reward and objective, at the scale of the other arms. The last weights answer unseen problems \
+greedily, on three canvases (1, 1.5 and 2 times
+that of the level). The unit is a run: intervals are t over seeds, differences are taken seed by \
+seed and over all canvases.
+On {hardware} at commit {commit}: `align` in [figures.json](figures.json).
 """
 
 
@@ -215,7 +218,7 @@ def _gains(figures: Figures) -> str:
         for name, label in GAINS.items()
         if name in figures
     ]
-    return f"\nDifferences:\n\n{''.join(gains)}" if gains else ""
+    return f"\n{''.join(gains)}" if gains else ""
 
 
 ALIGNMENT = {
@@ -233,9 +236,8 @@ GAINS = {
     "align/stable_minus_placebo/right_steps": f"stable above placebo, {STEPS}",
     "align/stable_minus_start/right_steps": f"stable above start, {STEPS}",
     "align/outcome_minus_start/accuracy": f"outcome above start, {RIGHT}",
-    "align/outcome_minus_sft/accuracy": f"outcome above sft, {RIGHT}",
     "align/geometric_minus_outcome/accuracy": f"geometric above outcome, {RIGHT}",
-    "align/stable/held": "runs of stable that held, of 150 updates",
+    "align/stable/held": "runs of stable in which neither likelihood nor accuracy fell",
     "align/long/stable/held": "the same, of 300 updates",
     "align/second/stable_minus_outcome/accuracy": f"multiple choice: stable above outcome, {RIGHT}",
     "align/second/stable_minus_outcome/right_steps": f"the same, {STEPS}",

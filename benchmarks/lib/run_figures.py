@@ -36,7 +36,10 @@ SHORT = {
     "auroc_steps": "AUROC of the score for right steps among right answers",
 }  # fmt: skip
 # Of settings other than the main one.
-ELSEWHERE = ("accuracy", "right_steps", "forwards", "likelihood_fall", "accuracy_fall", "held")
+ELSEWHERE = (
+    "accuracy", "right_steps", "forwards", "likelihood_fall", "likelihood_fall_of_ten",
+    "accuracy_fall", "held",
+)  # fmt: skip
 PAIRS = (
     ("stable", "outcome"), ("stable", "placebo"), ("stable", "start"), ("outcome", "start"),
     ("outcome", "sft"), ("geometric", "outcome"), ("oracle", "outcome"),
@@ -61,7 +64,9 @@ def figures_of(results: Sequence[Row]) -> dict[str, Row]:
             runs = [result for result in mine if result["arm"] == arm]
             for name, values, unit in measured(runs):
                 if values and (setting == "main" or name.partition("/")[0] in ELSEWHERE):
-                    out[f"{under}/{arm}/{name}"] = over(values, unit)
+                    held = name == "held"  # a count, which t has nothing to say of
+                    count = figure_of(fmean(values), unit, len(values))
+                    out[f"{under}/{arm}/{name}"] = count if held else over(values, unit)
         for ours, theirs, name, values, unit in gaps(mine):
             if values and (setting == "main" or (ours, theirs) == PAIRS[0]):
                 out[f"{under}/{ours}_minus_{theirs}/{name}"] = over(values, unit)
@@ -84,6 +89,8 @@ def measured(runs: Sequence[Row]) -> Iterator[tuple[str, list[float], str]]:
     trained = [run for run in runs if run["validations"]]
     falls = "nats per token, most that the likelihood of positives fell below its first ten updates"
     yield "likelihood_fall", present(likelihood_fall(run) for run in trained), falls
+    ten = present(likelihood_fall(run, window=FIRST) for run in trained)
+    yield "likelihood_fall_of_ten", ten, f"{falls}, in the mean of ten"
     fell = "share, validation accuracy at the end below its best"
     yield "accuracy_fall", [accuracy_fall(run) for run in trained], fell
     yield "held", [float(has_held(run)) for run in trained], "share of runs that neither fell"
@@ -164,10 +171,17 @@ def accuracy_at(run: Row, forwards: float) -> float | None:
     return float(np.interp(forwards, costs, shares))
 
 
-def likelihood_fall(run: Row) -> float | None:
-    """Return how far the likelihood of positives ever was below that of the first updates."""
+def likelihood_fall(run: Row, window: int = 1) -> float | None:
+    """Return how far the likelihood of positives ever was below that of the first ten updates.
+
+    What is compared is a single update, which may have learned from one answer alone, or the mean
+    of a window of them.
+    """
     values = present(run["curves"].get("elbo_pos", []))
-    return fmean(values[:FIRST]) - min(values) if len(values) > FIRST else None
+    if len(values) <= FIRST:
+        return None
+    means = [fmean(values[i : i + window]) for i in range(len(values) - window + 1)]
+    return fmean(values[:FIRST]) - min(means)
 
 
 def accuracy_fall(run: Row) -> float:
@@ -250,13 +264,17 @@ COLUMNS: dict[str, Callable[[Row], float | None]] = {
 
 
 def over(values: Sequence[float], unit: str) -> Row:
-    """Return a figure: the mean over runs, with a t-interval where there are several."""
+    """Return a figure: the mean over runs, with a t-interval where there are several.
+
+    A share lies between 0 and 1, which t does not know: its interval ends there.
+    """
     if len(values) < 2:
         return figure_of(values[0], f"{unit}; one run", 1)
     found = over_runs(values)
-    return figure_of(
-        found.value, f"{unit}; t over {found.n} runs", found.n, low=found.low, high=found.high
-    )
+    low, high = found.low, found.high
+    if unit.startswith("share of"):
+        low, high = max(0.0, low), min(1.0, high)
+    return figure_of(found.value, f"{unit}; t over {found.n} runs", found.n, low=low, high=high)
 
 
 def present(values: Iterable[float | None]) -> list[float]:

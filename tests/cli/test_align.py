@@ -132,7 +132,7 @@ def test_a_dry_run_trains_nothing(run: Run, words: tuple[str, ...], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("recipe", "score", "preview"), [(RECIPE, 128 * 17 / 4, 0.0), (PAPER, 2048.0, 256.0)]
+    ("recipe", "score", "preview"), [(RECIPE, 128 * 4 / 4, 0.0), (PAPER, 2048.0, 256.0)]
 )
 def test_the_recipes_for_8b_pass_their_dry_runs(
     recipe: Path, score: float, preview: float, run: Run, tmp_path: Path

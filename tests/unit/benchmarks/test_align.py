@@ -167,6 +167,11 @@ def test_figures_are_means_over_runs_and_differences_by_seed(tmp_path: Path) -> 
     assert found["align/start/accuracy/short"]["n"] == 2
     assert found["align/seeds"]["value"] == 2
     assert found["align/stable/likelihood_fall"]["value"] == pytest.approx(0.2)
+    assert found["align/stable/likelihood_fall_of_ten"]["value"] == pytest.approx(0.02), "of ten"
+    held = found["align/stable/held"]
+    assert (held["value"], held["low"], held["n"]) == (1.0, None, 2), "a count has no t"
+    share = found["align/outcome/right_steps/short"]
+    assert share["low"] >= 0, "a share ends at 0"
     assert all(NAMED.fullmatch(name) for name in found), "each may stay in the file"
     lines = list(run_figures.statements(results))
     assert lines[0].endswith(
