@@ -83,7 +83,8 @@ def run_choose(arguments: argparse.Namespace) -> int:
     if left:
         return _left(left)
     for name, chosen in read_choice(out)["sets"].items():
-        print(f"{name}: canvas {chosen['canvas']}, {chosen['rate']} tokens a step")
+        pace = f"{chosen['rate']} tokens a step, in blocks of {chosen['block']}"
+        print(f"{name}: canvas {chosen['canvas']}, {pace}")
     return 0
 
 
@@ -247,7 +248,9 @@ def _add_collecting(commands: Any) -> None:
     for command in (pick, gather):
         command.add_argument("out", type=Path, help="folder of the study")
         _add_shared(command)
-    pick.add_argument("--shapes", nargs="+", default=(), help="such as 96x2, instead of the usual")
+    pick.add_argument(
+        "--shapes", nargs="+", default=(), help="such as 96x2x8, instead of the usual"
+    )
     gather.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
     pick.set_defaults(run=run_choose)
     gather.set_defaults(run=run_collect)

@@ -1,7 +1,7 @@
 """Word problems to train a small model on: rows, a card that counts them, and their overlap.
 
     python experiments/real_text.py build DATA OUT       train.jsonl, valid.jsonl and card.md in OUT
-    python experiments/real_text.py build DATA OUT --seed 1 --stories 50000
+    python experiments/real_text.py build DATA OUT --seed 1 --stories 50000 --sums 0
     python experiments/real_text.py overlap DATA OUT/train.jsonl       what is left: 0, 0, 0, 0
     python experiments/real_text.py show --count 5               some stories, without any file
 
@@ -53,6 +53,7 @@ LICENCES = {
     "mawps": "ODC-By 1.0 as published with LLM-Adapters; MAWPS itself states none",
     "mawps_numbers": "as mawps",
     "stories": "Apache-2.0 (this project)",
+    "sums": "Apache-2.0 (this project)",
 }
 
 
@@ -100,7 +101,7 @@ def _noted(data: Path) -> dict[str, list[str]]:
 def run_build(arguments: argparse.Namespace) -> int:
     """Build the rows and write them."""
     started = time.perf_counter()
-    plan = CorpusPlan(seed=arguments.seed, stories=arguments.stories)
+    plan = CorpusPlan(seed=arguments.seed, stories=arguments.stories, sums=arguments.sums)
     corpus = build(arguments.data, plan)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, rows in (("train", corpus.train), ("valid", corpus.valid)):
@@ -176,6 +177,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     made.add_argument("data", type=Path)
     made.add_argument("out", type=Path)
     made.add_argument("--stories", type=int, default=CorpusPlan.stories)
+    made.add_argument("--sums", type=int, default=CorpusPlan.sums)
     made.set_defaults(run=run_build)
     overlap = commands.add_parser("overlap", help="print the overlap with the tests")
     overlap.add_argument("data", type=Path)

@@ -1,4 +1,4 @@
-"""Which canvas and how many tokens a step: chosen on validation, and written down with the tries.
+"""Which canvas, pace and block: chosen on validation, and written down with the tries.
 
 The rule: the highest accuracy, and among the shapes within one standard error of it the one with
 the fewest forward passes.
@@ -64,7 +64,10 @@ def read_choice(out: Path) -> dict[str, Any]:
 def chosen_shapes(out: Path) -> dict[str, Shape]:
     """Return the shape of each benchmark."""
     sets = read_choice(out)["sets"]
-    return {name: Shape(sets[name]["canvas"], sets[name]["rate"]) for name in BENCHMARKS}
+    return {
+        name: Shape(*(sets[name][part] for part in ("canvas", "rate", "block")))
+        for name in BENCHMARKS
+    }
 
 
 def chosen_of(tried: Sequence[Tried]) -> Tried:

@@ -29,7 +29,7 @@ POOL = 10
 POOLED = 500  # problems of a benchmark that have pools
 CURVED = 300  # problems of the curves
 SCORED = "svamp"  # the benchmark of rejection sampling and of the curves
-BLOCK = 32  # as the model's preset has it
+BLOCKS = (4, 8, 32)  # the last is the preset's
 SHARDS = 8  # of a file at most, whatever the number of processes
 CHUNKS = 16  # of a file at least: what a kill costs
 LEAST = 48  # answers of a chunk, so that a pass keeps a GPU busy
@@ -40,27 +40,26 @@ _CURVES = ("mask_ratio", "rebuild_steps")
 
 
 class Shape(NamedTuple):
-    """How an answer is written: tokens of the canvas, and tokens a step."""
+    """How an answer is written: tokens of the canvas, tokens a step, and tokens of a block.
+
+    A small block makes an answer be written from left to right, block by block.
+    """
 
     canvas: int
     rate: int
+    block: int
 
     def __str__(self) -> str:
         """Return it as flags and names have it."""
-        return f"{self.canvas}x{self.rate}"
+        return f"{self.canvas}x{self.rate}x{self.block}"
 
     @staticmethod
     def parse(text: str) -> "Shape":
-        """Return the shape of a text such as 96x2."""
-        canvas, _, rate = text.partition("x")
-        if not (canvas.isdecimal() and rate.isdecimal() and int(canvas) and int(rate)):
-            raise InputError(f"shape {text!r} is not of the form CANVASxRATE; write 96x2.")
-        return Shape(int(canvas), int(rate))
-
-    @property
-    def block(self) -> int:
-        """Tokens that are written together."""
-        return min(BLOCK, self.canvas)
+        """Return the shape of a text such as 96x2x8."""
+        parts = text.split("x")
+        if len(parts) != 3 or not all(part.isdecimal() and int(part) for part in parts):
+            raise InputError(f"shape {text!r} is not of the form CANVASxRATExBLOCK; write 96x2x8.")
+        return Shape(*map(int, parts))
 
     @property
     def steps(self) -> int:
@@ -68,11 +67,12 @@ class Shape(NamedTuple):
         return self.canvas // self.rate
 
 
-_RATES = (1, 2, 4)
+# A token a step is the best that a canvas and a block can do; two are half the price.
+_PACES = tuple((rate, block) for block in BLOCKS for rate in (1, 2))
 SHAPES = {  # that validation chooses from
-    "gsm8k": tuple(Shape(canvas, rate) for canvas in (128, 160) for rate in _RATES),
-    "svamp": tuple(Shape(canvas, rate) for canvas in (32, 64, 96) for rate in _RATES),
-    "mawps": tuple(Shape(canvas, rate) for canvas in (32, 64, 96) for rate in _RATES),
+    "gsm8k": tuple(Shape(canvas, *pace) for canvas in (128, 160) for pace in _PACES),
+    "svamp": tuple(Shape(canvas, *pace) for canvas in (32, 64) for pace in _PACES),
+    "mawps": tuple(Shape(canvas, *pace) for canvas in (32, 64) for pace in _PACES),
 }
 
 

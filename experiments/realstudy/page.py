@@ -116,13 +116,13 @@ def _answers(figures: Shown) -> str:
     for name in BENCHMARKS:
         share = figures.get(f"{PREFIX}{name}/accuracy")
         if share is not None:
-            own = [cell(figures, f"{name}/{m}", 0) for m in ("canvas", "rate", "labels")]
+            own = [cell(figures, f"{name}/{m}", 0) for m in ("canvas", "rate", "block", "labels")]
             rows.append([
                 TITLES[name], f"{share.n:,}", cell(figures, f"{name}/accuracy"), *own,
                 cell(figures, f"{name}/forwards", 1, ends=False),
                 cell(figures, f"{name}/text_disagreement"),
             ])  # fmt: skip
-    heads = ["benchmark", "problems", "right", "canvas", "tokens a step", "labels",
+    heads = ["benchmark", "problems", "right", "canvas", "tokens a step", "block", "labels",
              "forwards", "texts that changed"]  # fmt: skip
     return _table(heads, rows)
 
@@ -227,4 +227,4 @@ def _tried(figures: Shown) -> str:
         ]
         for m in tried
     ]
-    return _table(["for", "canvas x tokens a step", "right", "forwards"], rows)
+    return _table(["for", "canvas x tokens a step x block", "right", "forwards"], rows)

@@ -71,12 +71,12 @@ def _trained(state: dict[str, Any]) -> Iterator[Figure]:
 
 
 def _chosen(name: str, chosen: dict[str, Any]) -> Iterator[Figure]:
-    for measure, unit in (("canvas", "tokens"), ("rate", "tokens a step")):
+    for measure, unit in (("canvas", "tokens"), ("rate", "tokens a step"), ("block", "tokens")):
         yield Figure(section=SECTION, study=name, measure=measure, value=chosen[measure], unit=unit)
     for tried in chosen["tried"]:
         fields: Entry = {
             "section": SECTION, "study": "choice", "method": name,
-            "part": f"{tried['canvas']}x{tried['rate']}", "n": tried["problems"],
+            "part": f"{tried['canvas']}x{tried['rate']}x{tried['block']}", "n": tried["problems"],
         }  # fmt: skip
         yield Figure(**fields, measure="accuracy", value=tried["accuracy"], unit="share")
         yield Figure(**fields, measure="forwards", value=tried["forwards"], unit="forwards")

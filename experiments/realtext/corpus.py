@@ -1,12 +1,12 @@
 """Rows to train on and to validate with, source by source, before and after the overlap rule.
 
 Sources: `gsm8k` and `mawps` are published training problems; `gsm8k_numbers` and `mawps_numbers`
-are the same with other numbers, re-solved; `stories` are told here. What is held out for
-validation is chosen first. A row of training is dropped where its question hits a test or what is
-held out, in one of the three ways of `remask.tasks.overlap`, or is one of a test but for numbers
-and names; one of validation where it hits a test (or, of MAWPS, a training problem of the same
-collection: it repeats itself). A problem that hits has no variants: renamed, they would hit no
-more.
+are the same with other numbers, re-solved; `stories` are told here, and `sums` have no story. What
+is held out for validation is chosen first. A row of training is dropped where its question hits a
+test or what is held out, in one of the three ways of `remask.tasks.overlap`, or is one of a test
+but for numbers and names; one of validation where it hits a test (or, of MAWPS, a training problem
+of the same collection: it repeats itself). A problem that hits has no variants: renamed, they would
+hit no more.
 """
 
 import random
@@ -23,6 +23,7 @@ from realtext.names import NamelessIndex
 from realtext.renumber import renumber
 from realtext.solutions import plain_solution
 from realtext.story import StoryFrame, read_stories
+from realtext.sums import sums
 from realtext.telling import tell
 from remask.tasks.base import Problem, Split
 from remask.tasks.overlap import OverlapIndex, words_of
@@ -61,7 +62,8 @@ class CorpusPlan:
 
     seed: int = 0
     held_out: int = 500  # of GSM8K's training problems, and of the stories, for validation
-    stories: int = 140_000
+    stories: int = 80_000
+    sums: int = 60_000
     gsm8k_numbers: int = 8  # variants of one problem
     mawps_numbers: int = 10
 
@@ -97,6 +99,7 @@ def build(data: Path, plan: CorpusPlan) -> Corpus:
         *_gsm8k_numbers([answer for _, answer in solved], plan, sources),
         *_mawps_numbers(data, plan, sources),
         *_stories(plan, "train", plan.stories),
+        *_sums(plan),
     )
     renamed_test = ("is one of a test but for numbers and names", NamelessIndex(tests))
     _keep(train, corpus.train, (hits_test, renamed_test, in_valid), corpus.dropped)
@@ -172,6 +175,11 @@ def story_rows(frames: Sequence[StoryFrame], rng: random.Random, count: int) -> 
 
 def _stories(plan: CorpusPlan, split: str, count: int) -> Iterator[TextRow]:
     return story_rows(read_stories(), random.Random(f"stories/{split}/{plan.seed}"), count)
+
+
+def _sums(plan: CorpusPlan) -> Iterator[TextRow]:
+    for one in sums(random.Random(f"sums/{plan.seed}"), plan.sums):
+        yield TextRow(one.question, one.response, "sums")
 
 
 def _split(

@@ -19,7 +19,7 @@ import real_study
 import torch
 from realstudy import training
 from realstudy.choice import chosen_of, read_choice
-from realstudy.jobs import SHARDS, Job, Plan, Shape, curve_settings
+from realstudy.jobs import SHAPES, SHARDS, Job, Plan, Shape, curve_settings
 from realstudy.problems import BENCHMARKS, ProblemSet, validation_set, write_validation
 from realstudy.targets import TARGETS
 from realstudy.workers import OutOfTime, Watch, record_path, run_jobs
@@ -155,7 +155,7 @@ def study(model: Path, data: Path, rows: Path, few_resamples: None) -> Path:
     out = model.parents[1]
     words = [str(model), str(data)]
     assert real_study.main(
-        ["choose", *words, str(rows), str(out), "--shapes", "16x2", "16x4", "--parallel", "1"]
+        ["choose", *words, str(rows), str(out), "--shapes", "16x2x16", "16x4x16", "--parallel", "1"]
     ) == 0  # fmt: skip
     assert real_study.main(["collect", *words, str(out), "--parallel", "1"]) == 0
     return out
@@ -266,12 +266,22 @@ def test_a_job_is_cut_by_its_problems_and_not_by_the_processes() -> None:
     source = ProblemSet("gsm8k", Path("test.jsonl"), "test")
     sizes = {(1319, 1): (83, 8), (238, 1): (48, 5), (500, 10): (32, 8), (4, 1): (48, 1)}
     for (problems, samples), (chunk, shards) in sizes.items():
-        job = Job(name="a", source=source, problems=problems, samples=samples, shape=Shape(96, 2))
+        job = Job(
+            name="a", source=source, problems=problems, samples=samples, shape=Shape(96, 2, 32)
+        )
         assert (job.chunk, job.shards) == (chunk, shards)
     assert SHARDS == 8
-    assert (Shape(96, 2).steps, Shape(16, 4).block, str(Shape.parse("96x2"))) == (48, 16, "96x2")
-    with pytest.raises(InputError, match="write 96x2"):
-        Shape.parse("96")
+    assert (Shape(96, 2, 8).steps, str(Shape.parse("96x2x8"))) == (48, "96x2x8")
+    for text in ("96", "96x2", "96x2x0", "96x2x8x1"):
+        with pytest.raises(InputError, match="write 96x2x8"):
+            Shape.parse(text)
+
+
+def test_shapes_to_choose_from_fit() -> None:
+    """A canvas is whole blocks, and a block takes whole steps."""
+    for shapes in SHAPES.values():
+        assert len(set(shapes)) == len(shapes)
+        assert all(s.canvas % s.block == 0 == s.block % s.rate for s in shapes)
 
 
 def test_a_watch_stops_before_a_chunk_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +300,7 @@ def test_shards_of_several_processes_become_one_file(
 ) -> None:
     """What was stopped is gone on with, and the answers are those of one process."""
     model = str(study / "final" / "model")
-    shapes = dict.fromkeys(BENCHMARKS, Shape(16, 4))
+    shapes = dict.fromkeys(BENCHMARKS, Shape(16, 4, 16))
     plan = Plan(data=data, out=tmp_path, shapes=shapes)
     job = plan.jobs("pools")[1]
     assert job.shards == 2
@@ -308,14 +318,17 @@ def test_records_of_other_settings_or_data_are_refused(
     study: Path, data: Path, rows: Path, tmp_path: Path
 ) -> None:
     """Other canvases after another choice, or rows that were built again, are seen at the start."""
-    plan = Plan(data=data, out=study, shapes=dict.fromkeys(BENCHMARKS, Shape(16, 4)))
+    plan = Plan(data=data, out=study, shapes=dict.fromkeys(BENCHMARKS, Shape(16, 4, 16)))
     job = plan.jobs("greedy")[0]
     run = {"model": "nobody loads it", "out": study, "parallel": 1, "deadline": LATER}
     assert run_jobs(plan.jobs("greedy") + plan.jobs("curves"), **run) == []
     other = ProblemSet("svamp", tmp_path / "SVAMP.json.gz", "test")
     packed(other.path, [svamp(k, "Max") for k in range(10)])
     for changed, message in (
-        (replace(job, shape=Shape(16, 2)), r"svamp\.jsonl was collected with steps 4, and 8 is"),
+        (
+            replace(job, shape=Shape(16, 2, 16)),
+            r"svamp\.jsonl was collected with steps 4, and 8 is",
+        ),
         (replace(job, source=other), r"svamp\.jsonl was collected with sha256 \w+, and \w+ is"),
         (replace(job, trips={"mask_ratio": 0.5}), r"with mask_ratio 0\.9, and 0\.5 is asked"),
         (replace(job, probes=()), r"with probes \[.+\], and \[\] is asked for; remove it"),

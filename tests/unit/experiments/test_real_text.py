@@ -3,9 +3,11 @@
 import collections
 import gzip
 import json
+import operator
 import random
 import re
 import shutil
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from realtext.expression import evaluate
 from realtext.names import NamelessIndex
 from realtext.solutions import equations
 from realtext.story import gaps, read_stories, read_story_file
+from realtext.sums import SPOKEN, sums
 from realtext.telling import ToldProblem, tell
 
 from remask.errors import InputError
@@ -208,7 +211,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-PLAN = CorpusPlan(held_out=2, stories=60, gsm8k_numbers=3, mawps_numbers=3)
+PLAN = CorpusPlan(held_out=2, stories=60, sums=30, gsm8k_numbers=3, mawps_numbers=3)
 
 
 def test_rows_that_hit_a_test_or_validation_are_dropped_and_counted(data: Path) -> None:
@@ -223,6 +226,7 @@ def test_rows_that_hit_a_test_or_validation_are_dropped_and_counted(data: Path) 
     sources = collections.Counter(row.source for row in corpus.train)
     assert sources["mawps"] == 2
     assert sources["stories"] >= 40
+    assert sources["sums"] >= 20
     assert [row.question for row in corpus.valid if row.source == "mawps"] == [
         "Zoe ate 4 nuts and 3 dates. How many did she eat?"
     ]
@@ -277,7 +281,10 @@ def test_names_keep_their_endings_and_small_words_are_none() -> None:
 
 def test_the_same_seed_makes_the_same_rows(data: Path) -> None:
     assert build(data, PLAN) == build(data, PLAN)
-    assert build(data, PLAN).train != build(data, CorpusPlan(seed=1, held_out=2, stories=60)).train
+    assert (
+        build(data, PLAN).train
+        != build(data, CorpusPlan(seed=1, held_out=2, stories=60, sums=30)).train
+    )
 
 
 def test_a_row_is_asked_as_the_benchmark_asks(data: Path) -> None:
@@ -291,7 +298,7 @@ def test_a_row_is_asked_as_the_benchmark_asks(data: Path) -> None:
 def test_the_command_writes_rows_and_a_card_and_measures_nothing_left(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["build", str(data), str(tmp_path), "--stories", "40"]
+    words = ["build", str(data), str(tmp_path), "--stories", "40", "--sums", "20"]
     arguments = real_text.read_arguments(words)
     assert arguments.run(arguments) == 0
     lines = (tmp_path / "train.jsonl").read_text().splitlines()
@@ -334,3 +341,30 @@ def test_stories_come_by_their_number_of_questions() -> None:
     rows = list(story_rows(FRAMES, random.Random(0), 50))
     assert 50 <= len(rows) <= 51
     assert {row.source for row in rows} == {"stories"}
+
+
+def test_a_sum_says_what_it_asks_and_works_it_out() -> None:
+    """Words are worked out here in another way, from left to right."""
+    work = dict(zip(SPOKEN.values(), (operator.add, operator.sub, operator.mul, operator.truediv),
+                    strict=True))  # fmt: skip
+    spoken_in = re.compile("|".join(map(re.escape, work)))
+    for one in sums(random.Random(0), 2_000):
+        asked = one.question.replace(", and then", "")
+        numbers = [Fraction(text) for text in re.findall(r"[0-9]+(?:\.[0-9]+)?", asked)]
+        value = numbers[0]
+        for spoken, more in zip(spoken_in.findall(asked), numbers[1:], strict=True):
+            value = work[spoken](value, more)
+        steps, _, final = one.response.partition(".\n#### ")
+        assert Fraction(final) == value >= 0
+        for step in steps.split("\n"):
+            expression, _, result = step.partition("=")
+            assert evaluate(expression) == Fraction(result)
+        assert len(steps.split("\n")) == len(numbers) - 1
+
+
+def test_sums_cover_every_operation_and_cents() -> None:
+    drawn = list(sums(random.Random(1), 500))
+    for spoken in SPOKEN.values():
+        assert sum(spoken in one.question for one in drawn) > 100
+    assert any(re.search(r"[0-9]\.[0-9]{2} ", one.question) for one in drawn)
+    assert drawn == list(sums(random.Random(1), 500))
