@@ -236,7 +236,7 @@ CLAIMS: Sequence[Claim] = (
     Trained(name="align/stable_minus_outcome/right_steps",
             claim="It is then right with right steps more often.", source="Section 5.4"),
     Trained(name="align/stable_minus_placebo/right_steps",
-            claim="That is the score's doing: as many answers paid by lot do less.",
+            claim="Part of it is the score's doing: as many to each problem by lot do less.",
             source="not in the paper"),
     Trained(name="align/stable_minus_start/right_steps",
             claim="It is so more often than before training.", source="not in the paper"),

@@ -77,7 +77,7 @@ class Asking:
         questions = {problem.id: problem.prompt for problem in self.problems}
         family, kind = self.family, getattr(self.family, "critical", "number")
         scorer = ProbeScorer(
-            denoiser=self.denoiser, probe=Probe.named(PROBE), reading="response_min",
+            denoiser=self.denoiser, probe=Probe.named(PROBE), reading=SCORED["reading"],
             critical=mark_critical(
                 self.denoiser.tokenizer, questions, extract=family.extract, kind=kind
             ),

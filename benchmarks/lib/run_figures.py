@@ -32,7 +32,8 @@ MEASURES = {
     "tokens": "tokens per answer",
 }
 SHORT = {
-    "score": "score, mean", "auroc": "AUROC of the score for right answers",
+    "score": "score by the trained model itself, mean",
+    "auroc": "AUROC of the score for right answers",
     "auroc_steps": "AUROC of the score for right steps among right answers",
 }  # fmt: skip
 # Of settings other than the main one.
@@ -42,7 +43,7 @@ ELSEWHERE = (
 )  # fmt: skip
 PAIRS = (
     ("stable", "outcome"), ("stable", "placebo"), ("stable", "start"), ("outcome", "start"),
-    ("outcome", "sft"), ("geometric", "outcome"), ("oracle", "outcome"),
+    ("outcome", "sft"), ("geometric", "outcome"), ("oracle", "outcome"), ("placebo", "outcome"),
 )  # fmt: skip
 
 
@@ -91,9 +92,10 @@ def measured(runs: Sequence[Row]) -> Iterator[tuple[str, list[float], str]]:
     yield "likelihood_fall", present(likelihood_fall(run) for run in trained), falls
     ten = present(likelihood_fall(run, window=FIRST) for run in trained)
     yield "likelihood_fall_of_ten", ten, f"{falls}, in the mean of ten"
-    fell = "share, validation accuracy at the end below its best"
+    fell = "share of validation problems, accuracy at the end below its best"
     yield "accuracy_fall", [accuracy_fall(run) for run in trained], fell
-    yield "held", [float(has_held(run)) for run in trained], "share of runs that neither fell"
+    kept = "share of runs in which neither likelihood nor accuracy fell too far"
+    yield "held", [float(has_held(run)) for run in trained], kept
     yield "cost", [run["seconds"]["train"] for run in trained], "s of a training that shared a GPU"
 
 

@@ -1,8 +1,8 @@
 """One optimisation step of a shape with random weights: completions, their scores, an update.
 
-SPG's step is the paper's, scored by round trips; that of the regression is the one of the stable
-settings: held to the start, scored by the verifier's probes. What a text would need is a stub, as
-in `shapes`: rewards are made up, half of them above the mean, and metrics are left out. Every
+SPG's step is the paper's, scored by round trips; `stable` is SPG upwards only, scored by the start
+with the verifier's 17 passes, where the recipe's probe makes 4. What a text would need is a stub,
+as in `shapes`: rewards are made up, half of them above the mean, and metrics are left out. Every
 completion fills its canvas, and every one is scored, which a gated reward would not do.
 """
 

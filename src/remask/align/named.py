@@ -170,6 +170,7 @@ def _scorer(settings: AlignSettings, task: Task, denoiser: Denoiser) -> Scorer |
             return ProbeScorer(
                 denoiser=denoiser, critical=critical, probe=Probe.named(settings.probe),
                 reading=settings.reading or readings_of(settings.probe)[0], seed=settings.seed,
+                name="probe" if settings.probe == "critical" else settings.probe,
             )  # fmt: skip
         return Verifier(
             denoiser=denoiser, extract=task.extract, critical=critical, seed=settings.seed

@@ -134,9 +134,9 @@ class AlignSettings:
         Literal["roundtrips", "probe", "verifier"],
         Setting("What scores completions: round trips, one probe or the label-free verifier."),
     ] = "roundtrips"
-    probe: Annotated[str, Setting("Which probe scores: critical, stratified50x4, halves8, ...")] = (
-        "critical"
-    )
+    probe: Annotated[
+        str, Setting("Which probe scores, as critical, halves8 or stratified50x4.")
+    ] = "critical"
     # Of that probe; None: the one that its value is made of.
     reading: Annotated[Which | None, Setting("What of it counts, as response_min.")] = None
     trips: Annotated[int, Setting("Round trips per completion.")] = 4
@@ -155,7 +155,7 @@ class AlignSettings:
     right_reward: float = 2.0
     rank_reward: NotNegative = 0.5  # what the best of the right ones gets above the worst
     # Least score of a right answer that is paid; of placebo and oracle None: they are ranked.
-    trust: float | None = None
+    trust: Annotated[float | None, Setting(least=0, most=1)] = None
 
     tuning: Annotated[
         Literal["lora", "full"], Setting("Adapters (lora) or all weights (full).")
@@ -238,7 +238,7 @@ class AlignSettings:
         if self.trust is None and "trusted" in (word.partition("=")[0] for word in self.reward):
             raise SettingsError(
                 "reward trusted has no trust, the least score of a right answer that is paid; set "
-                "trust, for instance to 0.5."
+                "trust, for instance to 0.4."
             )
         if self.trust is not None and self.rank_reward != AlignSettings.rank_reward:
             raise SettingsError(

@@ -1,10 +1,9 @@
 """What one probe reads as a score: how likely tokens of an answer are while they are masked.
 
-The value is exp of a mean or a minimum of log p, in 0..1; see `columns` for which reading a probe
-has by itself. By default it is one forward pass, `critical`: all tokens that decide the answer are
-masked at once, and where there are none the whole response. A training is best paid by
-`stratified50x4` and its `response_min` (docs/alignment.md): a mean can be raised by many easy
-tokens, the least likely token of all by none but itself.
+The value is exp of a mean or a minimum of log p, in 0..1. By default it is one forward pass,
+`critical`, and the mean: all tokens that decide the answer are masked at once, and where there are
+none the whole response. A training was paid best here by `stratified50x4` and its `response_min`
+(docs/alignment.md): a mean is raised by many easy tokens, a minimum is not.
 """
 
 import math
@@ -16,7 +15,7 @@ from remask.probes.readings import Critical, Reading, read
 from remask.probes.settings import Probe, Which
 from remask.values import Sample, Score
 
-VERSION = 1  # of the score; another one means that the same answer would score otherwise
+VERSION = 1  # of `critical`; another one means that the same answer would score otherwise
 _CRITICAL = Probe(pattern="critical")
 
 

@@ -117,9 +117,11 @@ def test_variations_are_settings_of_a_training(tmp_path: Path) -> None:
         for arm in ARMS:
             s = script.settings_of(Job(setting=setting, arm=arm, seed=3), arguments)
             assert (s.seed, s.updates) == (3, SETTINGS[setting]["updates"])
-    job = Job(setting="main", arm="stable", seed=0, variation="scorer=probe,trust=2")
+    job = Job(
+        setting="main", arm="stable", seed=0, variation="probe=halves8,reading=critical_min,trust=1"
+    )
     varied = script.settings_of(job, arguments)
-    assert (varied.scorer, varied.trust, varied.steps) == ("probe", 2.0, 12)
+    assert (varied.probe, varied.trust, varied.steps) == ("halves8", 1.0, 12)
 
 
 def run(arm: str, seed: int, accuracy: float, steps: float, **changes: Any) -> dict[str, Any]:

@@ -63,14 +63,14 @@ def test_the_least_likely_token_of_another_probe_is_a_score_too(
 def test_a_reading_of_nothing_is_no_score(
     knowing: Knowing, answer: Answer, digits: Critical
 ) -> None:
-    probe = Probe(pattern="random", ratio=1.0)
+    """One critical token cannot be halved."""
     scorer = ProbeScorer(
-        denoiser=knowing(answer("ab."), lambda i, n: 0.5), critical=digits, probe=probe,
-        reading="critical_min",
+        denoiser=knowing(answer("a1."), lambda i, n: 0.5), critical=digits,
+        probe=Probe(pattern="halves", passes=2), reading="critical_min",
     )  # fmt: skip
-    [score] = scorer.score([answer("ab.")])
-    assert (score.value, score.by_metric) == (None, {})
-    assert score.reason == "random100x1 has nothing to read here"
+    [score] = scorer.score([answer("a1.")])
+    assert (score.value, score.by_metric, score.forwards) == (None, {}, 0)
+    assert score.reason == "halves2 has nothing to read here"
 
 
 def test_the_probe_keeps_the_contract(

@@ -66,7 +66,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "trust that was not said": (
         {"reward": "trusted=2"},
         "reward trusted has no trust, the least score of a right answer that is paid; set trust, "
-        "for instance to 0.5.",
+        "for instance to 0.4.",
+    ),
+    "trust that nothing has": (
+        {"reward": "trusted", "trust": 40.0},
+        "trust is 40.0; give a number at least 0 and at most 1.",
     ),
     "trust and ranks": (
         {"reward": "placebo", "trust": 0.5, "rank_reward": 1.0},

@@ -59,6 +59,20 @@ def test_a_copy_at_a_time_leaves_the_gradient_of_all_at_once(settings: Settings)
         torch.testing.assert_close(found[name], value, atol=1e-6, rtol=1e-4)
 
 
+def test_rows_that_are_not_pushed_down_are_left_out_and_nothing_changes(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of advantages .5, -.7 and .2 the second has weight 0 where nothing goes downwards."""
+    s = settings(copies=2, negative="zero", micro_batch=4)
+    policy, batch = batch_of(s)
+    updater = Updater(policy, s, s.masks(4))
+    assert [i for part in updater._micro_batches(batch) for i in part.rows] == [0, 2]
+    found = gradients(s)
+    monkeypatch.setattr(Updater, "_taught", lambda self, batch, moved: [0, 1, 2])
+    for name, value in gradients(s).items():
+        torch.testing.assert_close(found[name], value, atol=1e-6, rtol=1e-4)
+
+
 @torch.no_grad()
 def shaken(policy: Policy) -> Policy:
     """Return a policy whose trained weights are all random: adapters begin with zeros."""
