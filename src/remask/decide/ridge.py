@@ -18,6 +18,7 @@ RIDGES = (math.inf, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0)  # the strongest first: 
 FOLDS = 5
 _LIGHT = 0.1  # the ridge of b: keeps it finite where m separates all answers
 _STEPS = 50  # Newton takes about 6
+_LEAST_STEP = 1e-10  # a smaller one is the last
 
 
 def fit_ridge(
@@ -102,9 +103,10 @@ def _minimise(design: Floats, labels: Floats, penalty: Floats, lower: Floats) ->
         while loss(theta + step) > height + 1e-12 * abs(height):
             step = step / 2
         theta = theta + step
-        if np.abs(step).max() < 1e-10:
+        if np.abs(step).max() < _LEAST_STEP:
             break
-    return theta
+    # A halved step ends a hair above a bound that it was to reach.
+    return np.where(theta - lower < _LEAST_STEP, lower, theta)
 
 
 def _bounded_step(curvature: Floats, slope: Floats, lower: Floats) -> Floats:
