@@ -267,7 +267,7 @@ COMMAND = "python benchmarks/align.py study tiny OUT"
 def show_results(arguments: argparse.Namespace) -> int:
     """Print what runs say, variations too, and write nothing."""
     results = read_results(arguments.results)
-    print(table(results))
+    print(table(results, by_run=arguments.runs))
     for line in statements(results):
         print(line)
     return 0
@@ -377,6 +377,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     step.add_argument("--micro-batch", type=int, default=8)
     step.add_argument("--gradient-checkpointing", action="store_true")
     show = commands.add_parser("show", help="what results say, variations too")
+    show.add_argument("--runs", action="store_true", help="each run, where means are the default")
     tell = commands.add_parser("figures", help="into docs/figures.json, from results")
     told = commands.add_parser("step-figures", help="into docs/figures.json, from step8b")
     for parsed in (show, tell):

@@ -222,12 +222,12 @@ def _not_worse(name: str, gap: Interval) -> str:
     return f" (not below -0.02: {'yes' if verdict(gap, -0.02) == 'above' else 'no'})"
 
 
-def table(results: Sequence[Row]) -> str:
-    """Return a row per setting, arm, split and variation, means over its runs, in Markdown."""
-    named = ("setting", "arm", "split", "variation")
+def table(results: Sequence[Row], *, by_run: bool = False) -> str:
+    """Return means over the runs of a setting, arm, split and variation, in Markdown; or each."""
+    named = ("setting", "arm", "split", "variation", *(("seed",) if by_run else ()))
     groups: dict[tuple[str, ...], list[Row]] = {}
     for run in results:
-        groups.setdefault(tuple(run[name] for name in named), []).append(run)
+        groups.setdefault(tuple(str(run[name]) for name in named), []).append(run)
     head = [*named, "runs", *COLUMNS]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for words, runs in groups.items():
@@ -260,7 +260,8 @@ COLUMNS: dict[str, Callable[[Row], float | None]] = {
     "auroc steps": lambda run: run["canvases"]["short"].get("auroc_steps"),
     "validation": lambda run: run["validations"][-1][1] if run["validations"] else None,
     "fell": lambda run: accuracy_fall(run) if run["validations"] else None,
-    "elbo_pos": _last("elbo_pos"), "fell by": likelihood_fall, "moved up": _last("moved_pos"),
+    "elbo_pos": _last("elbo_pos"), "fell by": likelihood_fall,
+    "reward": _last("reward"), "moved up": _last("moved_pos"),
     "moved down": _last("moved_neg"), "seconds": lambda run: run["seconds"]["train"],
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Sums without a story: "How much is 41 minus 31?", with its working.
 
-A model that picks the right numbers and reckons wrongly needs more sums than stories have: of the
-wrong answers of a first model two in three would have been right but for the last one.
+A model that picks the right numbers and reckons wrongly needs more sums than stories have: three in
+five of the wrong answers of a first model to short problems were right but for the last one.
 """
 
 import random

@@ -182,6 +182,9 @@ def test_figures_are_means_over_runs_and_differences_by_seed(tmp_path: Path) -> 
     )
     assert any("right_steps" in line and line.endswith("2 seeds: above") for line in lines)
     assert "| main | stable | test |  | 2 | 0.750 | 0.500 |" in run_figures.table(results)
+    assert "| main | stable | test |  | 1 | 1 | 0.700 | 0.500 |" in run_figures.table(
+        results, by_run=True
+    )
 
 
 def test_splits_are_not_mixed() -> None:

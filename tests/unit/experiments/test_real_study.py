@@ -19,7 +19,7 @@ import real_study
 import torch
 from realstudy import training
 from realstudy.choice import chosen_of, read_choice
-from realstudy.jobs import SHAPES, SHARDS, Job, Plan, Shape, curve_settings
+from realstudy.jobs import SHARDS, Job, Plan, Shape, curve_settings
 from realstudy.problems import BENCHMARKS, ProblemSet, validation_set, write_validation
 from realstudy.targets import TARGETS
 from realstudy.workers import OutOfTime, Watch, record_path, run_jobs
@@ -271,17 +271,6 @@ def test_a_job_is_cut_by_its_problems_and_not_by_the_processes() -> None:
         )
         assert (job.chunk, job.shards) == (chunk, shards)
     assert SHARDS == 8
-    assert (Shape(96, 2, 8).steps, str(Shape.parse("96x2x8"))) == (48, "96x2x8")
-    for text in ("96", "96x2", "96x2x0", "96x2x8x1"):
-        with pytest.raises(InputError, match="write 96x2x8"):
-            Shape.parse(text)
-
-
-def test_shapes_to_choose_from_fit() -> None:
-    """A canvas is whole blocks, and a block takes whole steps."""
-    for shapes in SHAPES.values():
-        assert len(set(shapes)) == len(shapes)
-        assert all(s.canvas % s.block == 0 == s.block % s.rate for s in shapes)
 
 
 def test_a_watch_stops_before_a_chunk_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
