@@ -56,8 +56,8 @@ _ALWAYS = 10.0**6  # seconds, ten days: waiting for a process takes no more
 
 def run_train(arguments: argparse.Namespace) -> int:
     """Make the model."""
-    names = ("trial_rows", "minutes", "epochs", "canvas", "tokens", "lr", "eval_every",
-             "patience", "device")  # fmt: skip
+    names = ("trial_rows", "minutes", "epochs", "causal_epochs", "block_share", "canvas", "tokens",
+             "lr", "eval_every", "patience", "device")  # fmt: skip
     given = {name: getattr(arguments, name) for name in names}
     plan = TrainPlan(source=arguments.source, rows=arguments.rows, out=arguments.out, **given)
     check_seconds(arguments.stop_after)
@@ -218,6 +218,8 @@ def _add_train(commands: Any) -> None:
     made.add_argument("--trial-rows", type=int, default=TrainPlan.trial_rows, help="of each trial")
     made.add_argument("--minutes", type=float, default=TrainPlan.minutes)
     made.add_argument("--epochs", type=int, default=TrainPlan.epochs, help="most passes")
+    made.add_argument("--causal-epochs", type=int, default=TrainPlan.causal_epochs)
+    made.add_argument("--block-share", type=float, default=TrainPlan.block_share)
     made.add_argument("--canvas", type=int, default=TrainPlan.canvas)
     made.add_argument("--tokens", type=int, default=TrainPlan.tokens, help="of a batch")
     made.add_argument("--lr", type=float, default=TrainPlan.lr)

@@ -37,13 +37,15 @@ class TrainPlan:
     source: str
     rows: Path  # folder with train.jsonl and valid.jsonl
     out: Path
-    trial_rows: int = 100_000  # the first ones: about a minute of one GPU
+    trial_rows: int = 30_000  # the first ones: less than a minute of one GPU
     minutes: float = 9.0
     epochs: int = 20  # most passes; the minutes decide where they are fewer
     canvas: int = 160
-    tokens: int = 61_440
-    lr: float = 3e-4
-    eval_every: int = 50  # the last weights of the minutes that no loss is taken of are lost
+    tokens: int = 30_720
+    lr: float = 6e-4
+    causal_epochs: int = 4  # before the others
+    block_share: float = 0.5
+    eval_every: int = 100  # the last weights of the minutes that no loss is taken of are lost
     patience: int = 16
     device: str = "auto"
     seed: int = 0
@@ -55,9 +57,11 @@ class TrainPlan:
             shifted=shifted, canvas=self.canvas, least_canvas=min(32, self.canvas),
             tokens=self.tokens, lr=self.lr, seed=self.seed, device=self.device,
             epochs=1 if trial else self.epochs,
+            causal_epochs=min(1, self.causal_epochs) if trial else self.causal_epochs,
+            block_share=self.block_share,
             minutes=None if trial else self.minutes, stop_after=max(left, 0.1) / 60,
             eval_every=self.eval_every, patience=_RARELY if trial else self.patience,
-            checkpoint_every=_RARELY if trial else 1_000,
+            checkpoint_every=_RARELY if trial else 2_000,
         )  # fmt: skip
 
     def _rows(self, trial: bool) -> Path:

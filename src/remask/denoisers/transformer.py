@@ -1,4 +1,5 @@
-"""Layers that the model families share. Everything is bidirectional: no causal mask anywhere.
+"""Layers that the model families share. All that a model does is bidirectional; what an ancestor
+did, which `remask adapt` may teach first, is the one thing that looks back alone.
 
 What is rounded, and when, is part of a model: in bfloat16 the difference is visible in the logits.
 Norms are computed in float32 and cast back. The rotary embedding is computed in the dtype of its
@@ -151,13 +152,22 @@ class Attention(nn.Module):
         q, k = rotate(qk, cos, sin).tensor_split([self.num_heads], dim=2)
         return q, k, v
 
-    def full(self, q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None = None) -> Tensor:
+    def full(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        attend: Tensor | None = None,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
         """Return the values that every position mixes of its row, (B, L, heads, head_dim)."""
         return F.scaled_dot_product_attention(
             q.transpose(1, 2),
             k.transpose(1, 2),
             v.transpose(1, 2),
             attn_mask=attend,
+            is_causal=causal,
             enable_gqa=self.num_kv_heads != self.num_heads,
         ).transpose(1, 2)
 

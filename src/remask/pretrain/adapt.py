@@ -1,7 +1,8 @@
 """An autoregressive model becomes a masked diffusion model.
 
-The network looks both ways from the first step on; what it learns is LLaDA's objective on prompts
-with responses, over canvases of random length whose tail is filled with end tokens. Weights, their
+What it learns is LLaDA's objective on prompts with responses, over canvases of random length whose
+tail is filled with end tokens; before that, where it is asked for, the rows from left to right, as
+its ancestor learned. Weights, their
 average and the optimizer's moments are float32; on CUDA layers compute in bfloat16. Every draw
 belongs to a step, so a run that was killed goes on as if it had not been: exactly, in float32 on a
 CPU, unless a time budget decides how far it comes.
@@ -10,10 +11,10 @@ CPU, unless a time budget decides how far it comes.
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict
-from itertools import islice
+from dataclasses import asdict, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,11 @@ from remask.pretrain.adapt_settings import AdaptSettings
 from remask.pretrain.ancestor import read_ancestor
 from remask.pretrain.average import follow
 from remask.pretrain.batches import BatchPlan, RowBatch
-from remask.pretrain.noise import NoisyRows, add_noise
+from remask.pretrain.noise import NoisyRows, add_noise, in_blocks, next_tokens, whole_canvas
 from remask.pretrain.objective import low_discrepancy_ratios
 from remask.pretrain.run_folder import RunFolder, claim
 from remask.pretrain.successor import Successor
-from remask.pretrain.trunk import FlatTrunk, head_loss, masked_states
+from remask.pretrain.trunk import FlatTrunk, asked_states, head_loss
 
 LOG = "adapt.jsonl"
 _FLOOR = 0.02  # of the learning rate, at the end
@@ -59,12 +60,15 @@ class Adaptation:
         self.plan, self.held_out = self._plan(s.rows), None
         if s.valid is not None:
             self.held_out = self._plan((s.valid,))
-        self.steps = self.plan.num_batches(s.epochs)
-        if not self.steps:
-            raise InputError(
-                f"{len(self.plan.rows):,} rows in {s.epochs} passes fill no batch of {s.tokens:,} "
-                "tokens; lower tokens, or raise epochs."
-            )
+        self.tight = replace(self.plan, tails=False)  # nothing is learned of a tail causally
+        self.causal_steps = self.tight.num_batches(s.causal_epochs)
+        self.steps = self.causal_steps + self.plan.num_batches(s.epochs)
+        for steps, name in ((self.causal_steps, "causal_epochs"), (self.steps, "epochs")):
+            if not steps and getattr(s, name):
+                raise InputError(
+                    f"{len(self.plan.rows):,} rows in {getattr(s, name)} passes fill no batch of "
+                    f"{s.tokens:,} tokens; lower tokens, or raise {name}."
+                )
         self.network = self.successor.network
         self.folder = RunFolder(out=s.out, identity=self._identity(), log_name=LOG)
         self.folder.open()
@@ -140,7 +144,7 @@ class Adaptation:
         reason = ""
         if self.validated < 0:
             self._validate()
-        for batch in islice(self.plan.batches(s.epochs), self.step, None):
+        for batch in islice(self._batches(), self.step, None):
             if reason := self._why_over(clock):
                 break
             progress = self.progress(clock)
@@ -149,8 +153,8 @@ class Adaptation:
             self.num_summed, clock.steps = self.num_summed + 1, clock.steps + 1
             self.step += 1
             if self.step % s.log_every == 0 or self.step == self.steps:
-                self._report(float(norm), batch.epoch, progress, clock)
-            if self.step % s.eval_every == 0 or self.step == self.steps:
+                self._report(float(norm), batch, progress, clock)
+            if self._is_validated_now():
                 self._validate()
             if self.step % s.checkpoint_every == 0:
                 self._checkpoint(clock)
@@ -160,6 +164,23 @@ class Adaptation:
         if reason:
             self.say({"step": self.step, "max_steps": self.steps, "stopped": reason})
         return self.export()
+
+    def _batches(self) -> Iterator[RowBatch]:
+        """Return all batches: passes are counted through, so none is drawn like another."""
+        first = self.settings.causal_epochs
+        return chain(
+            self.tight.batches(first), self.plan.batches(self.settings.epochs, first=first)
+        )
+
+    def _is_causal(self, batch: RowBatch) -> bool:
+        return batch.epoch < self.settings.causal_epochs
+
+    def _is_validated_now(self) -> bool:
+        """Say whether a held-out loss is due: of its ancestor's way it says nothing."""
+        if self.step < self.causal_steps:
+            return False
+        due = self.step % self.settings.eval_every == 0
+        return due or self.step in (self.causal_steps, self.steps)
 
     def progress(self, clock: "_Clock") -> float:
         """Return the share of the steps, or of the time, that is over with the next step."""
@@ -190,31 +211,55 @@ class Adaptation:
         """Make one step; return its loss and the norm of its gradient, both still on the device."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.lr * self.rate(progress)
-        rows = self._noisy(self.plan.rows, batch, "noise", self.step)
-        loss = self.loss(self.network, rows, batch.length)
+        causal = self._is_causal(batch)
+        rows = self._clean(batch) if causal else self._training(batch)
+        loss = self.loss(self.network, rows, batch.length, causal=causal)
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), _CLIP)
         self.optimizer.step()
         self.optimizer.zero_grad()
         follow(self.average, self.network, decay=self.settings.ema, step=self.step)
         return loss, norm
 
-    def loss(self, network: Any, rows: NoisyRows, length: int) -> Tensor:
+    def loss(self, network: Any, rows: NoisyRows, length: int, *, causal: bool = False) -> Tensor:
         """Return the loss of a batch; where gradients are on, they are taken."""
         with self._autocast():
-            states = masked_states(self.trunk, network, rows, length)
+            states = asked_states(self.trunk, network, rows, length, causal=causal)
         return head_loss(network, states, rows, self._autocast)
 
-    def _noisy(self, rows: TokenRows, batch: RowBatch, purpose: str, number: int) -> NoisyRows:
+    def _training(self, batch: RowBatch) -> NoisyRows:
+        share = self.settings.block_share
+        return self._noisy(self.plan.rows, batch, "noise", self.step, block_share=share)
+
+    def _noisy(
+        self, rows: TokenRows, batch: RowBatch, purpose: str, number: int, *, block_share: float
+    ) -> NoisyRows:
         generator = torch.Generator().manual_seed(
             rng.key(self.settings.seed, "adapt", purpose, number)
         )
-        ids = torch.from_numpy(rows.lay_out(batch.rows, batch.length, self.tokenizer.eos_id))
+        ids = self._ids(rows, batch)
         start = torch.rand((), generator=generator)
         ratio = low_discrepancy_ratios(len(ids), start, self.settings.min_ratio)
         draws = torch.rand(ids.shape, generator=generator)
         num_prompt = torch.from_numpy(rows.num_prompt[batch.rows])
+        noise = whole_canvas(num_prompt, ratio, draws)
+        if block_share:
+            num_response = torch.from_numpy(rows.num_response[batch.rows])
+            chosen = torch.rand(len(ids), generator=generator) < block_share
+            blocks = torch.rand((len(ids), 2), generator=generator)
+            noise = in_blocks(noise, num_response, chosen, blocks)
         mask_id = self.tokenizer.mask_id
-        return add_noise(ids, num_prompt, ratio, draws, mask_id=mask_id).to(self.device)
+        return add_noise(ids, num_prompt, noise, mask_id=mask_id).to(self.device)
+
+    def _clean(self, batch: RowBatch) -> NoisyRows:
+        rows, of = self.plan.rows, batch.rows
+        num_prompt, num_response = (
+            torch.from_numpy(part[of]) for part in (rows.num_prompt, rows.num_response)
+        )
+        return next_tokens(self._ids(rows, batch), num_prompt, num_response).to(self.device)
+
+    def _ids(self, rows: TokenRows, batch: RowBatch) -> Tensor:
+        """Return the clean rows of a batch, (B, S)."""
+        return torch.from_numpy(rows.lay_out(batch.rows, batch.length, self.tokenizer.eos_id))
 
     # What is held out
 
@@ -225,7 +270,7 @@ class Adaptation:
             return None
         total = torch.zeros((), device=self.device)
         for number, (share, batch) in enumerate(self.held_out.held_out()):
-            rows = self._noisy(self.held_out.rows, batch, "held out", number)
+            rows = self._noisy(self.held_out.rows, batch, "held out", number, block_share=0.0)
             total += share * self.loss(self.average, rows, batch.length)
         return float(total)
 
@@ -243,15 +288,17 @@ class Adaptation:
 
     # What is written
 
-    def _report(self, norm: float, epoch: int, progress: float, clock: "_Clock") -> None:
+    def _report(self, norm: float, batch: RowBatch, progress: float, clock: "_Clock") -> None:
         loss = float(self.total) / self.num_summed
         self._check_finite("loss", loss)
         row = {
-            "step": self.step, "max_steps": self.steps, "epoch": epoch, "loss": loss,
+            "step": self.step, "max_steps": self.steps, "epoch": batch.epoch, "loss": loss,
             "grad_norm": norm, "lr": self.settings.lr * self.rate(progress),
             "tokens_per_s": clock.lap() * self.settings.tokens, "spent_s": clock.spent,
             "left_s": clock.spent * (1 / progress - 1),
         }  # fmt: skip
+        if self.settings.causal_epochs:
+            row["causal"] = self._is_causal(batch)
         if self.device.type == "cuda":
             row["memory_gb"] = torch.cuda.max_memory_allocated(self.device) / 1e9
         self.total.zero_()

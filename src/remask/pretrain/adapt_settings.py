@@ -43,6 +43,23 @@ class AdaptSettings:
         int, Setting("Tokens of a batch; its divisors are the row lengths.", least=GRID, most=2**30)
     ] = 61_440
     epochs: Annotated[int, Setting("Passes over the rows.", least=1, most=1_000_000)] = 10
+    causal_epochs: Annotated[
+        int,
+        Setting(
+            "Passes before these in which it learns the rows as its ancestor learned: from left "
+            "to right.",
+            least=0,
+            most=1_000_000,
+        ),
+    ] = 0
+    block_share: Annotated[
+        float,
+        Setting(
+            "Share of the rows that are masked as while an answer is written block by block.",
+            least=0,
+            most=1,
+        ),
+    ] = 0.0
     minutes: Annotated[
         float | None, _minutes("Minutes of training in all; the learning rate falls with them.")
     ] = None

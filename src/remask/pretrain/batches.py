@@ -36,11 +36,12 @@ class BatchPlan:
     canvas: int  # the largest
     least_canvas: int
     seed: int
+    tails: bool = True  # False: a canvas ends with the first end token
 
-    def batches(self, epochs: int) -> Iterator[RowBatch]:
-        """Yield the batches of so many passes over the rows, in order."""
+    def batches(self, epochs: int, *, first: int = 0) -> Iterator[RowBatch]:
+        """Yield the batches of so many passes over the rows, in order; `first` is the first's."""
         waiting = {length: np.empty(0, np.int64) for length in self.lengths}
-        for epoch in range(epochs):
+        for epoch in range(first, first + epochs):
             order, chosen = self._draw(epoch)
             full: list[tuple[int, RowBatch]] = []
             for length, earlier in waiting.items():
@@ -76,6 +77,8 @@ class BatchPlan:
         key = rng.key(self.seed, "adapt", "order", epoch)
         generator = np.random.Generator(np.random.PCG64(key % 2**64))
         order = generator.permutation(len(self.rows))
+        if not self.tails:
+            return order, self._lengths(self.rows.num_response + 1)[order]
         least = np.clip(self.rows.num_response + 1, self.least_canvas, self.canvas)
         draws = generator.random(len(self.rows))
         canvas = least + np.floor(draws * (self.canvas - least + 1)).astype(np.int64)

@@ -2,7 +2,7 @@
 
 Rows of a batch lie behind one another in one row of N tokens, N being the same for every batch
 whatever the length of its rows: all but attention is compiled for that one shape, once for all
-layers. Attention alone sees rows. The head is applied to the masked tokens, some thousands at a
+layers. Attention alone sees rows. The head is applied to the tokens asked for, some thousands at a
 time, whose gradients are taken at once: logits of a whole batch would be its largest tensor.
 """
 
@@ -41,7 +41,7 @@ class FlatTrunk:
         self.before = cast(Callable[..., tuple[Tensor, Tensor, Tensor]], compiled(_before))
         self.behind = cast(Callable[..., Tensor], compiled(_behind))
 
-    def states(self, network: Network, tokens: Tensor, length: int) -> Tensor:
+    def states(self, network: Network, tokens: Tensor, length: int, *, causal: bool) -> Tensor:
         """Return the last residual stream, (N, width), of rows of `length` in `tokens` (N,)."""
         num = len(tokens) // length
         cos, sin = (table.repeat(num, 1, 1) for table in network.rotary(length))  # (N, 1, half)
@@ -50,24 +50,30 @@ class FlatTrunk:
             block = cast(Block, layer)
             heads = self.before(block, x, cos, sin)
             q, k, v = (part.reshape(num, length, *part.shape[2:]) for part in heads)
-            mixed = cast(Attention, block.attention).full(q, k, v)  # (B, S, heads, head_dim)
+            mixed = cast(Attention, block.attention).full(q, k, v, causal=causal)
             x = self.behind(block, x, mixed.reshape(1, len(tokens), -1))
         out: Tensor = x[0]
         return out
 
 
-def masked_states(trunk: FlatTrunk, network: Network, rows: NoisyRows, length: int) -> Tensor:
-    """Return the normed states that predict the masked tokens, (M, width)."""
-    states = trunk.states(network, rows.tokens, length)
-    # The prompt is never empty, so there is a row before each masked token.
-    out: Tensor = network.norm(states.index_select(0, rows.places - int(network.shifted)))
+def asked_states(
+    trunk: FlatTrunk, network: Network, rows: NoisyRows, length: int, *, causal: bool = False
+) -> Tensor:
+    """Return the normed states that predict the tokens asked for, (M, width).
+
+    `causal`: as the ancestor does, each from those before it alone, whatever the network's shift.
+    """
+    states = trunk.states(network, rows.tokens, length, causal=causal)
+    # The prompt is never empty, so there is a row before each token that is asked for.
+    before = int(causal or network.shifted)
+    out: Tensor = network.norm(states.index_select(0, rows.places - before))
     return out
 
 
 def head_loss(
     network: Network, states: Tensor, rows: NoisyRows, autocast: Callable[[], Precision]
 ) -> Tensor:
-    """Return the loss of the masked tokens, a scalar; where gradients are on, take them.
+    """Return the loss of the tokens asked for, a scalar; where gradients are on, take them.
 
     Those of the states go back through their graph when all parts of the head are done.
     """

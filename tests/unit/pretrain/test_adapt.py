@@ -220,6 +220,39 @@ def test_a_finished_run_has_nothing_left_to_do(
     assert (out / "model" / "model.safetensors").read_bytes() == before
 
 
+def test_what_the_ancestor_learned_comes_first_and_goes_on_bit_for_bit(
+    llama: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped in the middle of the causal steps, and once more behind them."""
+    how: Row = {"causal_epochs": 3, "epochs": 4, "block_share": 0.5, "eval_every": 2}
+    whole = Adaptation(toy(llama, rows, tmp_path / "whole", **how), lambda row: None)
+    num = whole.causal_steps
+    assert 4 < num < whole.steps - 4
+    whole.run()
+    log = read_log(tmp_path / "whole")
+    told = [row for row in log if "loss" in row]
+    assert [row["causal"] for row in told] == [row["step"] <= num for row in told]
+    causal = [row["loss"] for row in told if row["causal"]]
+    assert causal[-1] < 0.6 * causal[0]
+    held_out = {row["step"]: row["valid_loss"] for row in log if "valid_loss" in row}
+    assert sorted(held_out)[:3] == [0, num, num + 2 - num % 2]
+    assert held_out[whole.steps] < 0.7 * held_out[num]
+    why_over = Adaptation._why_over
+    for step in (3, num + 2):
+        monkeypatch.setattr(
+            Adaptation, "_why_over", lambda run, clock, at=step: "enough" * (run.step == at)
+        )
+        run(toy(llama, rows, tmp_path / "parts", **how))
+    monkeypatch.setattr(Adaptation, "_why_over", why_over)
+    run(toy(llama, rows, tmp_path / "parts", **how))
+    weights = [
+        (tmp_path / name / "model" / "model.safetensors").read_bytes()
+        for name in ("whole", "parts")
+    ]
+    assert weights[0] == weights[1]
+    assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
+
+
 def test_another_run_may_not_go_on_there(
     llama: Path, rows: Path, finished: tuple[Path, list[Row]], tmp_path: Path
 ) -> None:
@@ -334,6 +367,8 @@ def test_a_loss_that_is_not_finite_stops_the_run(llama: Path, rows: Path, tmp_pa
 def test_rows_that_fill_no_batch_are_refused(llama: Path, rows: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="24 rows in 1 passes fill no batch of 38,400 tokens"):
         run(toy(llama, rows, tmp_path / "out", tokens=38_400, epochs=1))
+    with pytest.raises(InputError, match="lower tokens, or raise causal_epochs"):
+        run(toy(llama, rows, tmp_path / "out", tokens=9_600, longest=40, causal_epochs=1))
     assert not (tmp_path / "out").exists()
 
 
@@ -356,6 +391,7 @@ def test_a_model_that_holds_less_than_a_row_is_refused(
         ({"least_canvas": 17}, "least_canvas 17 is more than canvas 16"),
         ({"template": "hello"}, "template 'hello' must hold {prompt} once"),
         ({"minutes": 0.0}, "minutes is 0.0; it must be above 0"),
+        ({"block_share": 1.5}, r"block_share is 1\.5; it must be"),
         ({"dtype": "int8"}, "dtype 'int8' is unknown; use bfloat16, float16 or float32"),
     ],
 )

@@ -3,8 +3,10 @@
 from collections import Counter
 from contextlib import nullcontext
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import ancestors
 import numpy as np
 import pytest
 import torch
@@ -16,9 +18,10 @@ from torch._dynamo.testing import CompileCounter
 from remask.denoisers.a2d import A2D, A2DLlama, A2DQwen2
 from remask.denoisers.qwen import Qwen, QwenConfig
 from remask.pretrain.adapt_rows import TokenRows
+from remask.pretrain.ancestor import read_ancestor
 from remask.pretrain.batches import BatchPlan
-from remask.pretrain.noise import NoisyRows, add_noise
-from remask.pretrain.trunk import FlatTrunk, head_loss, masked_states
+from remask.pretrain.noise import BLOCKS, NoisyRows, add_noise, in_blocks, next_tokens, whole_canvas
+from remask.pretrain.trunk import FlatTrunk, asked_states, head_loss
 
 MASK = 3
 
@@ -77,6 +80,17 @@ def test_canvases_of_every_size_are_drawn() -> None:
     assert counted[16] == pytest.approx(800, abs=30)
 
 
+def test_without_tails_rows_are_as_short_as_can_be() -> None:
+    """Prompt 4, response 3, one end: 8 tokens, in every pass; passes are counted through."""
+    rows = token_rows(*[(4, 3)] * 60)
+    tight = list(plan(rows, tails=False).batches(2, first=3))
+    assert {b.length for b in tight} == {8}
+    assert [b.epoch for b in tight] == [3] * 10 + [4] * 10
+    assert not np.array_equal(tight[0].rows, tight[10].rows)
+    later = next(plan(rows, tails=False).batches(1, first=4))
+    assert np.array_equal(later.rows, tight[10].rows)
+
+
 def test_rows_held_out_come_round_until_batches_are_full() -> None:
     """Canvas 12: three rows of 4 + 12 in a batch of 3, five of 30 + 12, one to a batch."""
     rows = token_rows(*[(4, 1)] * 3, *[(30, 2)] * 5, (4, 2))
@@ -94,9 +108,9 @@ def test_noise_by_hand() -> None:
     """Two rows of prompt 1 and 2, canvas 3 and 2: 5 tokens. t = 1/2 and 1/4."""
     ids = torch.tensor([[5, 6, 7, 8], [15, 16, 17, 18]])
     draws = torch.tensor([[0.0, 0.4, 0.6, 0.49], [0.0, 0.0, 0.3, 0.2]])
-    rows = add_noise(
-        ids, torch.tensor([1, 2]), torch.tensor([0.5, 0.25]), draws, mask_id=MASK
-    )  # fmt: skip
+    num_prompt = torch.tensor([1, 2])
+    noise = whole_canvas(num_prompt, torch.tensor([0.5, 0.25]), draws)
+    rows = add_noise(ids, num_prompt, noise, mask_id=MASK)
     assert rows.tokens.tolist() == [5, MASK, 7, MASK, 15, 16, 17, MASK]
     assert rows.places.tolist() == [1, 3, 7]
     assert rows.targets.tolist() == [6, 8, 18]
@@ -105,10 +119,89 @@ def test_noise_by_hand() -> None:
 
 def test_at_least_one_token_is_masked() -> None:
     draws = torch.tensor([[0.0, 0.9, 0.8, 0.99]])
-    rows = add_noise(
-        torch.tensor([[5, 6, 7, 8]]), torch.tensor([1]), torch.tensor([0.1]), draws, mask_id=MASK
-    )
+    num_prompt = torch.tensor([1])
+    noise = whole_canvas(num_prompt, torch.tensor([0.1]), draws)
+    rows = add_noise(torch.tensor([[5, 6, 7, 8]]), num_prompt, noise, mask_id=MASK)
     assert rows.places.tolist() == [2]
+
+
+def test_blocks_by_hand() -> None:
+    """Prompt 2, response 5: six tokens with the first end, two blocks of 4, the second at 6.
+
+    Its 4 tokens at t = .3: two are asked for, those with the smallest draws, and count 2 each; the
+    canvas has 10 tokens, of 20 in the batch. The other row is LLaDA's.
+    """
+    ids = torch.arange(10, 34).view(2, 12)
+    num_prompt, draws = torch.tensor([2, 2]), torch.full((2, 12), 0.9)
+    draws[0, 6:10] = torch.tensor([0.8, 0.1, 0.7, 0.2])
+    draws[1, 5] = 0.1
+    whole = whole_canvas(num_prompt, torch.tensor([0.3, 0.5]), draws)
+    chosen, places = torch.tensor([True, False]), torch.tensor([[0.1, 0.5], [0.1, 0.5]])
+    noise = in_blocks(whole, torch.tensor([5, 5]), chosen, places)
+    rows = add_noise(ids, num_prompt, noise, mask_id=MASK)
+    assert rows.tokens.view(2, 12)[0].tolist() == [*range(10, 17), MASK, 18, MASK, MASK, MASK]
+    assert rows.tokens.view(2, 12)[1].tolist() == [*range(22, 27), MASK, *range(28, 34)]
+    assert rows.targets.tolist() == [17, 19, 27]
+    assert rows.weights.tolist() == pytest.approx([2 * 10 / 4 / 20, 2 * 10 / 4 / 20, 2 / 20])
+
+
+@given(st.integers(0, 2**31), st.integers(1, 30), st.integers(40, 64))
+def test_a_block_holds_something_to_write_and_all_behind_it_is_masked(
+    seed: int, num_response: int, length: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    num_prompt, count = torch.full((16,), 5), 16
+    whole = whole_canvas(
+        num_prompt, torch.rand(count, generator=generator).clamp(min=0.02),
+        torch.rand((count, length), generator=generator),
+    )  # fmt: skip
+    noise = in_blocks(
+        whole, torch.full((count,), num_response), torch.ones(count, dtype=torch.bool),
+        torch.rand((count, 2), generator=generator),
+    )  # fmt: skip
+    ids = torch.full((count, length), 7)
+    rows = add_noise(ids, num_prompt, noise, mask_id=MASK)
+    asked = torch.zeros(count * length, dtype=torch.bool)
+    asked[rows.places] = True
+    masked, asked = (rows.tokens == MASK).view(count, length), asked.view(count, length)
+    for row, (first, last) in enumerate(
+        zip(noise.first.tolist(), noise.last.tolist(), strict=True)
+    ):
+        assert 5 <= first <= 5 + num_response < length
+        assert last - first in BLOCKS or last == length
+        assert any((first - 5) % size == 0 for size in BLOCKS if size >= last - first)
+        assert not masked[row, :first].any()
+        assert masked[row, last:].all()
+        assert asked[row].any()
+        assert not asked[row, last:].any()
+        assert (asked[row, first:last] == masked[row, first:last]).all()
+
+
+def test_a_block_counts_as_much_as_its_canvas() -> None:
+    """The surprise of every token being 1, both kinds of noise are 1 in the mean."""
+    generator = torch.Generator().manual_seed(0)
+    num_prompt, count = torch.full((20_000,), 3), 20_000
+    whole = whole_canvas(
+        num_prompt,
+        (torch.arange(count) + 0.5) / count,
+        torch.rand((count, 23), generator=generator),
+    )
+    both = torch.rand((count, 2), generator=generator)
+    for share in (0.0, 0.5, 1.0):
+        chosen = torch.arange(count) % 100 < 100 * share
+        noise = in_blocks(whole, torch.full((count,), 9), chosen, both)
+        rows = add_noise(torch.zeros(count, 23, dtype=torch.int64), num_prompt, noise, mask_id=MASK)
+        assert float(rows.weights.sum()) == pytest.approx(1, abs=0.02)
+
+
+def test_next_tokens_by_hand() -> None:
+    """Responses of 2 and 1 behind prompts of 1 and 2, each with its first end: five tokens."""
+    ids = torch.tensor([[5, 6, 7, 1, 1], [8, 9, 10, 1, 1]])
+    rows = next_tokens(ids, torch.tensor([1, 2]), torch.tensor([2, 1]))
+    assert rows.tokens.tolist() == ids.flatten().tolist()
+    assert rows.places.tolist() == [1, 2, 3, 7, 8]
+    assert rows.targets.tolist() == [6, 7, 1, 10, 1]
+    assert rows.weights.tolist() == pytest.approx([0.2] * 5)
 
 
 # The forward pass
@@ -136,7 +229,8 @@ def noisy(length: int, tokens: int = 48, seed: int = 0) -> NoisyRows:
     ids = torch.randint(4, 40, (tokens // length, length), generator=generator)
     draws = torch.rand(ids.shape, generator=generator)
     num = torch.full((len(ids),), 3)
-    return add_noise(ids, num, torch.linspace(0.3, 0.9, len(ids)), draws, mask_id=MASK)
+    noise = whole_canvas(num, torch.linspace(0.3, 0.9, len(ids)), draws)
+    return add_noise(ids, num, noise, mask_id=MASK)
 
 
 @pytest.mark.parametrize("shifted", [False, True])
@@ -154,7 +248,7 @@ def test_loss_and_gradients_are_those_of_the_model_that_is_read(
     expected = expected.detach()
     gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     model.zero_grad()
-    states = masked_states(FlatTrunk(), model, rows, length)
+    states = asked_states(FlatTrunk(), model, rows, length)
     loss = head_loss(model, states, rows, nullcontext)
     assert float(loss) == pytest.approx(float(expected), rel=1e-5)
     for mine, theirs in zip(model.parameters(), gradients, strict=True):
@@ -162,10 +256,30 @@ def test_loss_and_gradients_are_those_of_the_model_that_is_read(
         assert (mine.grad - theirs).abs().max() <= 1e-5 * theirs.abs().max() + 1e-7
 
 
+@pytest.mark.parametrize("shifted", [False, True])
+def test_causally_the_loss_is_that_of_the_ancestor(llama: Path, shifted: bool) -> None:
+    """Against the authors' Llama and its labels, in whichever row the network is to answer."""
+    theirs = ancestors.reference("llama")
+    source = read_ancestor(str(llama)).network(shifted=shifted)
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(4, theirs.config.vocab_size, (4, 12), generator=generator)
+    num_prompt, num_response = torch.tensor([3, 4, 1, 2]), torch.tensor([5, 7, 2, 9])
+    labels = ids.clone()
+    columns = torch.arange(12)
+    labels[columns < num_prompt[:, None]] = -100
+    labels[columns > (num_prompt + num_response)[:, None]] = -100
+    with torch.no_grad():
+        expected = theirs(ids, labels=labels).loss
+        rows = next_tokens(ids, num_prompt, num_response)
+        states = asked_states(FlatTrunk(), source, rows, 12, causal=True)
+        loss = head_loss(source, states, rows, nullcontext)
+    assert float(loss) == pytest.approx(float(expected), rel=1e-5)
+
+
 def test_without_gradients_none_are_taken() -> None:
     model, rows = network(), noisy(12)
     with torch.no_grad():
-        head_loss(model, masked_states(FlatTrunk(), model, rows, 12), rows, nullcontext)
+        head_loss(model, asked_states(FlatTrunk(), model, rows, 12), rows, nullcontext)
     assert all(p.grad is None for p in model.parameters())
 
 
@@ -179,8 +293,8 @@ def test_one_compilation_serves_all_layers_row_lengths_and_networks() -> None:
         for model in models:
             rows = noisy(length, seed=length)
             with torch.set_grad_enabled(model is models[0]):
-                compiled = masked_states(trunk, model, rows, length)
-                assert torch.allclose(compiled, masked_states(plain, model, rows, length))
+                compiled = asked_states(trunk, model, rows, length)
+                assert torch.allclose(compiled, asked_states(plain, model, rows, length))
     assert counter.frame_count == 4
 
 
