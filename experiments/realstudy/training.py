@@ -37,7 +37,7 @@ class TrainPlan:
     source: str
     rows: Path  # folder with train.jsonl and valid.jsonl
     out: Path
-    trial_rows: int = 30_000  # the first ones: less than a minute of one GPU
+    trial_rows: int = 10_000  # the first ones: half a minute of one GPU
     minutes: float = 9.0
     epochs: int = 20  # most passes; the minutes decide where they are fewer
     canvas: int = 160

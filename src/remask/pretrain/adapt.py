@@ -62,7 +62,8 @@ class Adaptation:
             self.held_out = self._plan((s.valid,))
         self.tight = replace(self.plan, tails=False)  # nothing is learned of a tail causally
         self.causal_steps = self.tight.num_batches(s.causal_epochs)
-        self.steps = self.causal_steps + self.plan.num_batches(s.epochs)
+        others = self.plan.num_batches(s.epochs, first=s.causal_epochs)
+        self.steps = self.causal_steps + others
         for steps, name in ((self.causal_steps, "causal_epochs"), (self.steps, "epochs")):
             if not steps and getattr(s, name):
                 raise InputError(

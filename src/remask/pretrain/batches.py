@@ -54,9 +54,9 @@ class BatchPlan:
                 waiting[length] = queue[len(queue) // size * size :]
             yield from (batch for _, batch in sorted(full, key=lambda pair: pair[0]))
 
-    def num_batches(self, epochs: int) -> int:
+    def num_batches(self, epochs: int, *, first: int = 0) -> int:
         """Return how many there are."""
-        return sum(1 for _ in self.batches(epochs))
+        return sum(1 for _ in self.batches(epochs, first=first))
 
     def held_out(self) -> Iterator[tuple[float, RowBatch]]:
         """Yield batches of all rows on the largest canvas, each with its share of the rows.

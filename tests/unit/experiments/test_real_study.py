@@ -135,8 +135,8 @@ def patience() -> Iterator[None]:
 def train_words(llama: Path, rows: Path, out: Path) -> list[str]:
     return [
         "train", str(llama), str(rows), str(out), "--tokens", "2048", "--canvas", "16", "--lr",
-        "0.02", "--epochs", "40", "--causal-epochs", "2", "--block-share", "0.25", "--minutes", "50",
-        "--eval-every", "4", "--patience", "1000", "--device", "cpu", "--trial-rows", "24",
+        "0.02", "--epochs", "40", "--causal-epochs", "2", "--block-share", "0.25", "--minutes",
+        "50", "--eval-every", "4", "--patience", "1000", "--device", "cpu", "--trial-rows", "24",
     ]  # fmt: skip
 
 

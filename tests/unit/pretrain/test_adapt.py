@@ -229,6 +229,7 @@ def test_what_the_ancestor_learned_comes_first_and_goes_on_bit_for_bit(
     num = whole.causal_steps
     assert 4 < num < whole.steps - 4
     whole.run()
+    assert whole.step == whole.steps
     log = read_log(tmp_path / "whole")
     told = [row for row in log if "loss" in row]
     assert [row["causal"] for row in told] == [row["step"] <= num for row in told]
