@@ -26,6 +26,7 @@ PARTS = ("validation", "greedy", "pools", "curves")
 ORDER = ("svamp", "mawps", "gsm8k")  # the short ones first: a lost machine loses little
 SEED = 11
 POOL = 10
+TRIED = 200  # problems of validation that a shape is tried on
 POOLED = 500  # problems of a benchmark that have pools
 CURVED = 300  # problems of the curves
 SCORED = "svamp"  # the benchmark of rejection sampling and of the curves
@@ -67,7 +68,7 @@ class Shape(NamedTuple):
         return self.canvas // self.rate
 
 
-# At four tokens a step a first model was less often right on short problems (docs/LOG.md).
+# Four tokens a step made a first model less often right on short problems (docs/LOG.md).
 _PACES = tuple((rate, block) for block in BLOCKS for rate in (1, 2))
 SHAPES = {  # that validation chooses from
     "gsm8k": tuple(Shape(canvas, *pace) for canvas in (128, 160) for pace in _PACES),
@@ -158,7 +159,7 @@ class Plan:
         return [
             Job(
                 name=tried_name(name, shape), source=validation_set(self.out, name), shape=shape,
-                problems=self.size(validation_set(self.out, name)), scored=0,
+                problems=self.size(validation_set(self.out, name), TRIED), scored=0,
             )
             for name in ORDER
             for shape in shapes[name]

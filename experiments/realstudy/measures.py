@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from realstudy.answers import BenchmarkAnswers
+from realstudy.reckoning import all_hold, is_wrong_by_sums
 from remask.analysis.figure import Figure, Place, of_interval
 from remask.analysis.frontier import pool_scores
 from remask.analysis.frontier_fits import RECIPES, USUAL, fit_set
@@ -27,6 +28,7 @@ from remask.analysis.frontier_stages import fit_sequential
 from remask.analysis.pool import Pool, is_scored
 from remask.analysis.problem_draws import RESAMPLES, mean_of
 from remask.analysis.statistics import proportion
+from remask.records.record import Record
 
 SECTION, MEAN, POOL = "real", "mean", "pool"
 # The library's names -> those of this study.
@@ -160,6 +162,26 @@ def _facts(answers: BenchmarkAnswers, own: FrontierSet) -> Iterator[Figure]:
     yield Figure(**place, measure="labels", value=labels, unit="labels of a fit")
     if changed := proportion(answers.changed):
         yield of_interval(changed, **place, measure="text_disagreement", unit="share")
+    yield from _limits(answers.greedy.rows, place)
+
+
+def _limits(rows: Sequence[Record], place: Place) -> Iterator[Figure]:
+    """Yield how often sums hold, and of wrong answers which are so by them and which despite."""
+    held = [all_hold(row.text) for row in rows]
+    wrong = [(row, hold) for row, hold in zip(rows, held, strict=True) if not row.right]
+    shares = {
+        "sums_hold": ([hold for hold in held if hold is not None], "share of answers with sums"),
+        "wrong_by_sums": (
+            [is_wrong_by_sums(row.text, row.answer, row.gold) for row, _ in wrong],
+            "share of wrong answers, right if reckoned anew",
+        ),
+        "wrong_with_sums": (
+            [hold is True for _, hold in wrong], "share of wrong answers, every sum of which holds"
+        ),
+    }  # fmt: skip
+    for measure, (flags, unit) in shares.items():
+        if share := proportion(flags):
+            yield of_interval(share, **place, measure=measure, unit=unit)
 
 
 def _means(

@@ -34,6 +34,7 @@ def page(figures: Shown, embedded: Shown, about: str) -> str:
         _INTRODUCTION.format(about=about, command=COMMAND),
         *_section("The model", _MODEL, _model(figures)),
         *_section("The answers", _ANSWERS, _answers(figures)),
+        *_section("What limits it", _LIMITS, _limits(figures), _curve_of_training(figures)),
         *_section("What was to be shown", "", _targets(figures)),
         *_section("Telling right from wrong: AUROC", _DIAGNOSIS, _diagnosis(figures)),
         *_section("Against ten samples", _POOLS, _pools(figures)),
@@ -56,6 +57,10 @@ _MODEL = """Row i - 1 predicts token i (shifted), as the ancestor learned, or ro
 (unshifted): the held-out loss of a short trial of each decides."""
 _ANSWERS = """Greedy answers to every test problem. `Texts that changed` is the share of the
 answers in pools that other batches made another text of."""
+_LIMITS = """A sum is `12*3=36`, as the rows have it. Wrong by sums alone: right when its sums are
+reckoned anew, from the first to the last. Wrong though all sums hold: what was to be reckoned was
+not understood. The other wrong answers have both faults, or no sums. Below, the held-out loss of
+the training."""
 _DIAGNOSIS = """Every method on the same answers, one to each problem. Fits have the labels of
 validation answers (`labels` above)."""
 _POOLS = """On the problems that have ten samples: the share of the samples that say what the
@@ -127,6 +132,26 @@ def _answers(figures: Shown) -> str:
     return _table(heads, rows)
 
 
+def _limits(figures: Shown) -> str:
+    measures = ("sums_hold", "wrong_by_sums", "wrong_with_sums")
+    rows = [
+        [TITLES[name], *(cell(figures, f"{name}/{measure}") for measure in measures)]
+        for name in BENCHMARKS
+        if f"{PREFIX}{name}/sums_hold" in figures
+    ]
+    heads = ["benchmark", "answers whose sums all hold", "wrong by sums alone",
+             "wrong though all sums hold"]  # fmt: skip
+    return _table(heads, rows)
+
+
+def _curve_of_training(figures: Shown) -> str:
+    names = re.compile(rf"{PREFIX}(train/final/(\d+)/valid_loss)")
+    points = [match for name in figures if (match := names.fullmatch(name))]
+    points.sort(key=lambda match: int(match[2]))
+    rows = [[f"{int(match[2]):,}", cell(figures, match[1], 4)] for match in points]
+    return _table(["update", "held-out loss"], rows)
+
+
 def _targets(figures: Shown) -> str:
     rows = []
     for target in TARGETS:
@@ -157,8 +182,10 @@ def _pools(figures: Shown) -> str:
         part = "" if method in OF_POOLS else "pool/"
         names = [f"{name}/{method}/{part}auroc" for name in (*BENCHMARKS, "mean")]
         if any(f"{PREFIX}{name}" in figures for name in names):
-            rows.append([LABELS.get(method, method), *(cell(figures, name) for name in names)])
-    table = _table(["score", *TITLES.values(), "mean"], rows)
+            extra = cell(figures, f"mean/{method}/extra_forwards", 1, ends=False)
+            scores = [cell(figures, name) for name in names]
+            rows.append([LABELS.get(method, method), extra, *scores])
+    table = _table(["score", "extra forwards", *TITLES.values(), "mean"], rows)
     gaps = [
         f"{LABELS.get(method, method)} minus ten samples, in the mean: {shown}."
         for method in ("verifier", "roundtrips")

@@ -9,7 +9,7 @@ from realstudy.choice import CHOICE, read_choice
 from realstudy.measures import SECTION, measure_sets, rejection
 from realstudy.problems import BENCHMARKS
 from realstudy.studies import study_figures
-from realstudy.training import STATE
+from realstudy.training import STATE, held_out_losses
 from realstudy.weights import read_weights
 from remask.analysis.figure import Figure, Figures
 from remask.analysis.problem_draws import RESAMPLES
@@ -47,6 +47,11 @@ def _made(out: Path) -> Iterator[Figure]:
     )  # fmt: skip
     if (out / STATE).exists():
         yield from _trained(read_object(out / STATE, "bring it again"))
+    for step, loss in held_out_losses(out):
+        yield Figure(
+            section=SECTION, study="train", method="final", part=str(step), measure="valid_loss",
+            value=loss, unit="nats a token, held out",
+        )  # fmt: skip
     if (out / CHOICE).exists():
         for name, chosen in read_choice(out)["sets"].items():
             yield from _chosen(name, chosen)

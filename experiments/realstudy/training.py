@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from remask.errors import InputError, SettingsError
-from remask.pretrain.adapt import Adaptation
+from remask.pretrain.adapt import LOG, Adaptation
 from remask.pretrain.adapt_settings import AdaptSettings
 from remask.records.jsonl import write_text
 from remask.records.text_file import read_object
@@ -27,6 +27,7 @@ KINDS = {"shifted": True, "unshifted": False}
 # Seconds that reading the rows and writing the weights take, before and after the steps.
 RESERVE = 45.0
 _RARELY = 10**6
+_EACH = 500  # updates between two points of the curve
 Say = Callable[[dict[str, Any]], None]
 
 
@@ -42,7 +43,7 @@ class TrainPlan:
     epochs: int = 20  # most passes; the minutes decide where they are fewer
     canvas: int = 160
     tokens: int = 30_720
-    lr: float = 6e-4
+    lr: float = 8e-4
     causal_epochs: int = 4  # before the others
     block_share: float = 0.5
     eval_every: int = 100  # the last weights of the minutes that no loss is taken of are lost
@@ -104,6 +105,16 @@ def train(plan: TrainPlan, say: Say, *, deadline: float) -> Path | None:
 def is_trained(out: Path) -> bool:
     """Say whether the model of a study is finished."""
     return "final" in read_state(out)
+
+
+def held_out_losses(out: Path) -> list[tuple[int, float]]:
+    """Return the held-out losses of the training, so many updates apart, by their updates."""
+    path = out / "final" / LOG
+    if not path.is_file():
+        return []
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    losses = {row["step"]: row["valid_loss"] for row in rows if "valid_loss" in row}
+    return [(step, loss) for step, loss in losses.items() if step % _EACH == 0]
 
 
 def check_seconds(seconds: float | None) -> None:
