@@ -61,9 +61,9 @@ def line_of(row: dict[str, Any]) -> str:
     if "valid_loss" in row:
         return f"{place}  held-out loss {row['valid_loss']:.4f}, best at step {row['best_step']:,}"
     left = timedelta(seconds=round(row["left_s"]))
-    name = "causal loss" if row.get("causal") else "loss"
+    loss = f"loss {row['loss']:.4f}" if "loss" in row else f"causal loss {row['causal_loss']:.4f}"
     return (
-        f"{place}  {name} {row['loss']:.4f}  {row['tokens_per_s']:,.0f} tokens/s  "
+        f"{place}  {loss}  {row['tokens_per_s']:,.0f} tokens/s  "
         f"pass {row['epoch'] + 1}  {left} left"
     )
 

@@ -1,8 +1,7 @@
 """An autoregressive model becomes a masked diffusion model.
 
-What it learns is LLaDA's objective on prompts with responses, over canvases of random length whose
-tail is filled with end tokens; before that, where it is asked for, the rows from left to right, as
-its ancestor learned. Weights, their
+First it learns the rows from left to right, as its ancestor did; then LLaDA's objective on prompts
+with responses, over canvases of random length whose tail is filled with end tokens. Weights, their
 average and the optimizer's moments are float32; on CUDA layers compute in bfloat16. Every draw
 belongs to a step, so a run that was killed goes on as if it had not been: exactly, in float32 on a
 CPU, unless a time budget decides how far it comes.
@@ -55,21 +54,24 @@ class Adaptation:
         s = self.settings = settings
         self.say, self.device = say, choose_device(s.device)
         claim(s.out, [Path(s.source), *s.rows, s.valid])
-        self.successor = Successor(read_ancestor(s.source, s.template), s)
+        ancestor = read_ancestor(s.source, s.template)
+        self.successor = Successor(ancestor, s)
         self.tokenizer = self.successor.tokenizer
         self.plan, self.held_out = self._plan(s.rows), None
         if s.valid is not None:
             self.held_out = self._plan((s.valid,))
         self.tight = replace(self.plan, tails=False)  # nothing is learned of a tail causally
-        self.causal_steps = self.tight.num_batches(s.causal_epochs)
-        others = self.plan.num_batches(s.epochs, first=s.causal_epochs)
+        self.causal_epochs = int(not ancestor.is_adapted)
+        if s.causal_epochs is not None:
+            self.causal_epochs = s.causal_epochs
+        self.causal_steps = self.tight.num_batches(self.causal_epochs)
+        others = self.plan.num_batches(s.epochs, first=self.causal_epochs)
         self.steps = self.causal_steps + others
-        for steps, name in ((self.causal_steps, "causal_epochs"), (self.steps, "epochs")):
-            if not steps and getattr(s, name):
-                raise InputError(
-                    f"{len(self.plan.rows):,} rows in {getattr(s, name)} passes fill no batch of "
-                    f"{s.tokens:,} tokens; lower tokens, or raise {name}."
-                )
+        if not others:
+            raise InputError(
+                f"{len(self.plan.rows):,} rows in {s.epochs} passes fill no batch of {s.tokens:,} "
+                "tokens; lower tokens, or raise epochs."
+            )
         self.network = self.successor.network
         self.folder = RunFolder(out=s.out, identity=self._identity(), log_name=LOG)
         self.folder.open()
@@ -153,7 +155,7 @@ class Adaptation:
             self.total += loss
             self.num_summed, clock.steps = self.num_summed + 1, clock.steps + 1
             self.step += 1
-            if self.step % s.log_every == 0 or self.step == self.steps:
+            if self.step % s.log_every == 0 or self.step in (self.causal_steps, self.steps):
                 self._report(float(norm), batch, progress, clock)
             if self._is_validated_now():
                 self._validate()
@@ -168,13 +170,13 @@ class Adaptation:
 
     def _batches(self) -> Iterator[RowBatch]:
         """Return all batches: passes are counted through, so none is drawn like another."""
-        first = self.settings.causal_epochs
+        first = self.causal_epochs
         return chain(
             self.tight.batches(first), self.plan.batches(self.settings.epochs, first=first)
         )
 
     def _is_causal(self, batch: RowBatch) -> bool:
-        return batch.epoch < self.settings.causal_epochs
+        return batch.epoch < self.causal_epochs
 
     def _is_validated_now(self) -> bool:
         """Say whether a held-out loss is due: of its ancestor's way it says nothing."""
@@ -292,14 +294,13 @@ class Adaptation:
     def _report(self, norm: float, batch: RowBatch, progress: float, clock: "_Clock") -> None:
         loss = float(self.total) / self.num_summed
         self._check_finite("loss", loss)
+        name = "causal_loss" if self._is_causal(batch) else "loss"
         row = {
-            "step": self.step, "max_steps": self.steps, "epoch": batch.epoch, "loss": loss,
+            "step": self.step, "max_steps": self.steps, "epoch": batch.epoch, name: loss,
             "grad_norm": norm, "lr": self.settings.lr * self.rate(progress),
             "tokens_per_s": clock.lap() * self.settings.tokens, "spent_s": clock.spent,
             "left_s": clock.spent * (1 / progress - 1),
         }  # fmt: skip
-        if self.settings.causal_epochs:
-            row["causal"] = self._is_causal(batch)
         if self.device.type == "cuda":
             row["memory_gb"] = torch.cuda.max_memory_allocated(self.device) / 1e9
         self.total.zero_()

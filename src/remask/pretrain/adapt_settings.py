@@ -43,15 +43,16 @@ class AdaptSettings:
         int, Setting("Tokens of a batch; its divisors are the row lengths.", least=GRID, most=2**30)
     ] = 61_440
     epochs: Annotated[int, Setting("Passes over the rows.", least=1, most=1_000_000)] = 10
+    # None: 1, or 0 where the source was adapted before
     causal_epochs: Annotated[
-        int,
+        int | None,
         Setting(
-            "Passes before these in which it learns the rows as its ancestor learned: from left "
-            "to right.",
+            "Passes before these in which it learns the rows as its ancestor did, from left to "
+            "right; 1, or 0 where the source was adapted before.",
             least=0,
             most=1_000_000,
         ),
-    ] = 0
+    ] = None
     block_share: Annotated[
         float,
         Setting(
@@ -59,7 +60,7 @@ class AdaptSettings:
             least=0,
             most=1,
         ),
-    ] = 0.0
+    ] = 0.5
     minutes: Annotated[
         float | None, _minutes("Minutes of training in all; the learning rate falls with them.")
     ] = None

@@ -25,6 +25,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     "Divergence from the start": {"kl": "of a token"},
     "Entropy, nats a token": {"entropy": "of a token when revealed"},
     "Tokens of a completion": {"completions/mean_length": "mean"},
+    "Causal loss": {"causal_loss": "from left to right"},
     "Loss": {"loss": "loss", "valid_loss": "held out"},
     "Learning rate": {"lr": "of AdamW", "learning_rate": "of AdamW"},
     "Norm of the gradient, before the clip": {"grad_norm": "norm"},
