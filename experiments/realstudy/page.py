@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from claims import Verdict, verdicts
 
+from realstudy.measures import RENAMED
 from realstudy.problems import BENCHMARKS
 from realstudy.studies import PREFIX, claimed
 from realstudy.targets import TARGETS
@@ -17,6 +18,7 @@ METHODS = (
     "critical_count", "self_evaluation", "dise", "perplexity", "tre", "denoising_entropy",
     "temporal_vote", "temporal_entropy", "dcocoa",
 )  # fmt: skip
+FRONTIER = "frontier/"  # the embedded model's figures of the same kind
 OF_POOLS = ("agreement2", "agreement3", "agreement5", "agreement")
 CURVES = {"mask_ratio": "mask ratio", "rebuild_steps": "rebuild steps", "trips": "trips"}
 LABELS = {
@@ -38,6 +40,7 @@ def page(figures: Shown, embedded: Shown, about: str) -> str:
         *_section("What was to be shown", "", _targets(figures)),
         *_section("Telling right from wrong: AUROC", _DIAGNOSIS, _diagnosis(figures)),
         *_section("Against ten samples", _POOLS, _pools(figures)),
+        *_section("The embedded model beside it", _BESIDE, _beside(figures, embedded)),
         *_section("Rejection sampling on SVAMP", _REJECTION, _rejection(figures)),
         *_section("The curves", _CURVES, *(_curve(figures, name) for name in CURVES)),
         *_section("The paper's claims", _CLAIMS, _claims(figures, embedded)),
@@ -65,6 +68,8 @@ _DIAGNOSIS = """Every method on the same answers, one to each problem. Fits have
 validation answers (`labels` above)."""
 _POOLS = """On the problems that have ten samples: the share of the samples that say what the
 answer says, beside the scores of one answer, on the same problems."""
+_BESIDE = """AUROC in the mean, over the three benchmarks here and over the sets of
+[frontier.md](frontier.md) there, the best here first."""
 _REJECTION = """Thresholds have the best F1 on validation answers."""
 _CURVES = """Round trips with one setting changed, on the first problems of SVAMP; the differences
 are paired."""
@@ -85,12 +90,14 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def cell(figures: Shown, name: str, digits: int = 3, *, ends: bool = True) -> str:
+def cell(
+    figures: Shown, name: str, digits: int = 3, *, ends: bool = True, prefix: str = PREFIX
+) -> str:
     """Return a number with its marker and its interval; nothing where it was not measured."""
-    figure = figures.get(f"{PREFIX}{name}")
+    figure = figures.get(f"{prefix}{name}")
     if figure is None:
         return ""
-    text = f"{figure.value:,.{digits}f}<!--fig:{PREFIX}{name}-->"
+    text = f"{figure.value:,.{digits}f}<!--fig:{prefix}{name}-->"
     if not ends or figure.low is None or figure.high is None or figure.low == figure.high:
         return text
     return f"{text} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"
@@ -192,6 +199,27 @@ def _pools(figures: Shown) -> str:
         if (shown := cell(figures, f"{method}_minus_agreement/auroc"))
     ]
     return "\n\n".join([table, *gaps]) if rows else ""
+
+
+def _beside(figures: Shown, embedded: Shown) -> str:
+    """Return what every score is worth with either model, where both were measured."""
+    theirs = {ours: name for name, ours in RENAMED.items()}
+    names = {method: f"mean/{theirs.get(method, method)}/auroc" for method in (*OF_POOLS, *METHODS)}
+    both = [
+        method
+        for method, name in names.items()
+        if f"{PREFIX}mean/{method}/auroc" in figures and f"{FRONTIER}{name}" in embedded
+    ]
+    both.sort(key=lambda method: -figures[f"{PREFIX}mean/{method}/auroc"].value)
+    rows = [
+        [
+            LABELS.get(method, method),
+            cell(figures, f"mean/{method}/auroc"),
+            cell(embedded, names[method], prefix=FRONTIER),
+        ]
+        for method in both
+    ]
+    return _table(["score", "real words", "the embedded model"], rows)
 
 
 def _rejection(figures: Shown) -> str:

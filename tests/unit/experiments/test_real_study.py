@@ -37,6 +37,7 @@ import ancestors
 from test_figures import disagreements, faults
 
 EMBEDDED = "diagnosis/wordmath/roundtrips_minus_confidence/auroc"
+BESIDE = "frontier/mean/fitted20/auroc"
 THINGS = ("pens", "cups", "hats", "keys", "maps", "bags", "figs", "nuts", "cows", "dogs")
 LATER = time.monotonic() + 10_000
 PAST = 0.01  # a moment long ago: there is no time left
@@ -342,7 +343,8 @@ def measured(study: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     gap = {**entry, "value": 0.1, "low": 0.05, "high": 0.2, "unit": "AUROC"}
     figures.write_text(json.dumps({
         "version": 2, "commands": {"overlap": "it", "real": real_study.COMMAND},
-        "figures": {"real/overlap": entry, "real/gsm8k/gone/auroc": old, EMBEDDED: gap},
+        "figures": {"real/overlap": entry, "real/gsm8k/gone/auroc": old, EMBEDDED: gap,
+                    BESIDE: {**gap, "value": 0.825, "low": 0.8, "high": 0.85}},
     }))  # fmt: skip
     words = ["--commit", "abc1234", "--hardware", "two cores", "--figures", str(figures)]
     assert real_study.main(["measure", str(study), *words, "--page", str(page)]) == 0
@@ -381,6 +383,9 @@ def test_the_page_says_what_the_figures_say(measured: tuple[Path, Path]) -> None
     assert "collected on two cores at commit abc1234" in page
     [claim] = [line for line in page.splitlines() if "than the model's confidence." in line]
     assert claim.endswith("| holds |"), "on the embedded model"
+    [beside] = [line for line in page.splitlines() if BESIDE in line]
+    assert "<!--fig:real/mean/fitted/auroc-->" in beside
+    assert beside.endswith("| 0.825<!--fig:frontier/mean/fitted20/auroc--> [0.800, 0.850] |")
     assert re.search(r"-->; made of llama\d; model\.safetensors sha256 \w{64}\.\n", page)
     assert "SmolLM2" not in page
     assert real_study.main(["page", "--figures", str(measured[0]), "--page", str(measured[1])]) == 0
