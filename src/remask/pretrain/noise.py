@@ -86,11 +86,11 @@ def add_noise(ids: Tensor, num_prompt: Tensor, noise: Noise, *, mask_id: int) ->
     """
     columns = torch.arange(ids.shape[1])
     window = (columns >= noise.first[:, None]) & (columns < noise.last[:, None])  # (B, S)
-    asked = (window & (noise.draws < noise.ratio[:, None])).flatten()  # (N,)
-    if not asked.any():
-        asked[noise.draws.masked_fill(~window, 2.0).argmin()] = True
-    masked = asked | (columns >= noise.last[:, None]).flatten()
-    places = asked.nonzero()[:, 0]
+    drawn = (window & (noise.draws < noise.ratio[:, None])).flatten()  # (N,)
+    if not drawn.any():
+        drawn[noise.draws.masked_fill(~window, 2.0).argmin()] = True
+    masked = drawn | (columns >= noise.last[:, None]).flatten()
+    places = drawn.nonzero()[:, 0]
     clean, num_canvas = ids.flatten(), ids.shape[1] - num_prompt
     weight = num_canvas / (noise.last - noise.first) / (noise.ratio * num_canvas.sum())  # (B,)
     weights = weight[places // ids.shape[1]]
