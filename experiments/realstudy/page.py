@@ -75,8 +75,7 @@ _CURVES = """Round trips with one setting changed, on the first problems of SVAM
 are paired."""
 _CLAIMS = """The verdicts are those of [results.md](results.md): a claim holds where its interval
 is beyond the bound on each set, and fails where it is so on the other side on one."""
-_TRIED = """The rule: the highest accuracy, and among the shapes within one standard error of it
-the fewest forward passes."""
+_TRIED = """The rule: the highest accuracy, and of equals the fewest forward passes."""
 
 
 def _section(heading: str, text: str, *tables: str) -> list[str]:
