@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from remask.pretrain.trunk import FlatTrunk, asked_states, head_loss
 LOG = "adapt.jsonl"
 _FLOOR = 0.02  # of the learning rate, at the end
 _CLIP = 1.0  # of the norm of the gradient
+_CAUSAL_SHARE = 1 / 3  # of the minutes, at most
 # Where and how fast a run runs, and what it leaves behind, decides nothing.
 _FREE = (
     "source", "rows", "valid", "out", "device", "stop_after", "checkpoint_every", "log_every",
@@ -65,9 +66,8 @@ class Adaptation:
         if s.causal_epochs is not None:
             self.causal_epochs = s.causal_epochs
         self.causal_steps = self.tight.num_batches(self.causal_epochs)
-        others = self.plan.num_batches(s.epochs, first=self.causal_epochs)
-        self.steps = self.causal_steps + others
-        if not others:
+        self.other_steps = self.plan.num_batches(s.epochs, first=self.causal_epochs)
+        if not self.other_steps:
             raise InputError(
                 f"{len(self.plan.rows):,} rows in {s.epochs} passes fill no batch of {s.tokens:,} "
                 "tokens; lower tokens, or raise epochs."
@@ -147,7 +147,7 @@ class Adaptation:
         reason = ""
         if self.validated < 0:
             self._validate()
-        for batch in islice(self._batches(), self.step, None):
+        for batch in self._batches():
             if reason := self._why_over(clock):
                 break
             progress = self.progress(clock)
@@ -155,6 +155,8 @@ class Adaptation:
             self.total += loss
             self.num_summed, clock.steps = self.num_summed + 1, clock.steps + 1
             self.step += 1
+            if self._is_causal(batch) and self._is_time_up(clock, _CAUSAL_SHARE):
+                self.causal_steps = self.step  # what is left of them is left out
             if self.step % s.log_every == 0 or self.step in (self.causal_steps, self.steps):
                 self._report(float(norm), batch, progress, clock)
             if self._is_validated_now():
@@ -169,11 +171,19 @@ class Adaptation:
         return self.export()
 
     def _batches(self) -> Iterator[RowBatch]:
-        """Return all batches: passes are counted through, so none is drawn like another."""
+        """Yield the batches that are left: passes are counted through, and each drawn anew."""
         first = self.causal_epochs
-        return chain(
-            self.tight.batches(first), self.plan.batches(self.settings.epochs, first=first)
-        )
+        for batch in islice(self.tight.batches(first), self.step, None):
+            if self.step >= self.causal_steps:  # they may end early, see `run`
+                break
+            yield batch
+        others = self.plan.batches(self.settings.epochs, first=first)
+        yield from islice(others, self.step - self.causal_steps, None)
+
+    @property
+    def steps(self) -> int:
+        """All steps there are to be, where no time is over before."""
+        return self.causal_steps + self.other_steps
 
     def _is_causal(self, batch: RowBatch) -> bool:
         return batch.epoch < self.causal_epochs
@@ -201,9 +211,9 @@ class Adaptation:
             return f"stopped after {s.stop_after:g} minutes; the same command goes on"
         return ""
 
-    def _is_time_up(self, clock: "_Clock") -> bool:
+    def _is_time_up(self, clock: "_Clock", share: float = 1.0) -> bool:
         minutes = self.settings.minutes
-        return minutes is not None and clock.spent >= 60 * minutes
+        return minutes is not None and clock.spent >= share * 60 * minutes
 
     def rate(self, progress: float) -> float:
         """Return the share of the learning rate: it rises, then falls along a cosine."""
@@ -323,6 +333,7 @@ class Adaptation:
         self.folder.save(
             {
                 "step": self.step,
+                "causal_steps": self.causal_steps,
                 "spent": self.spent,
                 "network": self.network.state_dict(),
                 "average": self.average.state_dict(),
@@ -334,11 +345,15 @@ class Adaptation:
         )
 
     def _resume(self) -> None:
-        names = ("spent", "network", "average", "optimizer", "best", "validation", "losses")
+        names = (
+            "causal_steps", "spent", "network", "average", "optimizer", "best", "validation",
+            "losses",
+        )  # fmt: skip
         state = self.folder.resume(names, self.device)
         if state is None:
             return
         self.step, self.spent, self.best = state["step"], state["spent"], state["best"]
+        self.causal_steps = state["causal_steps"]
         self.best_loss, self.best_step, self.num_worse, self.validated = state["validation"]
         self.total, self.num_summed = state["losses"]
         self.network.load_state_dict(state["network"])

@@ -256,6 +256,39 @@ def test_what_the_ancestor_learned_comes_first_and_goes_on_bit_for_bit(
     assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
 
 
+def test_what_the_ancestor_learned_takes_a_third_of_the_minutes_at_most(
+    llama: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third is over at step 5 of more; a run that is stopped at step 7 goes on as if not."""
+    shares: list[float] = []
+
+    def is_time_up(run: Adaptation, clock: _Clock, share: float = 1.0) -> bool:
+        shares.append(share)
+        return share < 1 and run.step >= 5
+
+    monkeypatch.setattr(Adaptation, "_is_time_up", is_time_up)
+    how: Row = {"causal_epochs": 3, "epochs": 4, "block_share": 0.5, "minutes": 1000.0}
+    whole = Adaptation(toy(llama, rows, tmp_path / "whole", **how), lambda row: None)
+    assert whole.causal_steps > 7
+    whole.run()
+    assert min(shares) == pytest.approx(1 / 3)
+    assert (whole.causal_steps, whole.step) == (5, 5 + whole.other_steps)
+    log = read_log(tmp_path / "whole")
+    assert max(row["step"] for row in log if "causal_loss" in row) == 5
+    assert min(row["step"] for row in log if "loss" in row) == 6
+    assert [row["step"] for row in log if "valid_loss" in row][:3] == [0, 5, 8]
+    monkeypatch.setattr(Adaptation, "_why_over", lambda run, clock: "enough" * (run.step == 7))
+    run(toy(llama, rows, tmp_path / "parts", **how))
+    monkeypatch.setattr(Adaptation, "_why_over", lambda run, clock: "")
+    run(toy(llama, rows, tmp_path / "parts", **how))
+    weights = [
+        (tmp_path / name / "model" / "model.safetensors").read_bytes()
+        for name in ("whole", "parts")
+    ]
+    assert weights[0] == weights[1]
+    assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
+
+
 def test_another_run_may_not_go_on_there(
     llama: Path, rows: Path, finished: tuple[Path, list[Row]], tmp_path: Path
 ) -> None:
