@@ -26,13 +26,13 @@ PARTS = ("validation", "greedy", "pools", "curves")
 ORDER = ("svamp", "mawps", "gsm8k")  # the short ones first: a lost machine loses little
 SEED = 11
 POOL = 10
-TRIED = 500  # problems of validation that a shape is tried on
+TRIED = 384  # problems of validation that a shape is tried on: whole chunks for all processes
 POOLED = 500  # problems of a benchmark that have pools
 CURVED = 300  # problems of the curves
 SCORED = "svamp"  # the benchmark of rejection sampling and of the curves
 BLOCKS = (4, 32)  # the last is the preset's
 SHARDS = 8  # of a file at most, whatever the number of processes
-CHUNKS = 16  # of a file at least: what a kill costs
+ROUNDS = 2  # chunks of a shard at most: what a kill costs is one of them
 LEAST = 48  # answers of a chunk, so that a pass keeps a GPU busy
 # None of these asks the model in words; the editor is of models that were trained to edit.
 RIVALS = tuple(name for name in OPTIONAL_BASELINES if name not in ("editor", "self_evaluation"))
@@ -93,8 +93,9 @@ class Job:
 
     @property
     def chunk(self) -> int:
-        """Problems between two writes."""
-        return max(-(-LEAST // self.samples), -(-self.problems // CHUNKS))
+        """Problems between two writes, as many in each shard where they suffice."""
+        rounds = min(ROUNDS, max(1, self.problems * self.samples // (SHARDS * LEAST)))
+        return max(-(-LEAST // self.samples), -(-self.problems // (SHARDS * rounds)))
 
     @property
     def shards(self) -> int:

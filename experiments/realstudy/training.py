@@ -108,13 +108,14 @@ def is_trained(out: Path) -> bool:
 
 
 def held_out_losses(out: Path) -> list[tuple[int, float]]:
-    """Return the held-out losses of the training, so many updates apart, by their updates."""
+    """Return held-out losses of the training by their updates: some, and the last."""
     path = out / "final" / LOG
     if not path.is_file():
         return []
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     losses = {row["step"]: row["valid_loss"] for row in rows if "valid_loss" in row}
-    return [(step, loss) for step, loss in losses.items() if step % _EACH == 0]
+    last = max(losses, default=0)
+    return [(step, loss) for step, loss in losses.items() if step % _EACH == 0 or step == last]
 
 
 def check_seconds(seconds: float | None) -> None:
