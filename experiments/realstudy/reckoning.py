@@ -3,8 +3,8 @@
 A sum is `12*3=36` as the rows have it: digits, points and `+ - * / ( )`, on its right one number,
 which may be rounded. An answer is reckoned anew from its first sum to its last: what a sum should
 have given takes the place of what it gave, wherever a later sum or the answer says that number.
-What cannot be read as a sum (a percentage, a power, an `x`) is none, and what divides by 0 does
-not hold.
+What cannot be read as a sum is none: a percentage, a power, an `x`, another sum or a fraction on
+its right, or what is left of one when such a thing is cut off. What divides by 0 does not hold.
 """
 
 import ast
@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-_SUM = re.compile(r"(?<![\w.)])(-?(?:[\d$(]|\.\d)[\d+\-*/(),.$ ]*)=\s*\$?(-?(?:\d[\d,]*)?\.?\d+)")
+_NUMBER = r"(?:\d++(?:,\d{3}(?!\d))*+(?:\.\d++)?+|\.\d++)"
+_PART = rf"[ (]*+(?:-\(*+)?+\$?+{_NUMBER}[ )]*+"
+_GOES_ON = r"[%\d]|[.,]\d| *[-+] *[\d(.$]| *[*/^] *(?:[\d(.$]|[a-zA-Z]\b)| *[xX×] *\d"
+_SUM = re.compile(
+    rf"(?<![\w.,$)])(?<!\d:)({_PART}(?:[-+*/]{_PART}){{1,30}}+)= *+(-?\$?-?{_NUMBER})(?!{_GOES_ON})"
+)
+# Text behind which a sum lacks its beginning; a dash may begin a line.
+_CUT = re.compile(r"(?:[+*/^%\d]|[\d)] *[xX×]|\S *-)[ ($]*$")
 _OPERATORS = {
     ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
     ast.Div: lambda a, b: a / b,
@@ -46,6 +53,8 @@ def sums(text: str) -> list[Sum]:
     """Return the sums of an answer, in order; a lone number before an equals sign is none."""
     found = []
     for match in _SUM.finditer(text):
+        if _CUT.search(text[: match.start()].rpartition("\n")[2]):
+            continue
         left, said = (part.replace(",", "").replace("$", "").strip() for part in match.groups())
         tree = _parsed(left)
         if tree is not None:

@@ -30,6 +30,17 @@ WHOLE = "Each bag has 12*3=36 pens.\nBoth have 36*2=72.\n#### 72"
         ("1/4=.25", True),
         ("4/0=4", False),
         ("2+3=5 and 2+2=5", False),
+        ("He has 5. 3+4=7", True),
+        ("Step 1) 3*4=13", False),
+        ("- 3+4=7", True),  # a dash, no minus
+        ("So -3+5=2.", True),
+        ("5 -3+4=6", True),
+        ("-(3+4)+9=2", True),
+        ("5-(-3)=8", True),
+        ("100-25=75 - so there are 75", True),
+        ("10*40=$400/week, total:2*5=$10", True),
+        ("3*4=12+5=18", False),  # 12+5 is not
+        ("3, 4+5=8", False),
     ],
 )
 def test_sums_hold_or_do_not(text: str, held: bool) -> None:
@@ -37,8 +48,16 @@ def test_sums_hold_or_do_not(text: str, held: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "She has 5.", "x=5", "5=5", "3+=5", "20%*50=10", "2**3=8", "1.2.3+1=2", "#### 7"]
-)
+    "text",
+    [
+        "", "She has 5.", "x=5", "5=5", "3+=5", "20%*50=10", "2**3=8", "1.2.3+1=2", "#### 7",
+        # On the right no number alone.
+        "6/8=3/4", "2*3=4+2", "5/20=25%", "5*3=15 x 2", "6/7=90/x",
+        # On the left the end of something else.
+        "20%*50+3=13", "20% * 50 + 3 = 13", "x*2+3=9", "2x*5+1=11", "4^2+1=17", "X - 3*6=77",
+        "8 x 1 1/2=12", "2 x 3+4=10", "1 1/2*60=90", "$100 000*10/100=$10000", "7:30+2=9",
+    ],
+)  # fmt: skip
 def test_what_is_no_sum_is_none(text: str) -> None:
     assert sums(text) == []
     assert all_hold(text) is None
