@@ -28,6 +28,8 @@ KINDS = {"shifted": True, "unshifted": False}
 RESERVE = 45.0
 _RARELY = 10**6
 _EACH = 500  # updates between two points of the curve
+# What a chat adds to a prompt teaches nothing: 29 of the 107 tokens of a row, with SmolLM2.
+TEMPLATE = "{prompt}\n"
 Say = Callable[[dict[str, Any]], None]
 
 
@@ -59,7 +61,7 @@ class TrainPlan:
             tokens=self.tokens, lr=self.lr, seed=self.seed, device=self.device,
             epochs=1 if trial else self.epochs,
             causal_epochs=min(1, self.causal_epochs) if trial else self.causal_epochs,
-            block_share=self.block_share,
+            block_share=self.block_share, template=TEMPLATE,
             minutes=None if trial else self.minutes, stop_after=max(left, 0.1) / 60,
             eval_every=self.eval_every, patience=_RARELY if trial else self.patience,
             checkpoint_every=_RARELY if trial else 2_000,
