@@ -150,11 +150,14 @@ def test_a_killed_run_goes_on_bit_for_bit(
     assert whole["step"] == resumed["step"]
     for part in ("network", "average", "best"):
         assert all(torch.equal(v, resumed[part][k]) for k, v in whole[part].items())
-    weights = [
-        (f / "model" / "model.safetensors").read_bytes() for f in (finished[0], tmp_path / "run")
-    ]
+    check_left_the_same(finished[0], tmp_path / "run")
+
+
+def check_left_the_same(one: Path, other: Path) -> None:
+    """Check that two runs left the same weights and, but for the seconds, the same log."""
+    weights = [(out / "model" / "model.safetensors").read_bytes() for out in (one, other)]
     assert weights[0] == weights[1]
-    assert timeless(finished[0]) == timeless(tmp_path / "run")
+    assert timeless(one) == timeless(other)
 
 
 def timeless(out: Path) -> list[Row]:
@@ -248,12 +251,7 @@ def test_what_the_ancestor_learned_comes_first_and_goes_on_bit_for_bit(
         run(toy(llama, rows, tmp_path / "parts", **how))
     monkeypatch.setattr(Adaptation, "_why_over", why_over)
     run(toy(llama, rows, tmp_path / "parts", **how))
-    weights = [
-        (tmp_path / name / "model" / "model.safetensors").read_bytes()
-        for name in ("whole", "parts")
-    ]
-    assert weights[0] == weights[1]
-    assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
+    check_left_the_same(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_what_the_ancestor_learned_takes_a_third_of_the_minutes_at_most(
@@ -281,12 +279,7 @@ def test_what_the_ancestor_learned_takes_a_third_of_the_minutes_at_most(
     run(toy(llama, rows, tmp_path / "parts", **how))
     monkeypatch.setattr(Adaptation, "_why_over", lambda run, clock: "")
     run(toy(llama, rows, tmp_path / "parts", **how))
-    weights = [
-        (tmp_path / name / "model" / "model.safetensors").read_bytes()
-        for name in ("whole", "parts")
-    ]
-    assert weights[0] == weights[1]
-    assert timeless(tmp_path / "parts") == timeless(tmp_path / "whole")
+    check_left_the_same(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_another_run_may_not_go_on_there(
