@@ -48,7 +48,8 @@ class AdaptSettings:
         int | None,
         Setting(
             "Passes before these in which it learns the rows as its ancestor did, from left to "
-            "right; 1, or 0 where the source was adapted before.",
+            "right, in a third of the minutes at most; 1, or 0 where the source was adapted "
+            "before.",
             least=0,
             most=1_000_000,
         ),
