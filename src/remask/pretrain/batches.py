@@ -1,10 +1,10 @@
 """Which rows stand in which batch: a function of the seed, so a resumed run goes on as it was.
 
 In each pass over the rows every row draws a canvas, from its response and one end token up to the
-largest, and waits for others of its row length. A batch leaves when it is full, with as many tokens
-as any other batch; what still waits at the end of a pass goes on waiting in the next. So no row is
-padded, and no batch is smaller: the tail of end tokens behind a response is canvas too, which is
-how a model learns to stop on canvases of any length.
+largest, short ones more often, and waits for others of its row length. A batch leaves when it is
+full, with as many tokens as any other batch; what still waits at the end of a pass goes on waiting
+in the next. So no row is padded, and no batch is smaller: the tail of end tokens behind a response
+is canvas too, which is how a model learns to stop on canvases of any length.
 """
 
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ class BatchPlan:
         if not self.tails:
             return order, self._lengths(self.rows.num_response + 1)[order]
         least = np.clip(self.rows.num_response + 1, self.least_canvas, self.canvas)
-        draws = generator.random(len(self.rows))
+        draws = generator.random(len(self.rows)) ** 2  # long tails teach little, and cost as much
         canvas = least + np.floor(draws * (self.canvas - least + 1)).astype(np.int64)
         return order, self._lengths(canvas)[order]
 
