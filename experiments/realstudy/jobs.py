@@ -71,7 +71,7 @@ class Shape(NamedTuple):
 # Four tokens a step made a first model less often right on short problems (docs/LOG.md).
 _PACES = tuple((rate, block) for block in BLOCKS for rate in (1, 2))
 SHAPES = {  # that validation chooses from
-    "gsm8k": tuple(Shape(canvas, *pace) for canvas in (128, 160) for pace in _PACES),
+    "gsm8k": tuple(Shape(canvas, *pace) for canvas in (96, 128) for pace in _PACES),
     "svamp": tuple(Shape(canvas, *pace) for canvas in (32, 64) for pace in _PACES),
     "mawps": tuple(Shape(canvas, *pace) for canvas in (32, 64) for pace in _PACES),
 }
