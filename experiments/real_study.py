@@ -143,7 +143,7 @@ def _steps(arguments: argparse.Namespace, origin: list[str]) -> Iterator[list[st
     shared = ["--parallel", arguments.parallel]
     figures = ["--figures", arguments.figures, *origin]
     if not (rows / CARD).exists():  # which is written last
-        yield _script("real_text.py", "build", data, rows)
+        yield _script("real_text.py", *figures, "build", data, rows)
     if not is_trained(out):
         flags = ["--tokens", arguments.tokens, "--minutes", arguments.minutes]
         flags += ["--device", arguments.device, *_clock(arguments)]

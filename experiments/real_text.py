@@ -1,7 +1,7 @@
 """Word problems to train a small model on: rows, a card that counts them, and their overlap.
 
     python experiments/real_text.py build DATA OUT       train.jsonl, valid.jsonl and card.md in OUT
-    python experiments/real_text.py build DATA OUT --seed 1 --stories 50000 --sums 0
+    python experiments/real_text.py --seed 1 build DATA OUT --stories 50000 --sums 0
     python experiments/real_text.py overlap DATA OUT/train.jsonl       what is left: 0, 0, 0, 0
     python experiments/real_text.py show --count 5               some stories, without any file
 
@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
@@ -98,6 +99,17 @@ def _noted(data: Path) -> dict[str, list[str]]:
     return {f"{name}, a part of MAWPS, no test here": texts for name, texts in parts.items()}
 
 
+def figures_of(corpus: Corpus) -> dict[str, dict[str, Any]]:
+    """Return how many rows there are of each source, and how many a test would not let in."""
+    train = Counter(row.source for row in corpus.train)
+    figures = {"real/held_out": figure_of(len(corpus.valid), "rows held out")}
+    for source in LICENCES:
+        dropped = corpus.num_in_tests(source)
+        figures[f"real/rows/{source}"] = figure_of(train[source], "rows to train on")
+        figures[f"real/dropped/{source}"] = figure_of(dropped, "rows that a test has, too")
+    return figures
+
+
 def run_build(arguments: argparse.Namespace) -> int:
     """Build the rows and write them."""
     started = time.perf_counter()
@@ -110,6 +122,9 @@ def run_build(arguments: argparse.Namespace) -> int:
     text = card(corpus, plan, overlaps)
     write_text(arguments.out / "card.md", text)
     print(text)
+    save(
+        arguments, figures_of(corpus), "rows", "python experiments/real_text.py build DATA OUT"
+    )
     show(corpus.train, arguments.count, arguments.seed)
     print(f"{time.perf_counter() - started:.0f} s")
     return 0

@@ -41,14 +41,14 @@ class TrainPlan:
     rows: Path  # folder with train.jsonl and valid.jsonl
     out: Path
     trial_rows: int = 10_000  # the first ones: half a minute of one GPU
-    minutes: float = 9.0
+    minutes: float = 11.0
     epochs: int = 20  # most passes; the minutes decide where they are fewer
     canvas: int = 160
     tokens: int = 30_720
     lr: float = 8e-4
     causal_epochs: int = 4  # before the others
     block_share: float = 0.5
-    eval_every: int = 100  # the last weights of the minutes that no loss is taken of are lost
+    eval_every: int = 250  # the last weights of the minutes that no loss is taken of are lost
     patience: int = 16
     device: str = "auto"
     seed: int = 0

@@ -33,6 +33,9 @@ from remask.tasks.public.source import read_file
 WORDING = BENCHMARKS["gsm8k"].wordings["llada"]  # GSM8K, SVAMP and MAWPS are all asked so
 LONGEST = 700  # characters of a response
 SHARE_RENAMED = 0.5
+# Why a row is dropped that a test has, too.
+HIT = "hits a test"
+HIT_RENAMED = "is one of a test but for numbers and names"
 
 
 class Hits(Protocol):
@@ -76,13 +79,17 @@ class Corpus:
     valid: list[TextRow] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)  # "source: why" -> rows
 
+    def num_in_tests(self, source: str) -> int:
+        """Return how many rows of a source were not trained on because a test has them."""
+        return sum(self.dropped[f"{source}: {why}"] for why in (HIT, HIT_RENAMED))
+
 
 def build(data: Path, plan: CorpusPlan) -> Corpus:
     """Return all rows, the same ones for the same files and plan."""
     tests = [text for texts in test_questions(data).values() for text in texts]
     corpus = Corpus()
     solved, held = _split(gsm8k_rows(data), plan)
-    hits_test = ("hits a test", OverlapIndex(tests))
+    hits_test = (HIT, OverlapIndex(tests))
     mawps = list(mawps_rows(data, "train"))
     itself = ("hits training", OverlapIndex(row.question for row in mawps))
     for rows, against in (
@@ -101,7 +108,7 @@ def build(data: Path, plan: CorpusPlan) -> Corpus:
         *_stories(plan, "train", plan.stories),
         *_sums(plan),
     )
-    renamed_test = ("is one of a test but for numbers and names", NamelessIndex(tests))
+    renamed_test = (HIT_RENAMED, NamelessIndex(tests))
     _keep(train, corpus.train, (hits_test, renamed_test, in_valid), corpus.dropped)
     random.Random(f"order/{plan.seed}").shuffle(corpus.train)
     return corpus

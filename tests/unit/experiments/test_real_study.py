@@ -451,7 +451,7 @@ def test_one_command_does_everything(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(real_study.subprocess, "run", steps)
     assert real_study.main(words) == 0
     assert steps.begun == [
-        ["real_text.py", "build", "data", rows],
+        ["real_text.py", *figures, "build", "data", rows],
         ["real_study.py", "train", "llama.gguf", rows, str(tmp_path), *ALL[2:]],
         ["real_study.py", "choose", model, "data", rows, str(tmp_path), "--parallel", "2"],
         ["real_study.py", "collect", model, "data", str(tmp_path), "--parallel", "2", "--part",

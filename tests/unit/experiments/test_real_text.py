@@ -15,6 +15,7 @@ import pytest
 import real_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lib.figures import read
 from realtext.cast import BOYS, GIRLS, plural, with_article
 from realtext.corpus import CorpusPlan, TextRow, bare, build, story_rows
 from realtext.expression import evaluate
@@ -249,7 +250,10 @@ def test_a_problem_that_hits_has_no_variants_and_a_renamed_one_is_dropped(
         mawps(5, "Zoe ate 9 nuts and 2 dates . How many did she eat at 5 ?", "X=9.0+2.0", 11.0),
     ])  # fmt: skip
     kept = [row for row in build(tmp_path, PLAN).train if "mawps" in row.source]
-    dropped = build(tmp_path, PLAN).dropped
+    corpus = build(tmp_path, PLAN)
+    assert corpus.num_in_tests("mawps") == 2
+    assert corpus.num_in_tests("mawps_numbers") == 3
+    dropped = corpus.dropped
     assert dropped["mawps: is one of a test but for numbers and names"] == 1
     assert dropped["mawps_numbers: is one of a test but for numbers and names"] == 3
     assert dropped["mawps_numbers: none made of a problem that hits a test"] == 1
@@ -298,12 +302,19 @@ def test_a_row_is_asked_as_the_benchmark_asks(data: Path) -> None:
 def test_the_command_writes_rows_and_a_card_and_measures_nothing_left(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["build", str(data), str(tmp_path), "--stories", "40", "--sums", "20"]
+    figures = tmp_path / "figures.json"
+    words = ["--figures", str(figures), "--commit", "abc", "--hardware", "two cores"]
+    words += ["build", str(data), str(tmp_path), "--stories", "40", "--sums", "20"]
     arguments = real_text.read_arguments(words)
     assert arguments.run(arguments) == 0
     lines = (tmp_path / "train.jsonl").read_text().splitlines()
     assert all(list(json.loads(line)) == ["prompt", "response", "source"] for line in lines)
     assert "- svamp: 0, 0, 0, 0\n" in (tmp_path / "card.md").read_text()
+    counted = {name: row["value"] for name, row in read(figures)[1].items()}
+    assert sum(n for name, n in counted.items() if name.startswith("real/rows/")) == len(lines)
+    sources = collections.Counter(json.loads(line)["source"] for line in lines)
+    assert counted["real/rows/stories"] == sources["stories"] > 0
+    assert counted["real/held_out"] == len((tmp_path / "valid.jsonl").read_text().splitlines())
     capsys.readouterr()
     arguments = real_text.read_arguments(["overlap", str(data), str(tmp_path / "train.jsonl")])
     assert arguments.run(arguments) == 0
