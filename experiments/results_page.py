@@ -7,13 +7,13 @@ compared with. Every number carries the marker that ties it to docs/figures.json
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import published
 from claims import FAILS, HOLDS, Figures, by_study, verdicts
+from quotation import arrow, markdown, quote
 
 from remask.analysis.figure import Figure
-from remask.report.table import text
 
 FAMILIES = ("wordmath", "countdown", "choice", "pycode")
 STUDIES = tuple(f"{family}{level}" for family in FAMILIES for level in ("", "-hard"))
@@ -142,24 +142,6 @@ def _cell(row: Row, figure: Figure | None, against: Figure | None) -> str:
     if against is not None:
         return quote(figure) + arrow(against, 0.0)
     return quote(figure) + ("" if row.bound is None else arrow(figure, row.bound))
-
-
-def arrow(figure: Figure, bound: float) -> str:
-    """Return on which side of the bound the interval lies, nothing where the bound is in it."""
-    low, high = figure.ends
-    return " ↑" if low > bound else " ↓" if high < bound else ""
-
-
-def quote(figure: Figure, *, interval: bool = False) -> str:
-    """Return a figure rounded, with its marker."""
-    shown = figure if interval else replace(figure, low=None, high=None)
-    return text(shown, f"<!--fig:{figure.name}-->")
-
-
-def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table, nothing where it has no rows."""
-    lines = [heads, ["---"] * len(heads), *rows] if rows else []
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _spurious(figures: Figures) -> str:

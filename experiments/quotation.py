@@ -1,0 +1,25 @@
+"""Figures as a page quotes them: rounded, with the marker that ties them to docs/figures.json."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from remask.analysis.figure import Figure
+from remask.report.table import text
+
+
+def arrow(figure: Figure, bound: float) -> str:
+    """Return on which side of the bound the interval lies, nothing where the bound is in it."""
+    low, high = figure.ends
+    return " ↑" if low > bound else " ↓" if high < bound else ""
+
+
+def quote(figure: Figure, *, interval: bool = False) -> str:
+    """Return a figure rounded, with its marker."""
+    shown = figure if interval else replace(figure, low=None, high=None)
+    return text(shown, f"<!--fig:{figure.name}-->")
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table, nothing where it has no rows."""
+    lines = [heads, ["---"] * len(heads), *rows] if rows else []
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
