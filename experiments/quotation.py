@@ -1,10 +1,13 @@
 """Figures as a page quotes them: rounded, with the marker that ties them to docs/figures.json."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from remask.analysis.figure import Figure
 from remask.report.table import text
+
+_MARKER = re.compile(r"<!--fig:.*?-->")
 
 
 def arrow(figure: Figure, bound: float) -> str:
@@ -13,10 +16,24 @@ def arrow(figure: Figure, bound: float) -> str:
     return " ↑" if low > bound else " ↓" if high < bound else ""
 
 
-def quote(figure: Figure, *, interval: bool = False) -> str:
-    """Return a figure rounded, with its marker."""
+def quote(figure: Figure, *, interval: bool = False, name: str = "") -> str:
+    """Return a figure rounded, with its marker; `name` is another one than its fields make."""
     shown = figure if interval else replace(figure, low=None, high=None)
-    return text(shown, f"<!--fig:{figure.name}-->")
+    return text(shown, f"<!--fig:{name or figure.name}-->")
+
+
+def wrapped(paragraph: str, width: int) -> str:
+    """Return a paragraph in lines of at most so many characters; markers are none to a reader."""
+    lines: list[list[str]] = [[]]
+    room = width
+    for word in re.split(r"\s+(?!%)", paragraph.strip()):
+        length = len(_MARKER.sub("", word)) + 1
+        if length > room + 1 and lines[-1]:
+            lines.append([])
+            room = width
+        lines[-1].append(word)
+        room -= length
+    return "\n".join(" ".join(line) for line in lines)
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

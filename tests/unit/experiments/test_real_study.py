@@ -31,7 +31,6 @@ from remask.records.record import read_records
 from remask.tasks import task
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "pretrain"))
-sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import ancestors
 from test_figures import disagreements, faults
@@ -344,6 +343,8 @@ def measured(study: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     figures.write_text(json.dumps({
         "version": 2, "commands": {"overlap": "it", "real": real_study.COMMAND},
         "figures": {"real/overlap": entry, "real/gsm8k/gone/auroc": old, EMBEDDED: gap,
+                    "real/rows/stories": {**entry, "value": 7},
+                    "real/dropped/stories": {**entry, "value": 2},
                     BESIDE: {**gap, "value": 0.825, "low": 0.8, "high": 0.85}},
     }))  # fmt: skip
     words = ["--commit", "abc1234", "--hardware", "two cores", "--figures", str(figures)]
@@ -380,7 +381,9 @@ def test_the_page_says_what_the_figures_say(measured: tuple[Path, Path]) -> None
                     "The curves", "The paper's claims",
                     "What was tried on validation"):  # fmt: skip
         assert f"## {heading}" in page
-    assert "collected on two cores at commit abc1234" in page
+    assert "collected on two cores at commit abc1234" in " ".join(page.split())
+    assert "| stories | 7<!--fig:real/rows/stories--> | 2<!--fig:real/dropped/stories--> |" in page
+    assert "Rows that a test has, too, after that: 0<!--fig:real/overlap-->." in page
     [claim] = [line for line in page.splitlines() if "than the model's confidence." in line]
     assert claim.endswith("| holds |"), "on the embedded model"
     [beside] = [line for line in page.splitlines() if BESIDE in line]
