@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lib.figures import MARKER
+
 from remask.analysis.figure import Figure
 from remask.report.table import text
-
-_MARKER = re.compile(r"<!--fig:.*?-->")
 
 
 def arrow(figure: Figure, bound: float) -> str:
@@ -27,7 +27,7 @@ def wrapped(paragraph: str, width: int) -> str:
     lines: list[list[str]] = [[]]
     room = width
     for word in re.split(r"\s+(?!%)", paragraph.strip()):
-        length = len(_MARKER.sub("", word)) + 1
+        length = len(MARKER.sub("", word)) + 1
         if length > room + 1 and lines[-1]:
             lines.append([])
             room = width

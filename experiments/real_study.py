@@ -32,6 +32,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 from lib.figures import FIGURES, merge, read  # noqa: E402
 from lib.report import commit, hardware  # noqa: E402
 from realstudy import training  # noqa: E402
+from realstudy.answers import NEAR_FILE  # noqa: E402
 from realstudy.choice import CHOICE, choose, chosen_shapes, read_choice  # noqa: E402
 from realstudy.jobs import PARTS, SHAPES, Plan, Shape  # noqa: E402
 from realstudy.page import COMMAND, page  # noqa: E402
@@ -153,6 +154,7 @@ def _steps(arguments: argparse.Namespace, origin: list[str]) -> Iterator[list[st
     flags = [*shared, "--part", *PARTS, *_clock(arguments)]
     yield _script(own, "collect", model, data, out, *flags)
     yield _script("real_text.py", *figures, "overlap", data, rows / "train.jsonl")
+    yield _script("real_text.py", "near", data, rows / "train.jsonl", out / NEAR_FILE)
     yield _script(own, "measure", out, *figures, "--page", arguments.page)
 
 

@@ -3,6 +3,7 @@
     python experiments/real_text.py build DATA OUT       train.jsonl, valid.jsonl and card.md in OUT
     python experiments/real_text.py --seed 1 build DATA OUT --stories 50000 --sums 0
     python experiments/real_text.py overlap DATA OUT/train.jsonl       what is left: 0, 0, 0, 0
+    python experiments/real_text.py near DATA OUT/train.jsonl FILE     tests that a row nearly is
     python experiments/real_text.py show --count 5               some stories, without any file
 
 DATA is a folder with gsm8k/{train,test}.jsonl.gz, mawps/{trainset,validset,testset}.json.gz,
@@ -41,6 +42,7 @@ from realtext.corpus import (  # noqa: E402
     test_questions,
 )
 from realtext.names import NamelessIndex  # noqa: E402
+from realtext.near import NEAR, nearness  # noqa: E402
 from realtext.story import read_stories  # noqa: E402
 
 from remask.errors import InputError, RemaskError  # noqa: E402
@@ -146,6 +148,18 @@ def run_overlap(arguments: argparse.Namespace) -> int:
     return int(total > 0)
 
 
+def run_near(arguments: argparse.Namespace) -> int:
+    """Write which test questions a row nearly is: not overlap by the rules, and yet not new."""
+    rows = read_questions(arguments.rows)
+    found = {}
+    for name, texts in test_questions(arguments.data).items():
+        near = zip(texts, nearness(texts, rows), strict=True)
+        found[name] = [text for text, similarity in near if similarity]
+        print(f"{name}: {len(found[name])} of {len(texts)} test questions are nearly a row's")
+    write_text(arguments.out, json.dumps({"similarity": NEAR, "questions": found}, indent=1) + "\n")
+    return 0
+
+
 def run_show(arguments: argparse.Namespace) -> int:
     """Print some stories."""
     rng = random.Random(arguments.seed)
@@ -196,6 +210,11 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     overlap.add_argument("data", type=Path)
     overlap.add_argument("rows", type=Path)
     overlap.set_defaults(run=run_overlap)
+    near = commands.add_parser("near", help="write which test questions a row nearly is")
+    near.add_argument("data", type=Path)
+    near.add_argument("rows", type=Path)
+    near.add_argument("out", type=Path, help="file to write, JSON")
+    near.set_defaults(run=run_near)
     commands.add_parser("show", help="print some stories").set_defaults(run=run_show)
     return parse(parser, words)
 

@@ -362,10 +362,11 @@ def _printed(pairs: published.Pairs, key: str) -> tuple[str, str]:
 
 def _geometry() -> list[Row]:
     return [
-        Row(label=label, name=f"geometry/{{}}/{keys[0]}", bound=bound, paper=_plane(keys[0]),
-            beside="".join(f"geometry/{{}}/{key}" for key in keys[1:]))
-        for names, label, bound in PLANE
-        if (keys := names.split())
+        Row(label=label, name=f"geometry/{{}}/{key}", bound=bound, paper=_plane(key),
+            beside=f"geometry/{{}}/{beside}" if beside else "")
+        for (key, _, beside), label, bound in (
+            (names.partition(" "), label, bound) for names, label, bound in PLANE
+        )
     ]  # fmt: skip
 
 

@@ -8,13 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from realtext.corpus import bare
+
 from realstudy.jobs import curve_settings, pool_name
 from realstudy.problems import BENCHMARKS
 from realstudy.workers import record_path
 from remask.analysis.load_records import RecordFile
 from remask.analysis.pool import Pool, pools
 from remask.errors import RecordError
-from remask.records.record import Record
+from remask.records.record import NoKey, Record
+from remask.records.text_file import read_object
+
+NEAR_FILE = "near.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +31,19 @@ class BenchmarkAnswers:
     pool: RecordFile | None  # its sample 0 is that of `greedy`; None: not collected
     validation: RecordFile | None  # under the name of the task that it is for
     changed: tuple[bool, ...] = ()  # of each pool: was its first text another one
+    near: frozenset[str] | None = None  # questions that a row nearly is; None: not looked for
 
     @property
     def answers(self) -> list[Pool]:
         """One answer to each problem."""
         return pools(self.greedy.rows)
+
+    @property
+    def distinct(self) -> list[Pool]:
+        """One answer to each problem that no row nearly is; none where that is not known."""
+        if self.near is None:
+            return []
+        return [pool for pool in self.answers if bare(pool[0].prompt) not in self.near]
 
     @property
     def pooled(self) -> list[Pool]:
@@ -64,6 +77,7 @@ def _read(out: Path, name: str) -> BenchmarkAnswers:
     greedy = RecordFile.read(record_path(out, name))
     pool, validation = _file(out, pool_name(name)), _file(out, f"validation-{name}")
     first = {row.id: row for row in greedy.rows}
+    near = read_near(out)
     changed: tuple[bool, ...] = ()
     if pool is not None:
         again = [row for row in pool.rows if row.number == 0 and row.id in first]
@@ -73,14 +87,34 @@ def _read(out: Path, name: str) -> BenchmarkAnswers:
         rows = [replace(row, task=name) for row in validation.rows]
         validation = replace(validation, rows=rows)
     return BenchmarkAnswers(
-        name=name, greedy=greedy, pool=pool, validation=validation, changed=changed
-    )
+        name=name, greedy=greedy, pool=pool, validation=validation, changed=changed,
+        near=None if near is None else frozenset(near[name]),
+    )  # fmt: skip
+
+
+def read_near(out: Path) -> dict[str, list[str]] | None:
+    """Return which test questions a row nearly is, by benchmark; None where nobody looked."""
+    path = out / NEAR_FILE
+    if not path.exists():
+        return None
+    found = read_object(path, "write it again: real_text.py near").get("questions")
+    if not isinstance(found, dict) or not set(BENCHMARKS) <= found.keys():
+        raise RecordError(f"{path} lacks questions of a benchmark; write it again.")
+    return found
 
 
 def _with_first(rows: Sequence[Record], first: dict[str, Record]) -> list[Record]:
-    """Return pools whose sample 0 is the answer that was scored."""
+    """Return pools whose sample 0 is the answer that was scored.
+
+    Only pools say what votes compare an answer by: its key is that of a sample which says the same.
+    """
     known = [row for row in rows if row.id in first]
-    return [first[row.id] if row.number == 0 else row for row in known]
+    keys = {(row.id, row.answer): row.key for row in known}
+    return [_keyed(first[row.id], keys) if row.number == 0 else row for row in known]
+
+
+def _keyed(row: Record, keys: dict[tuple[str, str | None], str | NoKey | None]) -> Record:
+    return replace(row, key=keys.get((row.id, row.answer), row.key))
 
 
 def _file(out: Path, name: str) -> RecordFile | None:

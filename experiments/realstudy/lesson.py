@@ -17,49 +17,50 @@ _TEXT = """\
 ## What real words teach
 
 The embedded model has 8 million parameters and generated problems. Another has {real/parameters}
-and English: SmolLM2, [made a diffusion model](adapt.md), solves
-{real/gsm8k/accuracy} of GSM8K, {real/svamp/accuracy} of SVAMP and {real/mawps/accuracy} of MAWPS.
-[real.md](real.md) has every number, and both models side by side.
+and English: SmolLM2, [made a diffusion model](adapt.md), solves {real/gsm8k/accuracy} of GSM8K,
+{real/svamp/accuracy} of SVAMP and {real/mawps/accuracy} of MAWPS. [real.md](real.md) has every
+number, and what is left of them without near duplicates.
 
-**Where the two agree.** The verifier without labels is worth its passes. There it is
-{real/verifier_minus_confidence/auroc!} above confidence and {real/verifier_minus_agreement/auroc!}
-above ten samples, for {real/mean/verifier/extra_forwards} passes in place of
-{real/mean/agreement/extra_forwards}; with round trips, which take four times as many passes as it,
-it is level there ({real/verifier_minus_roundtrips/auroc!}) and above them here
-({frontier/mean/verifier_minus_roundtrips/auroc!}). Ten samples are not beaten everywhere: on GSM8K
-the verifier is at {real/gsm8k/verifier_minus_agreement/auroc!} against them, round trips are at
-{real/gsm8k/roundtrips_minus_agreement/auroc!}. Without the final answer round trips tell less, on
-every set. No other mask ratio, number of steps or of trips is better than the defaults beyond its
-interval.
+**Where the two agree.** The verifier without labels is worth its passes: it takes a quarter of
+those of round trips and is not behind them ({real/verifier_minus_roundtrips/auroc!} there,
+{frontier/mean/verifier_minus_roundtrips/auroc!} here). Nothing without labels beats ten samples
+everywhere. For {real/mean/verifier/extra_forwards} passes in place of
+{real/mean/agreement/extra_forwards} the verifier is at {real/verifier_minus_agreement/auroc!}
+against them in the mean there, which SVAMP decides ({real/svamp/verifier_minus_agreement/auroc!};
+GSM8K {real/gsm8k/verifier_minus_agreement/auroc!}), and at
+{frontier/mean/verifier_minus_agreement10/auroc!} here. Without the final answer round trips tell
+less wherever that was tried, and no other mask ratio, number of steps or of trips is better than
+the defaults beyond its interval.
 
 **Where they do not.**
 
 - Confidence, for nothing, is worth {real/mean/confidence/auroc} there and
-{frontier/mean/confidence/auroc} here. On MAWPS the verifier is
-{real/mawps/verifier_minus_confidence/auroc!} above it.
-- Rejection by round trips makes SVAMP right more often than one sample
-({real/correction/svamp/mgrs_minus_standard/accuracy!}) and than a vote of ten
-({real/correction/svamp/mgrs_minus_vote10/accuracy!}); here on some sets.
+{frontier/mean/confidence/auroc} here. There it is level with ten samples
+({real/confidence_minus_agreement/auroc!}), and on MAWPS with the verifier.
+- Labels lift the verifier here, from {frontier/mean/verifier/auroc} to
+{frontier/mean/fitted20/auroc}. There they do not: on MAWPS the fit stays the plain mean, on SVAMP
+it is at {real/svamp/fitted_minus_verifier/auroc!}.
+- Rejection makes SVAMP right more often than one sample
+({real/correction/svamp/mgrs_minus_standard/accuracy!}), if not than the best of three
+({real/correction/svamp/mgrs_minus_best_of_3/accuracy!}); here, some sets.
 - Four rebuild steps do there what sixteen do
 ({real/ablation/svamp/rebuild_steps/4/above_default!}); here they do not
 ({ablation/wordmath-hard/rebuild_steps/4/above_default!}).
-- Labels helped here. There a fit is no better than none, and worse on SVAMP
-({real/svamp/fitted/auroc}; {real/svamp/verifier/auroc} without): the labelled problems were easier.
-- On GSM8K right answers lie where answers are less dense
-({real/geometry/gsm8k/density_ratio!}, right to wrong), against the paper's Figure 5.
-- Beside short answers round trips cost much: {real/cost/mawps/diagnosis_share/counted} of ten
-samples on MAWPS, {real/cost/gsm8k/diagnosis_share/counted} on GSM8K.
+- On GSM8K right answers lie where answers are less dense ({real/geometry/gsm8k/density_ratio!},
+right to wrong), against the paper's Figure 5.
+- A short answer and its round trips cost {real/cost/mawps/diagnosis_share/counted} of ten samples
+(MAWPS; GSM8K {real/cost/gsm8k/diagnosis_share/counted}).
 
-**What it says about an 8B model.** That the verifier is among the best is no accident of one model:
-these two share neither size nor vocabulary nor problems, and the code is what an 8B model takes.
-Which numbers to expect it does not say: this model is seldom right, knows word problems alone, and
-errs in what it reckons, not how (all sums hold in {real/svamp/wrong_with_sums} of its wrong answers
-to SVAMP); it was trained once, and intervals are over problems.
+**What it says about an 8B model.** That an order of scores on generated problems need not hold on
+real words, and that the verifier's place among the best held on both; the code is what an 8B model
+takes. It does not say which numbers to expect: this model knows word problems alone, was trained
+once, and right sums would mend few of its wrong answers ({real/gsm8k/wrong_by_sums} of those to
+GSM8K). Intervals are over problems.
 
 **Defaults.** None changes, since no setting is better beyond its interval on both models.
-`roundtrips` stays what is meant where no scorer is named, since it is the paper's; our advice stays
-`--scorer verifier`, now with real words behind it. New is a warning: compare with confidence before
-you pay for passes.
+`roundtrips` stays what is meant where no scorer is named, since it is the paper's; our advice
+stays `--scorer verifier`, now with real words behind it. New is a warning: compare with confidence
+before you pay for passes.
 """
 
 

@@ -30,15 +30,20 @@ from remask.analysis.problem_draws import RESAMPLES, mean_of
 from remask.analysis.statistics import proportion
 from remask.records.record import Record
 
-SECTION, MEAN, POOL = "real", "mean", "pool"
+SECTION, MEAN = "real", "mean"
+# Parts of the problems: those with ten samples, and those that no row of the training nearly is.
+POOL, DISTINCT = "pool", "distinct"
 # The library's names -> those of this study.
 RENAMED = {"fitted20": "fitted", "agreement10": "agreement"}
 MEASURES = ("auroc", "auroc_equal_length", "extra_forwards", "absent")
 DIFFERENCES = (
     ("verifier", "confidence"), ("verifier", "roundtrips"), ("verifier", "length"),
-    ("fitted", "length"), ("fitted", "confidence"), ("roundtrips", "confidence"),
+    ("fitted", "length"), ("fitted", "confidence"), ("fitted", "verifier"),
+    ("roundtrips", "confidence"),
 )  # fmt: skip
-POOL_DIFFERENCES = (("verifier", "agreement"), ("roundtrips", "agreement"))
+POOL_DIFFERENCES = tuple(
+    (name, "agreement") for name in ("verifier", "roundtrips", "confidence", "fitted")
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,14 +64,21 @@ def measure_sets(
         for each in answers
         if each.pooled
     ]
+    distinct = [
+        _measured(each.name, each.distinct, each.validated, resamples)
+        for each in answers
+        if each.distinct
+    ]
     for each, own in zip(answers, whole, strict=True):
         yield from _of_set(own, "")
         yield from _facts(each, own.own)
-    for own in pooled:
-        yield from _of_set(own, POOL)
-    yield from _means(whole, "", DIFFERENCES)
-    if len(pooled) == len(whole):
-        yield from _means(pooled, POOL, POOL_DIFFERENCES)
+    for part, some in ((POOL, pooled), (DISTINCT, distinct)):
+        for own in some:
+            yield from _of_set(own, part)
+    yield from _means(whole, "")
+    for part, some in ((POOL, pooled), (DISTINCT, distinct)):
+        if len(some) == len(whole):
+            yield from _means(some, part)
 
 
 def rejection(answers: Sequence[BenchmarkAnswers], resamples: int = RESAMPLES) -> Iterator[Figure]:
@@ -142,12 +154,14 @@ def _of_set(measured: Measured, part: str) -> Iterator[Figure]:
         for figure in numbers.figures(place, own.equal_length[1]):
             if figure.measure in measures:
                 yield figure
-    pairs = POOL_DIFFERENCES if part else DIFFERENCES
-    for ours, theirs in pairs:
+    for ours, theirs in _pairs(part):
         if ours in measured.methods and theirs in measured.methods:
             gap = measured.methods[ours].auroc - measured.methods[theirs].auroc
-            place = {"section": SECTION, "study": own.name, "method": f"{ours}_minus_{theirs}"}
-            yield of_interval(gap.interval(), **place, **_gap(theirs))
+            place = {"section": SECTION, "study": own.name}
+            yield of_interval(gap.interval(), **place, **_gap(ours, theirs, part))
+    if part == DISTINCT and (right := own.draws.mean(own.right)) is not None:
+        place = {"section": SECTION, "study": own.name, "part": part}
+        yield of_interval(right.interval(), **place, measure="accuracy", unit="share")
 
 
 def _facts(answers: BenchmarkAnswers, own: FrontierSet) -> Iterator[Figure]:
@@ -162,6 +176,11 @@ def _facts(answers: BenchmarkAnswers, own: FrontierSet) -> Iterator[Figure]:
     yield Figure(**place, measure="labels", value=labels, unit="labels of a fit")
     if changed := proportion(answers.changed):
         yield of_interval(changed, **place, measure="text_disagreement", unit="share")
+    if alike := proportion([len({row.vote_key for row in p}) == 1 for p in answers.pooled]):
+        yield of_interval(alike, **place, measure="unanimous", unit="share of pools")
+    if answers.near is not None:
+        near = len(answers.answers) - len(answers.distinct)
+        yield Figure(**place, measure="near", value=near, unit="problems that a row nearly is")
     yield from _limits(answers.greedy.rows, place)
 
 
@@ -184,9 +203,7 @@ def _limits(rows: Sequence[Record], place: Place) -> Iterator[Figure]:
             yield of_interval(share, **place, measure=measure, unit=unit)
 
 
-def _means(
-    measured: Sequence[Measured], part: str, pairs: Sequence[tuple[str, str]]
-) -> Iterator[Figure]:
+def _means(measured: Sequence[Measured], part: str) -> Iterator[Figure]:
     """Yield the means of the methods that every benchmark has, and of their differences."""
     every = [each.methods for each in measured]
     shared = [name for name in every[0] if all(name in own for own in every)]
@@ -198,15 +215,22 @@ def _means(
             numbers["extra_forwards"] = [own[name].extra_forwards for own in every], "forwards"
         for measure, (values, unit) in numbers.items():
             yield of_interval(mean_of(values).interval(), **place, measure=measure, unit=unit)
-    for ours, theirs in pairs:
+    for ours, theirs in _pairs(part):
         if ours in shared and theirs in shared:
             gaps = [own[ours].auroc - own[theirs].auroc for own in every]
-            place = {"section": SECTION, "method": f"{ours}_minus_{theirs}"}
-            yield of_interval(mean_of(gaps).interval(), **place, **_gap(theirs))
+            where = _gap(ours, theirs, part)
+            yield of_interval(mean_of(gaps).interval(), section=SECTION, **where)
 
 
-def _gap(theirs: str) -> dict[str, Any]:
-    return {"measure": "auroc", "unit": f"AUROC above {theirs}, paired"}
+def _pairs(part: str) -> tuple[tuple[str, str], ...]:
+    return POOL_DIFFERENCES if part == POOL else DIFFERENCES
+
+
+def _gap(ours: str, theirs: str, part: str) -> dict[str, Any]:
+    """Return what says which difference it is; one that only pools have needs no part."""
+    here = "" if part == POOL else part
+    unit = f"AUROC above {theirs}, paired"
+    return {"method": f"{ours}_minus_{theirs}", "part": here, "measure": "auroc", "unit": unit}
 
 
 def _name(method: str) -> str:

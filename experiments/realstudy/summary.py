@@ -21,7 +21,7 @@ OWNED = tuple(
     for name in (
         *(f"{benchmark}/" for benchmark in BENCHMARKS), "mean/", "mgrs/", "choice/", "train/",
         "diagnosis/", "correction/", "ablation/", "geometry/", "cost/", "carried/",
-        "verifier_minus", "fitted_minus", "roundtrips_minus", "parameters",
+        "verifier_minus", "fitted_minus", "roundtrips_minus", "confidence_minus", "parameters",
     )
 )  # fmt: skip
 Entry = dict[str, Any]

@@ -110,14 +110,17 @@ def is_trained(out: Path) -> bool:
 
 
 def held_out_losses(out: Path) -> list[tuple[int, float]]:
-    """Return held-out losses of the training by their updates: some, and the last."""
+    """Return held-out losses of the training by their updates: some, the first of masks, the last.
+
+    The first of all is before any update, the next where masks begin.
+    """
     path = out / "final" / LOG
     if not path.is_file():
         return []
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     losses = {row["step"]: row["valid_loss"] for row in rows if "valid_loss" in row}
-    last = max(losses, default=0)
-    return [(step, loss) for step, loss in losses.items() if step % _EACH == 0 or step == last]
+    kept = {*sorted(losses)[:2], max(losses, default=0)}
+    return [(step, loss) for step, loss in losses.items() if step % _EACH == 0 or step in kept]
 
 
 def check_seconds(seconds: float | None) -> None:

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from remask import rng
 from remask.pretrain.adapt_rows import TokenRows
 
+VERSION = 2  # of the order that is drawn: a run goes on with its own or not at all
+
 
 class RowBatch(NamedTuple):
     """One batch: rows by their numbers, all of one length."""

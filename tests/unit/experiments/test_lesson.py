@@ -27,6 +27,45 @@ def test_every_number_is_quoted_and_lines_are_short(figures: dict[str, Figure]) 
     assert text in (ROOT / "docs" / "results.md").read_text()
 
 
+# What the section says in words -> on which side of 0 the interval of a figure lies; 0: around it.
+SAID = {
+    "real/verifier_minus_roundtrips/auroc": 0,  # not behind them
+    "frontier/mean/verifier_minus_roundtrips/auroc": 1,
+    "real/verifier_minus_agreement/auroc": 1,  # which SVAMP decides
+    "real/svamp/verifier_minus_agreement/auroc": 1,
+    "real/mawps/verifier_minus_agreement/auroc": 0,
+    "real/gsm8k/verifier_minus_agreement/auroc": 0,
+    "frontier/mean/verifier_minus_agreement10/auroc": 0,
+    "real/confidence_minus_agreement/auroc": 0,  # level with them
+    "real/mawps/verifier_minus_confidence/auroc": 0,
+    "real/fitted_minus_verifier/auroc": 0,  # labels do not lift it
+    "real/mawps/fitted_minus_verifier/auroc": 0,
+    "real/svamp/fitted_minus_verifier/auroc": -1,
+    "real/correction/svamp/mgrs_minus_standard/accuracy": 1,
+    "real/correction/svamp/mgrs_minus_best_of_3/accuracy": 0,
+    "real/ablation/svamp/rebuild_steps/4/above_default": 0,
+    "ablation/wordmath-hard/rebuild_steps/4/above_default": -1,
+    **{f"real/ablation/{name}/without/answer_match/above_uniform": -1
+       for name in ("gsm8k", "svamp", "mawps")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "side"), SAID.items())
+def test_words_are_of_the_figures(figures: dict[str, Figure], name: str, side: int) -> None:
+    low, high = figures[name].ends
+    assert (low > 0) - (high < 0) == side
+
+
+def test_no_setting_is_better_than_the_defaults_on_either_model(
+    figures: dict[str, Figure],
+) -> None:
+    gains = {n: f for n, f in figures.items() if n.endswith("/above_default")}
+    tried = ("mask_ratio", "rebuild_steps", "trips")
+    lows = [f.ends[0] for n, f in gains.items() if any(f"/{one}/" in n for one in tried)]
+    assert len(lows) > 20
+    assert max(lows) <= 0
+
+
 def test_where_a_figure_is_missing_nothing_is_said(figures: dict[str, Figure]) -> None:
     assert lesson({}) == ""
     some = {name: f for name, f in figures.items() if name != "real/gsm8k/accuracy"}

@@ -23,7 +23,7 @@ from realstudy.jobs import SHARDS, Job, Plan, Shape, curve_settings
 from realstudy.problems import BENCHMARKS, ProblemSet, validation_set, write_validation
 from realstudy.targets import TARGETS
 from realstudy.workers import OutOfTime, Watch, record_path, run_jobs
-from realtext.corpus import TextRow
+from realtext.corpus import TextRow, bare
 
 from remask.errors import InputError, RecordError
 from remask.records.manifest import read_manifest
@@ -347,6 +347,9 @@ def measured(study: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
                     "real/dropped/stories": {**entry, "value": 2},
                     BESIDE: {**gap, "value": 0.825, "low": 0.8, "high": 0.85}},
     }))  # fmt: skip
+    [asked, *_] = (bare(row.prompt) for row in read_records(record_path(study, "gsm8k")))
+    near = {"similarity": 0.8, "questions": {"gsm8k": [asked], "svamp": [], "mawps": []}}
+    (study / "near.json").write_text(json.dumps(near))
     words = ["--commit", "abc1234", "--hardware", "two cores", "--figures", str(figures)]
     assert real_study.main(["measure", str(study), *words, "--page", str(page)]) == 0
     return figures, page
@@ -369,6 +372,9 @@ def test_the_promised_figures_are_there(measured: tuple[Path, Path]) -> None:
     assert "real/gsm8k/gone/auroc" not in figures
     assert 0.2 <= figures["real/gsm8k/accuracy"]["value"] <= 0.8
     assert figures["real/gsm8k/accuracy"]["n"] == 10
+    assert figures["real/gsm8k/near"]["value"] == 1
+    assert figures["real/gsm8k/distinct/accuracy"]["n"] == 9
+    assert figures["real/svamp/distinct/accuracy"]["n"] == 10
     assert {target.name for target in TARGETS} <= set(figures)
     assert [fault for name, row in figures.items() for fault in faults(name, row)] == []
     assert "sha256" in figures["real/parameters"]["unit"]
@@ -378,7 +384,7 @@ def test_the_page_says_what_the_figures_say(measured: tuple[Path, Path]) -> None
     figures, page = json.loads(measured[0].read_text())["figures"], measured[1].read_text()
     assert disagreements(page, figures) == []
     for heading in ("The model", "What limits it", "What was to be shown", "Against ten samples",
-                    "The curves", "The paper's claims",
+                    "Without near duplicates", "The curves", "The paper's claims",
                     "What was tried on validation"):  # fmt: skip
         assert f"## {heading}" in page
     assert "collected on two cores at commit abc1234" in " ".join(page.split())
@@ -387,7 +393,7 @@ def test_the_page_says_what_the_figures_say(measured: tuple[Path, Path]) -> None
     [claim] = [line for line in page.splitlines() if "than the model's confidence." in line]
     assert claim.endswith("| holds |"), "on the embedded model"
     [beside] = [line for line in page.splitlines() if BESIDE in line]
-    assert "<!--fig:real/mean/fitted/auroc-->" in beside
+    assert "<!--fig:real/mean/fitted/pool/auroc-->" in beside
     assert beside.endswith("| 0.825<!--fig:frontier/mean/fitted20/auroc--> [0.800, 0.850] |")
     assert re.search(r"-->; made of llama\d; model\.safetensors sha256 \w{64}\.\n", page)
     assert "SmolLM2" not in page
@@ -427,7 +433,7 @@ class _Steps:
 
     @property
     def names(self) -> list[str]:
-        known = ("build", "train", "choose", "collect", "overlap", "measure")
+        known = ("build", "train", "choose", "collect", "overlap", "near", "measure")
         return [next(word for word in line if word in known) for line in self.begun]
 
 
@@ -460,6 +466,7 @@ def test_one_command_does_everything(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ["real_study.py", "collect", model, "data", str(tmp_path), "--parallel", "2", "--part",
          *real_study.PARTS],
         ["real_text.py", *figures, "overlap", "data", f"{rows}/train.jsonl"],
+        ["real_text.py", "near", "data", f"{rows}/train.jsonl", str(tmp_path / "near.json")],
         ["real_study.py", "measure", str(tmp_path), *figures, "--page", "p.md"],
     ]  # fmt: skip
     steps = _Steps({"train": real_study.LEFT})
@@ -482,14 +489,14 @@ def test_one_command_skips_what_is_done_and_nothing_that_was_killed(
     steps = _Steps({})
     monkeypatch.setattr(real_study.subprocess, "run", steps)
     assert real_study.main(words) == 0
-    assert steps.names == ["build", "train", "choose", "collect", "overlap", "measure"]
+    assert steps.names == ["build", "train", "choose", "collect", "overlap", "near", "measure"]
     assert {"1234567", "a machine"} <= set(steps.begun[-1])
     (tmp_path / "rows" / "card.md").write_text("")
     (tmp_path / "train.json").write_text('{"trials": {}, "final": {}}')
     (tmp_path / "choice.json").write_text("{}")
     steps.begun.clear()
     assert real_study.main(words) == 0
-    assert steps.names == ["collect", "overlap", "measure"]
+    assert steps.names == ["collect", "overlap", "near", "measure"]
     monkeypatch.setattr(real_study, "commit", lambda: "unknown")
     with pytest.raises(InputError, match="commit is not known outside a repository"):
         real_study.main(words)

@@ -283,7 +283,11 @@ def test_what_the_ancestor_learned_takes_a_third_of_the_minutes_at_most(
 
 
 def test_another_run_may_not_go_on_there(
-    llama: Path, rows: Path, finished: tuple[Path, list[Row]], tmp_path: Path
+    llama: Path,
+    rows: Path,
+    finished: tuple[Path, list[Row]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     other = ancestors.write_rows(tmp_path / "rows.jsonl", 25)
     for settings in (
@@ -293,6 +297,10 @@ def test_another_run_may_not_go_on_there(
     ):
         with pytest.raises(SettingsError, match="holds a run with other settings"):
             Adaptation(settings, lambda row: None)
+    with monkeypatch.context() as older:
+        older.setattr("remask.pretrain.adapt.VERSION", 1)
+        with pytest.raises(SettingsError, match="holds a run with other settings"):
+            Adaptation(toy(llama, rows, finished[0]), lambda row: None)
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "note.txt").write_text("mine")
     with pytest.raises(RecordError, match=r"holds note\.txt, which is not of this run"):
