@@ -53,7 +53,9 @@ reward and objective, at the scale of the other arms. The last weights answer un
 greedily, on three canvases (1, 1.5 and 2 times
 that of the level). The unit is a run: intervals are t over seeds, differences are taken seed by \
 seed and over all canvases.
-On {hardware} at commit {commit}: `align` in [figures.json](figures.json).
+In the list below, what comes first is of 150 updates on these problems; `300 updates` are three \
+longer runs, `choice` multiple choice and `medium`
+medium word problems. On {hardware} at commit {commit}: `align` in [figures.json](figures.json).
 """
 
 
@@ -384,17 +386,16 @@ PLANE: Sequence[tuple[str, str, float | None]] = (  # one figure, or two beside 
     ("spearman_confidence", "round trips against confidence, Spearman", max(published.SPEARMAN)),
     ("density_ratio", "density, right / wrong", 1.0),
     ("boundary", "density at the boundary", None),
-    ("chi2", "chi-square", None),
-    ("cramers_v", "Cramér's V", None),
+    ("chi2 cramers_v", "chi-square / Cramér's V", None),
     ("hallucination_zone", "dense and of low quality", None),
     ("hallucination_zone_expected", "expected under independence", None),
     ("sparse_zone", "sparse and of high quality", None),
     ("sparse_zone_expected", "expected there", None),
-    ("contraction", "contraction of one denoising step, median rate", 1.0),
+    ("contraction contraction_below_one",
+     "contraction of one denoising step, median rate / pairs below one", 1.0),
     ("contraction_q10 contraction_q90", "its 10 % / 90 % quantile", None),
-    ("contraction_below_one", "pairs with a rate below one", None),
-    ("contraction_local", "rate with one token replaced, at mask_ratio 0.9", None),
-    ("contraction_local_below_one", "pairs with that rate below one", None),
+    ("contraction_local contraction_local_below_one",
+     "rate with one token replaced, at mask_ratio 0.9 / pairs below one", None),
     ("contraction_blind", "rate of a model that sees nothing", None),
     ("bound_share", "answers within Proposition 4's bound, steepest rate", None),
     ("bound_share_median bound_share_invalid",

@@ -58,7 +58,8 @@ class BenchmarkAnswers:
 
 def read_answers(out: Path) -> list[BenchmarkAnswers]:
     """Return the benchmarks that were collected, or raise where none was."""
-    found = [_read(out, name) for name in BENCHMARKS if record_path(out, name).exists()]
+    near = read_near(out)
+    found = [_read(out, name, near) for name in BENCHMARKS if record_path(out, name).exists()]
     if not found:
         raise RecordError(
             f"{out} holds no answers to {', '.join(BENCHMARKS)}; collect some: real_study.py "
@@ -73,11 +74,10 @@ def read_curves(out: Path) -> list[RecordFile]:
     return [RecordFile.read(path) for path in paths if path.exists()]
 
 
-def _read(out: Path, name: str) -> BenchmarkAnswers:
+def _read(out: Path, name: str, near: dict[str, list[str]] | None) -> BenchmarkAnswers:
     greedy = RecordFile.read(record_path(out, name))
     pool, validation = _file(out, pool_name(name)), _file(out, f"validation-{name}")
     first = {row.id: row for row in greedy.rows}
-    near = read_near(out)
     changed: tuple[bool, ...] = ()
     if pool is not None:
         again = [row for row in pool.rows if row.number == 0 and row.id in first]
@@ -107,6 +107,7 @@ def _with_first(rows: Sequence[Record], first: dict[str, Record]) -> list[Record
     """Return pools whose sample 0 is the answer that was scored.
 
     Only pools say what votes compare an answer by: its key is that of a sample which says the same.
+    Where none does, since other batches changed it, its spelling has to do.
     """
     known = [row for row in rows if row.id in first]
     keys = {(row.id, row.answer): row.key for row in known}

@@ -2,8 +2,9 @@
 
 Problems are drawn within benchmarks, once for all methods. What needs one answer is measured on all
 problems; what needs ten (`agreement`) on the problems that have pools, and so are the others again
-in the part `pool`, to be compared with it. A mean is over all benchmarks, however few of one's
-answers are right.
+in the part `pool`, to be compared with it, and once more in the part `distinct`, on the problems
+that no row of the training nearly is. A mean is over all benchmarks, however few of one's answers
+are right.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ POOL_DIFFERENCES = tuple(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
-    """What every method is worth on one benchmark, or on the part of it that has pools."""
+    """What every method is worth on one benchmark, or on a part of it."""
 
     own: FrontierSet
     methods: Mapping[str, MethodMeasures]
@@ -58,27 +59,24 @@ def measure_sets(
     answers: Sequence[BenchmarkAnswers], resamples: int = RESAMPLES
 ) -> Iterator[Figure]:
     """Yield the figures of every benchmark, and the means over them."""
-    whole = [_measured(each.name, each.answers, each.validated, resamples) for each in answers]
-    pooled = [
-        _measured(each.name, each.pooled, each.validated, resamples)
-        for each in answers
-        if each.pooled
-    ]
-    distinct = [
-        _measured(each.name, each.distinct, each.validated, resamples)
-        for each in answers
-        if each.distinct
-    ]
-    for each, own in zip(answers, whole, strict=True):
-        yield from _of_set(own, "")
-        yield from _facts(each, own.own)
-    for part, some in ((POOL, pooled), (DISTINCT, distinct)):
-        for own in some:
+    for part in ("", POOL, DISTINCT):
+        measured = [
+            _measured(each.name, asked, each.validated, resamples)
+            for each in answers
+            if (asked := _problems(each, part))
+        ]
+        for own in measured:
             yield from _of_set(own, part)
-    yield from _means(whole, "")
-    for part, some in ((POOL, pooled), (DISTINCT, distinct)):
-        if len(some) == len(whole):
-            yield from _means(some, part)
+        if len(measured) == len(answers):
+            yield from _means(measured, part)
+        if not part:
+            for each, own in zip(answers, measured, strict=True):
+                yield from _facts(each, own.own)
+
+
+def _problems(answers: BenchmarkAnswers, part: str) -> Sequence[Pool]:
+    """Return the problems of a part with their answers, none where there is no such part."""
+    return {"": answers.answers, POOL: answers.pooled, DISTINCT: answers.distinct}[part]
 
 
 def rejection(answers: Sequence[BenchmarkAnswers], resamples: int = RESAMPLES) -> Iterator[Figure]:

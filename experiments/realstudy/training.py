@@ -48,7 +48,7 @@ class TrainPlan:
     lr: float = 8e-4
     causal_epochs: int = 4  # before the others
     block_share: float = 0.5
-    eval_every: int = 250  # the last weights of the minutes that no loss is taken of are lost
+    eval_every: int = 250  # each takes seconds; the last is taken anyway
     patience: int = 16
     device: str = "auto"
     seed: int = 0

@@ -30,7 +30,7 @@ from remask.pretrain.adapt_rows import TokenRows, encode_rows, read_pairs
 from remask.pretrain.adapt_settings import AdaptSettings
 from remask.pretrain.ancestor import read_ancestor
 from remask.pretrain.average import follow
-from remask.pretrain.batches import VERSION, BatchPlan, RowBatch
+from remask.pretrain.batches import ORDER_VERSION, BatchPlan, RowBatch
 from remask.pretrain.noise import NoisyRows, add_noise, in_blocks, next_tokens, whole_canvas
 from remask.pretrain.objective import low_discrepancy_ratios
 from remask.pretrain.run_folder import RunFolder, claim
@@ -114,7 +114,7 @@ class Adaptation:
                 "weights": fingerprint(self.network),
                 "rows": self.plan.rows.digest(),
                 "valid": held_out,
-                "batches": VERSION,
+                "batches": ORDER_VERSION,
             }
         )
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from remask import rng
 from remask.pretrain.adapt_rows import TokenRows
 
-VERSION = 2  # of the order that is drawn: a run goes on with its own or not at all
+ORDER_VERSION = 2  # of the order that is drawn: a run goes on with its own or not at all
 
 
 class RowBatch(NamedTuple):

@@ -37,7 +37,11 @@ SAID = {
     "real/gsm8k/verifier_minus_agreement/auroc": 0,
     "frontier/mean/verifier_minus_agreement10/auroc": 0,
     "real/confidence_minus_agreement/auroc": 0,  # level with them
+    "real/gsm8k/confidence_minus_agreement/auroc": -1,
+    "real/verifier_minus_confidence/auroc": 1,  # worth its passes
     "real/mawps/verifier_minus_confidence/auroc": 0,
+    "frontier/mean/verifier_minus_agreement10/without_countdown/auroc": -1,
+    "real/gsm8k/fitted_minus_verifier/auroc": 0,
     "real/fitted_minus_verifier/auroc": 0,  # labels do not lift it
     "real/mawps/fitted_minus_verifier/auroc": 0,
     "real/svamp/fitted_minus_verifier/auroc": -1,

@@ -348,7 +348,7 @@ def measured(study: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
                     BESIDE: {**gap, "value": 0.825, "low": 0.8, "high": 0.85}},
     }))  # fmt: skip
     [asked, *_] = (bare(row.prompt) for row in read_records(record_path(study, "gsm8k")))
-    near = {"similarity": 0.8, "questions": {"gsm8k": [asked], "svamp": [], "mawps": []}}
+    near = {"questions": {"gsm8k": [asked], "svamp": [], "mawps": []}}
     (study / "near.json").write_text(json.dumps(near))
     words = ["--commit", "abc1234", "--hardware", "two cores", "--figures", str(figures)]
     assert real_study.main(["measure", str(study), *words, "--page", str(page)]) == 0

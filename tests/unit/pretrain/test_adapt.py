@@ -298,7 +298,7 @@ def test_another_run_may_not_go_on_there(
         with pytest.raises(SettingsError, match="holds a run with other settings"):
             Adaptation(settings, lambda row: None)
     with monkeypatch.context() as older:
-        older.setattr("remask.pretrain.adapt.VERSION", 1)
+        older.setattr("remask.pretrain.adapt.ORDER_VERSION", 1)
         with pytest.raises(SettingsError, match="holds a run with other settings"):
             Adaptation(toy(llama, rows, finished[0]), lambda row: None)
     (tmp_path / "own").mkdir()
