@@ -16,10 +16,10 @@ def arrow(figure: Figure, bound: float) -> str:
     return " ↑" if low > bound else " ↓" if high < bound else ""
 
 
-def quote(figure: Figure, *, interval: bool = False, name: str = "") -> str:
-    """Return a figure rounded, with its marker; `name` is another one than its fields make."""
+def quote(figure: Figure, *, interval: bool = False) -> str:
+    """Return a figure rounded, with its marker."""
     shown = figure if interval else replace(figure, low=None, high=None)
-    return text(shown, f"<!--fig:{name or figure.name}-->")
+    return text(shown, f"<!--fig:{figure.name}-->")
 
 
 def wrapped(paragraph: str, width: int) -> str:

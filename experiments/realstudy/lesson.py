@@ -77,7 +77,7 @@ def lesson(figures: Mapping[str, Figure]) -> str:
 
 
 def _quoted(figures: Mapping[str, Figure], found: re.Match[str]) -> str:
-    return quote(figures[found[1]], interval=bool(found[2]), name=found[1])
+    return quote(figures[found[1]], interval=bool(found[2]))
 
 
 def _block(block: str) -> str:

@@ -13,7 +13,11 @@ from typing import Any
 from remask.analysis.statistics import Interval
 
 ALONE = ("accuracy", "errors")  # sections of one measure, which their names do not repeat
-INJECTED = "spurious/injected"  # the one section of two words
+INJECTED = "spurious/injected"
+# Sections of two words: those of the studies, too, where another model's figures stand beside.
+_OF_TWO = (INJECTED, *(f"real/{study}" for study in (
+    "ablation", "carried", "correction", "cost", "diagnosis", "geometry",
+)))  # fmt: skip
 WEIGHT, WEAKEST_TOKEN = "weight", "weakest_token"
 _NAMED = ("section", "model", "study", "method", "part", "measure", "metric")  # in a name's order
 
@@ -125,8 +129,8 @@ def parse(name: str, entry: Mapping[str, Any]) -> Figure:
 def parse_name(name: str) -> dict[str, Any]:
     """Return the fields that a name spells out, such that they spell it again."""
     section, *words = name.split("/")
-    if name.startswith(f"{INJECTED}/"):
-        section, words = INJECTED, words[1:]
+    if words and f"{section}/{words[0]}" in _OF_TWO:
+        section = f"{section}/{words.pop(0)}"
     fields = {"section": section}
     if section in ALONE:
         fields["measure"] = section

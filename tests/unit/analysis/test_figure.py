@@ -51,6 +51,20 @@ def test_every_exported_figure_is_read_and_spelled_again() -> None:
             },
         ),
         (
+            "real/ablation/svamp/trips/8/auroc",
+            {
+                "section": "real/ablation", "study": "svamp", "method": "trips", "part": "8",
+                "measure": "auroc",
+            },
+        ),
+        (
+            "real/svamp/probe/pool/auroc",
+            {
+                "section": "real", "study": "svamp", "method": "probe", "part": "pool",
+                "measure": "auroc",
+            },
+        ),
+        (
             "process/wordmath/weakest_token/auroc",
             {
                 "section": "process", "study": "wordmath", "part": "weakest_token",
