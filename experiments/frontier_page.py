@@ -18,6 +18,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 from frontier_targets import FAMILIES, TARGETS  # noqa: E402
 from lib.figures import FIGURES, MARKER, merge, read  # noqa: E402
+from quotation import rounded, table  # noqa: E402
 
 from remask.analysis.figure import Figure, Figures, parse  # noqa: E402
 from remask.analysis.frontier import FEWEST, SETS  # noqa: E402
@@ -153,25 +154,9 @@ two cores. A single probe has one row per answer where a step has one per trip: 
 {single} of a step."""
 
 
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join([_row(*heads), _row(*["---"] * len(heads)), *(_row(*row) for row in rows)])
-
-
-def quoted(figure: Figure, digits: int = 3) -> str:
-    """Return a number with its marker and its interval."""
-    text = f"{figure.value:.{digits}f}<!--fig:{figure.name}-->"
-    if figure.low is None or figure.high is None or figure.low == figure.high:
-        return text
-    return f"{text} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"
-
-
 def _cell(figures: Shown, name: str, digits: int = 3) -> str:
     figure = figures.get(f"frontier/{name}")
-    return "" if figure is None else quoted(figure, digits)
+    return "" if figure is None else rounded(figure, digits)
 
 
 def _answers(figures: Shown) -> str:
@@ -180,11 +165,11 @@ def _answers(figures: Shown) -> str:
         share = figures.get(f"frontier/{name}/base_rate")
         if share is not None:
             rarer = _cell(figures, f"{name}/rarer", 0)
-            rows.append([name, f"{share.n:,}", quoted(share), rarer])
-    table = _table(["set", "problems", "right", "answers of the rarer kind"], rows)
+            rows.append([name, f"{share.n:,}", rounded(share), rarer])
+    shown = table(["set", "problems", "right", "answers of the rarer kind"], rows)
     few = [n for n in SETS if (f := figures.get(f"frontier/{n}/rarer")) and f.value < FEWEST]
     left = f"With fewer than {FEWEST} of the rarer kind, left out of the means: {', '.join(few)}."
-    return f"{table}\n\n{left}" if few else table
+    return f"{shown}\n\n{left}" if few else shown
 
 
 def _targets(figures: Shown) -> str:
@@ -193,8 +178,8 @@ def _targets(figures: Shown) -> str:
         figure = figures.get(target.name)
         if figure is not None:
             verdict = "holds" if target.holds(figure) else "fails"
-            rows.append([target.text, quoted(figure, target.digits), verdict])
-    return _table(["target", "measured", "verdict"], rows)
+            rows.append([target.text, rounded(figure, target.digits), verdict])
+    return table(["target", "measured", "verdict"], rows)
 
 
 def _half(figures: Shown) -> str:
@@ -206,8 +191,8 @@ def _half(figures: Shown) -> str:
     share = own.value / full.value
     verdict = "holds" if share <= 0.5 else "fails"
     return (
-        f"The sequential verifier takes {quoted(own, 1)} extra forwards, its full form "
-        f"{quoted(full, 1)}: a share of {share:.2f}, where half was allowed ({verdict})."
+        f"The sequential verifier takes {rounded(own, 1)} extra forwards, its full form "
+        f"{rounded(full, 1)}: a share of {share:.2f}, where half was allowed ({verdict})."
     )
 
 
@@ -224,7 +209,7 @@ def _means(figures: Shown) -> str:
         for method in METHODS
         if f"frontier/mean/{method}/auroc" in figures
     ]
-    return _table(["score", *known], rows)
+    return table(["score", *known], rows)
 
 
 def _families(figures: Shown) -> str:
@@ -234,7 +219,7 @@ def _families(figures: Shown) -> str:
         for method in METHODS
         if all(cells := [_plain(figures, f"mean/{method}/without_{f}/auroc") for f in FAMILIES])
     ]
-    return _table(["score", *(f"without {family}" for family in FAMILIES)], rows) if rows else ""
+    return table(["score", *(f"without {family}" for family in FAMILIES)], rows)
 
 
 def _labels(figures: Shown) -> str:
@@ -244,7 +229,7 @@ def _labels(figures: Shown) -> str:
         [LABELS_OF[method], *(_fit_cell(figures, f"mean/{method}/{part}") for part in parts)]
         for method in FITTED
     ]
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _fit_cell(figures: Shown, under: str) -> str:
@@ -260,7 +245,7 @@ def _by_set(figures: Shown) -> str:
         for method in METHODS
         if f"frontier/mean/{method}/auroc" in figures
     ]
-    return _table(["score", *SETS], rows)
+    return table(["score", *SETS], rows)
 
 
 def _steps(figures: Shown) -> str:
@@ -271,7 +256,7 @@ def _steps(figures: Shown) -> str:
         for m in METHODS
         if m != "sequential_full"
     ]
-    return _table(["score", *names], rows) if names else ""
+    return table(["score", *names], rows) if names else ""
 
 
 def _is_narrow(figure: Figure | None) -> bool:
@@ -298,7 +283,7 @@ def _rejection(figures: Shown) -> str:
     ]
     heads = ["score", "accuracy", "forwards per problem", "within a problem"]
     width = len(heads) if any(row[-1] for row in rows) else len(heads) - 1
-    return _table(heads[:width], [row[:width] for row in rows])
+    return table(heads[:width], [row[:width] for row in rows])
 
 
 def _carried(figures: Shown) -> str:
@@ -307,7 +292,7 @@ def _carried(figures: Shown) -> str:
     for source in SETS:
         if any(f"frontier/{name}/fitted20/from_{source}/auroc" in figures for name in SETS):
             rows.append([source, *(_plain(figures, _fit_name(source, name)) for name in SETS)])
-    return _table(["fitted on", *SETS], rows) if rows else ""
+    return table(["fitted on", *SETS], rows)
 
 
 def _fit_name(source: str, name: str) -> str:
@@ -326,7 +311,7 @@ def _thresholds(figures: Shown) -> str:
                 for name in names
             ]
             rows.append([source, *pairs])
-    return _table(["threshold of", *SETS], rows) if rows else ""
+    return table(["threshold of", *SETS], rows)
 
 
 def _canvases(figures: Shown) -> str:
@@ -339,7 +324,7 @@ def _canvases(figures: Shown) -> str:
                 accepted = [_plain(figures, f"{own}/verifier/from_{name}/{m}", 2) for m in ACCEPTED]
                 rows.append([own, *cells, *accepted])
     heads = ["set", *(LABELS_OF[method] for method in CANVASES), "right of these", "accepted"]
-    return _table(heads, rows) if rows else ""
+    return table(heads, rows)
 
 
 def _seconds(figures: Shown) -> str:
@@ -356,7 +341,7 @@ def _seconds(figures: Shown) -> str:
             )
             rows.append([shape, *(_number(figures.get(name)) for name in names), ratio])
     heads = ["model", "one probe", "verifier", "round trips", "a pass"]
-    return _table(heads, rows) if rows else ""
+    return table(heads, rows)
 
 
 def _over_step(figures: Shown, name: str, passes: int, trips: str) -> str:

@@ -17,9 +17,17 @@ def arrow(figure: Figure, bound: float) -> str:
 
 
 def quote(figure: Figure, *, interval: bool = False) -> str:
-    """Return a figure rounded, with its marker."""
+    """Return a figure as its unit is written, with its marker."""
     shown = figure if interval else replace(figure, low=None, high=None)
     return text(shown, f"<!--fig:{figure.name}-->")
+
+
+def rounded(figure: Figure, digits: int = 3, *, ends: bool = True) -> str:
+    """Return a figure with so many digits, its marker and its interval, whatever its unit."""
+    shown = f"{figure.value:,.{digits}f}<!--fig:{figure.name}-->"
+    if not ends or figure.low is None or figure.high is None or figure.low == figure.high:
+        return shown
+    return f"{shown} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"
 
 
 def wrapped(paragraph: str, width: int) -> str:
@@ -36,7 +44,7 @@ def wrapped(paragraph: str, width: int) -> str:
     return "\n".join(" ".join(line) for line in lines)
 
 
-def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table, nothing where it has no rows."""
     lines = [heads, ["---"] * len(heads), *rows] if rows else []
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import published
 from claims import FAILS, HOLDS, Figures, by_study, verdicts
-from quotation import arrow, markdown, quote, wrapped
+from quotation import arrow, quote, table, wrapped
 
 from remask.analysis.figure import Figure
 
@@ -117,7 +117,7 @@ def _verdicts(figures: Figures) -> str:
     said = VERDICTS.format(all=len(judged), held=held, failed=failed, rest=rest)
     rows = [[v.study, v.claim, v.source, v.word, v.tally] for v in judged]
     heads = ["study", "claim", "in the paper", "here", "studies"]
-    return f"## The claims\n\n{said}\n{markdown(heads, rows)}"
+    return f"## The claims\n\n{said}\n{table(heads, rows)}\n"
 
 
 def _section(title: str, study: str, paper: tuple[str, str], *lines: Sequence[str]) -> str:
@@ -128,8 +128,8 @@ def _section(title: str, study: str, paper: tuple[str, str], *lines: Sequence[st
     heads = ["", *STUDIES, *paper]
     filled = [k for k in range(len(heads)) if k == 0 or any(line[k] for line in lines)]
     rows = [[line[k] for k in filled] for line in lines]
-    table = markdown([heads[k] for k in filled], rows)
-    return f"## {title}\n`remask study {study} records{model}`\n\n{table}"
+    shown = table([heads[k] for k in filled], rows)
+    return f"## {title}\n`remask study {study} records{model}`\n\n{shown}\n"
 
 
 def _lines(rows: Iterable[Row], figures: Figures) -> Iterator[list[str]]:
@@ -185,12 +185,12 @@ def _spurious(figures: Figures) -> str:
                 label = place.replace("/", ", ").replace("_", " ")
                 found.setdefault(label, {})[head] = quote(figure) + mark
     rows = [[place, *(cells.get(head, "") for head in measures)] for place, cells in found.items()]
-    table = markdown(["records, or kind of flaw", *measures], rows)
+    shown = table(["records, or kind of flaw", *measures], rows)
     weakest = by_study("process/{}/weakest_token/auroc", figures)
     said = "; ".join(f"{study} {quote(figure)}" for study, figure in weakest.items())
     title = "## Spurious success: right answers by wrong steps\n`remask study spurious records`"
     more = f"\nThe token that drifts most, as a score of such answers, has AUROC {said}.\n"
-    return f"{title}\n\n{table}{more if said else ''}" if rows else ""
+    return f"{title}\n\n{shown}\n{more if said else ''}" if rows else ""
 
 
 def _alignment(figures: Figures, origin: Mapping[str, str]) -> str:
@@ -202,9 +202,9 @@ def _alignment(figures: Figures, origin: Mapping[str, str]) -> str:
         lines += [[arm, *cells]] if any(cells) else []
     if not lines:
         return ""
-    table = markdown(["short canvas", *ALIGNMENT.values()], lines)
+    shown = table(["short canvas", *ALIGNMENT.values()], lines)
     title = "## Alignment: the score as a reward"
-    return f"{title}\n\n{ALIGNED.format(**origin)}\n{table}{_trained_in_paper()}{_gains(figures)}"
+    return f"{title}\n\n{ALIGNED.format(**origin)}\n{shown}\n{_trained_in_paper()}{_gains(figures)}"
 
 
 def _trained_in_paper() -> str:
@@ -215,7 +215,8 @@ def _trained_in_paper() -> str:
         [method, *(" ".join(f"{value:.1f}" for value in row) for row in rows.values())]
         for method, rows in published.ALIGNMENT.items()
     ]
-    return "\n" + markdown([f"*{published.PAPER}*, right in %, at length {lengths}", *tasks], lines)
+    shown = table([f"*{published.PAPER}*, right in %, at length {lengths}", *tasks], lines)
+    return f"\n{shown}\n"
 
 
 def _gains(figures: Figures) -> str:
@@ -366,9 +367,7 @@ def _geometry() -> list[Row]:
     return [
         Row(label=label, name=f"geometry/{{}}/{key}", bound=bound, paper=_plane(key),
             beside=f"geometry/{{}}/{beside}" if beside else "")
-        for (key, _, beside), label, bound in (
-            (names.partition(" "), label, bound) for names, label, bound in PLANE
-        )
+        for key, beside, label, bound in PLANE
     ]  # fmt: skip
 
 
@@ -379,29 +378,30 @@ def _plane(key: str) -> tuple[str, str]:
     return (f"{100 * value:.1f} %" if "zone" in key else f"{value:g}", "")
 
 
-PLANE: Sequence[tuple[str, str, float | None]] = (  # one figure, or two beside each other
-    ("spearman", "density against quality, Spearman", None),
-    ("spearman_null", "the same with shuffled metrics", None),
-    ("r2", "R²", None),
-    ("spearman_confidence", "round trips against confidence, Spearman", max(published.SPEARMAN)),
-    ("density_ratio", "density, right / wrong", 1.0),
-    ("boundary", "density at the boundary", None),
-    ("chi2 cramers_v", "chi-square / Cramér's V", None),
-    ("hallucination_zone", "dense and of low quality", None),
-    ("hallucination_zone_expected", "expected under independence", None),
-    ("sparse_zone", "sparse and of high quality", None),
-    ("sparse_zone_expected", "expected there", None),
-    ("contraction contraction_below_one",
+PLANE: Sequence[tuple[str, str, str, float | None]] = (  # a figure, and one beside it or ""
+    ("spearman", "", "density against quality, Spearman", None),
+    ("spearman_null", "", "the same with shuffled metrics", None),
+    ("r2", "", "R²", None),
+    ("spearman_confidence", "", "round trips against confidence, Spearman",
+     max(published.SPEARMAN)),
+    ("density_ratio", "", "density, right / wrong", 1.0),
+    ("boundary", "", "density at the boundary", None),
+    ("chi2", "cramers_v", "chi-square / Cramér's V", None),
+    ("hallucination_zone", "", "dense and of low quality", None),
+    ("hallucination_zone_expected", "", "expected under independence", None),
+    ("sparse_zone", "", "sparse and of high quality", None),
+    ("sparse_zone_expected", "", "expected there", None),
+    ("contraction", "contraction_below_one",
      "contraction of one denoising step, median rate / pairs below one", 1.0),
-    ("contraction_q10 contraction_q90", "its 10 % / 90 % quantile", None),
-    ("contraction_local contraction_local_below_one",
+    ("contraction_q10", "contraction_q90", "its 10 % / 90 % quantile", None),
+    ("contraction_local", "contraction_local_below_one",
      "rate with one token replaced, at mask_ratio 0.9 / pairs below one", None),
-    ("contraction_blind", "rate of a model that sees nothing", None),
-    ("bound_share", "answers within Proposition 4's bound, steepest rate", None),
-    ("bound_share_median bound_share_invalid",
+    ("contraction_blind", "", "rate of a model that sees nothing", None),
+    ("bound_share", "", "answers within Proposition 4's bound, steepest rate", None),
+    ("bound_share_median", "bound_share_invalid",
      "of answers not valid themselves, median / steepest rate", None),
-    ("bound_used", "share of the bound that these use, median", None),
-    ("residual_right residual_wrong", "residual per token, valid / other answers", None),
+    ("bound_used", "", "share of the bound that these use, median", None),
+    ("residual_right", "residual_wrong", "residual per token, valid / other answers", None),
 )  # fmt: skip
 
 

