@@ -14,10 +14,8 @@ from remask.analysis.statistics import Interval
 
 ALONE = ("accuracy", "errors")  # sections of one measure, which their names do not repeat
 INJECTED = "spurious/injected"
-# Sections of two words: those of the studies, too, where another model's figures stand beside.
-_OF_TWO = (INJECTED, *(f"real/{study}" for study in (
-    "ablation", "carried", "correction", "cost", "diagnosis", "geometry",
-)))  # fmt: skip
+# Second words of sections: flaws that were written in, and studies of another model than the first.
+_SECOND = ("injected", "ablation", "carried", "correction", "cost", "diagnosis", "geometry")
 WEIGHT, WEAKEST_TOKEN = "weight", "weakest_token"
 _NAMED = ("section", "model", "study", "method", "part", "measure", "metric")  # in a name's order
 
@@ -129,7 +127,7 @@ def parse(name: str, entry: Mapping[str, Any]) -> Figure:
 def parse_name(name: str) -> dict[str, Any]:
     """Return the fields that a name spells out, such that they spell it again."""
     section, *words = name.split("/")
-    if words and f"{section}/{words[0]}" in _OF_TWO:
+    if words[:1] and words[0] in _SECOND:
         section = f"{section}/{words.pop(0)}"
     fields = {"section": section}
     if section in ALONE:
