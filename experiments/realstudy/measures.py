@@ -76,7 +76,9 @@ def measure_sets(
 
 def _problems(answers: BenchmarkAnswers, part: str) -> Sequence[Pool]:
     """Return the problems of a part with their answers, none where there is no such part."""
-    return {"": answers.answers, POOL: answers.pooled, DISTINCT: answers.distinct}[part]
+    if part == POOL:
+        return answers.pooled
+    return answers.distinct if part == DISTINCT else answers.answers
 
 
 def rejection(answers: Sequence[BenchmarkAnswers], resamples: int = RESAMPLES) -> Iterator[Figure]:
@@ -157,7 +159,7 @@ def _of_set(measured: Measured, part: str) -> Iterator[Figure]:
             gap = measured.methods[ours].auroc - measured.methods[theirs].auroc
             place = {"section": SECTION, "study": own.name}
             yield of_interval(gap.interval(), **place, **_gap(ours, theirs, part))
-    if part == DISTINCT and (right := own.draws.mean(own.right)) is not None:
+    if (right := own.draws.mean(own.right)) is not None:
         place = {"section": SECTION, "study": own.name, "part": part}
         yield of_interval(right.interval(), **place, measure="accuracy", unit="share")
 
@@ -165,9 +167,6 @@ def _of_set(measured: Measured, part: str) -> Iterator[Figure]:
 def _facts(answers: BenchmarkAnswers, own: FrontierSet) -> Iterator[Figure]:
     """Yield how often answers are right, and what they and the fits were made of."""
     place: Place = {"section": SECTION, "study": own.name}
-    right = own.draws.mean(own.right)
-    if right is not None:
-        yield of_interval(right.interval(), **place, measure="accuracy", unit="share")
     if own.written is not None:
         yield of_interval(own.written.interval(), **place, measure="forwards", unit="forwards")
     labels = num_labels(own.validation)
