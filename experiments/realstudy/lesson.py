@@ -47,7 +47,8 @@ labels of other problems, {real/svamp/fitted_minus_verifier/auroc!}.
 - Rejection by round trips makes SVAMP right more often than one sample
 ({real/correction/svamp/mgrs_minus_standard/accuracy!}, for {real/correction/svamp/mgrs/forwards}
 passes in place of {real/correction/svamp/standard/forwards}), but not than the best of three
-({real/correction/svamp/mgrs_minus_best_of_3/accuracy!}). Here it does on four of eight sets.
+({real/correction/svamp/mgrs_minus_best_of_3/accuracy!}). Here it beats one
+sample on four of eight sets.
 - Four rebuild steps do there what sixteen do
 ({real/ablation/svamp/rebuild_steps/4/above_default!}); here they do not
 ({ablation/wordmath-hard/rebuild_steps/4/above_default!}).

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from claims import verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 from quotation import wrapped
@@ -58,6 +59,12 @@ SAID = {
 def test_words_are_of_the_figures(figures: dict[str, Figure], name: str, side: int) -> None:
     low, high = figures[name].ends
     assert (low > 0) - (high < 0) == side
+
+
+def test_rejection_beats_one_sample_on_four_of_eight_sets(figures: dict[str, Figure]) -> None:
+    embedded = {name: one for name, one in figures.items() if not name.startswith("real/")}
+    [claim] = [v for v in verdicts(embedded) if "right more often than one sample" in v.claim]
+    assert claim.tally.startswith("4 of 8 hold")
 
 
 def test_no_setting_is_better_than_the_defaults_on_either_model(
