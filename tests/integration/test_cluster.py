@@ -195,10 +195,14 @@ def wait_for(found: Callable[[], Any], process: "subprocess.Popen[bytes]") -> No
         time.sleep(0.02)
 
 
+def workers_of(below: dict[int, str]) -> dict[int, str]:
+    return {pid: text for pid, text in below.items() if text.startswith("ray::Worker")}
+
+
 def end(below: dict[int, str]) -> None:
     """See that workers end with the process that started them; end Ray's agents, which linger."""
     until = time.monotonic() + 300
-    workers = {pid: text for pid, text in below.items() if text.startswith("ray::Worker")}
+    workers = workers_of(below)
     assert len(workers) == 2
     while any(title(pid) == text for pid, text in workers.items()):
         assert time.monotonic() < until, "a worker outlived the process that started it"
@@ -218,6 +222,8 @@ def test_a_command_killed_with_its_cluster_is_continued_from_its_shards_by_one_p
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as asking:
         wait_for(lambda: out.exists() and out.stat().st_size, asking)
+        # On a busy machine one of them may have written before the other is up.
+        wait_for(lambda: len(workers_of(children(asking.pid))) == 2, asking)
         below = children(asking.pid)
         asking.kill()
     kept = {path.name for path in tmp_path.glob("out.jsonl.shards/*.parquet")}
