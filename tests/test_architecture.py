@@ -220,16 +220,6 @@ def test_nothing_seeds_a_global_generator(module: str) -> None:
     assert not used | named, "draws are keyed by identity: see remask.rng"
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_files_and_functions_stay_short(module: str) -> None:
-    num_lines = len(MODULES[module].read_text().splitlines())
-    assert num_lines <= 450, f"{num_lines} lines: this file holds more than one noun"
-    for node in ast.walk(TREES[module]):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert length <= 60, f"{node.name} has {length} lines"
-
-
 def test_no_module_is_named_after_nothing() -> None:
     names = {part for module in MODULES for part in module.split(".")}
     assert not names & {"utils", "util", "common", "helpers", "misc"}

@@ -1,0 +1,58 @@
+"""Locks on outputs, so that two processes never write the same file or folder.
+
+The lock of `OUT` is an advisory lock on `OUT.lock`, which names the process that holds it. The
+operating system releases it when the process ends, even after `kill -9`.
+"""
+
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from remask.errors import RecordError, WriteError
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Lock an output, file or folder, or raise RecordError naming the process that holds it.
+
+    Take the lock before you read, repair or remove anything of the output.
+    """
+    name = path.absolute()
+    lock = name.with_name(f"{name.name}.lock")
+    file = _acquire(lock, path)
+    try:
+        file.write(f"process {os.getpid()} ({_command()})")
+        file.flush()
+        yield
+    finally:
+        with suppress(OSError):
+            lock.unlink()  # still locked: a process that waits for this file sees it is gone
+        file.close()
+
+
+def _acquire(lock: Path, path: Path) -> IO[str]:
+    while True:
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            file = lock.open("a+")
+        except OSError as error:
+            raise WriteError(f"Cannot write {lock}: {error.strerror}.") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            owner = file.read() or "another process"
+            file.close()
+            raise RecordError(f"{path} is in use by {owner}.") from None
+        if lock.exists() and os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+            file.truncate(0)
+            return file
+        file.close()  # its holder removed the file between the two calls above
+
+
+def _command() -> str:
+    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:120]
