@@ -48,6 +48,8 @@ NAMED = re.compile(
         r"embedded/megabytes",
         r"real/.+",
         r"docs/pages",
+        r"faults/(two_writers|edits|kills|arguments|overload/(answered|refused|failed))",
+        r"adapt/finite_gradients",
         r"house/(lines|files|hops/(score|collect|verify))",
     ))
 )  # fmt: skip
