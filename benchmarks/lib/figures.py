@@ -33,6 +33,7 @@ NAMED = re.compile(
         r"grading/(gsm8k|svamp|mawps|math500|arc|mbpp)/(gold|control)",
         r"reading/(gsm8k|math500|arc|mbpp|countdown)/(right|wrong)",
         r"parity/[^/]+/(fp32|bf16)",
+        r"adapt/finite_gradients",
         r"standins/(ids|steps_ok)",
         r"align/((second|third|long)/)?(start|sft|outcome|geometric|stable|placebo|oracle)/.+",
         r"align/((second|third|long)/)?(\w+_minus_\w+/\w+|seeds)|align/fsdp_gradient_difference",

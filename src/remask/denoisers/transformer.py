@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from remask.denoisers.attention_kernels import attention
 from remask.denoisers.levels import Levels
 
 
@@ -161,15 +162,13 @@ class Attention(nn.Module):
         *,
         causal: bool = False,
     ) -> Tensor:
-        """Return the values that every position mixes of its row, (B, L, heads, head_dim)."""
-        return F.scaled_dot_product_attention(
-            q.transpose(1, 2),
-            k.transpose(1, 2),
-            v.transpose(1, 2),
-            attn_mask=attend,
-            is_causal=causal,
-            enable_gqa=self.num_kv_heads != self.num_heads,
-        ).transpose(1, 2)
+        """Return the attention of whole rows, (B, L, heads, head_dim)."""
+        grouped = self.num_kv_heads != self.num_heads
+        if grouped and attend is not None and torch.is_grad_enabled():
+            # Of the kernels for training only the slow one takes both groups and a mask.
+            return self._mix(q, torch.cat((k, v), 2), attend)
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        return attention(q, k, v, attend, causal=causal, grouped=grouped).transpose(1, 2)
 
     def _look_back(self, q: Tensor, kv: Tensor, attend: Tensor | None, cache: LayerCache) -> Tensor:
         """Return the mixed values, (B, L, heads, head_dim), with `kv` put in its place."""
@@ -187,10 +186,10 @@ class Attention(nn.Module):
         return torch.cat(mixed)[None]
 
     def _mix(self, q: Tensor, heads: Tensor, attend: Tensor | None) -> Tensor:
-        """Return the values that q (B, L, heads, head_dim) mixes of k | v `heads`.
+        """Return the attention of q (B, L, heads, head_dim) over `heads`, stacked keys and values.
 
         Query heads that share keys are stacked as if they were more positions of one head: the
-        fast kernels take a bias or groups, not both.
+        fast kernels take a mask or groups, not both.
         """
         k, v = heads.transpose(1, 2).chunk(2, 1)  # (B, kv_heads, room, head_dim)
         batch, length, _, head_dim = q.shape
@@ -199,7 +198,7 @@ class Attention(nn.Module):
         stacked = q.transpose(1, 2).reshape(shape).flatten(2, 3)  # (B, kv_heads, group L, head_dim)
         if attend is not None and attend.shape[2] > 1:
             attend = attend.repeat(1, 1, group, 1)
-        mixed = F.scaled_dot_product_attention(stacked, k, v, attn_mask=attend)
+        mixed = attention(stacked, k, v, attend)
         return mixed.reshape(shape).flatten(1, 2).transpose(1, 2)
 
 

@@ -1,0 +1,35 @@
+"""The call of scaled dot-product attention that all networks share, and its kernels."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+# Kernels of passes that compute gradients. cuDNN's is left out: for grouped-query attention without
+# a mask (Qwen2.5, torch 2.11, H200) its backward pass returns NaN. Other passes take any kernel.
+TRAINING = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+
+
+def attention_kernels() -> str:
+    """Return the names of the attention kernels that compute gradients, for error messages."""
+    return ", ".join(kernel.name.lower() for kernel in TRAINING)
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attend: Tensor | None = None,
+    *,
+    causal: bool = False,
+    grouped: bool = False,
+) -> Tensor:
+    """Return attention over q (B, heads, L, head_dim) and k, v (B, kv_heads, L, head_dim)."""
+    if not torch.is_grad_enabled():
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=attend, is_causal=causal, enable_gqa=grouped
+        )
+    with sdpa_kernel(TRAINING):
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=attend, is_causal=causal, enable_gqa=grouped
+        )
