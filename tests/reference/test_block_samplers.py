@@ -48,7 +48,7 @@ def network(name: str, block: int) -> NativeDenoiser:
     family = FAMILIES[name]
     with safe_open(HERE / f"{name}.safetensors", framework="pt") as file:
         config = json.loads(file.metadata()["config"])
-        sizes = {"block_size": block, "bd_size": block}
+        sizes = {"bd_size" if name == "fast_dllm" else "block_size": block}
         built = family.build({**config, **sizes}).requires_grad_(False)
         for key, place in stacked(built, family.tensor_map(built)).items():
             place.copy_(file.get_tensor(f"weights.{key}"))

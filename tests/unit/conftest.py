@@ -150,7 +150,7 @@ def block_causal(tokenizer: Tokenizer) -> NativeDenoiser:
         "first_k_dense_replace": 1, "num_experts": 8, "num_experts_per_tok": 2,
         "num_shared_experts": 1, "moe_intermediate_size": 8, "n_group": 4, "topk_group": 2,
         "vocab_size": int(tokenizer.backend.get_vocab_size()), "rope_theta": 100.0,
-        "max_position_embeddings": 64, "use_bias": False, "block_size": 4,
+        "max_position_embeddings": 64, "use_bias": False, "block_size": 4, "rms_norm_eps": 1e-6,
     }  # fmt: skip
     network = llada2.FAMILY.build(config)
     generator = torch.Generator().manual_seed(5)

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from remask.denoisers.config import read_flag
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import CHAT, END_OF_TURN, REFUSED, SYSTEM_TURN, Qwen, tensor_map
+from remask.denoisers.qwen import CHAT, END_OF_TURN, SYSTEM_TURN, Qwen, tensor_map
 
 ARCHITECTURE = "A2DQwen3LMHeadModel"
 QWEN2_ARCHITECTURE = "A2DQwen2LMHeadModel"
@@ -44,7 +44,7 @@ class A2D(Qwen):
     family = "A2D"
     answer_apart = True
     qk_norm = True
-    refused: Mapping[str, Any] = {**REFUSED, "mlp_bias": False}
+    ignored = ("shifted",)  # read by `build`
     block_key = "block_size"
 
     @classmethod

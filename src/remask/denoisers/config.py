@@ -1,38 +1,107 @@
 """config.json -> the fields of a family's configuration, each of the right kind.
 
-A family lists the keys that shape its network, under the hub's names, and those it supports in one
-value only: a key that is not obeyed must be refused, never ignored. Rotary embeddings are spelled
-in three ways, by the age of the library that wrote the file; here they become one.
+A family lists the keys that shape its network, under the hub's names, the keys that it supports
+with one value only, and the keys that its authors' code does not read. Every other key is refused
+by name: ignoring a key that changes the computation would give wrong answers without a word.
+Rotary embeddings are spelled in three ways, by the age of the library that wrote the file; here
+they become one.
 """
 
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any
 
 from remask.errors import CheckpointError
 
 _ROTARY = {"rope_theta", "partial_rotary_factor"}
+_KINDS = {"rope_type", "type"}
 # Above what anybody has built, and below what takes minutes to outline; by how the key ends.
 _MOST = {"layers": 1000, "experts": 10_000, "": 10**9}
+# Keys that change nothing that a trained network computes: the names, token ids, training,
+# dropout, outputs and sampling of the libraries, and what `remask` itself writes.
+IGNORED = frozenset(
+    """
+    _attn_implementation _attn_implementation_autoset _commit_hash _experts_implementation
+    _flash_attn_2_enabled _name_or_path architectures attn_implementation auto_map dtype
+    is_llama_config max_sequence_length model_max_length model_type tokenizer_class torch_dtype
+    transformers.js_config transformers_version unsloth_fixed unsloth_version
+    adapted chat
+    begin_suppress_tokens bos_token_id decoder_start_token_id eos_token_id forced_bos_token_id
+    forced_eos_token_id mask_token_id pad_token_id prefix sep_token_id suppress_tokens unk_token_id
+    attention_dropout attention_probs_dropout_prob classifier_dropout embedding_dropout
+    hidden_dropout hidden_dropout_prob initializer_range output_dropout residual_dropout
+    router_aux_loss_coef router_z_loss_coef
+    finetuning_task id2label label2id num_labels output_attentions output_hidden_states
+    output_router_logits output_scores problem_type return_dict return_dict_in_generate
+    task_specific_params use_cache
+    bad_words_ids diversity_penalty do_sample early_stopping encoder_no_repeat_ngram_size
+    exponential_decay_length_penalty length_penalty max_length min_length no_repeat_ngram_size
+    num_beam_groups num_beams num_return_sequences remove_invalid_values repetition_penalty
+    temperature top_k top_p typical_p
+    chunk_size_feed_forward max_window_layers pretraining_tp tf_legacy_loss torchscript
+    """.split()  # noqa: SIM905
+)
+# Keys of the libraries that change the computation if they are true.
+_FALSE = (
+    "add_cross_attention", "is_decoder", "is_encoder_decoder", "tie_encoder_decoder",
+    "use_bfloat16",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Llama3Rotary:
+    """Llama 3's stretched positions: long wavelengths are multiplied by `factor`."""
+
+    factor: float
+    low_freq_factor: float
+    high_freq_factor: float
+    original_max_position_embeddings: int
+    rope_type: str = "llama3"
+
+    def checked(self) -> "Llama3Rotary":
+        """Return the settings, or raise where there is nothing between the two wavelengths."""
+        if self.low_freq_factor >= self.high_freq_factor:
+            raise CheckpointError(
+                f"high_freq_factor in config.json must be above low_freq_factor "
+                f"({self.low_freq_factor}), got {self.high_freq_factor}."
+            )
+        return self
 
 
 def read_fields(
-    kind: type, config: Mapping[str, Any], *, refused: Mapping[str, Any], family: str
+    kind: type,
+    config: Mapping[str, Any],
+    *,
+    supported: Mapping[str, Any],
+    family: str,
+    ignored: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the fields of the dataclass `kind` that `config` has, or raise naming the key.
 
     Args:
         kind: a dataclass of whole numbers, numbers and flags, all above 0 where they are numbers.
         config: config.json.
-        refused: keys with the only value that this family supports.
-        family: its name, for the sentence.
+        supported: keys with the only value that this family supports; a missing key has it.
+        family: its name, for the error message.
+        ignored: keys beside `IGNORED` that the authors' code does not read, or a caller does.
     """
-    config = plain_rotary(config, family)
-    for name, only in refused.items():
+    names = {field.name for field in fields(kind)}
+    config = plain_rotary(config, family, stretches="rope_scaling" in names - supported.keys())
+    supported = {**dict.fromkeys(_FALSE, False), **supported}
+    for name, only in supported.items():
         if config.get(name, only) not in (only, None):
             raise CheckpointError(
                 f"config.json sets {name} to {config[name]!r}; "
                 f"this {family} implementation supports {only!r} only."
+            )
+    known_keys = {*names, *supported, *ignored, *IGNORED}
+    if config.get("use_sliding_window") is False:
+        known_keys.add("sliding_window")  # the width of windows that are switched off
+    for name in sorted(config.keys() - known_keys):
+        if config[name] is not None:
+            raise CheckpointError(
+                f"config.json sets {name if name.isidentifier() else repr(name)} to "
+                f"{config[name]!r:.80}; this {family} implementation does not support this key."
             )
     known = {}
     for field in fields(kind):
@@ -42,38 +111,54 @@ def read_fields(
     return known
 
 
-def plain_rotary(config: Mapping[str, Any], family: str) -> dict[str, Any]:
+def plain_rotary(
+    config: Mapping[str, Any], family: str, *, stretches: bool = False
+) -> dict[str, Any]:
     """Return config.json with what `rope_parameters` and `rope_scaling` say under plain keys.
 
     Older files have `rope_theta`, and `rope_scaling` where positions are stretched; newer ones put
-    everything into `rope_parameters`. No family stretches: any kind but the default is refused.
+    everything into `rope_parameters`. A family that `stretches` gets Llama 3's settings as a
+    `Llama3Rotary` under `rope_scaling`; any other kind but the default is refused.
     """
-    plain = dict(config)
+    plain, stretched = dict(config), set()
     for key in ("rope_parameters", "rope_scaling"):
-        value = plain.pop(key, None)
-        if value is None:
+        said = plain.pop(key, None)
+        if said is None:
             continue
-        _refuse_stretching(key, value, family)
-        for name in _ROTARY & value.keys():
-            if plain.get(name) not in (None, value[name]):
+        stretched.add(_read_stretching(key, said, family, stretches))
+        for name in _ROTARY & said.keys():
+            if plain.get(name) not in (None, said[name]):
                 raise CheckpointError(
                     f"config.json gives {name} as {plain[name]!r} and, in {key}, as "
-                    f"{value[name]!r}; correct one of them."
+                    f"{said[name]!r}; correct one of them."
                 )
-            plain[name] = value[name]
-    return plain
+            plain[name] = said[name]
+    if len(stretched) > 1:
+        raise CheckpointError("config.json gives rope_parameters and rope_scaling that differ.")
+    return {**plain, "rope_scaling": stretched.pop() if stretched else None}
 
 
-def _refuse_stretching(key: str, value: Any, family: str) -> None:
-    """Raise unless rotary settings are those of the default kind, or say nothing at all."""
-    kind = value.get("rope_type", value.get("type")) if isinstance(value, Mapping) else value
-    if kind is None and isinstance(value, Mapping) and value.keys() <= _ROTARY:
-        return
-    if kind != "default" or not isinstance(value, Mapping):
+def _read_stretching(key: str, said: Any, family: str, stretches: bool) -> Llama3Rotary | None:
+    """Return how positions are stretched, None for not at all, or raise for another kind."""
+    settings = said if isinstance(said, Mapping) else {}
+    kind = settings.get("rope_type", settings.get("type", "default" if settings else said))
+    kinds = ("default", "llama3") if stretches else ("default",)
+    if kind not in kinds:
         raise CheckpointError(
-            f"config.json sets {key} to {kind or value!r}; "
-            f"this {family} implementation supports the rope_type 'default' only."
+            f"config.json sets {key} to {kind or said!r}; "
+            f"this {family} implementation supports the rope_type {' or '.join(kinds)} only."
         )
+    own = [f for f in fields(Llama3Rotary) if kind == "llama3" and f.default is MISSING]
+    for name in settings.keys() - _ROTARY - _KINDS - {field.name for field in own}:
+        if settings[name] is not None:
+            raise CheckpointError(
+                f"config.json sets {name!r} in {key} to {settings[name]!r:.80}; "
+                f"this {family} implementation does not support this key."
+            )
+    if not own:
+        return None
+    known = {field.name: _checked(field, settings.get(field.name)) for field in own}
+    return Llama3Rotary(**known).checked()
 
 
 def read_block(config: Mapping[str, Any], name: str, default: int | None) -> int | None:
@@ -102,13 +187,21 @@ def read_flag(config: Mapping[str, Any], name: str) -> bool:
     return bool(value)
 
 
+def head_dim(config: Mapping[str, Any]) -> int | None:
+    """Return the even share of a head; None where there is none, which is then refused."""
+    width, heads = config.get("hidden_size"), config.get("num_attention_heads")
+    known = isinstance(width, int) and isinstance(heads, int) and heads > 0
+    return width // heads if known else None
+
+
 def _checked(field: Field[Any], value: Any) -> Any:
     """Return the value, or raise unless it is of the field's kind."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    number = number and 0 < value < float("inf")
+    zero = field.metadata.get("zero", False)
+    number = number and (0 < value < float("inf") or (zero and value == 0))
     most = next(limit for end, limit in _MOST.items() if field.name.endswith(end))
     if field.type is int and not (number and isinstance(value, int)):
-        wanted = "a whole number above 0"
+        wanted = "a whole number from 0 up" if zero else "a whole number above 0"
     elif field.type is int and value > most:
         wanted = f"at most {most:,}"
     elif field.type is float and not number:

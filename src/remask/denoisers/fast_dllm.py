@@ -21,6 +21,7 @@ class FastDLLM(Qwen):
     shifted = True
     qkv_bias = True
     block_key, usual_block = "bd_size", 32
+    ignored = ("conplemenrary_mask",)  # of the authors' trainer, spelled so
 
 
 FAMILY = Family(

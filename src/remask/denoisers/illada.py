@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from remask.denoisers.native import Family
-from remask.denoisers.qwen import REFUSED, Qwen, QwenConfig, tensor_map
+from remask.denoisers.qwen import SUPPORTED, Qwen, QwenConfig, tensor_map
 
 ARCHITECTURE = "ILLaDAForCausalLM"
 BEGIN, END = "<[begin▁of▁sentence]>", "<[end▁of▁sentence]>"
@@ -22,7 +22,9 @@ class ILLaDA(Qwen):
     """Llama's blocks, both ways: no biases, and no norms of q and k."""
 
     family = "iLLaDA"
-    refused: Mapping[str, Any] = {**REFUSED, "mlp_bias": False, "layer_norm_eps": None}
+    supported: Mapping[str, Any] = {
+        **SUPPORTED, "layer_norm_eps": None, "rope_scaling": None
+    }  # fmt: skip
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> QwenConfig:

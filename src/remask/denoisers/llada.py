@@ -20,7 +20,7 @@ from remask.denoisers.transformer import Attention, Block, GatedMLP
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "LLaDAModelLM"
-_REFUSED = {
+_SUPPORTED = {
     "alibi": False,
     "bias_for_layer_norm": False,
     "clip_qkv": None,
@@ -34,7 +34,16 @@ _REFUSED = {
     "activation_type": "silu",
     "rope": True,
     "partial_rotary_factor": 1,
+    "block_group_size": 1,
+    "layer_norm_with_affine": True,
+    "multi_query_attention": False,
+    "rope_full_precision": True,
 }
+# Keys that matter only with settings that are refused, and those of the initialisation.
+_IGNORED = (
+    "alibi_bias_max", "attention_layer_norm_with_affine", "embedding_size", "flash_attention",
+    "init_cutoff_factor", "init_device", "init_fn", "init_std", "mlp_ratio", "precision",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +57,7 @@ class LLaDAConfig:
     mlp_hidden_size: int
     vocab_size: int
     max_sequence_length: int
-    rope_theta: float = 500000.0
+    rope_theta: float = 10_000.0  # of the authors' class; the published files say 500,000
     rms_norm_eps: float = 1e-5
     weight_tying: bool = False
 
@@ -60,7 +69,10 @@ class LLaDAConfig:
             # The embedding may be padded beyond the vocabulary; logits are as wide as it is.
             "vocab_size": config.get("embedding_size") or config.get("vocab_size"),
         }
-        known = read_fields(LLaDAConfig, {**config, **changed}, refused=_REFUSED, family="LLaDA")
+        known = read_fields(
+            LLaDAConfig, {**config, **changed}, supported=_SUPPORTED, family="LLaDA",
+            ignored=_IGNORED,
+        )  # fmt: skip
         return LLaDAConfig(**known).checked()
 
     def checked(self) -> "LLaDAConfig":

@@ -8,14 +8,14 @@ Not here: how such a model is sampled, or scored, block by block.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from remask.denoisers.config import read_fields
+from remask.denoisers.config import Llama3Rotary, head_dim, read_fields
 from remask.denoisers.experts import Experts, expert_map
 from remask.denoisers.native import Family, Network, TensorMap
 from remask.denoisers.tokenizer import ROLE_SYSTEM, ROLE_TEMPLATE
@@ -23,16 +23,22 @@ from remask.denoisers.transformer import Attention, Block, GatedMLP
 from remask.errors import CheckpointError
 
 ARCHITECTURE = "LLaDA2MoeModelLM"
-_REFUSED = {
+_SUPPORTED = {
+    "attention_bias": False,
     "hidden_act": "silu",
+    "mlp_bias": False,
     "moe_router_enable_expert_bias": True,
     "norm_head": False,
+    "norm_softmax": False,
     "norm_topk_prob": True,
+    "router_dtype": "fp32",
     "score_function": "sigmoid",
     "tie_word_embeddings": False,
     "use_qk_norm": True,
     "use_qkv_bias": False,
+    "use_rmsnorm": True,
     "use_sliding_window": False,
+    "using_split_qkv_in_self_attention": False,
 }
 
 
@@ -46,26 +52,34 @@ class LLaDA2Config:
     num_key_value_heads: int
     head_dim: int
     intermediate_size: int  # of the dense layers
-    first_k_dense_replace: int  # dense layers come first
     num_experts: int
     num_experts_per_tok: int
-    num_shared_experts: int
     moe_intermediate_size: int
-    n_group: int
-    topk_group: int
     vocab_size: int
-    rope_theta: float
     max_position_embeddings: int
+    # Defaults are those of the authors' class.
+    first_k_dense_replace: int = field(default=0, metadata={"zero": True})  # come first
+    num_shared_experts: int = field(default=0, metadata={"zero": True})
+    n_group: int = 8
+    topk_group: int = 4
+    rope_theta: float = 10_000.0
+    rope_scaling: Llama3Rotary | None = None
     partial_rotary_factor: float = 0.5
     routed_scaling_factor: float = 2.5
-    rms_norm_eps: float = 1e-6
+    rms_norm_eps: float = 1e-5
     use_bias: bool = True  # of the output projection of attention
     block_size: int = 32  # in no published config.json: the models were trained with it
 
     @staticmethod
     def read(config: Mapping[str, Any]) -> "LLaDA2Config":
         """Return the configuration, or raise naming the key that does not fit."""
-        known = read_fields(LLaDA2Config, config, refused=_REFUSED, family="LLaDA2")
+        changed = {"head_dim": config.get("head_dim") or head_dim(config)}
+        if not config.get("first_k_dense_replace"):
+            changed["intermediate_size"] = config.get("intermediate_size") or 1  # is not used
+        known = read_fields(
+            LLaDA2Config, {**config, **changed}, supported=_SUPPORTED, family="LLaDA2",
+            ignored=("rotary_dim",),
+        )  # fmt: skip
         return LLaDA2Config(**known).checked()
 
     def checked(self) -> "LLaDA2Config":
@@ -145,18 +159,20 @@ class Router(nn.Module):
 
 
 class MixedExperts(nn.Module):
-    """Experts that tokens are routed to, and a shared one that all of them visit."""
+    """Experts that tokens are routed to, and one that all tokens visit, if there is one."""
 
     def __init__(self, config: LLaDA2Config) -> None:
         super().__init__()
         c, inner = config, config.moe_intermediate_size
         self.routed = Experts(Router(c), c.num_experts, c.hidden_size, inner)
-        self.shared = GatedMLP(c.hidden_size, inner * c.num_shared_experts)
+        self.shared = (
+            GatedMLP(c.hidden_size, inner * c.num_shared_experts) if c.num_shared_experts else None
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x of the same shape."""
-        out: Tensor = self.routed(x) + self.shared(x)
-        return out
+        out: Tensor = self.routed(x)
+        return out if self.shared is None else out + self.shared(x)
 
 
 class LLaDA2(Network):
@@ -168,7 +184,7 @@ class LLaDA2(Network):
             (_block(config, i) for i in range(config.num_hidden_layers)),
             vocab_size=config.vocab_size, width=config.hidden_size, eps=config.rms_norm_eps,
             tied=False, max_length=config.max_position_embeddings,
-            rotated=config.rotated, theta=config.rope_theta,
+            rotated=config.rotated, theta=config.rope_theta, stretched=config.rope_scaling,
         )  # fmt: skip
         self.block_size: int = config.block_size
 
@@ -221,6 +237,8 @@ def _expert_map(c: LLaDA2Config, ours: str, hub: str) -> TensorMap:
     yield f"{ours}routed.router.expert_bias", [(f"{hub}gate.expert_bias", c.num_experts)]
     yield from expert_map(f"{ours}routed.", hub, c.num_experts, inner, c.hidden_size)
     shared_inner = inner * c.num_shared_experts
+    if not shared_inner:
+        return
     yield from _mlp_map(f"{ours}shared.", f"{hub}shared_experts.", shared_inner, c.hidden_size)
 
 

@@ -7,7 +7,7 @@ Its config.json calls itself model_type "llada"; only the architecture tells the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from torch import nn
@@ -26,13 +26,14 @@ class LLaDAMoEConfig(QwenMoeConfig):
     """The keys of config.json that shape the network, under their own names."""
 
     expert_intermediate_size: int
+    rope_theta: float = field()  # the authors' class has no usable default
     rms_norm_eps: float = 1e-5
     moe_router_enable_expert_bias: bool = False
 
     def checked(self) -> Self:
         """Return the configuration, or raise where its sizes do not fit one another."""
         heads = self.num_attention_heads
-        if self.hidden_size % (2 * heads):
+        if self.hidden_size % (2 * heads) or self.head_dim * heads != self.hidden_size:
             raise CheckpointError(
                 f"config.json gives hidden_size {self.hidden_size} and num_attention_heads "
                 f"{heads}; heads must divide the width evenly."
@@ -46,7 +47,7 @@ class LLaDAMoE(Qwen):
     config: LLaDAMoEConfig
     family = "LLaDA-MoE"
     qk_norm = True
-    refused: Mapping[str, Any] = {
+    supported: Mapping[str, Any] = {
         "attention_bias": False,
         "clip_qkv": None,
         "hidden_act": "silu",
@@ -55,6 +56,11 @@ class LLaDAMoE(Qwen):
         "shared_expert_intermediate_size": None,
         "tie_word_embeddings": False,
     }
+
+    ignored = (  # `moe_layer_freq` is read by `read`
+        "dense_intermediate_size", "moe_layer_freq", "moe_router_score_function", "norm_topk_prob",
+        "routed_scaling_factor", "router_num_group", "router_topk_group",
+    )  # fmt: skip
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> LLaDAMoEConfig:
@@ -65,8 +71,8 @@ class LLaDAMoE(Qwen):
                 f"config.json sets moe_layer_freq to {config['moe_layer_freq']!r}; "
                 "this LLaDA-MoE implementation has experts in every layer."
             )
-        known = {**config, "intermediate_size": 1, "head_dim": None}  # no layer is dense
-        return LLaDAMoEConfig.read(known, refused=cls.refused, family=cls.family)
+        known = {**config, "intermediate_size": 1}  # no layer is dense
+        return LLaDAMoEConfig.read(known, **cls.keys())
 
     def mlp(self) -> nn.Module:
         """Return the experts of a layer."""

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.config import Llama3Rotary
 from remask.denoisers.identity import precision_name
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.levels import Levels, levels_of
@@ -50,10 +51,11 @@ class Network(nn.Module):
         max_length: int,
         rotated: int,
         theta: float,
+        stretched: Llama3Rotary | None = None,
     ) -> None:
         super().__init__()
         self.vocab_size, self.max_length = vocab_size, max_length
-        self.rotated, self.theta = rotated, theta
+        self.rotated, self.theta, self.stretched = rotated, theta, stretched
         self.embedding = nn.Embedding(vocab_size, width)
         self.blocks = nn.ModuleList(blocks)
         self.norm = RMSNorm(width, eps)
@@ -63,7 +65,7 @@ class Network(nn.Module):
         """Return cos and sin for `length` positions, each (length, 1, rotated / 2)."""
         like = self.embedding.weight
         dtype = torch.float32 if self.float32_rotary else like.dtype
-        return rotary_tables(length, self.rotated, self.theta, like.device, dtype)
+        return rotary_tables(length, self.rotated, self.theta, like.device, dtype, self.stretched)
 
     def visible(
         self, length: int, attend: Tensor | None, lacking: Tensor | None = None

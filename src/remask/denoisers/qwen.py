@@ -2,26 +2,29 @@
 
 It looks both ways, in the whole row or, where a family gives it blocks, up to the end of a block.
 Here are the keys of its config.json, its network and its tensor names; what makes a diffusion model
-of it stands in the family's own file. What the published configurations never use (scaled rotary
-embeddings, sliding windows, other activations) is refused, not ignored.
+of it stands in the family's own file. What the network does not do (sliding windows, other
+activations) is refused, not ignored.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from torch import nn
 
-from remask.denoisers.config import read_block, read_fields
+from remask.denoisers.config import Llama3Rotary, head_dim, read_block, read_fields
 from remask.denoisers.native import Network, TensorMap
 from remask.denoisers.transformer import Attention, Block, GatedMLP
 from remask.errors import CheckpointError
 
-REFUSED: Mapping[str, Any] = {
+SUPPORTED: Mapping[str, Any] = {
     "hidden_act": "silu",
     "use_sliding_window": False,
     "attention_bias": False,
     "partial_rotary_factor": 1,
+    "mlp_bias": False,
+    "rope_interleaved": False,
+    "use_mrope": False,
 }
 # Qwen's chat, without a system turn and with the one that Qwen2's template inserts.
 CHAT = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
@@ -43,7 +46,8 @@ class QwenConfig:
     intermediate_size: int
     vocab_size: int
     max_position_embeddings: int
-    rope_theta: float
+    rope_theta: float = 10_000.0  # of the library's classes, as the following
+    rope_scaling: Llama3Rotary | None = None
     rms_norm_eps: float = 1e-6
     tie_word_embeddings: bool = False
 
@@ -52,17 +56,21 @@ class QwenConfig:
         cls,
         config: Mapping[str, Any],
         *,
-        refused: Mapping[str, Any] = REFUSED,
+        supported: Mapping[str, Any] = SUPPORTED,
         family: str = "Qwen",
+        ignored: Collection[str] = (),
     ) -> Self:
         """Return the configuration, or raise naming the key that does not fit."""
         _refuse_windows(config, family)
-        heads = config.get("num_attention_heads")
         changed = {
-            "num_key_value_heads": config.get("num_key_value_heads") or heads,
-            "head_dim": config.get("head_dim") or _head_dim(config.get("hidden_size"), heads),
+            "num_key_value_heads": config.get("num_key_value_heads")
+            or config.get("num_attention_heads"),
+            "head_dim": config.get("head_dim") or head_dim(config),
         }
-        known = read_fields(cls, {**config, **changed}, refused=refused, family=family)
+        known = read_fields(
+            cls, {**config, **changed}, supported=supported, family=family,
+            ignored=("layer_types", *ignored),
+        )  # fmt: skip
         return cls(**known).checked()
 
     def checked(self) -> Self:
@@ -103,12 +111,6 @@ def _refuse_windows(config: Mapping[str, Any], family: str) -> None:
         )
 
 
-def _head_dim(width: Any, heads: Any) -> int | None:
-    """Return the even share of a head; None where there is none, which is then refused."""
-    known = isinstance(width, int) and isinstance(heads, int) and heads > 0
-    return width // heads if known else None
-
-
 class Qwen(Network):
     """The network: Qwen2 has biases on q, k and v; Qwen3 norms the heads of q and k instead.
 
@@ -118,7 +120,8 @@ class Qwen(Network):
     family = "Qwen"  # its name in error sentences
     qkv_bias = False
     qk_norm = False
-    refused = REFUSED  # keys of config.json with the only value that is supported
+    supported = SUPPORTED  # keys of config.json with the only value that is supported
+    ignored: Collection[str] = ()  # keys that the authors' code does not read
     block_key = ""  # the key that has the tokens of a block; "": it sees the whole row
     usual_block: int | None = None  # where config.json has no such key
 
@@ -143,7 +146,7 @@ class Qwen(Network):
         super().__init__(
             blocks, vocab_size=c.vocab_size, width=c.hidden_size, eps=c.rms_norm_eps,
             tied=c.tie_word_embeddings, max_length=c.max_position_embeddings,
-            rotated=c.head_dim, theta=c.rope_theta,
+            rotated=c.head_dim, theta=c.rope_theta, stretched=c.rope_scaling,
         )  # fmt: skip
         self.block_size = block_size
 
@@ -156,7 +159,15 @@ class Qwen(Network):
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> QwenConfig:
         """Return the configuration, or raise naming the key that does not fit."""
-        return QwenConfig.read(config, refused=cls.refused, family=cls.family)
+        return QwenConfig.read(config, **cls.keys())
+
+    @classmethod
+    def keys(cls) -> dict[str, Any]:
+        """Return what `QwenConfig.read` must know of the family's config.json."""
+        return {
+            "supported": cls.supported, "family": cls.family,
+            "ignored": {cls.block_key, *cls.ignored} - {""},
+        }  # fmt: skip
 
     def mlp(self) -> nn.Module:
         """Return what a layer has beside its attention."""

@@ -10,7 +10,7 @@ names, as in SDAR-1.7B-Chat-b32.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from remask.denoisers.native import Family, TensorMap
 from remask.denoisers.qwen import (
     CHAT,
     END_OF_TURN,
-    REFUSED,
+    SUPPORTED,
     SYSTEM_TURN,
     Qwen,
     QwenMoeConfig,
@@ -40,6 +40,9 @@ class SDAR(Qwen):
     family = "SDAR"
     qk_norm = True
     block_key, usual_block = "block_size", 4
+    ignored: Collection[str] = (  # keys of the authors' trainer
+        "debug", "ep_size", "fuse_cross_entropy", "micro_forward", "skip_checkpoint", "use_deepep",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +58,8 @@ class SDARMoe(SDAR):
 
     config: SDARMoeConfig
     family = "SDAR-MoE"
-    refused: Mapping[str, Any] = {**REFUSED, "shared_expert_intermediate_size": None}
+    supported: Mapping[str, Any] = {**SUPPORTED, "shared_expert_intermediate_size": None}
+    ignored = (*SDAR.ignored, "decoder_sparse_step", "mlp_only_layers")  # read by `read`
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> SDARMoeConfig:
@@ -65,7 +69,7 @@ class SDARMoe(SDAR):
                 "config.json sets mlp_only_layers or decoder_sparse_step; "
                 "this SDAR implementation has experts in every layer."
             )
-        return SDARMoeConfig.read(config, refused=cls.refused, family=cls.family)
+        return SDARMoeConfig.read(config, **cls.keys())
 
     def mlp(self) -> nn.Module:
         """Return the experts of a layer."""

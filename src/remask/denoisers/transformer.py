@@ -6,6 +6,7 @@ Norms are computed in float32 and cast back. The rotary embedding is computed in
 tables: LLaDA keeps them in float32, the families that descend from Qwen cast them to the model's.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from remask.denoisers.attention_kernels import attention
+from remask.denoisers.config import Llama3Rotary
 from remask.denoisers.levels import Levels
 
 
@@ -36,6 +38,7 @@ def rotary_tables(
     theta: float,
     device: torch.device,
     dtype: torch.dtype = torch.float32,
+    stretched: Llama3Rotary | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return cos and sin, each (length, 1, rotated / 2), computed in float32 and then cast.
 
@@ -44,8 +47,22 @@ def rotary_tables(
     """
     power = torch.arange(0, rotated, 2, device=device, dtype=torch.float32) / rotated
     places = torch.arange(length, device=device, dtype=torch.float32)
-    angles = torch.outer(places, 1.0 / theta**power)
+    frequencies = 1.0 / theta**power
+    if stretched is not None:
+        frequencies = _stretch(frequencies, stretched)
+    angles = torch.outer(places, frequencies)
     return angles.cos()[:, None].to(dtype), angles.sin()[:, None].to(dtype)
+
+
+def _stretch(frequencies: Tensor, by: Llama3Rotary) -> Tensor:
+    """Return Llama 3's frequencies: low ones divided by `factor`, high ones kept, a mean between.
+
+    A wavelength is low or high by how often it fits into the original context.
+    """
+    fits = by.original_max_position_embeddings / (2 * math.pi / frequencies)
+    kept = (fits - by.low_freq_factor) / (by.high_freq_factor - by.low_freq_factor)
+    kept = kept.clamp(0, 1)
+    return (1 - kept) * frequencies / by.factor + kept * frequencies
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -242,7 +242,8 @@ def check_tensors(
     headers = shards.headers()
     _refuse_coded(headers, spare)
     extra = sorted(headers.keys() - places.keys())
-    left = [name for name in extra if not name.endswith(tuple(spare))]
+    ends = tuple(spare)
+    left = [n for n in extra if not n.endswith(ends) and 0 not in headers[n].shape]
     missing = sorted(places.keys() - headers.keys())
     if missing:
         raise CheckpointError(_lack(missing, left, shards.folder))

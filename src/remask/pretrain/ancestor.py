@@ -33,7 +33,6 @@ FAMILIES: Mapping[str, Family] = {
     "Qwen3ForCausalLM": a2d.FAMILY,
     **{one.architecture: one for one in (a2d.LLAMA_FAMILY, a2d.QWEN2_FAMILY, a2d.FAMILY)},
 }
-_THETA = 10_000.0  # of the libraries, which leave it out of older files
 _PLAIN = f"Question: {PROMPT}\nAnswer:"  # for a model that nobody taught to chat
 
 
@@ -60,7 +59,7 @@ class Ancestor:
         Where `shifted` is not said, an adapted model keeps its own and an ancestor is shifted.
         """
         with torch.device("meta"):  # whose weights nobody draws
-            network = self.family.build({"rope_theta": _rope_theta(self.config), **self.config})
+            network = self.family.build(self.config)
         if not isinstance(network, Qwen) or network.block_size is not None:
             raise CheckpointError(
                 f"{self.name} writes in blocks; only models that attend to everything are adapted."
@@ -165,12 +164,6 @@ def _copy(places: Mapping[str, Tensor], tensors: Iterable[tuple[str, Tensor]], w
         missing.discard(name)
     if missing:
         raise CheckpointError(f"{where} lacks the tensor {min(missing)}; download it again.")
-
-
-def _rope_theta(config: Mapping[str, Any]) -> float | None:
-    """Return the base that is meant where config.json names none anywhere."""
-    elsewhere = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    return None if isinstance(elsewhere, Mapping) and "rope_theta" in elsewhere else _THETA
 
 
 def _stated_chat(folder: Path, sources: Sources) -> str:

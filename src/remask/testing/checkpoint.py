@@ -40,6 +40,7 @@ def write_checkpoint(
         "mlp_hidden_size": inner,
         "vocab_size": tokenizer.backend.get_vocab_size(),
         "max_sequence_length": max_length,
+        "rope_theta": 500_000.0,
         "weight_tying": tied,
         "mask_token_id": tokenizer.mask_id,
         "eos_token_id": tokenizer.eos_id,

@@ -7,5 +7,5 @@ CONFIG: dict[str, Any] = {
     "head_dim": 16, "intermediate_size": 64, "first_k_dense_replace": 1, "num_experts": 16,
     "num_experts_per_tok": 4, "num_shared_experts": 1, "moe_intermediate_size": 16, "n_group": 4,
     "topk_group": 2, "vocab_size": 262, "rope_theta": 100.0, "max_position_embeddings": 64,
-    "use_bias": False, "block_size": 4,
+    "use_bias": False, "block_size": 4, "rms_norm_eps": 1e-6,
 }  # fmt: skip

@@ -201,7 +201,7 @@ def test_a_setting_the_network_lacks_is_refused_by_name(name: str, value: object
     "name",
     [
         "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-        "vocab_size", "max_position_embeddings", "rope_theta",
+        "vocab_size", "max_position_embeddings",
     ],
 )  # fmt: skip
 def test_a_missing_key_is_named(name: str) -> None:

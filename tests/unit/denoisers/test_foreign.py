@@ -402,16 +402,18 @@ QWEN = {
     "rope_theta": 100.0, "rope_scaling": None, "rope_parameters": None, "rms_norm_eps": 1e-6,
     "tie_word_embeddings": False, "hidden_act": "silu", "attention_bias": False,
 }  # fmt: skip
-EXPERTS = {
-    "num_experts": 4, "num_experts_per_tok": 2, "expert_intermediate_size": 4,
-    "moe_intermediate_size": 4, "first_k_dense_replace": 1, "num_shared_experts": 1, "n_group": 2,
-    "topk_group": 1, "use_bias": False, "moe_layer_freq": [1], "partial_rotary_factor": 1.0,
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "partial_rotary_factor": 1.0}
+MOE = {**EXPERTS, "expert_intermediate_size": 4, "moe_layer_freq": [1]}
+GROUPED = {
+    **EXPERTS, "moe_intermediate_size": 4, "first_k_dense_replace": 1, "num_shared_experts": 1,
+    "n_group": 2, "topk_group": 1, "use_bias": False,
 }  # fmt: skip
 NAMES = ("DreamModel", "A2DQwen3LMHeadModel", "ILLaDAForCausalLM")
 CONFIGS: list[dict[str, Any]] = [
     LLADA,
     *({"architectures": [name], **QWEN} for name in NAMES),
-    *({"architectures": [n], **QWEN, **EXPERTS} for n in ("LLaDAMoEModelLM", "LLaDA2MoeModelLM")),
+    {"architectures": ["LLaDAMoEModelLM"], **QWEN, **MOE},
+    {"architectures": ["LLaDA2MoeModelLM"], **QWEN, **GROUPED},
 ]
 SCALARS = (
     st.none() | st.booleans() | st.integers(-2, 40) | st.floats() | st.text(max_size=8)

@@ -79,7 +79,7 @@ def test_rows_are_cut_where_a_block_of_each_begins() -> None:
 SIZES = {
     "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
     "head_dim": 4, "intermediate_size": 24, "vocab_size": 80, "max_position_embeddings": 64,
-    "block_size": 4, "bd_size": 4, "rope_theta": 100.0, "rms_norm_eps": 1e-6,
+    "rope_theta": 100.0, "rms_norm_eps": 1e-6,
 }  # fmt: skip
 EXPERTS = {
     "first_k_dense_replace": 1, "num_experts": 8, "num_experts_per_tok": 2,
@@ -93,7 +93,8 @@ def network() -> Callable[[Family], Network]:
     """Build a network of a family with random weights, blocks of 4."""
 
     def build(family: Family) -> Network:
-        made = family.build(SIZES | EXPERTS)
+        blocks = {"bd_size" if family is fast_dllm.FAMILY else "block_size": 4}
+        made = family.build(SIZES | blocks | (EXPERTS if family is llada2.FAMILY else {}))
         generator = torch.Generator().manual_seed(0)
         for parameter in made.requires_grad_(False).parameters():
             if parameter.dim() > 1:

@@ -168,9 +168,9 @@ def test_a_missing_key_is_named(name: str) -> None:
         LLaDAConfig.read({k: v for k, v in PUBLISHED.items() if k != name})
 
 
-def test_defaults_are_those_of_the_published_models() -> None:
-    config = LLaDAConfig.read(PUBLISHED)
-    assert (config.rope_theta, config.rms_norm_eps) == (500000.0, 1e-5)
+def test_defaults_are_those_of_the_authors_class() -> None:
+    config = LLaDAConfig.read({k: v for k, v in PUBLISHED.items() if k != "rope_theta"})
+    assert (config.rope_theta, config.rms_norm_eps) == (10_000.0, 1e-5)
     assert (config.n_kv_heads, config.weight_tying) == (4, False)
 
 

@@ -42,8 +42,22 @@ def test_a_setting_the_network_lacks_is_refused_by_name(name: str, value: object
         LLaDA2Config.read({**PUBLISHED, name: value})
 
 
-@pytest.mark.parametrize("name", sorted(CONFIG.keys() - {"use_bias", "block_size"}))
-@pytest.mark.parametrize("value", [None, 0, -1, "many", True])
+DEFAULTS = {  # of the authors' class
+    "first_k_dense_replace": 0, "head_dim": 8, "n_group": 8, "num_shared_experts": 0,
+    "rms_norm_eps": 1e-5, "rope_theta": 10_000.0, "topk_group": 4, "use_bias": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name in sorted(CONFIG.keys() - {"use_bias", "block_size"})
+        for value in (None, 0, -1, "many", True)
+        if not (value is None and name in DEFAULTS) and not (value == 0 and DEFAULTS.get(name) == 0)
+        if not (value == 0 and name == "head_dim")
+    ],
+)
 def test_a_missing_or_senseless_key_is_named(name: str, value: object) -> None:
     with pytest.raises(CheckpointError, match=rf"gives {name} as "):
         LLaDA2Config.read({**PUBLISHED, name: value})
@@ -66,7 +80,10 @@ def test_sizes_that_do_not_fit_one_another_are_refused(name: str, value: object)
         LLaDA2Config.read({**PUBLISHED, name: value})
 
 
-def test_defaults_are_those_of_the_published_models() -> None:
-    told = {name: value for name, value in CONFIG.items() if name != "use_bias"}
-    assert LLaDA2Config.read({**told, "use_bias": False}) == LLaDA2Config.read(PUBLISHED)
-    assert LLaDA2Config.read(told).use_bias
+@pytest.mark.parametrize("missing", [{}, dict.fromkeys(DEFAULTS)])
+def test_a_missing_key_has_the_default_of_the_authors_class(missing: dict[str, None]) -> None:
+    """head_dim is hidden_size / num_attention_heads, 32 / 4."""
+    config = {name: value for name, value in PUBLISHED.items() if name not in DEFAULTS} | missing
+    config["num_experts"] = 16
+    read = LLaDA2Config.read({**config, "num_experts_per_tok": 2})
+    assert {name: getattr(read, name) for name in DEFAULTS} == DEFAULTS

@@ -37,20 +37,26 @@ from remask.values import Canvas
 SETTINGS = SamplerSettings(length=12, steps=6, block=12, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
 TWO = [torch.device("cpu:0"), torch.device("cpu:1")]
-# What most families descend from, with the keys of experts and of blocks where they have them.
+# What most families descend from.
 QWEN: dict[str, Any] = {
     "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
     "head_dim": 8, "intermediate_size": 48, "vocab_size": 262, "max_position_embeddings": 128,
-    "rope_theta": 100.0, "tie_word_embeddings": True, "num_experts": 8, "num_experts_per_tok": 2,
-    "moe_intermediate_size": 16, "block_size": 6, "bd_size": 6,
+    "rope_theta": 100.0, "tie_word_embeddings": True,
 }  # fmt: skip
+BLOCKS = {**QWEN, "block_size": 6}
+EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 OTHERS: dict[str, dict[str, Any]] = {
     "LLaDAModelLM": {
         "d_model": 32, "n_layers": 4, "n_heads": 4, "mlp_hidden_size": 48, "vocab_size": 262,
         "max_sequence_length": 64,
     },
     "DreamModel": {**QWEN, "tie_word_embeddings": False},
-    "A2DQwen3LMHeadModel": {key: value for key, value in QWEN.items() if key != "block_size"},
+    "SDARForCausalLM": BLOCKS,
+    "SDARMoeForCausalLM": {**BLOCKS, **EXPERTS},
+    "DreamForCausalLM": BLOCKS,
+    "Fast_dLLM_QwenForCausalLM": {**QWEN, "bd_size": 6},
+    "A2DQwen2LMHeadModel": BLOCKS,
+    "A2DLlamaLMHeadModel": BLOCKS,
     "LLaDAMoEModelLM": {
         "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "num_experts": 8,
         "num_experts_per_tok": 2, "expert_intermediate_size": 16, "vocab_size": 262,

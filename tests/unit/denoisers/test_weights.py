@@ -119,7 +119,8 @@ def test_other_spellings_of_the_same_model_load_as_it(
 
 def test_theta_is_read_from_newer_configurations_of_every_family(folder: Path) -> None:
     before = logits(folder)
-    edit(folder / "config.json", rope_parameters={"rope_theta": 100.0, "rope_type": "default"})
+    rotary = {"rope_theta": 100.0, "rope_type": "default"}
+    edit(folder / "config.json", rope_parameters=rotary, rope_theta=None)
     moved = logits(folder)
     assert not torch.equal(moved, before)
     edit(folder / "config.json", rope_parameters=None, rope_theta=100.0)
