@@ -66,13 +66,13 @@ def denoiser(name: str, case: Case) -> NativeDenoiser:
     return replace(bare, tokenizer=replace(bare.tokenizer, eos_ids=tuple(case["ends"])))
 
 
-def settings(case: Case) -> SamplerSettings:
-    return SamplerSettings(**{"steps": case["settings"]["length"], **case["settings"]})
+def settings(case: Case, **changes: Any) -> SamplerSettings:
+    return SamplerSettings(**{"steps": case["settings"]["length"], **case["settings"], **changes})
 
 
-def written(name: str, cases: list[Case]) -> list[Case]:
+def written(name: str, cases: list[Case], **changes: Any) -> list[Case]:
     """Return what we write in one batch for prompts with the same settings, as recorded."""
-    model, how = denoiser(name, cases[0]), settings(cases[0])
+    model, how = denoiser(name, cases[0]), settings(cases[0], **changes)
     keys = rng.keys(0, ["item"] * len(cases), "sample", 0, model.device)
     prompts = [case["prompt"] for case in cases]
     rows = sampler._write(model, prompts, how, keys)
@@ -132,6 +132,13 @@ def recorded(case: Case) -> Case:
 def test_a_threshold_writes_the_same_tokens_in_the_same_passes(case: Case, name: str) -> None:
     """DreamReasoner's loop is SDAR's, and with these weights so is its network."""
     assert written(name, [case]) == [recorded(case)]
+
+
+@pytest.mark.parametrize("name", ["sdar", "a2d_block"])
+def test_the_order_of_dream_keeps_the_schedule_of_the_model(name: str) -> None:
+    """At temperature 0 without filters `maskgit_plus` is `low_confidence`, step for step."""
+    for case in RECORD[name]:
+        assert written(name, [case], order="maskgit_plus") == [recorded(case)]
 
 
 @of("a2d_block")

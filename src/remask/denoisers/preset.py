@@ -62,6 +62,11 @@ class Preset:
         return self._changed(changes)
 
     @property
+    def cuts_top_k_first(self) -> bool:
+        """Whether `top_k` cuts before `top_p`: in the loops of SDAR and LLaDA2, not in Dream's."""
+        return self.schedule == "shares"
+
+    @property
     def thresholds(self) -> Mapping[str, float]:
         """Above which to trust an answer, by scorer."""
         return _by_scorer(self.threshold)

@@ -161,6 +161,8 @@ def _ranked(sure: Tensor, rule: Rule, streams: Tensor | None) -> Tensor:
     The highest of confidence / temperature + Gumbel noise are positions drawn one after another
     without replacement from softmax(confidence / temperature), as Dream's multinomial draws them.
     """
+    if rule.order == "sequential":
+        return -torch.arange(sure.shape[1], dtype=sure.dtype, device=sure.device).expand_as(sure)
     if streams is not None and rule.order in BLIND_ORDERS:
         return rng.uniform(streams, PLACE)
     if streams is not None and rule.order_temperature > 0:
@@ -291,7 +293,8 @@ def predict(
         tokens, sure = likeliest, None
         if not plain:
             here = None if noise is None else (noise[0], noise[1][part])
-            tokens, sure = _choose(logits, tokens, rule, here, denoiser.tokenizer.eos_ids)
+            ends, cuts = denoiser.tokenizer.eos_ids, denoiser.preset.cuts_top_k_first
+            tokens, sure = _choose(logits, tokens, rule, here, ends, top_k_first=cuts)
         chosen = logits.gather(1, tokens[:, None])[:, 0]
         known = logits.gather(1, truth[part, None])[:, 0]
         gap = best[:0] if rule.commit_gap is None else token_gap(logits)
@@ -337,12 +340,14 @@ def _choose(
     rule: Rule,
     noise: tuple[float, Tensor] | None,
     ends: Sequence[int],
+    *,
+    top_k_first: bool,
 ) -> tuple[Tensor, Tensor | None]:
     """Return a token per row of `logits`, (m,), and the confidence where the rule looks closer."""
     temperature, streams = (1.0, None) if noise is None else noise
     odds = logits
     if filters_tokens(rule):
-        allowed = filtered(logits / temperature, rule.top_p, rule.top_k)
+        allowed = filtered(logits / temperature, rule.top_p, rule.top_k, top_k_first=top_k_first)
         odds = logits.masked_fill(~allowed, -torch.inf)
     if streams is not None:
         draws = rng.gumbel(streams[:, None], torch.arange(logits.shape[1], device=logits.device))
@@ -371,7 +376,8 @@ def filters_tokens(rule: Rule) -> bool:
 
 def looks_closer(rule: Rule) -> bool:
     """Say whether the confidence is another number than the probability of the token."""
-    return rule.order not in BLIND_ORDERS and (rule.order != "low_confidence" or rule.ends_last)
+    blind = rule.order in (*BLIND_ORDERS, "sequential")
+    return not blind and (rule.order != "low_confidence" or rule.ends_last)
 
 
 def num_due(confidence: Tensor, masked: Tensor, left: Tensor, threshold: float | None) -> Tensor:
@@ -422,13 +428,19 @@ def _sureness(order: Order, probs: Tensor, tokens: Tensor) -> Tensor:
     return probs.gather(1, tokens[:, None])[:, 0]
 
 
-def filtered(logits: Tensor, top_p: float | None, top_k: int | None) -> Tensor:
-    """Return which tokens of each row may be drawn, (M, V) bool: those that pass both filters."""
+def filtered(
+    logits: Tensor, top_p: float | None, top_k: int | None, *, top_k_first: bool = False
+) -> Tensor:
+    """Return which tokens of each row may be drawn, (M, V) bool: those that pass both filters.
+
+    With `top_k_first`, `top_p` is a share of the mass that `top_k` leaves, otherwise of all mass.
+    """
     allowed = torch.ones_like(logits, dtype=torch.bool)
-    if top_p is not None and top_p < 1:
-        allowed &= logits >= _least_of_mass(logits, top_p)
     if top_k is not None:
         allowed &= logits >= logits.topk(min(top_k, logits.shape[1]), dim=1).values[:, -1:]
+    if top_p is not None and top_p < 1:
+        left = logits.masked_fill(~allowed, -torch.inf) if top_k_first else logits
+        allowed &= logits >= _least_of_mass(left, top_p)
     return allowed
 
 

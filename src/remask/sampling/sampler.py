@@ -180,19 +180,28 @@ def write_block(
 
 
 def _shares(denoiser: Denoiser, settings: SamplerSettings) -> bool:
-    return denoiser.preset.schedule == "shares" and settings.order not in DREAM_ORDERS
+    return denoiser.preset.schedule == "shares" and not _counts_as_dream(denoiser, settings)
+
+
+def _counts_as_dream(denoiser: Denoiser, settings: SamplerSettings) -> bool:
+    """Say whether Dream's schedule comes with the order; models with blocks keep their own.
+
+    `origin` draws how many tokens are revealed, so it has no other schedule.
+    """
+    whole = denoiser.block_size is None
+    return settings.order in DREAM_ORDERS and (whole or settings.order == "origin")
 
 
 def _schedule(denoiser: Denoiser, settings: SamplerSettings, keys: Tensor) -> Schedule:
     """Return how many tokens of a block each step reveals.
 
-    As the authors of the order count where it is Dream's, else as those of the model do.
+    The schedule is that of the model's authors, or Dream's with one of Dream's orders.
     """
     if settings.order == "origin":
         places = torch.arange(settings.block, device=keys.device)
         draws = rng.uniform(rng.fold_in(keys, PLACE)[:, None], places)  # (B, C)
         return partial(origin_schedule, draws=draws)
-    if settings.order in DREAM_ORDERS:
+    if _counts_as_dream(denoiser, settings):
         return dream_schedule
     if _shares(denoiser, settings):
         return partial(share_schedule, block=settings.block)

@@ -3,8 +3,9 @@
 `even` is LLaDA's (arXiv:2502.09992), which gives the first steps what is left over, `rounded` is
 A2D's, and `shares` LLaDA2.0's (arXiv:2512.15745) and SDAR's: each step reveals its share of a whole
 block, however few of it are masked, and however far ahead a threshold has brought it. Dream's
-orders (arXiv:2508.15487) have one of their own. They differ where the steps do not divide the
-block, or are fewer than its positions. That of round trips is `roundtrips.linear_schedule`.
+orders (arXiv:2508.15487) have one of their own; models with blocks keep theirs. They differ where
+the steps do not divide the block, or are fewer than its positions. That of round trips is
+`roundtrips.linear_schedule`.
 
 Departures: a schedule counts each row for itself, where Dream's counts the mean of the batch (alone
 the two are equal). A share that is larger than what is masked makes SDAR's loop write over tokens

@@ -11,7 +11,9 @@ from remask.denoisers.preset import Preset
 from remask.errors import SettingsError
 from remask.settings import Setting, check
 
-Order = Literal["low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy"]
+Order = Literal[
+    "low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy", "sequential"
+]
 DREAM_ORDERS = ("origin", "maskgit_plus", "topk_margin", "entropy")
 HEAD_ELEMENTS = 2**29  # logits held at once: 2 GB of float32
 BLIND_ORDERS = ("random", "origin")  # they do not look at what is predicted
@@ -39,7 +41,8 @@ class Rule:
     `order` is what the confidence in a prediction is: `low_confidence` (LLaDA) the probability of
     the token, `maskgit_plus` the same after temperature and filters, `topk_margin` its lead over
     the second, `entropy` the negative entropy (Dream, all after temperature and filters); `random`
-    and `origin` look at nothing: LLaDA's draws places, Dream's also how many.
+    and `origin` look at nothing: LLaDA's draws places, Dream's also how many. `sequential` (SDAR)
+    reveals from left to right.
 
     `ends_last` is LLaDA's `confidence_eos_eot_inf` at temperature 0, and we keep it so at every
     temperature: end tokens may be predicted, but are revealed when nothing else is left, and the
@@ -75,7 +78,13 @@ class Rule:
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
         check(self)
-        unsure = self.order in (*BLIND_ORDERS, "entropy") or self.order_temperature > 0
+        if self.order == "sequential" and (self.order_temperature > 0 or self.ends_last):
+            raise SettingsError(
+                "order 'sequential' requires order_temperature 0 and ends_last false, got "
+                f"{self.order_temperature} and {self.ends_last}."
+            )
+        blind = self.order in (*BLIND_ORDERS, "sequential")
+        unsure = blind or self.order == "entropy" or self.order_temperature > 0
         if self.reveal_threshold is not None and unsure:
             raise SettingsError(
                 f"reveal_threshold compares probabilities: it needs order low_confidence, "

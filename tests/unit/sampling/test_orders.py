@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from remask.denoisers.base import Denoiser
+from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted, Suppressed
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
@@ -310,3 +311,49 @@ def test_drawn_places_differ_between_items_and_others_do_not(
     assert (one.steps == two.steps) is not drawn
     assert one.text == two.text == "a" * 12
     assert drawn or list(steps_of(one)) == sorted(steps_of(one))
+
+
+@pytest.mark.parametrize("steps", [8, 4])
+def test_sequential_reveals_from_left_to_right(by_place: ByPlace, steps: int) -> None:
+    """Two blocks of 4, 4 or 2 steps each, whatever the probabilities."""
+    model = by_place([{"a": p, "b": 1 - p} for p in (0.51, 0.9, 0.6, 0.99, 0.7, 0.55, 0.8, 0.95)])
+    (got,) = write(model, ["ab"], 8, order="sequential", steps=steps, block=4)
+    each = 8 // steps
+    assert steps_of(got) == tuple(place // each for place in range(8))
+    assert got.text == "aaaaaaaa"
+
+
+@pytest.mark.parametrize("schedule", ["even", "rounded", "shares"])
+@pytest.mark.parametrize("order", ["maskgit_plus", "topk_margin", "entropy", "sequential"])
+def test_a_model_with_blocks_keeps_its_schedule_in_every_order(
+    block_causal: NativeDenoiser, order: str, schedule: str
+) -> None:
+    """Four tokens in three steps: as many at each as with the order of the authors."""
+    model = replace(block_causal, preset=Preset(schedule=schedule))
+    usual, got = (
+        write(model, ["abcd"], 8, order=which, steps=6, block=4)[0]
+        for which in ("low_confidence", order)
+    )
+    assert Counter(steps_of(got)) == Counter(steps_of(usual))
+
+
+def test_only_loops_that_cut_top_k_first_do_so(block_causal: NativeDenoiser) -> None:
+    """Of two tokens one has most of the mass: it alone is drawn where top_k cuts before top_p."""
+    drawn = {}
+    for schedule in ("even", "shares"):
+        model = replace(block_causal, preset=Preset(schedule=schedule))
+        how: dict[str, Any] = {
+            "temperature": 100.0, "top_k": 2, "top_p": 0.5, "steps": 8, "block": 4
+        }  # fmt: skip
+        drawn[schedule] = [
+            sample.canvas
+            for number in range(8)
+            for sample in write(model, [f"{number}"], 8, order="sequential", **how)
+        ]
+    greedy = [
+        sample.canvas
+        for number in range(8)
+        for sample in write(block_causal, [f"{number}"], 8, order="sequential", steps=8, block=4)
+    ]
+    assert drawn["shares"] == greedy
+    assert drawn["even"] != greedy

@@ -234,6 +234,42 @@ def test_filters_keep_the_likeliest_up_to_the_one_that_crosses_the_line(
     assert filtered(logits, top_p, top_k)[0].tolist() == [expected[i] for i in shuffle]
 
 
+@pytest.mark.parametrize(
+    ("top_p", "top_k", "first", "last"),
+    [
+        (0.5, 2, 1, 2),  # of .57 .43 the first has more than .5; of all mass .4 has less
+        (0.75, 2, 2, 2),  # .57 is less than .75
+        (0.75, 3, 2, 3),  # of .44 .33 .22 the first two have .78; of all mass .7 is less
+        (0.45, 3, 2, 2),  # .44 is less than .45, and so is .4
+        (1.0, 3, 3, 3),  # no filter
+    ],
+)
+def test_the_order_of_the_filters_decides_the_mass_that_top_p_shares(
+    top_p: float, top_k: int, first: int, last: int
+) -> None:
+    """.4 .3 .2 .1: top_k before top_p leaves `first` tokens, top_p before top_k `last`."""
+    logits = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log()
+    assert filtered(logits, top_p, top_k, top_k_first=True).sum() == first
+    assert filtered(logits, top_p, top_k).sum() == last
+
+
+@given(
+    st.lists(st.integers(-40, 40), min_size=2, max_size=12),
+    st.floats(0.01, 0.999),
+    st.integers(1, 12),
+)
+def test_top_k_first_keeps_what_top_p_keeps_of_the_tokens_that_top_k_leaves(
+    values: list[int], top_p: float, top_k: int
+) -> None:
+    logits = torch.tensor([values]).double() / 8
+    left = filtered(logits, None, top_k)[0]
+    kept = filtered(logits, top_p, top_k, top_k_first=True)[0]
+    assert kept[left].tolist() == filtered(logits[:, left], top_p, None)[0].tolist()
+    assert not kept[~left].any()
+    both = filtered(logits, top_p, top_k)[0]
+    assert not (kept & ~both).any(), "a share of less mass never keeps more"
+
+
 @given(
     st.lists(st.integers(-40, 40), min_size=2, max_size=12),
     st.floats(0.01, 0.999),

@@ -39,6 +39,9 @@ DREAM_FILE = {
         ({"reveal_threshold": 0.9, "order": "origin"}, "not 'origin'"),
         ({"reveal_threshold": 0.9, "order": "entropy"}, "not 'entropy'"),
         ({"reveal_threshold": 0.9, "order_temperature": 0.1}, "and order_temperature 0"),
+        ({"reveal_threshold": 0.9, "order": "sequential"}, "not 'sequential'"),
+        ({"order_temperature": 0.1, "order": "sequential"}, "requires order_temperature 0"),
+        ({"ends_last": True, "order": "sequential"}, "got 0.0 and True"),
     ],
 )
 def test_a_rule_that_cannot_work_is_refused(changes: dict[str, object], message: str) -> None:
