@@ -5,6 +5,8 @@ here: how a preset becomes the settings of our sampler (`presets`), and which ar
 (`load.FAMILIES`).
 """
 
+import difflib
+
 from remask.denoisers.block_catalog import BLOCK_CHECKPOINTS, a2d
 from remask.denoisers.published import Checkpoint, Published, Setting
 
@@ -387,6 +389,13 @@ CHECKPOINTS = (
 def find(name: str) -> Checkpoint | None:
     """Return the checkpoint with this hub id, in any case; None where it is not listed."""
     return next((c for c in CHECKPOINTS if c.id.lower() == name.lower()), None)
+
+
+def suggestion(name: str) -> str:
+    """Return a question with the ids that are spelled most like a name; "" if none is close."""
+    known = {(c.id if "/" in name else c.id.partition("/")[2]).lower(): c.id for c in CHECKPOINTS}
+    close = [known[one] for one in difflib.get_close_matches(name.lower(), known, 2, 0.8)]
+    return f" Did you mean {' or '.join(close)}?" if close and name not in close else ""
 
 
 # The embedded model: not on the hub, and written by its own preset.

@@ -26,7 +26,7 @@ def choose_devices(devices: str) -> list[torch.device]:
     """Return the devices of a comma-separated list, or "all" CUDA devices; all of one kind."""
     if devices == "all":
         if not torch.cuda.is_available():
-            raise SettingsError("device 'all' means every CUDA device and there is none; use cpu.")
+            raise SettingsError(f"device 'all' requires a CUDA device{_build()}; use cpu.")
         devices = ",".join(f"cuda:{i}" for i in range(torch.cuda.device_count()))
     targets = [choose_device(device.strip()) for device in devices.split(",")]
     if len({device.type for device in targets}) > 1:
@@ -46,8 +46,15 @@ def choose_device(device: str) -> torch.device:
     except RuntimeError:
         raise SettingsError(unknown) from None
     if target.type != "cpu" and (target.index or 0) >= _count(target.type):
-        raise SettingsError(f"device {device!r} is not available here; use auto or cpu.")
+        why = _build() if target.type == "cuda" else ""
+        raise SettingsError(f"device {device!r} is not available here{why}; use auto or cpu.")
     return target
+
+
+def _build() -> str:
+    """Return that torch was built without CUDA, which no driver can mend; "" if it was not."""
+    known = torch.version.cuda or torch.version.hip
+    return "" if known else f": the installed torch ({torch.__version__}) is a CPU build"
 
 
 def _count(kind: str) -> int:

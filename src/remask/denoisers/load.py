@@ -19,6 +19,7 @@ import torch
 
 from remask.denoisers import (
     a2d,
+    catalog,
     devices,
     dream,
     dreamreasoner,
@@ -286,7 +287,7 @@ def _find(model: str, patterns: list[str]) -> Path:
         return EMBEDDED
     try:
         if model and Path(model).is_dir():
-            return Path(model)
+            return _regular(Path(model))
         if model and Path(model).is_file():
             raise CheckpointError(f"model {model!r} is a file; name the folder of the checkpoint.")
     except OSError as error:
@@ -294,15 +295,26 @@ def _find(model: str, patterns: list[str]) -> Path:
     if model.count("/") != 1 or model.startswith((".", "/", "~")):
         raise CheckpointError(
             f"model {model!r} is neither 'tiny', nor a folder, nor a hub id such as "
-            "GSAI-ML/LLaDA-8B-Instruct."
+            f"GSAI-ML/LLaDA-8B-Instruct.{catalog.suggestion(model)}"
         )
     from huggingface_hub import snapshot_download
 
     try:
         return Path(snapshot_download(model, allow_patterns=patterns))
     except Exception as error:  # network, permission and spelling all end here, as one sentence
-        reason = str(error).strip().splitlines()[0]
-        raise CheckpointError(f"{model} could not be fetched from the hub: {reason}") from None
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = reason.removeprefix("Got: ").rstrip(".")
+        raise CheckpointError(
+            f"{model} could not be fetched from the hub: {reason}.{catalog.suggestion(model)}"
+        ) from None
+
+
+def _regular(folder: Path) -> Path:
+    """Return a folder, or raise where it holds a pipe or a device: reading one may never end."""
+    for path in sorted(folder.iterdir()):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise CheckpointError(f"{path} must be a regular file.")
+    return folder
 
 
 def find_family(config: dict[str, Any], folder: Path) -> Family:

@@ -1,6 +1,7 @@
 """Checkpoint folders: what loads, and the sentence that says why something does not."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from remask.denoisers import devices
 from remask.denoisers import load as loading
-from remask.denoisers.devices import choose_device, choose_dtype
+from remask.denoisers.devices import choose_device, choose_devices, choose_dtype
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.weights import TensorHeader, WeightFiles, read_header
@@ -418,7 +419,46 @@ def test_a_failed_download_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     with pytest.raises(CheckpointError) as caught:
         load("someone/model")
-    assert str(caught.value) == "someone/model could not be fetched from the hub: 401 Unauthorized"
+    assert str(caught.value) == "someone/model could not be fetched from the hub: 401 Unauthorized."
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"),
+    [
+        ("GSAI-ML/LLaDA-8B-Instuct", "Did you mean GSAI-ML/LLaDA-8B-Instruct"),
+        ("GSAI/LLaDA-8B-Instruct", "Did you mean GSAI-ML/LLaDA-8B-Instruct"),
+        ("inclusionai/llada2.0-mini", "Did you mean inclusionAI/LLaDA2.0-mini"),
+        ("dream-org/Dream-v0-instruct7B", "Did you mean Dream-org/Dream-v0-Instruct-7B"),
+        ("LLaDA-8B-Instruct", "Did you mean GSAI-ML/LLaDA-8B-Instruct"),
+        ("SDAR-8B-Chats", "Did you mean JetLM/SDAR-8B-Chat"),
+        ("GSAI-ML/LLaDA-8B-Instruct", ""),
+        ("someone/another-model", ""),
+        ("nowhere", ""),
+    ],
+)
+def test_a_misspelt_id_names_the_published_ones(
+    monkeypatch: pytest.MonkeyPatch, model: str, meant: str
+) -> None:
+    def download(model: str, allow_patterns: list[str]) -> str:
+        raise OSError("Got: ConnectError: no network")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    with pytest.raises(CheckpointError) as caught:
+        load(model)
+    sentence = str(caught.value)
+    assert meant in sentence
+    assert ("Did you mean" in sentence) == bool(meant)
+    assert "Got: " not in sentence
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_pipe_in_the_folder_is_refused_and_not_read(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(CheckpointError, match=f"{name} must be a regular file"):
+        load(folder, device="cpu")
+    with pytest.raises(CheckpointError, match=f"{name} must be a regular file"):
+        loading.find_config(str(folder))
 
 
 def test_tiny_is_the_embedded_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -465,6 +505,22 @@ def test_a_device_is_refused_where_there_is_none(
     assert choose_device("auto") == CPU
     with pytest.raises(SettingsError, match=f"device '{device}' is not available here"):
         choose_device(device)
+
+
+@pytest.mark.parametrize(
+    ("built", "what"),
+    [(None, f"the installed torch ({torch.__version__}) is a CPU build"), ("13.0", "")],
+)
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "all"])
+def test_a_cpu_build_of_torch_is_named(
+    monkeypatch: pytest.MonkeyPatch, built: str | None, what: str, device: str
+) -> None:
+    pretend_devices(monkeypatch, cuda=0, mps=0)
+    monkeypatch.setattr(torch.version, "cuda", built)
+    with pytest.raises(SettingsError) as caught:
+        choose_devices(device)
+    assert what in str(caught.value)
+    assert ("CPU build" in str(caught.value)) == bool(what)
 
 
 @pytest.mark.parametrize(

@@ -200,5 +200,5 @@ def test_a_list_with_a_wrong_device_is_refused(
 
 def test_all_is_refused_where_there_is_no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(SettingsError, match="device 'all' means every CUDA device"):
+    with pytest.raises(SettingsError, match="device 'all' requires a CUDA device"):
         choose_devices("all")
