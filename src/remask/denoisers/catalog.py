@@ -16,7 +16,14 @@ _BOXED = "no examples; asks for steps and a boxed answer"
 
 
 def _llada(
-    task: str, length: int, block: int, accuracy: float, *, eos: str = "", prompt: str = ""
+    task: str,
+    length: int,
+    block: int,
+    accuracy: float | None,
+    *,
+    eos: str = "",
+    prompt: str = "",
+    source: str = f"{_EVAL_MD} (OpenCompass)",
 ) -> Published:
     """Return a preset of LLaDA's generate(); `eos` names the rule that is switched on."""
     settings: dict[str, Setting] = {
@@ -29,22 +36,22 @@ def _llada(
         "logits_eos_inf": eos == "logits_eos_inf",
         "confidence_eos_eot_inf": eos == "confidence_eos_eot_inf",
     }
-    tool = "lm-eval" if length == block == 1024 else "OpenCompass"
-    return Published(
-        task=task,
-        settings=settings,
-        accuracy=accuracy,
-        source=f"{_EVAL_MD} ({tool})",
-        prompt=prompt,
-    )
+    return Published(task=task, settings=settings, accuracy=accuracy, source=source, prompt=prompt)
 
 
 _CONF = "confidence_eos_eot_inf"
+_SCRIPT = "ML-GSAI/LLaDA, opencompass/examples/llada_instruct_gen_*.py"
 _LLADA_BASE = tuple(
-    _llada(task, 1024, 1024, accuracy)
-    for task, accuracy in (
-        ("GSM8K", 70.3), ("MATH", 31.4), ("BBH", 49.7), ("HumanEval", 35.4), ("MBPP", 40.0),
+    _llada(
+        task if length == 1024 else f"{task}, length {length}", length, length, accuracy,
+        source=f"{_EVAL_MD} (lm-eval)",
     )
+    for length, scores in (
+        (1024, (70.3, 31.4, 49.7, 35.4, 40.0)),
+        (512, (70.8, 30.9, 50.4, 32.9, 39.2)),
+        (256, (70.0, 30.3, 45.0, 32.9, 40.2)),
+    )
+    for task, accuracy in zip(("GSM8K", "MATH", "BBH", "HumanEval", "MBPP"), scores, strict=True)
 )  # fmt: skip
 _LLADA_INSTRUCT = (
     _llada("GSM8K", 256, 8, 78.9, prompt=_SHOTS),
@@ -58,6 +65,12 @@ _LLADA_INSTRUCT = (
     _llada("MMLU-Pro", 256, 256, 36.6),
     _llada("HellaSwag", 3, 3, 75.3),
     _llada("ARC-C", 512, 512, 89.2),
+    # In the authors' scripts, and not in their tables.
+    _llada("IFEval", 512, 512, None, eos=_CONF, source=_SCRIPT),
+    _llada("GPQA, block 64", 128, 64, None, source=_SCRIPT),
+    _llada("HumanEval, block 32", 512, 32, None, source=_SCRIPT),
+    _llada("MBPP, block 32", 512, 32, None, source=_SCRIPT),
+    _llada("MATH, length 256", 256, 256, None, prompt=_BOXED, source=_SCRIPT),
 )
 _LLADA_15 = (
     _llada("GSM8K", 256, 16, 83.6, eos=_CONF, prompt=_SHOTS),
@@ -265,7 +278,7 @@ _LLADA21 = tuple(
     for task, scores in _LLADA2_SCORES.items()
 )
 _FLASH = "defaults of generate() of the architecture, read in ZHZisZZ/dllm; accuracy: not read"
-_LLADA20_FLASH = (Published(task="chat", settings=_LLADA20_DEFAULTS, accuracy=None, source=_FLASH),)
+_LLADA20_CHAT = (Published(task="chat", settings=_LLADA20_DEFAULTS, accuracy=None, source=_FLASH),)
 _LLADA21_FLASH = (
     Published(
         task="chat",
@@ -298,11 +311,17 @@ _ILLADA_BASE = (
     _illada("GSM8K", 1024, 32, True, "8 examples"),
     _illada("MATH", 1024, 32, True),
     _illada("HumanEval", 512, 512, False),
+    _illada("BBH", 1024, 32, True),
+    _illada("MBPP", 1024, 32, True),
 )
 _ILLADA_INSTRUCT = (
     _illada("GSM8K", 2048, 32, True, "no examples, chat", boost=3.0),
     _illada("MATH", 4096, 32, True, "no examples, chat", boost=3.0),
     _illada("MMLU", 3, 3, False, "5 examples, chat", accuracy=71.6),
+    _illada("MMLU-Redux", 4, 4, False, "5 examples, chat"),
+    _illada("MMLU-Pro", 4096, 32, True, "no examples, chat", boost=3.0),
+    _illada("HumanEval", 2048, 32, True, "no examples, chat", boost=1.0),
+    _illada("MBPP", 2048, 16, True, "no examples, chat", boost=3.0),
 )
 
 
@@ -347,11 +366,13 @@ def _llada2_flash(name: str, presets: tuple[Published, ...]) -> Checkpoint:
     )  # fmt: skip
 
 
-def _llada2(name: str, presets: tuple[Published, ...]) -> Checkpoint:
+def _llada2(
+    name: str, presets: tuple[Published, ...], licence: str | None = "Apache-2.0"
+) -> Checkpoint:
     return Checkpoint(
         id=f"inclusionAI/{name}", family="LLaDA2", architecture="LLaDA2MoeModelLM",
         num_parameters=16_255_638_528, width=2048, vocab_size=157_184, context=32_768,
-        licence="Apache-2.0", experts_per_token=8, num_float32=4864, num_kept=20_480,
+        licence=licence, experts_per_token=8, num_float32=4864, num_kept=20_480,
         presets=presets,
     )  # fmt: skip
 
@@ -370,7 +391,9 @@ CHECKPOINTS = (
     _llada_moe("LLaDA-MoE-7B-A1B-Instruct", _LLADA_MOE_INSTRUCT),
     _llada2("LLaDA2.0-mini", _LLADA20),
     _llada2("LLaDA2.1-mini", _LLADA21),
-    _llada2_flash("LLaDA2.0-flash", _LLADA20_FLASH),
+    _llada2("LLaDA2.0-mini-CAP", _LLADA20_CHAT, licence=None),
+    _llada2_flash("LLaDA2.0-flash", _LLADA20_CHAT),
+    _llada2_flash("LLaDA2.0-flash-CAP", _LLADA20_CHAT),
     _llada2_flash("LLaDA2.1-flash", _LLADA21_FLASH),
     Checkpoint(
         id="dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", family="A2D",

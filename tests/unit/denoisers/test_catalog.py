@@ -126,8 +126,8 @@ CONFIGS: dict[str, tuple[Family, dict[str, Any]]] = {
         },
     ),
 }  # fmt: skip
-for flash in ("inclusionAI/LLaDA2.0-flash", "inclusionAI/LLaDA2.1-flash"):
-    CONFIGS[flash] = (
+for flash in ("LLaDA2.0-flash", "LLaDA2.0-flash-CAP", "LLaDA2.1-flash"):
+    CONFIGS[f"inclusionAI/{flash}"] = (
         llada2.FAMILY,
         {
             **CONFIGS["LLaDA2"][1], "hidden_size": 4096, "num_hidden_layers": 32,

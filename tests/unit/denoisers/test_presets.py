@@ -77,6 +77,42 @@ def test_lladas_blocks_and_rules_keep_their_meaning() -> None:
     assert official(INSTRUCT, "MATH").preset == replace(LLADA, length=512, steps=512, block=64)
 
 
+@pytest.mark.parametrize(
+    ("model", "task", "length", "block", "accuracy"),
+    [
+        ("GSAI-ML/LLaDA-8B-Base", "BBH, length 256", 256, 256, 45.0),
+        ("GSAI-ML/LLaDA-8B-Base", "MBPP, length 512", 512, 512, 39.2),
+        (INSTRUCT, "HumanEval, block 32", 512, 32, None),
+        (INSTRUCT, "GPQA, block 64", 128, 64, None),
+        (INSTRUCT, "IFEval", 512, 512, None),
+        (INSTRUCT, "MATH, length 256", 256, 256, None),
+        ("GSAI-ML/iLLaDA-8B-Instruct", "MMLU-Redux", 4, 4, None),
+    ],
+)
+def test_presets_of_the_authors_scripts(
+    model: str, task: str, length: int, block: int, accuracy: float | None
+) -> None:
+    found = official(model, task)
+    assert (found.preset.length, found.preset.steps) == (length, length)
+    assert found.preset.block == block
+    assert found.published.accuracy == accuracy
+
+
+def test_a_strategy_that_is_not_implemented_is_refused() -> None:
+    """SDAR's `sequential` is an order; its `entropy_bounded` is unknown."""
+    settings = {"gen_length": 8, "remasking_strategy": "sequential"}
+    assert SamplerSettings.of(translated(settings).preset).order == "sequential"
+    unknown = translated({**settings, "remasking_strategy": "entropy_bounded"})
+    with pytest.raises(SettingsError, match="entropy_bounded"):
+        SamplerSettings.of(unknown.preset)
+
+
+def test_both_a2d_models_are_asked_bbh_with_three_examples() -> None:
+    for kind in ("mdlm", "bd3lm"):
+        found = official(f"dllm-hub/Qwen3-0.6B-diffusion-{kind}-v0.1", "BBH")
+        assert found.published.prompt == "3 examples, chat"
+
+
 def test_dreams_orders_and_filters_keep_their_meaning() -> None:
     assert official(DREAM, "chat").preset == Preset(
         length=512, steps=512, block=512, temperature=0.2, order="entropy", top_p=0.95, top_k=50,

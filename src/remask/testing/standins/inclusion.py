@@ -6,12 +6,12 @@ from remask.testing.standins import weights
 from remask.testing.standins.standin import Json, Standin
 from remask.testing.standins.vocabulary import Numbered, Vocabulary
 
-# Ling's tokenizer with a mask token. The ids of <role>, </role> and <|role_end|> are not known.
+# Ling's tokenizer with a mask token. The ids of <role> and </role> are not known.
 LING = Vocabulary(
     kind="inclusionAI",
     special={
         "<|startoftext|>": 156_891, "<|endoftext|>": 156_892, "[CLS]": 156_893, "[gMASK]": 156_894,
-        "<|mask|>": 156_895, "<role>": 156_896, "</role>": 156_897, "<|role_end|>": 156_898,
+        "<|mask|>": 156_895, "<role>": 156_896, "</role>": 156_897, "<|role_end|>": 156_900,
     },
     size=157_184,
 )  # fmt: skip
@@ -86,7 +86,7 @@ def _moe(name: str) -> Standin:
         "(mask 156895, eos and pad 156892)",
         unknown="config.json itself; what is in generation_config.json (143 bytes) and "
         "special_tokens_map.json (181 bytes), whose sizes these keys and the true ids give; the "
-        "ids of the role tokens",
+        "ids of <role> and </role>",
     )
 
 
@@ -141,7 +141,9 @@ STANDINS = (
     _moe("LLaDA-MoE-7B-A1B-Base"),
     _moe("LLaDA-MoE-7B-A1B-Instruct"),
     _llada2("LLaDA2.0-mini", shards=4),
+    _llada2("LLaDA2.0-mini-CAP", shards=4),
     _llada2("LLaDA2.0-flash", shards=8),
+    _llada2("LLaDA2.0-flash-CAP", shards=8),
     _llada2("LLaDA2.1-mini", shards=4),
     _llada2("LLaDA2.1-flash", shards=8),
 )
