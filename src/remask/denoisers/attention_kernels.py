@@ -1,5 +1,7 @@
 """The call of scaled dot-product attention that all networks share, and its kernels."""
 
+from contextlib import nullcontext
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -25,11 +27,7 @@ def attention(
     grouped: bool = False,
 ) -> Tensor:
     """Return attention over q (B, heads, L, head_dim) and k, v (B, kv_heads, L, head_dim)."""
-    if not torch.is_grad_enabled():
-        return F.scaled_dot_product_attention(
-            q, k, v, attn_mask=attend, is_causal=causal, enable_gqa=grouped
-        )
-    with sdpa_kernel(TRAINING):
+    with sdpa_kernel(TRAINING) if torch.is_grad_enabled() else nullcontext():
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=attend, is_causal=causal, enable_gqa=grouped
         )

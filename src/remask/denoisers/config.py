@@ -14,7 +14,6 @@ from typing import Any
 from remask.errors import CheckpointError
 
 _ROTARY = {"rope_theta", "partial_rotary_factor"}
-_KINDS = {"rope_type", "type"}
 # Above what anybody has built, and below what takes minutes to outline; by how the key ends.
 _MOST = {"layers": 1000, "experts": 10_000, "": 10**9}
 # Keys that change nothing that a trained network computes: the names, token ids, training,
@@ -58,14 +57,12 @@ class Llama3Rotary:
     original_max_position_embeddings: int
     rope_type: str = "llama3"
 
-    def checked(self) -> "Llama3Rotary":
-        """Return the settings, or raise where there is nothing between the two wavelengths."""
+    def __post_init__(self) -> None:
         if self.low_freq_factor >= self.high_freq_factor:
             raise CheckpointError(
                 f"high_freq_factor in config.json must be above low_freq_factor "
                 f"({self.low_freq_factor}), got {self.high_freq_factor}."
             )
-        return self
 
 
 def read_fields(
@@ -97,12 +94,7 @@ def read_fields(
     known_keys = {*names, *supported, *ignored, *IGNORED}
     if config.get("use_sliding_window") is False:
         known_keys.add("sliding_window")  # the width of windows that are switched off
-    for name in sorted(config.keys() - known_keys):
-        if config[name] is not None:
-            raise CheckpointError(
-                f"config.json sets {name if name.isidentifier() else repr(name)} to "
-                f"{config[name]!r:.80}; this {family} implementation does not support this key."
-            )
+    _refuse_unknown(config, known_keys, family)
     known = {}
     for field in fields(kind):
         value = config.get(field.name)
@@ -140,25 +132,31 @@ def plain_rotary(
 
 def _read_stretching(key: str, said: Any, family: str, stretches: bool) -> Llama3Rotary | None:
     """Return how positions are stretched, None for not at all, or raise for another kind."""
-    settings = said if isinstance(said, Mapping) else {}
-    kind = settings.get("rope_type", settings.get("type", "default" if settings else said))
+    is_object = isinstance(said, Mapping)
+    kind = said.get("rope_type", said.get("type", "default")) if is_object else said
     kinds = ("default", "llama3") if stretches else ("default",)
-    if kind not in kinds:
+    if not is_object or kind not in kinds:
         raise CheckpointError(
-            f"config.json sets {key} to {kind or said!r}; "
+            f"config.json sets {key} to {kind!r}; "
             f"this {family} implementation supports the rope_type {' or '.join(kinds)} only."
         )
     own = [f for f in fields(Llama3Rotary) if kind == "llama3" and f.default is MISSING]
-    for name in settings.keys() - _ROTARY - _KINDS - {field.name for field in own}:
-        if settings[name] is not None:
+    _refuse_unknown(said, _ROTARY | {"rope_type", "type"} | {f.name for f in own}, family, key)
+    known = {field.name: _checked(field, said.get(field.name)) for field in own}
+    return Llama3Rotary(**known) if own else None
+
+
+def _refuse_unknown(
+    config: Mapping[str, Any], known: Collection[str], family: str, place: str = ""
+) -> None:
+    """Raise for the first key that is set and not known; `place` is the key that holds `config`."""
+    for name in sorted(config.keys() - known):
+        if config[name] is not None:
             raise CheckpointError(
-                f"config.json sets {name!r} in {key} to {settings[name]!r:.80}; "
+                f"config.json sets {name if name.isidentifier() else repr(name)}"
+                f"{place and ' in '}{place} to {config[name]!r:.80}; "
                 f"this {family} implementation does not support this key."
             )
-    if not own:
-        return None
-    known = {field.name: _checked(field, settings.get(field.name)) for field in own}
-    return Llama3Rotary(**known).checked()
 
 
 def read_block(config: Mapping[str, Any], name: str, default: int | None) -> int | None:

@@ -38,6 +38,12 @@ EXTRA: dict[str, Any] = {
 }  # fmt: skip
 
 
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 100,
+}  # fmt: skip
+
+
 def build(config: dict[str, Any]) -> Any:
     return outline(config, Path("model"))
 
@@ -102,21 +108,20 @@ def test_the_width_of_a_window_is_harmless_only_if_windows_are_off(architecture:
 @pytest.mark.parametrize(
     ("rotary", "what"),
     [
-        ({"rope_type": "default", "attention_factor": 1.2}, "'attention_factor' in rope"),
+        ({"rope_type": "default", "attention_factor": 1.2}, "attention_factor in rope"),
         ({"rope_type": "llama3"}, "gives factor as None"),
         ({"rope_type": "dynamic", "factor": 2.0}, "to 'dynamic'"),
+        ({**LLAMA3, "mscale": 1.2}, "mscale in rope"),
+        ({**LLAMA3, "factor": 0}, "gives factor as 0"),
+        ({**LLAMA3, "low_freq_factor": 4.0}, r"must be above low_freq_factor \(4.0\), got 4.0"),
+        ("default", "to 'default'"),
+        ([1], r"to \[1\]"),
     ],
 )
 @pytest.mark.parametrize("key", ["rope_parameters", "rope_scaling"])
 def test_rotary_settings_are_read_key_by_key(key: str, rotary: dict[str, Any], what: str) -> None:
     with pytest.raises(CheckpointError, match=what):
         build({**STANDIN_CONFIGS["A2DQwen3LMHeadModel"], key: rotary})
-
-
-LLAMA3 = {
-    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 100,
-}  # fmt: skip
 
 
 def test_llama3_frequencies_by_hand() -> None:
