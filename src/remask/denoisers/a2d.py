@@ -49,7 +49,6 @@ class A2D(Qwen):
 
     @classmethod
     def build(cls, config: Mapping[str, Any]) -> Self:
-        """Return the empty network that config.json describes."""
         network = super().build(config)
         network.shifted = read_flag(config, "shifted")
         return network

@@ -10,18 +10,13 @@ def a2d(task: str, shots: int, accuracy: float, *, block: int = 256) -> Publishe
     """Return a preset of dllm's samplers: `block` is the length where all is written at once."""
     way = "mdlm" if block == 256 else "bd3lm"
     return Published(
-        task=task,
+        task=task, accuracy=accuracy, prompt=f"{shots} examples, chat",
+        source=f"ZHZisZZ/dllm, examples/a2d/{way}/eval.sh and examples/a2d/README.md",
         settings={
-            "max_new_tokens": 256,
-            "steps": 256,
-            "block_size": block,
-            "cfg_scale": 0.0,
+            "max_new_tokens": 256, "steps": 256, "block_size": block, "cfg_scale": 0.0,
             "temperature": 0.0,
         },
-        accuracy=accuracy,
-        source=f"ZHZisZZ/dllm, examples/a2d/{way}/eval.sh and examples/a2d/README.md",
-        prompt=f"{shots} examples, chat",
-    )
+    )  # fmt: skip
 
 
 # Files of a bd3lm checkpoint are those of its mdlm sibling: Qwen's own config.json, with no
@@ -30,14 +25,10 @@ def a2d(task: str, shots: int, accuracy: float, *, block: int = 256) -> Publishe
 _A2D_BLOCK = tuple(
     a2d(task, 3 if task == "BBH" else 0, accuracy, block=32)
     for task, accuracy in (
-        ("GSM8K", 46.3),
-        ("BBH", 26.6),
-        ("MATH", 12.9),
-        ("MMLU-Pro", 13.8),
-        ("HumanEval", 46.3),
+        ("GSM8K", 46.3), ("BBH", 26.6), ("MATH", 12.9), ("MMLU-Pro", 13.8), ("HumanEval", 46.3),
         ("MBPP", 38.2),
     )
-)
+)  # fmt: skip
 _A2D_CODER_BLOCK = (
     a2d("HumanEval", 0, 39.0, block=32),
     a2d("MBPP", 0, 33.2, block=32),
@@ -57,27 +48,17 @@ _SDAR_SCORES = {
     "IFEval": (43.4, 56.6, 61.4, 60.6),
 }
 _SDAR_GREEDY: dict[str, Setting] = {
-    "gen_length": 4096,
-    "block_length": 4,
-    "denoising_steps": 4,
-    "temperature": 0.0,
+    "gen_length": 4096, "block_length": 4, "denoising_steps": 4, "temperature": 0.0,
     "remasking": "low_confidence",
-}
+}  # fmt: skip
 _SDAR_SAMPLED = Published(
-    task="sampled, dynamic",
+    task="sampled, dynamic", accuracy=None, source="JetAstra/SDAR, generate.py (its defaults)",
     settings={
-        "gen_length": 20_480,
-        "block_length": 4,
-        "denoising_steps": 4,
-        "temperature": 1.0,
-        "top_k": 0,
-        "top_p": 1.0,
-        "remasking_strategy": "low_confidence_dynamic",
+        "gen_length": 20_480, "block_length": 4, "denoising_steps": 4, "temperature": 1.0,
+        "top_k": 0, "top_p": 1.0, "remasking_strategy": "low_confidence_dynamic",
         "confidence_threshold": 0.85,
     },
-    accuracy=None,
-    source="JetAstra/SDAR, generate.py (its defaults)",
-)
+)  # fmt: skip
 
 
 def _sdar(
@@ -107,22 +88,16 @@ def _trado(size: str, num_parameters: int, width: int, scores: dict[str, float])
     """Return TraDo of a size; its files are those of SDAR."""
     presets = tuple(
         Published(
-            task=task,
-            settings={
-                "max_token": 2000,
-                "block_size": 4,
-                "denoising_steps_per_block": 4,
-                "temperature": 1.0,
-                "top_k": 0,
-                "top_p": 1.0,
-                "remasking_strategy": "low_confidence_dynamic",
-                "dynamic_threshold": 0.9,
-            },
-            accuracy=accuracy,
+            task=task, accuracy=accuracy,
             source="Gen-Verse/dLLM-RL, configs/trado_eval.yaml; accuracy: its README.md, dynamic",
+            settings={
+                "max_token": 2000, "block_size": 4, "denoising_steps_per_block": 4,
+                "temperature": 1.0, "top_k": 0, "top_p": 1.0,
+                "remasking_strategy": "low_confidence_dynamic", "dynamic_threshold": 0.9,
+            },
         )
         for task, accuracy in scores.items()
-    )
+    )  # fmt: skip
     return Checkpoint(
         id=f"Gen-Verse/TraDo-{size}-Instruct", family="SDAR", architecture="SDARForCausalLM",
         num_parameters=num_parameters, width=width, vocab_size=151_936, context=32_768,
@@ -136,23 +111,17 @@ _TRADO_TASKS = ("GSM8K", "MATH500", "AIME2024", "LiveCodeBench-v2", "LiveBench")
 # 151669; head_dim may be null. Special tokens are Qwen3's.
 _DREAMREASONER = (
     Published(
-        task="chat",
+        task="chat", accuracy=None,
         settings={
-            "max_new_tokens": 2048,
-            "block_length": 32,
-            "denoising_steps": 32,
-            "temperature": 0.0,
-            "top_k": 0,
-            "top_p": 1.0,
-            "remasking_strategy": "low_confidence_dynamic",
+            "max_new_tokens": 2048, "block_length": 32, "denoising_steps": 32, "temperature": 0.0,
+            "top_k": 0, "top_p": 1.0, "remasking_strategy": "low_confidence_dynamic",
             "confidence_threshold": 0.9,
         },
-        accuracy=None,
         source="length and block: DreamLM/DreamReasoner, README.md; the rest: defaults of the "
         "checkpoint's block_diffusion_generate(), read in third-party ports of it",
         prompt="chat, thinking aloud",
     ),
-)
+)  # fmt: skip
 
 
 def _fast_dllm_presets(scores: dict[str, float]) -> tuple[Published, ...]:

@@ -27,15 +27,11 @@ def _llada(
 ) -> Published:
     """Return a preset of LLaDA's generate(); `eos` names the rule that is switched on."""
     settings: dict[str, Setting] = {
-        "gen_length": length,
-        "steps": length,
-        "block_length": block,
-        "temperature": 0.0,
-        "cfg_scale": 0.0,
-        "remasking": "low_confidence",
+        "gen_length": length, "steps": length, "block_length": block, "temperature": 0.0,
+        "cfg_scale": 0.0, "remasking": "low_confidence",
         "logits_eos_inf": eos == "logits_eos_inf",
         "confidence_eos_eot_inf": eos == "confidence_eos_eot_inf",
-    }
+    }  # fmt: skip
     return Published(task=task, settings=settings, accuracy=accuracy, source=source, prompt=prompt)
 
 
@@ -98,13 +94,9 @@ def _dream(
     `top_k` is `_HIDDEN_TOP_K` where the authors' call gives none, and None where it gives None.
     """
     settings: dict[str, Setting] = {
-        "max_new_tokens": length,
-        "steps": length,
-        "temperature": temperature,
-        "top_p": top_p,
-        "alg": "entropy",
-        "alg_temp": 0.0,
-    }
+        "max_new_tokens": length, "steps": length, "temperature": temperature, "top_p": top_p,
+        "alg": "entropy", "alg_temp": 0.0,
+    }  # fmt: skip
     if top_k is not None:
         settings["top_k"] = top_k
     return Published(task=task, settings=settings, accuracy=accuracy, source=source, prompt=prompt)
@@ -146,40 +138,23 @@ _DREAM_INSTRUCT = (
 )
 _DREAM_CODER = (
     _dream(
-        "chat",
-        768,
-        0.1,
-        0.95,
-        None,
-        f"DreamLM/Dream-Coder, README.md{_IMPLIED}",
+        "chat", 768, 0.1, 0.95, None, f"DreamLM/Dream-Coder, README.md{_IMPLIED}",
         top_k=_HIDDEN_TOP_K,
     ),
     Published(
-        task="code",
+        task="code", accuracy=None, source="DreamLM/Dream-Coder, README.md (its demonstrations)",
         settings={
-            "max_new_tokens": 512,
-            "diffusion_steps": 512,
-            "temperature": 0.1,
-            "top_p": 1.0,
-            "alg": "entropy",
-            "alg_temp": 0.0,
-            "eos_penalty": 3.0,
+            "max_new_tokens": 512, "diffusion_steps": 512, "temperature": 0.1, "top_p": 1.0,
+            "alg": "entropy", "alg_temp": 0.0, "eos_penalty": 3.0,
         },
-        accuracy=None,
-        source="DreamLM/Dream-Coder, README.md (its demonstrations)",
     ),
-)
+)  # fmt: skip
 _DIFFUCODER = (
     _dream(
-        "code",
-        256,
-        0.3,
-        0.95,
-        None,
-        f"apple/ml-diffucoder, inference_demo.py{_IMPLIED}",
+        "code", 256, 0.3, 0.95, None, f"apple/ml-diffucoder, inference_demo.py{_IMPLIED}",
         top_k=_HIDDEN_TOP_K,
     ),
-)
+)  # fmt: skip
 
 
 _FORK = "the authors' evaluation script, read in a fork, mercurystraw/LLaDA"
@@ -214,19 +189,15 @@ def _illada(
 
 _LLADA_MOE_INSTRUCT = tuple(
     Published(
-        task=task,
+        task=task, accuracy=None, prompt=prompt,
+        source="inclusionAI/dInfer, evaluations/eval_llada_moe.sh (there with a dual cache)",
         settings={
-            "gen_length": 1024,
-            "block_length": 64,
-            "parallel_decoding": "threshold",
+            "gen_length": 1024, "block_length": 64, "parallel_decoding": "threshold",
             "threshold": 0.76,
         },
-        accuracy=None,
-        source="inclusionAI/dInfer, evaluations/eval_llada_moe.sh (there with a dual cache)",
-        prompt=prompt,
     )
     for task, prompt in (("GSM8K", "4 examples, chat"), ("MBPP sanitized", "chat"))
-)
+)  # fmt: skip
 _CARD = "model card of inclusionAI/LLaDA2.1-mini"
 # Of the tasks on that card: LLaDA2.0-mini, LLaDA2.1-mini in quality mode and in speed mode.
 _LLADA2_SCORES = {
@@ -239,14 +210,9 @@ _LLADA2_SCORES = {
     "IFEval, strict prompt": (80.78, 83.18, 81.33),
 }
 _LLADA20_DEFAULTS: dict[str, Setting] = {
-    "gen_length": 2048,
-    "block_length": 32,
-    "steps": 32,
-    "temperature": 0.0,
-    "threshold": 0.95,
-    "minimal_topk": 1,
-    "eos_early_stop": False,
-}
+    "gen_length": 2048, "block_length": 32, "steps": 32, "temperature": 0.0, "threshold": 0.95,
+    "minimal_topk": 1, "eos_early_stop": False,
+}  # fmt: skip
 _LLADA20 = tuple(
     Published(
         task=task,
@@ -259,52 +225,36 @@ _LLADA20 = tuple(
 )
 _LLADA21 = tuple(
     Published(
-        task=f"{task}, {mode}",
+        task=f"{task}, {mode}", accuracy=scores[number], source=_CARD,
         settings={
-            "gen_length": 16384,
-            "block_length": 32,
-            "temperature": 0.0,
-            "threshold": threshold,
-            "editing_threshold": editing_threshold,
-            "max_post_steps": 16,
+            "gen_length": 16384, "block_length": 32, "temperature": 0.0, "threshold": threshold,
+            "editing_threshold": editing_threshold, "max_post_steps": 16,
         },
-        accuracy=scores[number],
-        source=_CARD,
     )
     for number, mode, threshold, editing_threshold in (
         (1, "quality mode", 0.7, 0.5),
         (2, "speed mode", 0.5, 0.0),
     )
     for task, scores in _LLADA2_SCORES.items()
-)
+)  # fmt: skip
 _FLASH = "defaults of generate() of the architecture, read in ZHZisZZ/dllm; accuracy: not read"
 _LLADA20_CHAT = (Published(task="chat", settings=_LLADA20_DEFAULTS, accuracy=None, source=_FLASH),)
 _LLADA21_FLASH = (
     Published(
-        task="chat",
+        task="chat", accuracy=None, source=_FLASH,
         settings={
-            "gen_length": 2048,
-            "block_length": 32,
-            "temperature": 0.0,
-            "threshold": 0.95,
-            "editing_threshold": 0.9,
-            "max_post_steps": 16,
+            "gen_length": 2048, "block_length": 32, "temperature": 0.0, "threshold": 0.95,
+            "editing_threshold": 0.9, "max_post_steps": 16,
         },
-        accuracy=None,
-        source=_FLASH,
     ),
-)
+)  # fmt: skip
 _A2D = tuple(
     a2d(task, shots, accuracy)
     for task, shots, accuracy in (
-        ("GSM8K", 5, 29.3),
-        ("BBH", 3, 26.7),
-        ("MATH", 0, 8.7),
-        ("MMLU-Pro", 0, 17.3),
-        ("HumanEval", 0, 30.5),
-        ("MBPP", 0, 29.2),
+        ("GSM8K", 5, 29.3), ("BBH", 3, 26.7), ("MATH", 0, 8.7), ("MMLU-Pro", 0, 17.3),
+        ("HumanEval", 0, 30.5), ("MBPP", 0, 29.2),
     )
-)
+)  # fmt: skip
 _A2D_CODER = (a2d("HumanEval", 0, 28.1), a2d("MBPP", 0, 23.0))
 
 _ILLADA_BASE = (

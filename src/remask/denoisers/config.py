@@ -193,7 +193,6 @@ def head_dim(config: Mapping[str, Any]) -> int | None:
 
 
 def _checked(field: Field[Any], value: Any) -> Any:
-    """Return the value, or raise unless it is of the field's kind."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     zero = field.metadata.get("zero", False)
     number = number and (0 < value < float("inf") or (zero and value == 0))

@@ -58,7 +58,6 @@ def _build() -> str:
 
 
 def _count(kind: str) -> int:
-    """Return how many devices of a kind there are."""
     if kind == "cuda":
         return torch.cuda.device_count() if torch.cuda.is_available() else 0
     return int(torch.backends.mps.is_available()) if kind == "mps" else 1

@@ -32,22 +32,18 @@ class Int8:
     name: str = "int8"
 
     def check(self, device: torch.device, dtype: torch.dtype) -> None:
-        """Raise where torchao is not installed."""
         imported("torchao")
 
     def blank(self, num_rows: int, num_columns: int) -> Packed:
-        """Return room for a matrix."""
         codes = torch.empty(num_rows, num_columns, dtype=torch.int8)
         return Packed(codes, torch.empty(num_rows, 1))
 
     def pack(self, rows: Tensor) -> Packed:
-        """Return the codes and scales of torchao."""
         ao = imported("torchao").quantization
         packed = ao.Int8Tensor.from_hp(rows, ao.PerRow())
         return Packed(packed.qdata, packed.scale)
 
     def unpack(self, packed: Packed, num_columns: int, dtype: torch.dtype) -> Tensor:
-        """Return codes times scales."""
         return packed.codes.to(dtype) * packed.scales.to(dtype)
 
     def linear(self, x: Tensor, packed: Packed, bias: Tensor | None) -> Tensor:
@@ -65,7 +61,6 @@ class Nf4:
     name: str = "nf4"
 
     def check(self, device: torch.device, dtype: torch.dtype) -> None:
-        """Raise where bitsandbytes is not installed."""
         imported("bitsandbytes")
 
     def blank(self, num_rows: int, num_columns: int) -> Packed:
@@ -75,14 +70,12 @@ class Nf4:
         return Packed(codes, torch.empty(num_rows, blocks))
 
     def pack(self, rows: Tensor) -> Packed:
-        """Return the codes and scales of bitsandbytes."""
         imported("bitsandbytes")
         whole = _whole(rows)
         codes, scales = torch.ops.bitsandbytes.quantize_4bit(whole, _BLOCK, self.name, torch.uint8)
         return Packed(codes.view(len(rows), -1), scales.view(len(rows), -1))
 
     def unpack(self, packed: Packed, num_columns: int, dtype: torch.dtype) -> Tensor:
-        """Return levels times scales."""
         out: Tensor = torch.ops.bitsandbytes.dequantize_4bit(
             packed.codes.view(-1, 1), packed.scales.flatten(), _BLOCK, self.name,
             _shape(packed), dtype,

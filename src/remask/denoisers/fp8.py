@@ -36,7 +36,6 @@ class Fp8:
             raise SettingsError(f"weights 'fp8' goes with dtype bfloat16, not with {short}.")
 
     def blank(self, num_rows: int, num_columns: int) -> Packed:
-        """Return room for a matrix."""
         codes = torch.empty(num_rows, num_columns, dtype=_DTYPE)
         return Packed(codes, torch.empty(num_rows, 1))
 
@@ -46,7 +45,6 @@ class Fp8:
         return Packed((rows / scales).to(_DTYPE), scales)
 
     def unpack(self, packed: Packed, num_columns: int, dtype: torch.dtype) -> Tensor:
-        """Return codes times scales."""
         return packed.codes.to(dtype) * packed.scales.to(dtype)
 
     def linear(self, x: Tensor, packed: Packed, bias: Tensor | None) -> Tensor:

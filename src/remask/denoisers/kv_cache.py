@@ -40,7 +40,6 @@ class KVCache:
         return self.layers[0].shape[1]
 
     def rows(self, indices: Tensor) -> "KVCache":
-        """Return the cache of some rows."""
         layers = tuple(layer[indices.to(layer.device)] for layer in self.layers)
         last = None if self.last is None else self.last[indices]
         return replace(self, layers=layers, lengths=self.lengths[indices], last=last)

@@ -48,8 +48,6 @@ _IGNORED = (
 
 @dataclass(frozen=True, kw_only=True)
 class LLaDAConfig:
-    """The keys of config.json that shape the network, under their own names."""
-
     d_model: int
     n_layers: int
     n_heads: int
@@ -63,7 +61,6 @@ class LLaDAConfig:
 
     @staticmethod
     def read(config: Mapping[str, Any]) -> "LLaDAConfig":
-        """Return the configuration, or raise naming the key that does not fit."""
         changed = {
             "n_kv_heads": config.get("n_kv_heads") or config.get("n_heads"),
             # The embedding may be padded beyond the vocabulary; logits are as wide as it is.
@@ -76,7 +73,6 @@ class LLaDAConfig:
         return LLaDAConfig(**known).checked()
 
     def checked(self) -> "LLaDAConfig":
-        """Return the configuration, or raise where the heads do not divide it."""
         if self.d_model % (2 * self.n_heads) or self.n_heads % self.n_kv_heads:
             raise CheckpointError(
                 f"config.json gives d_model {self.d_model}, n_heads {self.n_heads} and n_kv_heads "
@@ -86,8 +82,6 @@ class LLaDAConfig:
 
 
 class LLaDA(Network):
-    """The network: Llama blocks that look both ways."""
-
     float32_rotary = True
 
     def __init__(self, config: LLaDAConfig) -> None:
@@ -117,7 +111,6 @@ class LLaDA(Network):
 
 
 def tensor_map(config: LLaDAConfig) -> TensorMap:
-    """Yield each parameter of `LLaDA` with the hub tensors stacked into it."""
     c = config
     head_dim = c.d_model // c.n_heads
     root = "model.transformer."

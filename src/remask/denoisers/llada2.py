@@ -44,8 +44,6 @@ _SUPPORTED = {
 
 @dataclass(frozen=True, kw_only=True)
 class LLaDA2Config:
-    """The keys of config.json that shape the network, under their own names."""
-
     hidden_size: int
     num_hidden_layers: int
     num_attention_heads: int
@@ -72,7 +70,6 @@ class LLaDA2Config:
 
     @staticmethod
     def read(config: Mapping[str, Any]) -> "LLaDA2Config":
-        """Return the configuration, or raise naming the key that does not fit."""
         changed = {"head_dim": config.get("head_dim") or head_dim(config)}
         if not config.get("first_k_dense_replace"):
             changed["intermediate_size"] = config.get("intermediate_size") or 1  # is not used
@@ -83,7 +80,6 @@ class LLaDA2Config:
         return LLaDA2Config(**known).checked()
 
     def checked(self) -> "LLaDA2Config":
-        """Return the configuration, or raise where its sizes do not fit one another."""
         if self.num_attention_heads % self.num_key_value_heads or self.rotated % 2:
             raise CheckpointError(
                 f"config.json gives num_attention_heads {self.num_attention_heads}, "
@@ -128,7 +124,6 @@ class Router(nn.Module):
         return shares * self.config.routed_scaling_factor, chosen
 
     def score(self, rows: Tensor) -> Tensor:
-        """Return float32 logits (T, E)."""
         if rows.is_cuda and rows.dtype == torch.bfloat16 and not torch.is_grad_enabled():
             # Products of bfloat16 are exact in float32: only the order of the sum is another.
             return torch.mm(rows, self.weight.T, out_dtype=torch.float32)
@@ -170,14 +165,11 @@ class MixedExperts(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x of the same shape."""
         out: Tensor = self.routed(x)
         return out if self.shared is None else out + self.shared(x)
 
 
 class LLaDA2(Network):
-    """The network: block-causal attention, a dense layer or so, then experts."""
-
     def __init__(self, config: LLaDA2Config) -> None:
         self.config = config
         super().__init__(
@@ -202,7 +194,6 @@ def _block(c: LLaDA2Config, layer: int) -> Block:
 
 
 def tensor_map(config: LLaDA2Config) -> TensorMap:
-    """Yield each tensor of `LLaDA2` with the hub tensors stacked into it."""
     c = config
     num_rows = (c.num_attention_heads + 2 * c.num_key_value_heads) * c.head_dim
     yield "embedding.weight", [("model.word_embeddings.weight", c.vocab_size)]

@@ -23,15 +23,12 @@ ARCHITECTURE = "LLaDAMoEModelLM"
 
 @dataclass(frozen=True, kw_only=True)
 class LLaDAMoEConfig(QwenMoeConfig):
-    """The keys of config.json that shape the network, under their own names."""
-
     expert_intermediate_size: int
     rope_theta: float = field()  # the authors' class has no usable default
     rms_norm_eps: float = 1e-5
     moe_router_enable_expert_bias: bool = False
 
     def checked(self) -> Self:
-        """Return the configuration, or raise where its sizes do not fit one another."""
         heads = self.num_attention_heads
         if self.hidden_size % (2 * heads) or self.head_dim * heads != self.hidden_size:
             raise CheckpointError(
@@ -42,8 +39,6 @@ class LLaDAMoEConfig(QwenMoeConfig):
 
 
 class LLaDAMoE(Qwen):
-    """The network: attention with normed heads, experts in every layer."""
-
     config: LLaDAMoEConfig
     family = "LLaDA-MoE"
     qk_norm = True
@@ -64,7 +59,6 @@ class LLaDAMoE(Qwen):
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> LLaDAMoEConfig:
-        """Return the configuration, or raise naming the key that does not fit."""
         layers = config.get("moe_layer_freq") or [1]
         if layers != 1 and not (isinstance(layers, list) and all(layers)):
             raise CheckpointError(
@@ -75,7 +69,6 @@ class LLaDAMoE(Qwen):
         return LLaDAMoEConfig.read(known, **cls.keys())
 
     def mlp(self) -> nn.Module:
-        """Return the experts of a layer."""
         c = self.config
         router = SoftmaxRouter(
             c.hidden_size, c.num_experts, c.num_experts_per_tok,
@@ -84,7 +77,6 @@ class LLaDAMoE(Qwen):
         return Experts(router, c.num_experts, c.hidden_size, c.expert_intermediate_size)
 
     def mlp_map(self, ours: str, hub: str) -> TensorMap:
-        """Yield each tensor of the experts with the hub tensors stacked into it."""
         c = self.config
         yield f"{ours}router.gate.weight", [(f"{hub}gate.weight", c.num_experts)]
         if c.moe_router_enable_expert_bias:

@@ -318,27 +318,22 @@ class NativeDenoiser:
 
     @property
     def vocab_size(self) -> int:
-        """Width of the logits: rows of the embedding."""
         return self.model.vocab_size
 
     @property
     def max_length(self) -> int:
-        """The trained context."""
         return self.model.max_length
 
     @property
     def block_size(self) -> int | None:
-        """Positions of a block, where attention is block-causal."""
         return self.model.block_size
 
     @property
     def answer_apart(self) -> bool:
-        """Whether blocks count from the first token of the answer."""
         return self.model.answer_apart
 
     @torch.no_grad()
     def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
-        """Return the states before the last MLP, (B, L, width)."""
         lacking = self.lacking(canvas, cache)
         if cache is not None:
             return self.model.forward_cached(cache, canvas.tokens, canvas.attend, lacking)
@@ -346,7 +341,6 @@ class NativeDenoiser:
 
     @torch.no_grad()
     def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
-        """Return the cache with the columns of `canvas` added."""
         lacking = self.lacking(canvas, cache)
         return self.model.extend_cache(cache, canvas.tokens, canvas.attend, lacking)
 
@@ -367,7 +361,6 @@ class NativeDenoiser:
 
     @torch.no_grad()
     def head(self, rows: Tensor) -> Tensor:
-        """Return float32 logits (M, V)."""
         return self.model.project(self.model.finish_last_layer(rows)).float()
 
     @torch.no_grad()
@@ -379,7 +372,6 @@ class NativeDenoiser:
 
 
 def home(block: nn.Module) -> torch.device:
-    """Return where the weights of a block are."""
     return cast(Block, block).attention_norm.weight.device
 
 

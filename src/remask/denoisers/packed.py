@@ -63,11 +63,9 @@ class PackedMatrix(nn.Module):
         self.register_buffer("scales", blank.scales)
 
     def __len__(self) -> int:
-        """Return how many matrices a stack has, or rows a matrix."""
         return self.shape[0]
 
     def numel(self) -> int:
-        """Return how many numbers it stands for."""
         return prod(self.shape)
 
     @property
@@ -76,7 +74,6 @@ class PackedMatrix(nn.Module):
         return PackedRows(self, 0, len(self.codes))
 
     def linear(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """Return x (..., C) times the matrix, plus the bias, (..., R)."""
         return self.form.linear(x, Packed(self.codes, self.scales), bias)
 
     def unpacked(self, chosen: Sequence[int], dtype: torch.dtype) -> Tensor:
@@ -96,11 +93,9 @@ class PackedRows:
     stop: int
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
         return self.stop - self.start
 
     def __getitem__(self, rows: slice) -> "PackedRows":
-        """Return some of the rows."""
         start, stop, _ = rows.indices(len(self))
         return PackedRows(self.matrix, self.start + start, self.start + stop)
 
@@ -142,5 +137,4 @@ class PackedLinear(nn.Module):
         self.bias = layer.bias
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (..., out) of x (..., in)."""
         return self.weight.linear(x, self.bias)

@@ -26,8 +26,6 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A published checkpoint."""
-
     id: str  # on the hub
     family: str
     architecture: str  # architectures[0] of its config.json

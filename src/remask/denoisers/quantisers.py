@@ -46,7 +46,6 @@ def aside() -> Iterator[None]:
 
 
 def imported(package: str) -> Any:
-    """Return a package of the extra."""
     try:
         with _hushed():
             return importlib.import_module(package)

@@ -74,7 +74,6 @@ class QwenConfig:
         return cls(**known).checked()
 
     def checked(self) -> Self:
-        """Return the configuration, or raise where heads cannot be shared or rotated."""
         if self.num_attention_heads % self.num_key_value_heads or self.head_dim % 2:
             raise CheckpointError(
                 f"config.json gives num_attention_heads {self.num_attention_heads}, "
@@ -92,7 +91,6 @@ class QwenMoeConfig(QwenConfig):
     num_experts_per_tok: int
 
     def checked(self) -> Self:
-        """Return the configuration, or raise where its sizes do not fit one another."""
         if self.num_experts_per_tok > self.num_experts:
             raise CheckpointError(
                 f"config.json gives num_experts_per_tok {self.num_experts_per_tok}, "
@@ -152,13 +150,11 @@ class Qwen(Network):
 
     @classmethod
     def build(cls, config: Mapping[str, Any]) -> Self:
-        """Return the empty network that config.json describes."""
         block = read_block(config, cls.block_key, cls.usual_block) if cls.block_key else None
         return cls(cls.read(config), block)
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> QwenConfig:
-        """Return the configuration, or raise naming the key that does not fit."""
         return QwenConfig.read(config, **cls.keys())
 
     @classmethod
@@ -170,11 +166,9 @@ class Qwen(Network):
         }  # fmt: skip
 
     def mlp(self) -> nn.Module:
-        """Return what a layer has beside its attention."""
         return GatedMLP(self.config.hidden_size, self.config.intermediate_size)
 
     def mlp_map(self, ours: str, hub: str) -> TensorMap:
-        """Yield each tensor of `mlp` with the hub tensors stacked into it."""
         c = self.config
         halves = [(f"{hub}{n}_proj.weight", c.intermediate_size) for n in ("gate", "up")]
         yield f"{ours}gate_up.weight", halves

@@ -22,7 +22,6 @@ def save(
     dtype: torch.dtype = torch.bfloat16,
     max_shard_bytes: int = 5 * 10**9,
 ) -> None:
-    """Write config.json, generation_config.json, tokenizer.json and the weights."""
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "config.json", json.dumps(config, indent=2) + "\n")
     write_text(folder / "generation_config.json", json.dumps(generation, indent=2) + "\n")

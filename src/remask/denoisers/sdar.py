@@ -63,7 +63,6 @@ class SDARMoe(SDAR):
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> SDARMoeConfig:
-        """Return the configuration, or raise where a layer has no experts."""
         if config.get("mlp_only_layers") or config.get("decoder_sparse_step", 1) != 1:
             raise CheckpointError(
                 "config.json sets mlp_only_layers or decoder_sparse_step; "
@@ -72,7 +71,6 @@ class SDARMoe(SDAR):
         return SDARMoeConfig.read(config, **cls.keys())
 
     def mlp(self) -> nn.Module:
-        """Return the experts of a layer."""
         c = self.config
         router = SoftmaxRouter(
             c.hidden_size, c.num_experts, c.num_experts_per_tok, renormalised=c.norm_topk_prob
@@ -80,7 +78,6 @@ class SDARMoe(SDAR):
         return Experts(router, c.num_experts, c.hidden_size, c.moe_intermediate_size)
 
     def mlp_map(self, ours: str, hub: str) -> TensorMap:
-        """Yield each tensor of the experts with the hub tensors stacked into it."""
         c = self.config
         yield f"{ours}router.gate.weight", [(f"{hub}gate.weight", c.num_experts)]
         yield from expert_map(ours, hub, c.num_experts, c.moe_intermediate_size, c.hidden_size)

@@ -27,7 +27,6 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x of the same shape and dtype."""
         # Without a weight the kernel computes in float32 and casts back; the scale comes after.
         return self.weight * F.rms_norm(x, x.shape[-1:], eps=self.eps)
 
@@ -228,7 +227,6 @@ class GatedMLP(nn.Module):
         self.down = nn.Linear(inner, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x of the same shape."""
         gate, up = self.gate_up(x).chunk(2, -1)
         out: Tensor = self.down(F.silu(gate) * up)
         return out
@@ -252,7 +250,6 @@ class Block(nn.Module):
         attend: Tensor | None,
         cache: LayerCache | Levels | None = None,
     ) -> Tensor:
-        """Return (B, L, width)."""
         return self.feed_forward(self.attend(x, cos, sin, attend, cache))
 
     def attend(

@@ -69,7 +69,6 @@ class Guided(Wrapped):
         return torch.cat(both, -1)
 
     def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
-        """Return the cache of both sides."""
         seen, unseen = _halves(cache)
         known = block_causal(self.inner).extend_cache(canvas, seen)
         blind = block_causal(self.inner).extend_cache(self._blind(canvas), unseen)
@@ -79,7 +78,6 @@ class Guided(Wrapped):
         return replace(known, layers=(*known.layers, *blind.layers), last=last)
 
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        """Return the states of both sides, (B, L, 2 H)."""
         blind = self._blind(replace(canvas, tokens=clean)).tokens
         states = block_causal(self.inner).hidden_noisy_given_clean
         return torch.cat((states(canvas, clean), states(self._blind(canvas), blind)), -1)
@@ -113,7 +111,6 @@ class Suppressed(Wrapped):
     ids: tuple[int, ...] = ()
 
     def head(self, rows: Tensor) -> Tensor:
-        """Return logits (M, V) with minus infinity at the suppressed ids."""
         logits = self.inner.head(rows)
         logits[:, list(self.ids)] = -torch.inf
         return logits
@@ -126,17 +123,14 @@ class Counted(Wrapped):
     by_call: list[int] = field(default_factory=list)  # rows x passes of each call
 
     def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
-        """Count, then pass on."""
         self._count(canvas)
         return super().hidden(canvas, cache)
 
     def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
-        """Count, then pass on."""
         self._count(canvas)
         return block_causal(self.inner).extend_cache(canvas, cache)
 
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        """Count, then pass on."""
         self._count(canvas)
         return block_causal(self.inner).hidden_noisy_given_clean(canvas, clean)
 
