@@ -1,6 +1,7 @@
 r"""Reading numbers and final answers out of text, by the paper's tiers.
 
-    markup      where an answer ends, where it is marked (a box, a tag, hashes), where it is stated
+    markup      where an answer ends, and where it is marked (a box, a tag, hashes)
+    search      the tiers, and what commits to one answer, for every kind
     number      the numbers of a text, one value read whole or not at all, the final number
     choice      the final letter
     option      the options that a prompt lists, and where a text speaks of them

@@ -1,37 +1,50 @@
-r"""The letter that a text settles on.
+r"""The letter that a text settles on, by the tiers of `search`.
 
-Tier 1: `<answer>B</answer>`, `\boxed{B}`, `#### B`. Tier 2: "the answer is B", "Answer: (b)", "B is
-the best answer"; without such a sentence, "option B". Tier 3: a letter alone at the end. The last
-match of the best tier decides. The option's words may follow the letter. Words alone are no letter,
-"A" before a word is an article, and where two letters are named there is no answer.
+Statements also are "B is the best answer"; without one, "option B" and "B is correct" count. Tier 3
+is a letter alone at the end, and with `leading` the letter that a text begins with. The option's
+words may follow the letter. Words alone are no letter, and "A" before a word is an article.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from remask.answers.markup import NOTHING, Extraction, Mark, Statement, answer_of, marks, statements
+from remask.answers.markup import NOTHING, Extraction
+from remask.answers.search import (
+    Candidate,
+    Statement,
+    Token,
+    find_answer,
+    joined,
+    statements,
+)
 
 _NOUNS = "option|choice"
 _AROUND = re.compile(  # what may stand around a letter and means nothing
-    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|rm|bf)\s*(?=\{)|[{}$*`\"_]|\\[()\[\],;!]|\[\s*\]"
+    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|rm|bf)\s*(?=\{)|[{}$*`\"_]"
+    r"|\\[()\[\],;!]|\[\s*\]"
 )
+_BRACKETS = re.compile(r"^\s*\[(?=[A-Z](?:[.:]\s|\s*$))")  # "[C. 11/23/2002]"
 _LISTED = re.compile(r"\n[\s*_(-]*([A-Z])[.):]")
 _LONE = re.compile(r"(?:\A|\n)[\s*(\[]{0,8}[A-Z][).\]*]{0,3}[ \t]*\n$")  # a line with one letter
-_NOT_BUT = re.compile(r"^\s*not\s[^.;\n]{1,40}?\bbut\s+(?:rather\s+)?", re.IGNORECASE)
-_LIST = 1000  # characters after a letter in which others may be listed
+_LEADING = re.compile(
+    r"^[\s*_]{0,8}\(?(?P<bare>[A-H])(?:\)|[.:](?=[\s*]|$)|\s[-–—]\s)", re.MULTILINE
+)
+_SENTENCE = re.compile(r"[.!?;:](?=\s)|\n")
+_OTHERS = "ABCDEFGHJ"  # letters that name an option, on offer or not; "I" is a pronoun
 _END = 64  # characters at the end of a text in which a letter may stand alone
+_NEAR = 120  # characters before a letter in which others may be joined to it
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Shapes:
     """The patterns that find one of a set of letters."""
 
+    any: re.Pattern[str]  # a letter as it may be listed with others
     first: re.Pattern[str]  # at the front of what is stated
     marked: re.Pattern[str]  # the same, with a sign or nothing after it
-    another: re.Pattern[str]  # after a letter: a second one
     verdict: re.Pattern[str]  # "B is the best answer"
     right: re.Pattern[str]  # "B is correct"
     opening: re.Pattern[str]  # a letter on the first line, with lines after it
@@ -45,26 +58,30 @@ def _shapes(letters: str) -> _Shapes:
     upper = "[" + re.escape(letters.upper()) + "]"
     either = "[" + re.escape(letters.upper() + letters.lower()) + "]"
     noun = r"\s*(?:(?i:the\s+)?(?i:option|choice|letter|answer)\b[\s:]*)?"
-    remark = r"\s+(?:[-–—(]|(?i:because|since)\b)"
-    signed = rf"[(\[]\s*(?P<bracketed>{either})\s*[)\]]|(?P<bare>{upper})(?=\s*$|[.:;,)\]])"
+    remark = r"\s+(?:[-–—(]|(?i:because|since)\b)|[-–—]+(?=[A-Za-z]{2})"
+    signed = rf"[(\[]\s*(?P<bracketed>{either})\s*[)\]]|(?P<bare>{upper})(?=\s*$|[.:;,)\]/&\\])"
     small = rf"(?P<small>{either})(?=[\s.)\]:]*$|[.):]\s)"
-    reason = r"\s+(?:[-–—=(\[]|(?i:because|since|as|is|for|due|and|or)\b)"
+    reason = r"\s+(?:[-–—=(\[&/]|(?i:because|since|as|is|for|due|and|or|to|through|rather|not)\b)"
+    reason += r"|[-–—]+(?=[A-Za-z(])"
     # "A" before a small word is an article; before one capital word that ends it all, a letter.
     named = rf"(?P<named>(?!A){upper})(?=\s)|(?P<article>A)(?=\s+[A-Z]\w*[\s.]*$)"
     worded = rf"(?P<worded>{upper})(?={reason})|{named}"
     ended = r"[^A-Za-z0-9]{0,8}\Z"
     concluding = (
-        r"(?<!not )\b(?i:(?:it|that)['’]s|ans|is|be|so|thus|therefore|hence|choose|pick|select|with"
-        r"|answer)[\s,:*]+"
+        r"\b(?i:(?:it|that)['’]s|ans|is|be|so|thus|therefore|hence|choose|pick|select|with|answer"
+        r"|not)[\s,:*]+"
     )
+    run = rf"(?:[(\[]?{upper}[)\]]?\s*(?:,|/|&|,?\s*(?i:and|or|nor)\b)\s*(?i:option\s+)?){{0,8}}"
     return _Shapes(
+        any=re.compile(
+            rf"(?<![\w'’°])(?:\(\s*({either})\s*\)|\[\s*({either})\s*\]|({upper}))(?![\w'’])"
+            r"(?<!A(?=\s(?!and|or|nor|to|through|is|are|because|since|rather|not|but|in)[a-z]))"
+            r"(?!\W{0,2}(?:\s\w+){0,3}\s(?:is|are)\s(?:not|wrong|incorrect|false)\b)"
+        ),
         first=re.compile(rf"{noun}(?:{signed}|{small}|{worded})"),
         marked=re.compile(rf"{noun}(?:{signed}|{small}|(?P<remarked>{upper})(?={remark}))"),
-        another=re.compile(
-            rf"[\s.)\]]*(?:,|/|&|,?\s*\b(?i:and|or)\b)[\s(]*(?:(?i:option)\s+)?{upper}(?![A-Za-z])"
-        ),
         verdict=re.compile(
-            rf"(?<![\w°'’])[(\[]?(?P<bare>{upper})[)\]]?\s+(?i:is|would be)\s+(?i:the)\s+"
+            rf"(?<![\w°'’])(?P<run>{run}[(\[]?{upper}[)\]]?)\s+(?i:is|are|would be)\s+(?i:the)\s+"
             r"(?:[A-Za-z]+\s+){0,3}(?i:answer|option|choice)\b"
         ),
         right=re.compile(
@@ -74,7 +91,7 @@ def _shapes(letters: str) -> _Shapes:
         ),
         opening=re.compile(rf"[\s*_]*[(\[]?(?P<bare>{upper})(?:[)\].:*][^\n]*)?\s*\n"),
         option=re.compile(
-            rf"(?<!not )(?:\b(?i:{_NOUNS})(?:\s(?i:is)\b)?"
+            rf"(?:\b(?i:{_NOUNS})(?:\s(?i:is)\b)?"
             r"|\b(?i:choose|pick|select|go\s+with)\b(?![\s:*_]*A\s+(?!because|since|as\b)[a-z]))"
             rf"[\s:*_]{{0,4}}[(\[\"'*$`]{{0,4}}(?P<bare>{upper})(?![A-Za-z0-9'’])"
         ),
@@ -90,107 +107,137 @@ def extract_choice(text: str, letters: str = "ABCDE") -> str | None:
     return find_choice(text, letters).answer
 
 
-def find_choice(text: str, letters: str = "ABCDE") -> Extraction:
-    """Return the letter that `text` settles on and its tier."""
-    text = answer_of(text)
-    marked = marks(text)
-    for mark in reversed(marked):
-        letter = _read_mark(mark, letters)
-        if letter is not None:
-            return Extraction(answer=letter, tier=1, matched=mark.bodies[-1])
-        if not mark.empty and mark.kind != "hashes":
-            return NOTHING
-    return _unmarked(text, letters)
+def find_choice(text: str, letters: str = "ABCDE", *, leading: bool = False) -> Extraction:
+    """Return the letter that `text` settles on and its tier.
 
-
-def _read_mark(mark: Mark, letters: str) -> str | None:
-    """Return the letter in a mark; hashes also open headings, so there no sentence is read."""
-    if mark.cut:
-        return None
-    shape = _shapes(letters).marked if mark.kind == "hashes" else None
-    read = {_letter_of(body, letters, shape) for body in mark.bodies if body.strip()}
-    if read == {None} and mark.kind != "hashes":
-        read = {_unmarked(body, letters).answer for body in mark.bodies}
-    return read.pop() if len(read) == 1 else None
-
-
-def _unmarked(text: str, letters: str) -> Extraction:
-    """Return the letter that the sentences of a text settle on."""
-    shapes, words = _shapes(letters), 0
-    verdict = _last(shapes.verdict.finditer(text))
-    for statement in statements(text, _NOUNS):
-        if verdict is not None and verdict.start() > statement.start:
-            break
-        letter = _letter_of(statement.said, letters)
-        if letter is not None and not _lists(text, statement, letter):
-            return Extraction(answer=letter, tier=2, matched=statement.cue + statement.said)
-        said = _AROUND.sub("", statement.said).strip(" []().:")
-        words = max(words, statement.start if said else 0)
-    verdict = verdict or _agreed(shapes.right.finditer(text))
-    if verdict is not None:
-        return _extraction(verdict, letters, 2)
-    return _by_place(text, letters, words)
-
-
-def _by_place(text: str, letters: str, words: int) -> Extraction:
-    """Return the option that is named, the letter that opens a text, or the one that ends it.
-
-    Before `words` an option is only talked about: an answer in words was stated there.
+    With `leading`, the letter that a text begins with counts too, unless its lines begin with
+    several letters.
     """
-    shapes = _shapes(letters)
-    option, opening = _last(shapes.option.finditer(text)), shapes.opening.match(text)
-    if opening and option and not set(_LISTED.findall(text)) - {opening["bare"]}:
-        return _extraction(opening, letters, 3)  # and then the options are talked about
-    end = len(text.rstrip())
-    ending = shapes.ending.search(text, max(0, end - _END), end)
-    if option is not None and option.start() >= words:
-        if shapes.another.match(text, option.end()):
+    return find_answer(text, _LetterKind(letters, leading))
+
+
+@dataclass(frozen=True)
+class _LetterKind:
+    """How letters are stated and read; a letter that is not on offer is stated, and not read."""
+
+    letters: str
+    leading: bool = False
+
+    @property
+    def _known(self) -> str:
+        known = self.letters.upper()
+        return known + "".join(letter for letter in _OTHERS if letter not in known)
+
+    def speaks(self, candidate: Candidate) -> bool:
+        if isinstance(candidate, Statement):
+            return bool(self._run(candidate.said)) and not self._opens_list(candidate)
+        return candidate.kind != "hashes" or bool(self._run(candidate.bodies[0], marked=True))
+
+    def read(self, candidate: Candidate) -> str | None:
+        if isinstance(candidate, Statement):
+            return self._one(candidate.said)
+        marked = candidate.kind == "hashes"
+        read = {self._one(body, marked=marked) for body in candidate.bodies if body.strip()}
+        if read == {None} and not marked and not any(map(self._run, candidate.bodies)):
+            plain = replace(self, leading=False)
+            read = {find_answer(body, plain).answer for body in candidate.bodies}
+        return read.pop() if len(read) == 1 else None
+
+    def stated(self, text: str) -> list[Statement]:
+        verdicts = (
+            Statement(start=one.start(), cue="", said=one.group(), window="", end=one.end())
+            for one in _shapes(self._known).verdict.finditer(text)
+        )
+        return sorted((*statements(text, _NOUNS), *verdicts), key=lambda one: one.start)
+
+    def last(self, text: str, *, after_mark: bool) -> Extraction:
+        """Return the option that is named, or the letter that opens or ends a text."""
+        shapes = _shapes(self._known)
+        right = list(shapes.right.finditer(text))
+        if right and len({match["bare"] for match in right}) == 1:
+            return self._extraction(text, right[-1], 2)
+        option, opening = _last(shapes.option.finditer(text)), shapes.opening.match(text)
+        if opening and option and not set(_LISTED.findall(text)) - {opening["bare"]}:
+            return self._extraction(text, opening, 3)  # and then the options are talked about
+        end = len(text.rstrip())
+        ending = shapes.ending.search(text, max(0, end - _END), end)
+        is_named = option is not None and option.start() >= self._worded(text)
+        if option is not None and is_named and not (ending and ending.start() >= option.end()):
+            return self._extraction(text, option, 2)
+        if ending is not None:
+            before = text[max(0, ending.start() - 16) : ending.start() + 1]
+            listed = ending["line"] and _LONE.search(before)
+            return NOTHING if listed else self._extraction(text, ending, 3)
+        begun = list(_LEADING.finditer(text)) if self.leading else []
+        if not begun or text[: begun[0].start()].strip() or len({m[1] for m in begun}) > 1:
             return NOTHING
-        if ending is None or ending.start() < option.end():
-            return _extraction(option, letters, 2)
-    if ending is None:
-        return NOTHING
-    before = text[max(0, ending.start() - 16) : ending.start() + 1]
-    listed = ending["line"] and _LONE.search(before)
-    return NOTHING if listed else _extraction(ending, letters, 3)
+        return self._extraction(text, begun[0], 3)
+
+    def _worded(self, text: str) -> int:
+        """Return where a statement in words begins: options before it are only talked about."""
+        said = (s for s in reversed(statements(text, _NOUNS)) if not self._opens_list(s))
+        return max((s.start for s in said if _AROUND.sub("", s.said).strip(" []().:")), default=0)
+
+    def _run(self, said: str, *, marked: bool = False) -> list[Token]:
+        """Return the letters that are said: several if joined, one without a key if refused."""
+        said = _AROUND.sub("", _BRACKETS.sub("", said))
+        shapes, tokens = _shapes(self._known), self._tokens(said)
+        front = (shapes.marked if marked else shapes.first).match(said)
+        if front is not None:
+            letter = Token(front.start(), front.end(), _letter(front))
+            tokens = [letter, *(token for token in tokens if token.start >= front.end())]
+        if not tokens:
+            return []
+        run = joined(said, tokens) or [_REFUSED]
+        spoken = front is not None or run[0] == _REFUSED or len({t.key for t in run}) > 1
+        return run if spoken or run[0] != tokens[0] else []
+
+    def _one(self, said: str, *, marked: bool = False) -> str | None:
+        return self._offered({token.key for token in self._run(said, marked=marked)})
+
+    def _tokens(self, text: str) -> list[Token]:
+        found = _shapes(self._known).any.finditer(text)
+        return [Token(*match.span(), (match[1] or match[2] or match[3]).upper()) for match in found]
+
+    def _offered(self, keys: Collection[str]) -> str | None:
+        """Return the one letter of some, in the case that `letters` has it in; None if not one."""
+        key = next(iter(keys)) if len(keys) == 1 else ""
+        place = self.letters.upper().find(key) if key else -1
+        return self.letters[place] if place >= 0 else None
+
+    def _opens_list(self, statement: Statement) -> bool:
+        """Return whether a line after a cue opens a list of the options, and settles on none."""
+        listed = _LISTED.findall(statement.window) if "\n" in statement.cue else []
+        keys = {token.key for token in self._run(statement.said)}
+        return bool(set(listed) - keys)
+
+    def _extraction(self, text: str, match: re.Match[str], tier: Literal[2, 3]) -> Extraction:
+        """Return the letter of a match, unless its sentence excludes it or joins another to it."""
+        name = next(name for name, letter in match.groupdict().items() if letter)
+        place, near = match.start(name), max(0, match.start(name) - _NEAR)
+        start = max((end.end() for end in _SENTENCE.finditer(text, near, place)), default=near)
+        stop = _SENTENCE.search(text, match.end(name))
+        sentence = text[start : min(stop.start() if stop else len(text), place + _NEAR)]
+        own = Token(place - start, place - start + 1, match[name].upper())
+        others = [t for t in self._tokens(sentence) if not t.start <= own.start < t.end]
+        tokens = sorted([own, *others])
+        run = joined(sentence, tokens, tokens.index(own), loose=True)
+        answer = self._offered({token.key for token in run})
+        return (
+            Extraction(answer=answer, tier=tier, matched=match.group().strip())
+            if answer
+            else NOTHING
+        )
 
 
-def _letter_of(said: str, letters: str, shape: re.Pattern[str] | None = None) -> str | None:
-    """Return the one letter at the front of what is said; None where there is none, or two."""
-    said = _NOT_BUT.sub("", _AROUND.sub("", said))
-    match = (shape or _shapes(letters).first).match(said)
-    if match is None or _shapes(letters).another.match(said, match.end()):
-        return None
-    return _letter(match, letters)
+_REFUSED = Token(0, 0, "")
 
 
-def _lists(text: str, statement: Statement, letter: str) -> bool:
-    """Say whether a line after a cue opens a list of the options, and settles on none."""
-    if "\n" not in statement.cue:
-        return False
-    after = statement.start + len(statement.cue)
-    lines = _LISTED.findall(text[after : after + _LIST])
-    return any(other != letter for other in lines)
-
-
-def _letter(match: re.Match[str], letters: str) -> str:
-    """Return the letter a pattern caught, in the case that `letters` has it in."""
-    letter = next(filter(None, match.groupdict().values()))
-    return letters[letters.upper().index(letter.upper())]
-
-
-def _extraction(match: re.Match[str], letters: str, tier: Literal[2, 3]) -> Extraction:
-    return Extraction(answer=_letter(match, letters), tier=tier, matched=match.group().strip())
-
-
-def _agreed(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
-    """Return the last match where all name one letter, or None."""
-    every = list(matches)
-    return every[-1] if len({match["bare"] for match in every}) == 1 else None
+def _letter(match: re.Match[str]) -> str:
+    return next(filter(None, match.groupdict().values())).upper()
 
 
 def _last(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
-    """Return the last match, or None."""
     last = None
     for match in matches:
         last = match

@@ -8,16 +8,11 @@ Marks are `\boxed{...}`, `<answer>...</answer>` and `#### ...`. The innermost ma
 in a tag, the box. Boxes that a comma, "and" or "or" joins are one mark with several bodies. A box
 or a tag that is not closed ends with its line; where the text ends with it as well, it was cut off,
 and its body is not to be trusted.
-
-Statements are sentences: "the answer is 42", "Answer: B", "the final answer would be 7". A cue is
-the word "answer" with a verb or a colon after it; what follows, up to the end of the sentence, is
-what is stated.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 
@@ -32,6 +27,7 @@ class Extraction:
 
 NOTHING = Extraction(answer=None, tier=None)
 
+_THOUGHT = "</think>"
 _END = re.compile(
     r"<[|\uff5c](?![^|<>\uff5c]{0,20}mask)[^|<>\s\uff5c]{1,40}[|\uff5c]>"
     r"|</s>(?=\s*(?:</s>|\Z))|<(?:eos|pad|end_of_turn)>|\[EOS\]",
@@ -40,8 +36,11 @@ _END = re.compile(
 
 
 def answer_of(text: str) -> str:
-    """Return a text up to the token that ends it; tokens before its first word are left out."""
+    """Return the answer in a text, without thinking before it and what follows its end token."""
     start, end = answer_span(text)
+    thought = text.rfind(_THOUGHT, start, end) + len(_THOUGHT)
+    if thought >= start + len(_THOUGHT) and text[thought:end].strip():
+        start = thought
     return text[start:end] + "\n" * (end < len(text))  # the end of a line: nothing was cut off
 
 
@@ -81,6 +80,7 @@ class Mark:
     kind: Literal["box", "tag", "hashes"]
     bodies: tuple[str, ...]  # what stands in it; several for boxes that are joined
     cut: bool = False  # the text ends before the mark does
+    is_last: bool = False  # nothing follows in the text
 
     @property
     def empty(self) -> bool:
@@ -158,8 +158,15 @@ def _is_joint(gap: str) -> bool:
 
 
 def _hashes(text: str) -> list[Mark]:
+    end = len(text.rstrip())
     return [
-        Mark(start=m.start(), end=m.end(), kind="hashes", bodies=(m[1].strip(),))
+        Mark(
+            start=m.start(),
+            end=m.end(),
+            kind="hashes",
+            bodies=(m[1].strip(),),
+            is_last=m.end() >= end,
+        )
         for m in _HASHES.finditer(text)
     ]
 
@@ -191,56 +198,3 @@ def _outside(outer: Sequence[Mark], inner: Sequence[Mark]) -> list[Mark]:
         if place == len(inner) or inner[place].start >= mark.end:
             left.append(mark)
     return left
-
-
-_WINDOW = 400  # characters after a cue in which its answer must stand
-_VERB = (
-    r"(?:is|are|equals?|(?:would|should|will|must|has to|have to)\s+be|comes\s+(?:out\s+)?to"
-    r"|turns\s+out\s+to\s+be)\b"
-)
-# Words between the two say what is asked, "the answer to the question is", and hold no number.
-_BETWEEN = (
-    r"(?:[,][^.!?\n:=0-9]{0,60},|\s+(?:to|for|in|of|here|then|therefore)\b[^.!?\n:=0-9]{0,100}?)?"
-)
-_NOUN = r"(?<!to )\banswer(?:\s*\([^()\n]{0,30}\))?"
-_AFTER = r"(?:[\s:*_]|(?:therefore|thus|simply|clearly|definitely|probably|(?:most )?likely)\b)*"
-# "### Final Answer", and the answer below it.
-_TITLE = r"(?m:^)[#*_][#*_ ]{0,7}(?:(?:the|final|correct) ){0,3}answer[*_ ]*\n"
-_VERBAL = rf"{_BETWEEN}[\s*_]{{0,4}}\b{_VERB}"
-_CUE = re.compile(rf"{_NOUN}(?:{_VERBAL}|[\s*_]{{0,4}}[:=]){_AFTER}|{_TITLE}\s*", re.IGNORECASE)
-_OPENING = re.compile(r"(?:\s|\\\[|\\\(|\$\$?(?=\s)|\*\*|#+\s)*")
-# "5! - 3" goes on after its mark, which is no end of a sentence.
-_SENTENCE_END = re.compile(r"[.!?;](?<!!(?=[\s]{0,2}[-+*/=^]))(?:[*_\"')\]]{0,3}(?:\s|$))|\n")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Statement:
-    """What is said to be the answer."""
-
-    start: int  # of the cue
-    cue: str
-    said: str  # up to the end of the sentence
-    end: int  # of the cue, where what is said begins, LaTeX's brackets included
-
-
-def statements(text: str, nouns: str = "") -> Iterator[Statement]:
-    """Yield what the text states, the last first.
-
-    `nouns` are further words for an answer; with a colon alone they open a list ("each option:").
-    """
-    for cue in reversed(list(_cue(nouns).finditer(text))):
-        opening = _OPENING.match(text, cue.end())
-        start = opening.end() if opening else cue.end()
-        window = text[start : start + _WINDOW]
-        end = _SENTENCE_END.search(window)
-        said = window[: end.start() if end else None]
-        said = "" if _CUE.search(said) else said  # "the answer is:", and then another statement
-        words = text[cue.start() : start]
-        yield Statement(start=cue.start(), cue=words, said=said, end=cue.end())
-
-
-@lru_cache(maxsize=8)
-def _cue(nouns: str) -> re.Pattern[str]:
-    if not nouns:
-        return _CUE
-    return re.compile(rf"{_CUE.pattern}|\b(?:{nouns}){_VERBAL}{_AFTER}", re.IGNORECASE)

@@ -4,24 +4,23 @@ r"""Numbers: those that stand in a text, the value of a short one, and the final
 long for arithmetic in linear time is compared as text.
 
 `value_of` reads one number whole, or nothing: "18", "$1,200.50 per day", "385\,000",
-"2\frac{1}{2} hours", "1.5 \times 10^3", "x = 5", "20% of 50, which is 10". It never reads a part of
-a value: "2:30 pm", "9 hours and 30 minutes", "2x + 3", "4 or 5" and "12,34" are no number. Words
-may name a fraction (`parts`). Every text is brought to plain signs first (`plain`); then the value
-must stand at the front, after words that do not change it, before words that do not go on with it.
+"2\frac{1}{2} hours", "1.5 \times 10^3", "x = 5", "20% of 50, which is 10", "23 pounds to make 4 beds". It never reads a part of a value: "2:30 pm",
+"9 hours and 30 minutes", "2x + 3", "4 or 5", "at least 5" and "12,34" are not one number. Words may
+name a fraction (`parts`). The text is first brought to plain signs (`plain`).
 
-`find_number` reads the final number. Tier 1: `<answer>42</answer>`, `\boxed{42}`, `#### 42`. Tier
-2: "the answer is 42", "Answer: 42". Tier 3: the last number. The last match of the best tier
-decides; empty marks do not count. If its value cannot be read whole, there is no answer, and no
-earlier number takes its place.
+`find_number` reads the final number by the tiers of `search`; tier 3 is the last number.
 """
 
 import re
 import unicodedata
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
-from remask.answers.markup import NOTHING, Extraction, Mark, answer_of, marks, statements
+from remask.answers.markup import NOTHING, Extraction
 from remask.answers.parts import MIXED, PART, with_part
+from remask.answers.search import Candidate, Statement, Token, find_answer, joined, statements
 
 MAX_DIGITS = 256
 
@@ -100,8 +99,13 @@ _PLAIN = (
     (re.compile(r"\{,\}"), ","),
     (re.compile(r"(?<![0-9:])([0-9]{1,2}):00(?![0-9:])"), r"\1"),  # two o'clock is 2
     (re.compile(r"\\[,;: ]|~|[\u00a0\u2000-\u200a\u202f\u205f]"), "\u2009"),
-    (re.compile(r"(?<![A-Za-z])(?:(?:US|CA|AU|NZ|HK|[ACS])(?=\\?\$)|Rs\.? ?(?=[0-9]))"), ""),
-    (re.compile(r"\\?[$€£]"), ""),
+    (
+        re.compile(
+            r"(?<![A-Za-z])(?:(?:US|CA|AU|NZ|HK|[ACS])(?=\\?\$)|(?:Rs\.?|USD|EUR|GBP|INR) ?(?=[0-9]))"
+        ),
+        "",
+    ),
+    (re.compile(r"\\?[$€£₹¥¢]"), ""),
     (re.compile(r"(?<=[0-9])['’](?=[0-9]{3}(?![0-9]))"), ","),  # as the Swiss part thousands
     (re.compile(r"\\%"), "%"),
     (re.compile(r"\\[dtc]?frac(?![A-Za-z])"), r"\\frac"),
@@ -142,25 +146,30 @@ VALUE = re.compile(
     rf"|(?P<num>{_NUM}){_BLANK}/{_BLANK}(?P<den>{LITERAL})"
     rf"|(?P<single>{_NUM}))"
 )
-_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-_SCALE = re.compile(rf"[\s\u2009{{-]*({'|'.join(_SCALES)})\b", re.IGNORECASE)
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3}
+_SCALE = re.compile(
+    rf"(?!\s*k)[\s\u2009{{-]*({'|'.join(_SCALES)})\b|((?-i:k))(?![A-Za-z0-9])", re.IGNORECASE
+)
 
 # A value goes on after these: a clock, a second point, an operation, a variable, another number.
 _GOES_ON = re.compile(
-    r"\s*(?:[:^_!+*=>\\|]|<(?!/?[A-Za-z])|/)|[.,][0-9]|\s*-+\s*[0-9.\\(]|\s*-\s+[A-Za-z]\b|['′″]"
+    r"\s*(?:[:^_!+*=>\\|]|<(?!/?[A-Za-z])|/(?![\s{]*[A-Za-z]{2,}))|\(-?[0-9]|[.,][0-9]"
+    r"|\s*-+\s*[0-9.\\(]|\s*-\s+[A-Za-z]\b|['′″]"
 )
 _GLUED = re.compile(
-    r"(?:st|nd|rd|th|cm|mm|km|dm|kg|mg|lbs?|oz|ft|yd|mi|mph|kmh?|km/h|m/s|m[lL]|c[lL]|d[lL]|gal|hrs?|mins?"
-    r"|secs?|pm|am|GB|MB|kB|kWh?|kcal|cents?|degrees|deg)(?![A-Za-z0-9])"
+    r"(?:st|nd|rd|th|(?:[kmcd]?m|[km]?g|[mcd]?[lL]|lb|oz|ft|yd|gal|hr|min|sec|s|h)s?|mi|mph|km?/?h|m/s"
+    r"|pm|am|GB|MB|kB|kWh?|kcal|cents?|degrees|deg)(?![A-Za-z0-9])"
 )
-_LETTER = re.compile(r"[\s\u2009{(]*([A-Za-z])(?![A-Za-z.])")
+_LETTER = re.compile(r"[\s\u2009{(]*([A-Za-z])(?![A-Za-z.&'’]|-[a-z]{2})")
 _UNIT_LETTERS = frozenset("mgshlLWVJNKFCd")
 _UNIT_POWER = re.compile(r"(?<=[A-Za-z}])\s*\^\s*\{?[0-9]\}?")
-_JOINED = re.compile(
-    r"[\s\u2009]*(?:%|percent\b|per cent\b)?[\s\u2009]*(?:in|of|out of|to|or|and|by|over|times|plus"
-    r"|minus|divided by|multiplied by|and a)\s+[^A-Za-z0-9]*(?:[0-9]|half\b)",
+# A share or an operation: "18 of 20", "1 in 5" (but "8 in 5 days" is 8).
+_OPERATION = re.compile(
+    r"[\s\u2009]*(?:%|percent\b|per cent\b)?[\s\u2009]*(?:(?:of|out of|by|over|times|plus|minus"
+    r"|divided by|multiplied by)\s+[^A-Za-z0-9]*(?:[0-9]|half\b)|in\s+[0-9]+[\s.]*$)",
     re.IGNORECASE,
 )
+_SHARE = re.compile(r"(?<=[0-9])\s*(?:\\?%|percent)\s+of\s+\S+[\s.]*$", re.IGNORECASE)
 # From these words on it is told of something else: "7 dozen eggs in 4 weeks".
 _FREE = re.compile(
     r"\b(?:in|for|per|each|every|from|with|at|on|during|within|after|before|because|since|as|so|when"
@@ -168,19 +177,22 @@ _FREE = re.compile(
     r"|are|was|were|will|would|can|not)\b|[(\[]",
     re.IGNORECASE,
 )
-# Words before a value that change it, or say that it is not one.
+_PURPOSE = re.compile(r"\b(?:of|out|to|[a-z]+ing)\b", re.IGNORECASE)  # "8 rows of 5 stars"
+_COUNTED = re.compile(r"\s[0-9]+(?:-[A-Za-z]{3,}|\s+[A-Za-z]+\s+[A-Za-z]+)")  # "240 5 dollar bills"
+# Words right before a value that change it or make it a label, and signs anywhere before it.
 _CHANGES = re.compile(
-    r"\b(?:of|half|twice|thrice|double|triple|third|quarter|times|plus|than|not|never|no|between|by"
-    r"|least|most|or|either|neither|if|unless|step|part|option|question|problem|chapter|figure|to"
-    r"|cannot|can't|isn't|without|under|below|above|over|up|from|square root|sum|and"
-    r"|january|february|march|april|june|july|august|september|october|november|december)\b"
+    r"\b(?:of|half|twice|thrice|double|triple|third|quarter|times|plus|by|or|step|part|option"
+    r"|question|problem|chapter|figure|to|without|from|square root|sum|and|january|february|march"
+    r"|april|may|june|july|august|september|october|november|december)(?:\s+(?:an?|the))?\W*$"
     r"|[0-9^_!+*/\\<>|:]",
     re.IGNORECASE,
 )
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
 _OPERAND = re.compile(r"[A-Za-z0-9)}]\s*$")
 _NEGATIVE = re.compile(r"\b(?:negative|minus)\s*$", re.IGNORECASE)
 _HEAD_END = re.compile(
-    r",\s+(?=[A-Za-z(\\])|\s\(|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?;](?=\s|$)|\n",
+    r",\s+(?=[A-Za-z(\\])(?!(?:and|or)\b)|\s\((?!or\b)"
+    r"|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?;](?=\s|$)|\n",
     re.IGNORECASE,
 )
 _COMES_TO = re.compile(
@@ -189,6 +201,7 @@ _COMES_TO = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"[A-Za-z ]{0,40}:\s*(?=\S)")  # "Total cost: $18"
+_LABELLED = re.compile(r"\b(?:step|part|option|question|problem|chapter|figure)\b", re.IGNORECASE)
 _UNITS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
     "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
@@ -197,7 +210,9 @@ _UNITS = (
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _WORDS = {word: value for value, word in enumerate(_UNITS)}
 _WORDS |= {word: 10 * value for value, word in enumerate(_TENS, 2)}
-_SPELLED = re.compile(rf"[\s*_]*({'|'.join(_WORDS)})(?:[- ]({'|'.join(_WORDS)}))?\b", re.IGNORECASE)
+_NAMES = "|".join(_WORDS)
+_SPELLED = re.compile(rf"[\s*_{{]*({_NAMES})(?:[- ]({_NAMES}))?\b", re.IGNORECASE)
+_COUNT = re.compile(rf"\b(?:{_NAMES})\b(?!\s+(?:of|that|which|who)\b)", re.IGNORECASE)
 _MORE_WORDS = re.compile(
     r"\b(?:of|and|or|to|hundred|thousand|million|billion|trillion|times)\b|(?<=[a-z] )half\b",
     re.IGNORECASE,
@@ -218,7 +233,7 @@ def plain(text: str) -> str:
 
 
 def speaks_of_a_number(text: str) -> bool:
-    """Say whether there is a number in a text, in digits or as its first word."""
+    """Return whether there is a number in a text, in digits or as its first word."""
     return bool(_DIGIT.search(text) or _SPELLED.match(text))
 
 
@@ -235,25 +250,21 @@ def value_of(text: str) -> str | None:
     end = _HEAD_END.search(text)
     head = text[: end.start() if end else None]
     value = _first(head.rpartition("=")[2])
-    if value is None and end is not None:
-        parts = _COMES_TO.split(text[end.start() :])
+    if value is None:
+        parts = _COMES_TO.split(text[end.start() if end else 0 :])
         value = value_of(parts[-1]) if len(parts) > 1 else None
-    if value is None and end is None and _COMES_TO.search(text):
-        value = value_of(_COMES_TO.split(text)[-1])
     return value
 
 
 def _unlabelled(text: str) -> str:
-    """Return a text without the label that a colon ends; "Step" and "Option" are none."""
+    """Return a text without its label: "Total: 18" has one, "Step 2" and "Option" are none."""
     label = _LABEL.match(text)
-    if label is None or _CHANGES.search(text[: text.index(":")]):
-        return text
-    return text[label.end() :]
+    return text if label is None or _LABELLED.search(label.group()) else text[label.end() :]
 
 
 def _spelled(text: str) -> str | None:
     """Return the value of "twelve", "negative five", "three hundred"; None for other words."""
-    sign = re.match(r"[\s*_]*(?:negative|minus)\s+", text, re.IGNORECASE)
+    sign = re.match(r"[\s*_{]*(?:negative|minus)\s+", text, re.IGNORECASE)
     match = _SPELLED.match(text, sign.end() if sign else 0)
     if match is None:
         return None
@@ -266,12 +277,12 @@ def _spelled(text: str) -> str | None:
     rest = _FREE.split(text[scale.end() if scale else match.end() :], maxsplit=1)[0]
     if _SPELLED.match(rest) or _MORE_WORDS.search(rest):
         return None
-    value = (first + second) * (10 ** _SCALES[scale[1].lower()] if scale else 1)
+    value = (first + second) * (10 ** _power_of(scale) if scale else 1)
     return _with_part(str(-value if sign else value), rest, spelled=True)
 
 
 def _first(text: str) -> str | None:
-    """Return the value at the front of a phrase; None where it is changed or goes on."""
+    """Return the value at the front of a phrase; None where it is changed, goes on or is a list."""
     match = VALUE.search(text)
     if match is None:
         return None
@@ -282,12 +293,39 @@ def _first(text: str) -> str | None:
         return None  # "L - 8"
     if _CHANGES.search(before) or (match.start() and text[match.start() - 1].isalnum()):
         return None
-    scale = _SCALE.match(text, match.end())
-    end = scale.end() if scale else match.end()
-    if not _ends_at(text, end):
-        return None
     value = scaled(text, match, negative=negative is not None)
-    return value and _with_part(value, text[end:])
+    if value is None:
+        return None
+    first = Token(match.start(), _scaled_end(text, match), value)
+    run = joined(text, [first, *_others(text, first.end)])
+    same = len({token.key for token in run}) == 1 and run[0].key == value
+    if not same or not all(_OR.search(text[a.end : b.start]) for a, b in pairwise(run)):
+        return None
+    end = run[-1].end
+    if not _ends_at(text, end, alone=not re.search("[A-Za-z]", before)):
+        return None
+    return _with_part(value, text[end:])
+
+
+def _others(text: str, start: int) -> list[Token]:
+    """Return the values after a place, in digits and in words."""
+    found = [
+        Token(match.start(), _scaled_end(text, match), scaled(text, match, negative=False) or "")
+        for match in VALUE.finditer(text, start)
+    ]
+    words = (
+        Token(*word.span(), _spelled(word.group()) or "") for word in _COUNT.finditer(text, start)
+    )
+    return sorted([*found, *words])
+
+
+def _scaled_end(text: str, match: re.Match[str]) -> int:
+    scale = _SCALE.match(text, match.end())
+    return scale.end() if scale else match.end()
+
+
+def _power_of(scale: re.Match[str]) -> int:
+    return _SCALES[(scale[1] or scale[2]).lower()]
 
 
 def scaled(text: str, match: re.Match[str], *, negative: bool) -> str | None:
@@ -295,20 +333,26 @@ def scaled(text: str, match: re.Match[str], *, negative: bool) -> str | None:
     value, scale = _canonical(match, negative=negative), _SCALE.match(text, match.end())
     if value is None or scale is None:
         return value
-    return str(Fraction(value) * 10 ** _SCALES[scale[1].lower()])
+    return None if len(value) > MAX_DIGITS else str(Fraction(value) * 10 ** _power_of(scale))
 
 
-def _ends_at(text: str, end: int) -> bool:
-    """Say whether a value that ends there is whole: what follows is a unit, words or nothing."""
+def _ends_at(text: str, end: int, *, alone: bool) -> bool:
+    """Return whether a value that ends there is whole: what follows is a unit, words or nothing.
+
+    `alone`: no words stand before the value, so numbers may follow that belong to something else.
+    """
     rest = _UNIT_POWER.sub("", text[end : end + _LONGEST].partition("\n")[0])
-    if _GOES_ON.match(rest) or _JOINED.match(rest) or MIXED.match(rest):
+    if _GOES_ON.match(rest) or _OPERATION.match(rest) or MIXED.match(rest):
         return False
     if rest[:1].isalpha() and not _GLUED.match(rest):
         return False
     letter = _LETTER.match(rest)
     if letter and letter[1] not in _UNIT_LETTERS and letter[1] not in "aA":
         return False
-    return not re.search(r"[0-9=\\^<>+]|[A-Za-z]\s*[*/]\s*[0-9]", _phrase(rest))
+    phrase = _PURPOSE.split(_phrase(rest), maxsplit=1)[0]
+    if alone:
+        phrase = _COUNTED.sub("", phrase, count=1) if _COUNTED.match(phrase) else phrase
+    return not re.search(r"[0-9=\\^<>+]|[A-Za-z]\s*[*/]\s*[0-9]", phrase)
 
 
 def _phrase(text: str) -> str:
@@ -382,6 +426,11 @@ _HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.):]\s+\S")  # "#### 2. Add them up"
 # What the last number may be a part of: a clock, a version, a power, a formula.
 _BEFORE = re.compile(r"(?:[\^_:\\]|[0-9][.,])$")
 _AFTER = re.compile(r":[0-9]|[.,][0-9]|[ \t]*[\^!]")
+_UNSURE = re.compile(  # "4 or 5", "between 4 and 5", "not 5"
+    r"(?:[0-9]\W{0,3}(?:[A-Za-z]+\s){0,3}or\b|\bbetween\b[^.\n]{0,40}\band\b|\bnot\b|n['’]t\b"
+    r"|\bat (?:least|most)\b)\W*$",
+    re.IGNORECASE,
+)
 _BEGINS = re.compile(
     r"[\s*_$€£({~≈+\-−–]*(?:\\[A-Za-z$(\[,! ]+[\s{]*)*[\s$*-]*(?:[0-9.]|[A-Za-z]\s*=)"
 )
@@ -395,6 +444,37 @@ def canonical_number(text: str) -> str | None:
     return value_of(text) if _ARABIC.search(text) else None
 
 
+@dataclass(frozen=True)
+class _NumberKind:
+    """How numbers are stated and read."""
+
+    def speaks(self, candidate: Candidate) -> bool:
+        if isinstance(candidate, Statement):
+            return speaks_of_a_number(candidate.said)
+        body = candidate.bodies[0][:_HEAD]
+        if candidate.kind != "hashes":
+            return True
+        if candidate.is_last:
+            return speaks_of_a_number(body)
+        return not _HEADING.match(body) and bool(_BEGINS.match(body))
+
+    def read(self, candidate: Candidate) -> str | None:
+        if isinstance(candidate, Statement):
+            return value_of(candidate.said)
+        if candidate.kind == "hashes":
+            return value_of(_SHARE.sub("", candidate.bodies[0]))
+        if candidate.kind == "box" and any(map(_FACTORIAL.search, candidate.bodies)):
+            return None
+        values = {value_of(body) for body in candidate.bodies if body.strip()}
+        return values.pop() if len(values) == 1 else None
+
+    def stated(self, text: str) -> list[Statement]:
+        return statements(text)
+
+    def last(self, text: str, *, after_mark: bool) -> Extraction:
+        return _last_number(text)
+
+
 def extract_number(text: str) -> str | None:
     """Return the final numeric answer of `text` in canonical form, or None where there is none."""
     return find_number(text).answer
@@ -402,33 +482,7 @@ def extract_number(text: str) -> str | None:
 
 def find_number(text: str) -> Extraction:
     """Return the final numeric answer of `text` and its tier."""
-    text = answer_of(text)
-    end = len(text.rstrip())
-    for mark in reversed(marks(text)):
-        if not mark.empty and (mark.kind != "hashes" or _is_value(mark, end)):
-            return _read_mark(mark)
-    for statement in statements(text):
-        if speaks_of_a_number(statement.said):
-            answer = value_of(statement.said)
-            matched = statement.cue + statement.said
-            return Extraction(answer=answer, tier=2, matched=matched) if answer else NOTHING
-    return _last_number(text)
-
-
-def _is_value(mark: Mark, end: int) -> bool:
-    """Say whether hashes announce a value: they also open headings, but not at a text's end."""
-    body = mark.bodies[0][:_HEAD]
-    if mark.end >= end:
-        return speaks_of_a_number(body)
-    return not _HEADING.match(body) and bool(_BEGINS.match(body))
-
-
-def _read_mark(mark: Mark) -> Extraction:
-    """Return the value in a mark; boxes that are joined must agree."""
-    values = {value_of(body) for body in mark.bodies if body.strip()}
-    factorial = mark.kind == "box" and any(_FACTORIAL.search(body) for body in mark.bodies)
-    answer = values.pop() if len(values) == 1 and not (mark.cut or factorial) else None
-    return Extraction(answer=answer, tier=1, matched=mark.bodies[-1]) if answer else NOTHING
+    return find_answer(text, _NumberKind())
 
 
 def _last_number(text: str) -> Extraction:
@@ -444,6 +498,7 @@ def _last_number(text: str) -> Extraction:
     start = digits if operation else last.start()
     part = _BEFORE.search(text[max(0, start - 2) : start]) or _AFTER.match(text, last.end())
     part = part or MIXED.match(text, last.end())
+    part = part or _UNSURE.search(text[max(0, start - _HEAD) : start])
     negative = operation and last["sign"].startswith("-")  # undo the sign
     answer = None if part else scaled(text, last, negative=negative)
     answer = answer and _with_part(answer, text[last.end() : last.end() + _LONGEST])

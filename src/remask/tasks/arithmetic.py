@@ -9,7 +9,7 @@ where the last mark or statement holds none, no earlier one takes its place.
 import re
 
 from remask.answers import NOTHING, Extraction
-from remask.answers.markup import Mark, answer_of, marks, statements
+from remask.answers.search import Candidate, Statement, find_answer, statements
 
 _PLAIN = (
     (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])|[×·∗]"), "*"),
@@ -37,17 +37,31 @@ _ANOTHER = re.compile(r"[0-9)]\s?(?:[,;\n]|and\b|or\b|then\b)[^+*/]{0,40}?[0-9)]
 
 def find_arithmetic(text: str) -> Extraction:
     """Return the final expression of `text` in plain signs, and its tier."""
-    text = answer_of(text)
-    marked = [mark for mark in marks(text) if mark.kind != "hashes" or _whole(mark.bodies[0])]
-    for mark in reversed(marked):
-        if not mark.empty:
-            answer = _in_mark(mark)
-            return Extraction(answer=answer, tier=1, matched=mark.bodies[-1]) if answer else NOTHING
-    for statement in statements(text):
-        answer = _whole(statement.said)
-        matched = statement.cue + statement.said
-        return Extraction(answer=answer, tier=2, matched=matched) if answer else NOTHING
-    return NOTHING if marked else _last(_plain(text))
+    return find_answer(text, _ExpressionKind())
+
+
+class _ExpressionKind:
+    """How expressions are stated and read."""
+
+    def speaks(self, candidate: Candidate) -> bool:
+        if isinstance(candidate, Statement):
+            return True
+        return candidate.kind != "hashes" or _whole(candidate.bodies[0]) is not None
+
+    def read(self, candidate: Candidate) -> str | None:
+        """Return the expression of a candidate; boxes that are joined must agree."""
+        if isinstance(candidate, Statement):
+            return _whole(candidate.said)
+        if any(_ANOTHER.search(_plain(body)) for body in candidate.bodies):
+            return None  # steps, one after the other, are no expression
+        sides = {_whole(body) for body in candidate.bodies if body.strip()}
+        return sides.pop() if len(sides) == 1 else None
+
+    def stated(self, text: str) -> list[Statement]:
+        return statements(text)
+
+    def last(self, text: str, *, after_mark: bool) -> Extraction:
+        return NOTHING if after_mark else _last(_plain(text))
 
 
 def _last(text: str) -> Extraction:
@@ -61,14 +75,6 @@ def _last(text: str) -> Extraction:
     if part or (not last.group().endswith((" ", "(")) and _AFTER.match(text, last.end())):
         return NOTHING
     return Extraction(answer=_trimmed(last.group()), tier=3, matched=last.group())
-
-
-def _in_mark(mark: Mark) -> str | None:
-    """Return the expression in a mark; boxes that are joined must agree."""
-    if mark.cut or any(_ANOTHER.search(_plain(body)) for body in mark.bodies):
-        return None  # steps, one after the other, are no expression
-    sides = {_whole(body) for body in mark.bodies if body.strip()}
-    return sides.pop() if len(sides) == 1 else None
 
 
 def _plain(text: str) -> str:

@@ -7,21 +7,17 @@ options of GPQA, where the file puts the right one first, are shuffled by (seed,
 """
 
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from remask.answers import Extraction, find_choice
-from remask.answers.markup import answer_of
 from remask.tasks.base import METRICS, Grade, Problem, Split, compared
 from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
 from remask.tasks.public.source import BenchmarkRow, Hub
 from remask.tasks.public.wording import BORROWED, LLADA, Wording
 
 LETTERS = "ABCDEFGH"
-_USUAL = "ABCDE"
-_LEADING = re.compile(r"^[\s*_]{0,8}\(?([A-H])(?:\)|[.:](?=[\s*]|$)|\s[-–—]\s)", re.MULTILINE)
 
 ARC_HUB = Hub(
     repository="allenai/ai2_arc", configs=("ARC-Challenge",), licence="CC BY-SA 4.0",
@@ -40,22 +36,9 @@ GPQA_HUB = Hub(
 )  # fmt: skip
 
 
-def find_letter(text: str, letters: str = _USUAL) -> Extraction:
-    """Return the letter that `text` settles on; failing that, the one it begins with.
-
-    A text whose lines begin with several letters goes through the options, and begins with none.
-    """
-    text = answer_of(text)
-    settled = find_choice(text, letters)
-    if settled.answer is not None:
-        return settled
-    begun = list(_LEADING.finditer(text))
-    if not begun or text[: begun[0].start()].strip() or len({match[1] for match in begun}) > 1:
-        return settled
-    leading = begun[0]
-    if leading[1] not in letters:
-        return settled
-    return Extraction(answer=leading[1], tier=3, matched=leading.group())
+def find_letter(text: str, letters: str = "ABCDE") -> Extraction:
+    """Return the letter that `text` settles on, otherwise the one that it begins with."""
+    return find_choice(text, letters, leading=True)
 
 
 def listed(options: Sequence[str]) -> str:

@@ -8,8 +8,17 @@ that are joined are a list. What is cut off is not read, and nothing earlier tak
 import re
 
 from remask.answers import NOTHING, Extraction, find_number
-from remask.answers.markup import Mark, answer_of, marks, statements
 from remask.answers.number import value_of
+from remask.answers.search import (
+    HEDGE,
+    Candidate,
+    Statement,
+    Token,
+    find_answer,
+    joined,
+    statements,
+)
+from remask.tasks.public.latex import normalise
 
 _WINDOW = 400  # characters after a cue in which its answer must stand
 _FORMULA = re.compile(
@@ -21,6 +30,11 @@ _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}(?![A-Za-z}])")
 _SENTENCE_END = re.compile(r"[.!?;](?=[*\s]|$)|\n")
 _REASON = re.compile(r",?\s+(?:because|since|as|so|but|which|where|when|if|for)\s", re.IGNORECASE)
 _COPULA = re.compile(r"(?:\b(?:is|are|equals?|be)\b|=)[\s:*]*", re.IGNORECASE)
+_TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
+_RANGE = re.compile(r"[0-9$)}]\s*(?:to|through)\s[\s$]*[-(\\0-9]")
+_MATH = re.compile(r"[0-9]|\\[a-z]|(?<![A-Za-z])[b-zB-HJ-Z](?![A-Za-z])")
+_NEGATED = re.compile(r"(?:\b(?:not|cannot|never)|n['’]t)\s*$", re.IGNORECASE)
+_LISTING = re.compile(r",?\s+(?:and|or)\s+(?=[^A-Za-z]*[0-9])")
 _AROUND = " \t\n*_:`"
 _HEAD = 80  # characters of a line in which its answer begins
 _HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.):]\s+\S")
@@ -29,37 +43,50 @@ _MOST_WORDS = 3  # of an answer in words, as in "no real solution"
 
 def find_expression(text: str) -> Extraction:
     """Return the final answer of `text` as it is written there, and its tier."""
-    text = answer_of(text)
-    end = len(text.rstrip())
-    marked = [mark for mark in marks(text) if mark.kind != "hashes" or _announces(mark, end)]
-    for mark in reversed(marked):
-        if not mark.empty:
-            answer = None if mark.cut else _in_mark(mark)
-            return Extraction(answer=answer, tier=1, matched=mark.bodies[-1]) if answer else NOTHING
-    for statement in statements(text):
-        window = text[statement.end : statement.end + _WINDOW]
-        if window.strip(_AROUND):
-            answer = _concluded(window)
-            matched = statement.cue + statement.said
-            return Extraction(answer=answer, tier=2, matched=matched) if answer else NOTHING
-    return NOTHING if marked else _last(text)
+    return find_answer(text, _FormulaKind())
 
 
-def _announces(mark: Mark, end: int) -> bool:
-    """Say whether hashes announce an answer: they also open headings, before the end of a text."""
-    body = mark.bodies[0]
-    if _HEADING.match(body[:_HEAD]) and mark.end < end:
-        return False
-    return not _PROSE.search(body) or value_of(body) is not None
+class _FormulaKind:
+    """How formulas are stated and read."""
+
+    def speaks(self, candidate: Candidate) -> bool:
+        if isinstance(candidate, Statement):
+            return bool(candidate.window[:_WINDOW].strip(_AROUND))
+        if candidate.kind != "hashes":
+            return True
+        body = candidate.bodies[0]
+        if _HEADING.match(body[:_HEAD]) and not candidate.is_last:
+            return False
+        return (
+            not _PROSE.search(body) or HEDGE.search(body) is not None or value_of(body) is not None
+        )
+
+    def read(self, candidate: Candidate) -> str | None:
+        """Return what a candidate holds without the signs around it; joined boxes are a list."""
+        if isinstance(candidate, Statement):
+            return _concluded(candidate.window[:_WINDOW])
+        bodies = list(dict.fromkeys(filter(None, map(_bare, candidate.bodies))))
+        if any(map(_is_hedged, bodies)):
+            return None
+        if candidate.kind == "box" or len(bodies) != 1:
+            return ", ".join(bodies) or None
+        sentence = _FORMULA.search(bodies[0]) or _PROSE.search(bodies[0])
+        if not sentence or re.search(r"[{}]", _blanked(bodies[0])):
+            return bodies[0]
+        return _concluded(bodies[0]) or (None if _FORMULA.search(bodies[0]) else bodies[0])
+
+    def stated(self, text: str) -> list[Statement]:
+        return statements(text)
+
+    def last(self, text: str, *, after_mark: bool) -> Extraction:
+        return NOTHING if after_mark else _last(text)
 
 
-def _in_mark(mark: Mark) -> str | None:
-    """Return what a mark holds, without the signs around it; a list where boxes are joined."""
-    bodies = list(dict.fromkeys(filter(None, map(_bare, mark.bodies))))
-    if mark.kind == "box" or len(bodies) != 1:
-        return ", ".join(bodies) or None
-    sentence = _PROSE.search(bodies[0]) and not re.search(r"[{}]", bodies[0])
-    return (_concluded(bodies[0]) or bodies[0]) if sentence else bodies[0]
+def _is_hedged(body: str) -> bool:
+    """Return whether words exclude or bound the value in a mark; words alone may be the answer."""
+    flat = _TEXT.sub(r" \1 ", body)
+    hedge = HEDGE.search(flat) or _RANGE.search(flat)
+    return hedge is not None and bool(_MATH.search(flat, hedge.start()))
 
 
 def _bare(body: str) -> str:
@@ -87,9 +114,15 @@ def _concluded(window: str) -> str | None:
             return number
         head = sentence
     copulas = list(_COPULA.finditer(_blanked(head)))
-    tail = head[copulas[-1].end() :] if copulas else head
-    formula = _FORMULA.search(tail)
-    return _body(formula) if formula else _in_words(tail)
+    start = copulas[-1].end() if copulas else 0
+    if copulas and _NEGATED.search(head[: copulas[-1].start()]):
+        return None
+    tail = sentence[start:]
+    tokens = [Token(*match.span(), normalise(_body(match))) for match in _FORMULA.finditer(tail)]
+    if not tokens or start + tokens[0].start >= len(head):
+        return _in_words(head[start:])
+    values = {token.key: tail[token.start : token.end] for token in joined(tail, tokens)}
+    return ", ".join(map(_bare, values.values())) or None
 
 
 def _sentence(window: str) -> str:
@@ -105,7 +138,9 @@ def _blanked(text: str) -> str:
 
 def _in_words(sentence: str) -> str | None:
     """Return the value of a sentence without formulas."""
-    sentence = sentence.strip(_AROUND)
+    sentence = _LISTING.sub(", ", sentence.strip(_AROUND))
+    if HEDGE.search(sentence) and re.search("[0-9]", sentence):
+        return None
     number, prose = value_of(sentence), len(_PROSE.findall(sentence))
     if number is not None and prose:
         return number

@@ -1,0 +1,239 @@
+r"""The search for a final answer, for every kind of answer.
+
+Tier 1: the last mark (`markup`). Tier 2: the last statement: "the answer is 42", "Answer: B", "the
+final answer would be 7". A cue is the word "answer" with a verb or a colon; what follows, up to the
+end of the sentence, is stated. Tier 3: what the kind falls back on. "Wait, no: 7" corrects the
+answer before it.
+
+The last candidate of the best tier decides. If it does not commit to exactly one answer (`joined`),
+there is no answer, and no earlier candidate takes its place; only a statement after it can.
+
+A base model often continues with another text: after "#### 18You are" or a line "Question:" behind
+an answer, nothing counts.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+from remask.answers.markup import NOTHING, Extraction, Mark, answer_of, marks
+
+_WINDOW = 400  # characters after a cue in which its answer must stand
+_LISTED = 1000  # characters after a cue that are kept: options may be listed there
+_VERB = (
+    r"(?:is|are|equals?|(?:would|should|will|must|has to|have to)\s+be|comes\s+(?:out\s+)?to"
+    r"|turns\s+out\s+to\s+be)\b"
+)
+# Words between the two say what is asked, "the answer to the question is", and hold no number.
+_BETWEEN = (
+    r"(?:[,][^.!?\n:=0-9]{0,60},|\s+(?:to|for|in|of|here|then|therefore)\b[^.!?\n:=0-9]{0,100}?)?"
+)
+_NOUN = r"(?<!to )(?<![A-Za-z])answer(?:\s*\([^()\n]{0,30}\))?"
+_AFTER = (
+    r"(?:[\s:*_]|(?:therefore|thus|simply|clearly|definitely|probably|(?:most )?likely(?: to be)?)"
+    r"\b(?!\s+not\b))*"
+)
+# "### Final Answer", and the answer below it.
+_TITLE = r"(?m:^)[#*_][#*_ ]{0,7}(?:(?:the|final|correct) ){0,3}answer[*_ ]*\n"
+_VERBAL = rf"{_BETWEEN}[\s*_]{{0,4}}\b{_VERB}"
+_NEGATIVE = r"\s+(?=(?:cannot|(?:can|is|are|would|could|should|must)(?:n['’]t|['’]t| not))\b)"
+_CUE = re.compile(
+    rf"{_NOUN}(?:{_NEGATIVE}|{_VERBAL}|[\s*_]{{0,4}}[:=]){_AFTER}|{_TITLE}\s*", re.IGNORECASE
+)
+_OPENING = re.compile(r"(?:\s|\\\[|\\\(|\$\$?(?=\s)|\*\*|#+\s)*")
+# "5! - 3" goes on after its mark, which is no end of a sentence.
+_SENTENCE_END = re.compile(r"[.!?;](?<!!(?=[\s]{0,2}[-+*/=^]))(?:[*_\"')\]]{0,3}(?:\s|$))|\n")
+_CORRECTION = re.compile(
+    r"(?:(?<=[.!?;\n])|(?<=[.!?;]['\"*$)]))\s*\b(?:wait|no|actually|sorry|oops|correction|hold on)"
+    r"(?:(?:[\s,.!:;—–-]+(?:wait|no|actually|sorry|rather|make that|i meant?|(?:it|that|this)"
+    r"(?:['’]s|\s+is|\s+should\s+be|\s+must\s+be)))+[,.!:;—–-]*|[,.!:;—–-]+)\s+(?=\S)",
+    re.IGNORECASE,
+)
+_CORRECTED_WORDS = 2  # a longer sentence is about something else
+# A capitalised word glued to an answer, and a line that opens another problem.
+_GLUED = r"(?=[A-Z](?:[a-z]+\b|[A-Za-z]*:|[ ][a-z]))(?!(?:Hundred|Thousand|[MBT]r?illion)\b)"
+_RUN_ON = re.compile(
+    rf"\W{{0,8}}?(?:(?:-?[0-9][0-9.,/ ]{{0,40}}(?<! )[%*_)]{{0,4}}|[A-J][*_)\].]{{0,4}}"
+    rf"|\$[^$\n]{{1,80}}\$)[.!?]?){_GLUED}"
+)
+_NEXT_PROBLEM = re.compile(
+    r"\n[\s#*]{0,8}(?:Question|Q|Problem|Human|User|Instruction)(?: ?[0-9]{1,3})?[*]{0,2}:"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What is said to be the answer."""
+
+    start: int  # of the cue
+    cue: str
+    said: str  # up to the end of the sentence
+    window: str  # the text after the cue, LaTeX's brackets included
+    end: int
+
+
+Candidate = Mark | Statement
+
+
+class Kind(Protocol):
+    """What one kind of answer looks like."""
+
+    def speaks(self, candidate: Candidate) -> bool:
+        """Return whether a candidate speaks of an answer of this kind at all."""
+        ...
+
+    def read(self, candidate: Candidate) -> str | None:
+        """Return the answer in a candidate; None if it does not commit to exactly one."""
+        ...
+
+    def stated(self, text: str) -> list[Statement]:
+        """Return the statements of a text, in its order."""
+        ...
+
+    def last(self, text: str, *, after_mark: bool) -> Extraction:
+        """Return the answer of a text without marks and statements, `after_mark` if empty ones."""
+        ...
+
+
+def find_answer(text: str, kind: Kind) -> Extraction:
+    """Return the final answer of `text` and its tier."""
+    text = _own(answer_of(text), kind)
+    marked = [mark for mark in marks(text) if kind.speaks(mark)]
+    mark = next((mark for mark in reversed(marked) if not mark.empty), None)
+    if mark is not None and (answer := None if mark.cut else kind.read(mark)):
+        return _corrected(
+            Extraction(answer=answer, tier=1, matched=mark.bodies[-1]), text, mark, kind
+        )
+    after = mark.end if mark else 0
+    for statement in reversed(kind.stated(text)):
+        if statement.start >= after and kind.speaks(statement):
+            answer = kind.read(statement)
+            matched = statement.cue + statement.said
+            found = Extraction(answer=answer, tier=2, matched=matched) if answer else NOTHING
+            return _corrected(found, text, statement, kind)
+    return kind.last(text, after_mark=bool(marked)) if mark is None else NOTHING
+
+
+def _own(text: str, kind: Kind) -> str:
+    """Return a text without what a base model wrote after its answer."""
+    problems = [line.start() for line in _NEXT_PROBLEM.finditer(text)]
+    for candidate in sorted((*marks(text), *kind.stated(text)), key=lambda one: one.start):
+        is_mark = isinstance(candidate, Mark)
+        body = candidate.bodies[0] if isinstance(candidate, Mark) else candidate.window
+        run_on = _RUN_ON.match(body) if not is_mark or candidate.kind == "hashes" else None
+        if run_on:
+            return text[: text.index(body, candidate.start) + run_on.end()] + "\n"
+        following = next((line for line in problems if line >= candidate.end), None)
+        if following is not None and kind.speaks(candidate) and kind.read(candidate):
+            return text[: following + 1]
+    return text
+
+
+def _corrected(found: Extraction, text: str, candidate: Candidate, kind: Kind) -> Extraction:
+    """Return the answer of the last correction after a candidate, otherwise what was found."""
+    for cue in reversed(list(_CORRECTION.finditer(text, candidate.end))):
+        statement = _statement(text, cue.start(), cue.end())
+        short = len(statement.said.split()) <= _CORRECTED_WORDS
+        answer = kind.read(statement) if short and kind.speaks(statement) else None
+        if answer:
+            return Extraction(answer=answer, tier=2, matched=statement.cue + statement.said)
+    return found
+
+
+def statements(text: str, nouns: str = "") -> list[Statement]:
+    """Return what the text states, in its order.
+
+    `nouns` are further words for an answer; with a colon alone they open a list ("each option:").
+    """
+    return [_statement(text, cue.start(), cue.end()) for cue in _cue(nouns).finditer(text)]
+
+
+def _statement(text: str, start: int, end: int) -> Statement:
+    opening = _OPENING.match(text, end)
+    first = opening.end() if opening else end
+    window = text[first : first + _WINDOW]
+    stop = _SENTENCE_END.search(window)
+    said = window[: stop.start() if stop else None]
+    said = "" if _CUE.search(said) else said  # "the answer is:", and then another statement
+    return Statement(
+        start=start, cue=text[start:first], said=said, window=text[end : end + _LISTED],
+        end=first + len(said),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def _cue(nouns: str) -> re.Pattern[str]:
+    if not nouns:
+        return _CUE
+    return re.compile(rf"{_CUE.pattern}|\b(?:{nouns}){_VERBAL}{_AFTER}", re.IGNORECASE)
+
+
+class Token(NamedTuple):
+    """A value in a text; equal keys are equal values."""
+
+    start: int
+    end: int
+    key: str
+
+
+# Words before a value: it is excluded, or only a bound or the end of a range.
+HEDGE = re.compile(
+    r"\b(?:not|\w+n['’]t|never|no|nor|neither|none|cannot|except(?:\s+for)?|excluding|other\s+than"
+    r"|besides|between|ranging|at\s+(?:least|most)|(?:more|less|fewer|greater|smaller|larger|higher"
+    r"|lower|bigger)\s+than|if|unless|(?:any|every|all|nothing)\w*\b[^.;]{0,30}\bbut)\b"
+    r"|\b(?:over|under|above|below|up\s+to)\W*$",
+    re.IGNORECASE,
+)
+_BOUND = re.compile(
+    r"[^.;,\n]{0,20}?[\s,(]+(?:(?:or|and)\s+(?:more|less|fewer|greater|above|below|up|over|under|higher"
+    r"|lower|else|something|another|other|none|neither|both|all)|at\s+(?:least|most))\b",
+    re.IGNORECASE,
+)
+_CONTRAST = re.compile(r"\W*(?:but|rather|instead|it(?:['’]s|\s+is))\b(?!.*\bnot\b)", re.IGNORECASE)
+# A gap that joins two values: some words, then a comma, "or", "to" ... before the second value.
+_CLAUSE = (
+    r"because|since|as|so|but|which|whose|who|that|where|when|while|if|not|rather|instead|than|is"
+    r"|are|was|were|has|have|had|can|see|he|she|they|it|we|you"
+)
+_CLAUSE_START = re.compile(r"[,;:]\s|\b(?:so|thus|therefore|hence|but)\b", re.IGNORECASE)
+_LONGEST_GAP = 90  # characters
+_JOINT = re.compile(
+    rf"(?:(?!\b(?:{_CLAUSE})\b|[.!?:]\s)[^\n]){{0,60}}?"
+    r"(?:(?P<range>\b(?:to|through|thru|until)\b|[-–—~])|[,;/&]|\\/|\b(?:or|and|nor|and/or|versus|vs)\b\.?)+"
+    r"[^\w.]*(?:\b(?:or|and|maybe|perhaps|possibly|probably|even|about|also|another|option|choice)\b"
+    r"[^\w.]*)*",
+    re.IGNORECASE,
+)
+
+
+def joined(
+    text: str, tokens: Sequence[Token], at: int = 0, *, origin: int = 0, loose: bool = False
+) -> list[Token]:
+    """Return the value `tokens[at]` with those that a list or an alternative joins to it.
+
+    The list is empty if the words around the values exclude them, bound them or make them a range.
+    Of "not A but B" the second value counts. Words before `origin` do not count. If `loose`, only
+    the clause of the value can exclude it; otherwise all words before it.
+    """
+    first = last = at
+    while first > 0 and _joint(text, tokens[first - 1], tokens[first]):
+        first -= 1
+    while last + 1 < len(tokens) and _joint(text, tokens[last], tokens[last + 1]):
+        last += 1
+    run = tokens[first : last + 1]
+    before = text[max(origin, tokens[first - 1].end if first else 0) : run[0].start]
+    if HEDGE.search(_CLAUSE_START.split(before)[-1] if loose else before):
+        is_next = last + 1 < len(tokens)
+        contrast = is_next and _CONTRAST.match(text, run[-1].end, tokens[last + 1].start)
+        return joined(text, tokens, last + 1, origin=contrast.end()) if contrast else []
+    joints = [_joint(text, one, other) for one, other in pairwise(run)]
+    is_range = any(joint and joint["range"] for joint in joints) and len({t.key for t in run}) > 1
+    return [] if is_range or _BOUND.match(text, run[-1].end) else list(run)
+
+
+def _joint(text: str, one: Token, other: Token) -> re.Match[str] | None:
+    gap = text[one.end : other.start]
+    return _JOINT.fullmatch(gap) if len(gap) <= _LONGEST_GAP else None
