@@ -58,7 +58,7 @@ def _shapes(letters: str) -> _Shapes:
     upper = "[" + re.escape(letters.upper()) + "]"
     either = "[" + re.escape(letters.upper() + letters.lower()) + "]"
     noun = r"\s*(?:(?i:the\s+)?(?i:option|choice|letter|answer)\b[\s:]*)?"
-    remark = r"\s+(?:[-–—(]|(?i:because|since)\b)|[-–—]+(?=[A-Za-z]{2})"
+    remark = r"\s+(?:[-–—(]|(?i:because|since|rather|not)\b)|[-–—]+(?=[A-Za-z]{2})"
     signed = rf"[(\[]\s*(?P<bracketed>{either})\s*[)\]]|(?P<bare>{upper})(?=\s*$|[.:;,)\]/&\\])"
     small = rf"(?P<small>{either})(?=[\s.)\]:]*$|[.):]\s)"
     reason = r"\s+(?:[-–—=(\[&/]|(?i:because|since|as|is|for|due|and|or|to|through|rather|not)\b)"
@@ -218,7 +218,8 @@ class _LetterKind:
         start = max((end.end() for end in _SENTENCE.finditer(text, near, place)), default=near)
         stop = _SENTENCE.search(text, match.end(name))
         sentence = text[start : min(stop.start() if stop else len(text), place + _NEAR)]
-        own = Token(place - start, place - start + 1, match[name].upper())
+        bracket = place > start and text[place - 1] in "(["
+        own = Token(place - start - bracket, place - start + 1, match[name].upper())
         others = [t for t in self._tokens(sentence) if not t.start <= own.start < t.end]
         tokens = sorted([own, *others])
         run = joined(sentence, tokens, tokens.index(own), loose=True)

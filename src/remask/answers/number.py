@@ -3,10 +3,11 @@ r"""Numbers: those that stand in a text, the value of a short one, and the final
 `numbers` finds literals as they stand: where, with which sign, and in one spelling. A literal too
 long for arithmetic in linear time is compared as text.
 
-`value_of` reads one number whole, or nothing: "18", "$1,200.50 per day", "385\,000",
-"2\frac{1}{2} hours", "1.5 \times 10^3", "x = 5", "20% of 50, which is 10", "23 pounds to make 4 beds". It never reads a part of a value: "2:30 pm",
-"9 hours and 30 minutes", "2x + 3", "4 or 5", "at least 5" and "12,34" are not one number. Words may
-name a fraction (`parts`). The text is first brought to plain signs (`plain`).
+`value_of` reads one number whole, or nothing: "18", "$1,200.50 per day", "385\,000", "x = 5",
+"2\frac{1}{2} hours", "1.5 \times 10^3", "20% of 50, which is 10", "23 pounds to make 4 beds". It
+never reads a part of a value: "2:30 pm", "9 hours and 30 minutes", "2x + 3", "4 or 5", "at least 5"
+and "12,34" are not one number. Words may name a fraction (`parts`). The text is first brought to
+plain signs (`plain`).
 
 `find_number` reads the final number by the tiers of `search`; tier 3 is the last number.
 """
@@ -101,7 +102,8 @@ _PLAIN = (
     (re.compile(r"\\[,;: ]|~|[\u00a0\u2000-\u200a\u202f\u205f]"), "\u2009"),
     (
         re.compile(
-            r"(?<![A-Za-z])(?:(?:US|CA|AU|NZ|HK|[ACS])(?=\\?\$)|(?:Rs\.?|USD|EUR|GBP|INR) ?(?=[0-9]))"
+            r"(?<![A-Za-z])(?:(?:US|CA|AU|NZ|HK|[ACS])(?=\\?\$)"
+            r"|(?:Rs\.?|USD|EUR|GBP|INR) ?(?=[0-9]))"
         ),
         "",
     ),
@@ -122,7 +124,7 @@ _PLAIN = (
     (re.compile(r"\^\s*\{\s*\{?\s*(st|nd|rd|th)\b\s*\}?\s*\}"), r"\1"),
     # Words that a value may stand behind unchanged.
     (re.compile(r"\b(?:total of|value of|equal to)\b", re.IGNORECASE), ""),
-    (re.compile(r"\bnot\s[^.;:!?\n]{1,30}?,?\sbut\s", re.IGNORECASE), " "),
+    (re.compile(r"\bnot\s(?:[^.,;:!?\n]|[.,:](?=[0-9])){1,30}?,?\sbut\s", re.IGNORECASE), " "),
 )
 _VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -174,7 +176,7 @@ _SHARE = re.compile(r"(?<=[0-9])\s*(?:\\?%|percent)\s+of\s+\S+[\s.]*$", re.IGNOR
 _FREE = re.compile(
     r"\b(?:in|for|per|each|every|from|with|at|on|during|within|after|before|because|since|as|so|when"
     r"|if|while|where|that|who|whose|but|until|he|she|they|we|it|i|you|there|this|these|those|let|is"
-    r"|are|was|were|will|would|can|not)\b|[(\[]",
+    r"|are|was|were|will|would|can|not|rather|instead)\b|[(\[]",
     re.IGNORECASE,
 )
 _PURPOSE = re.compile(r"\b(?:of|out|to|[a-z]+ing)\b", re.IGNORECASE)  # "8 rows of 5 stars"
@@ -192,7 +194,7 @@ _OPERAND = re.compile(r"[A-Za-z0-9)}]\s*$")
 _NEGATIVE = re.compile(r"\b(?:negative|minus)\s*$", re.IGNORECASE)
 _HEAD_END = re.compile(
     r",\s+(?=[A-Za-z(\\])(?!(?:and|or)\b)|\s\((?!or\b)"
-    r"|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?;](?=\s|$)|\n",
+    r"|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?](?=\s|$)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n",
     re.IGNORECASE,
 )
 _COMES_TO = re.compile(
@@ -217,6 +219,7 @@ _MORE_WORDS = re.compile(
     r"\b(?:of|and|or|to|hundred|thousand|million|billion|trillion|times)\b|(?<=[a-z] )half\b",
     re.IGNORECASE,
 )
+_AROUND = " \t\n\u2009*_\"'"
 _DIGIT = re.compile(r"[0-9\u00bc-\u00be\u2150-\u215e]")
 
 
@@ -244,7 +247,7 @@ def value_of(text: str) -> str | None:
         if text.isdecimal() and text.isascii():
             return canonical_literal(text)
         text = text[:_LONGEST] if _HEAD_END.search(text, 0, _LONGEST) else ""
-    text = _unlabelled(plain(text).strip(" \t\n\u2009*_\"'"))
+    text = _unlabelled(plain(text).strip(_AROUND).rstrip(_AROUND + "."))
     if not _DIGIT.search(text):
         return _spelled(text)
     end = _HEAD_END.search(text)
@@ -432,7 +435,7 @@ _UNSURE = re.compile(  # "4 or 5", "between 4 and 5", "not 5"
     re.IGNORECASE,
 )
 _BEGINS = re.compile(
-    r"[\s*_$€£({~≈+\-−–]*(?:\\[A-Za-z$(\[,! ]+[\s{]*)*[\s$*-]*(?:[0-9.]|[A-Za-z]\s*=)"
+    r"[\s*_$€£({`~≈+\-−–]*(?:\\[A-Za-z$(\[,! ]+[\s{]*)*[\s$*-]*(?:[0-9.]|[A-Za-z]\s*=)"
 )
 
 

@@ -45,7 +45,9 @@ _CUE = re.compile(
 )
 _OPENING = re.compile(r"(?:\s|\\\[|\\\(|\$\$?(?=\s)|\*\*|#+\s)*")
 # "5! - 3" goes on after its mark, which is no end of a sentence.
-_SENTENCE_END = re.compile(r"[.!?;](?<!!(?=[\s]{0,2}[-+*/=^]))(?:[*_\"')\]]{0,3}(?:\s|$))|\n")
+_SENTENCE_END = re.compile(
+    r"[.!?](?<!!(?=[\s]{0,2}[-+*/=^]))(?:[*_\"')\]]{0,3}(?:\s|$))|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n"
+)
 _CORRECTION = re.compile(
     r"(?:(?<=[.!?;\n])|(?<=[.!?;]['\"*$)]))\s*\b(?:wait|no|actually|sorry|oops|correction|hold on)"
     r"(?:(?:[\s,.!:;—–-]+(?:wait|no|actually|sorry|rather|make that|i meant?|(?:it|that|this)"
@@ -56,8 +58,9 @@ _CORRECTED_WORDS = 2  # a longer sentence is about something else
 # A capitalised word glued to an answer, and a line that opens another problem.
 _GLUED = r"(?=[A-Z](?:[a-z]+\b|[A-Za-z]*:|[ ][a-z]))(?!(?:Hundred|Thousand|[MBT]r?illion)\b)"
 _RUN_ON = re.compile(
-    rf"\W{{0,8}}?(?:(?:-?[0-9][0-9.,/ ]{{0,40}}(?<! )[%*_)]{{0,4}}|[A-J][*_)\].]{{0,4}}"
-    rf"|\$[^$\n]{{1,80}}\$)[.!?]?){_GLUED}"
+    r"\W{0,8}?(?:(?i:option|choice)\s)?(?:-?[0-9][0-9.,/ ]{0,40}(?<! )|[A-J]|\$[^$\n]{1,80}\$"
+    r"|\\\((?:(?!\\\)).){1,80}\\\)|\\text\w*\{[^{}\n]{1,40}\}|`[^`\n]{1,40}`)"
+    rf"[%*_)\]$`\\]{{0,4}}(?:[ ][a-z]{{2,12}})?[.!?]?{_GLUED}"
 )
 _NEXT_PROBLEM = re.compile(
     r"\n[\s#*]{0,8}(?:Question|Q|Problem|Human|User|Instruction)(?: ?[0-9]{1,3})?[*]{0,2}:"
@@ -158,10 +161,9 @@ def _statement(text: str, start: int, end: int) -> Statement:
     stop = _SENTENCE_END.search(window)
     said = window[: stop.start() if stop else None]
     said = "" if _CUE.search(said) else said  # "the answer is:", and then another statement
-    return Statement(
-        start=start, cue=text[start:first], said=said, window=text[end : end + _LISTED],
-        end=first + len(said),
-    )  # fmt: skip
+    after = _NEXT_PROBLEM.split(text[end : end + _LISTED], maxsplit=1)[0]
+    cue = text[start:first]
+    return Statement(start=start, cue=cue, said=said, window=after, end=first + len(said))
 
 
 @lru_cache(maxsize=8)
@@ -187,7 +189,7 @@ HEDGE = re.compile(
     r"|\b(?:over|under|above|below|up\s+to)\W*$",
     re.IGNORECASE,
 )
-_BOUND = re.compile(
+BOUND = re.compile(
     r"[^.;,\n]{0,20}?[\s,(]+(?:(?:or|and)\s+(?:more|less|fewer|greater|above|below|up|over|under|higher"
     r"|lower|else|something|another|other|none|neither|both|all)|at\s+(?:least|most))\b",
     re.IGNORECASE,
@@ -198,7 +200,9 @@ _CLAUSE = (
     r"because|since|as|so|but|which|whose|who|that|where|when|while|if|not|rather|instead|than|is"
     r"|are|was|were|has|have|had|can|see|he|she|they|it|we|you"
 )
-_CLAUSE_START = re.compile(r"[,;:]\s|\b(?:so|thus|therefore|hence|but)\b", re.IGNORECASE)
+_RESOLVED = re.compile(r"(?:\bnot|n['’]t|\bnever)\b.*\bbut\b", re.IGNORECASE)  # "not listed, but"
+_CLAUSE_START = re.compile(r"[,;:]\s|\(|\b(?:so|thus|therefore|hence|but)\b", re.IGNORECASE)
+_SUBJECT = re.compile(r".*(?<!not )(?<!never )\b(?:is|are|was|were|be)\b", re.IGNORECASE)
 _LONGEST_GAP = 90  # characters
 _JOINT = re.compile(
     rf"(?:(?!\b(?:{_CLAUSE})\b|[.!?:]\s)[^\n]){{0,60}}?"
@@ -225,13 +229,25 @@ def joined(
         last += 1
     run = tokens[first : last + 1]
     before = text[max(origin, tokens[first - 1].end if first else 0) : run[0].start]
-    if HEDGE.search(_CLAUSE_START.split(before)[-1] if loose else before):
+    if is_hedged(_last_clause(before) if loose else before):
         is_next = last + 1 < len(tokens)
         contrast = is_next and _CONTRAST.match(text, run[-1].end, tokens[last + 1].start)
         return joined(text, tokens, last + 1, origin=contrast.end()) if contrast else []
     joints = [_joint(text, one, other) for one, other in pairwise(run)]
     is_range = any(joint and joint["range"] for joint in joints) and len({t.key for t in run}) > 1
-    return [] if is_range or _BOUND.match(text, run[-1].end) else list(run)
+    return [] if is_range or BOUND.match(text, run[-1].end) else list(run)
+
+
+def is_hedged(before: str) -> bool:
+    """Return whether the words before a value exclude it, bound it or begin a range."""
+    return HEDGE.search(_RESOLVED.sub("", before)) is not None
+
+
+def _last_clause(before: str) -> str:
+    """Return the last clause; "the one that is not wet is" excludes nothing."""
+    clause = _CLAUSE_START.split(before)[-1]
+    subject = _SUBJECT.match(clause)
+    return clause[subject.end() :] if subject else clause
 
 
 def _joint(text: str, one: Token, other: Token) -> re.Match[str] | None:

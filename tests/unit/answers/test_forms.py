@@ -10,7 +10,7 @@ from remask.tasks.public.equivalence import exactly
 from remask.tasks.public.formula import find_expression
 
 sys.path.append(str(Path(__file__).parent))
-from forms import FORMS  # noqa: E402
+from forms import FORMS
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,13 @@ import re
 from remask.answers import NOTHING, Extraction, find_number
 from remask.answers.number import value_of
 from remask.answers.search import (
+    BOUND,
     HEDGE,
     Candidate,
     Statement,
     Token,
     find_answer,
+    is_hedged,
     joined,
     statements,
 )
@@ -27,7 +29,7 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}(?![A-Za-z}])")
-_SENTENCE_END = re.compile(r"[.!?;](?=[*\s]|$)|\n")
+_SENTENCE_END = re.compile(r"[.!?](?=[*\s]|$)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n")
 _REASON = re.compile(r",?\s+(?:because|since|as|so|but|which|where|when|if|for)\s", re.IGNORECASE)
 _COPULA = re.compile(r"(?:\b(?:is|are|equals?|be)\b|=)[\s:*]*", re.IGNORECASE)
 _TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
@@ -57,23 +59,24 @@ class _FormulaKind:
         body = candidate.bodies[0]
         if _HEADING.match(body[:_HEAD]) and not candidate.is_last:
             return False
-        return (
-            not _PROSE.search(body) or HEDGE.search(body) is not None or value_of(body) is not None
-        )
+        if candidate.is_last and _FORMULA.search(body):
+            return True
+        return not _PROSE.search(body) or is_hedged(body) or value_of(body) is not None
 
     def read(self, candidate: Candidate) -> str | None:
         """Return what a candidate holds without the signs around it; joined boxes are a list."""
         if isinstance(candidate, Statement):
             return _concluded(candidate.window[:_WINDOW])
+        whole = candidate.bodies[0].strip(_AROUND)
+        is_words = candidate.kind != "box" and not re.search(r"[{}]", _blanked(whole))
+        if is_words and _FORMULA.search(whole) and not _FORMULA.fullmatch(whole.rstrip(".")):
+            return _concluded(whole)
         bodies = list(dict.fromkeys(filter(None, map(_bare, candidate.bodies))))
-        if any(map(_is_hedged, bodies)):
+        if any(map(_is_uncertain, bodies)):
             return None
-        if candidate.kind == "box" or len(bodies) != 1:
-            return ", ".join(bodies) or None
-        sentence = _FORMULA.search(bodies[0]) or _PROSE.search(bodies[0])
-        if not sentence or re.search(r"[{}]", _blanked(bodies[0])):
-            return bodies[0]
-        return _concluded(bodies[0]) or (None if _FORMULA.search(bodies[0]) else bodies[0])
+        if is_words and len(bodies) == 1 and _PROSE.search(bodies[0]):
+            return _concluded(bodies[0]) or bodies[0]
+        return ", ".join(bodies) or None
 
     def stated(self, text: str) -> list[Statement]:
         return statements(text)
@@ -82,11 +85,11 @@ class _FormulaKind:
         return NOTHING if after_mark else _last(text)
 
 
-def _is_hedged(body: str) -> bool:
+def _is_uncertain(body: str) -> bool:
     """Return whether words exclude or bound the value in a mark; words alone may be the answer."""
     flat = _TEXT.sub(r" \1 ", body)
     hedge = HEDGE.search(flat) or _RANGE.search(flat)
-    return hedge is not None and bool(_MATH.search(flat, hedge.start()))
+    return bool(hedge and _MATH.search(flat, hedge.start())) or BOUND.search(flat) is not None
 
 
 def _bare(body: str) -> str:
@@ -139,7 +142,7 @@ def _blanked(text: str) -> str:
 def _in_words(sentence: str) -> str | None:
     """Return the value of a sentence without formulas."""
     sentence = _LISTING.sub(", ", sentence.strip(_AROUND))
-    if HEDGE.search(sentence) and re.search("[0-9]", sentence):
+    if is_hedged(sentence) and re.search("[0-9]", sentence):
         return None
     number, prose = value_of(sentence), len(_PROSE.findall(sentence))
     if number is not None and prose:
