@@ -431,7 +431,7 @@ _BEFORE = re.compile(r"(?:[\^_:\\]|[0-9][.,])$")
 _AFTER = re.compile(r":[0-9]|[.,][0-9]|[ \t]*[\^!]")
 _UNSURE = re.compile(  # "4 or 5", "between 4 and 5", "not 5"
     r"(?:[0-9]\W{0,3}(?:[A-Za-z]+\s){0,3}or\b|\bbetween\b[^.\n]{0,40}\band\b|\bnot\b|n['’]t\b"
-    r"|\bat (?:least|most)\b)\W*$",
+    r"|\bat (?:least|most)\b)[^\w\n]*$",
     re.IGNORECASE,
 )
 _BEGINS = re.compile(

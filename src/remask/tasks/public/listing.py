@@ -1,11 +1,12 @@
 """A program in a text: in fences of every state, between marks, or bare, with prose around it.
 
-Fences (and LLaDA's `[BEGIN]` and `[DONE]`) cut a text into pieces. Of the pieces that define what
-was asked for, the last one that is Python counts, those between fences first: so a fence may be
-missing or stay open, and others may hold examples. A piece is read up to where it stops being
-Python, and never within a block: a function that was cut off is no program.
+Fences (and LLaDA's `[BEGIN]` and `[DONE]`) cut a text into pieces. Of the pieces that define the
+requested function, the last one that is Python counts, fenced pieces first. Definitions of earlier
+fences that it uses are kept. A fence may be missing or stay open. A piece is read up to where it
+stops being Python, and never within a block: a function that was cut off is no program.
 """
 
+import ast
 import re
 import textwrap
 import warnings
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from remask.answers.markup import answer_of
+from remask.answers.program import parsed
 from remask.tasks.base import TIERS
 
 MAX_PROGRAM = 20_000  # characters that are searched for where Python ends
@@ -26,6 +28,8 @@ _CODE_LINE = re.compile(
     r"^(?:async def |def |class |import |from \w+ import |@|[A-Za-z_]\w*(?:: ?[\w\[\], ]+)? = )",
     re.MULTILINE,
 )
+_DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+_NAMED = (ast.FunctionDef, ast.ClassDef)
 _NEW_BLOCK = re.compile(r"^(?=\S)", re.MULTILINE)
 
 
@@ -52,7 +56,8 @@ def find_program(text: str, names: Sequence[str] = ()) -> ListedProgram:
         for piece in reversed(group):
             source = _program(piece.text, names)
             if names and compiles(source) and defines(source, names):
-                return ListedProgram(source, TIERS[tier])
+                earlier = inside[: inside.index(piece)] if piece.inside else []
+                return ListedProgram(_with_earlier(source, earlier), TIERS[tier])
     wanted = next((p for p in inside if defines(p.text, names)), None)
     first = wanted or next((p for p in inside if _CODE_LINE.search(p.text)), None)
     first = first or next(iter(inside), None)
@@ -60,6 +65,38 @@ def find_program(text: str, names: Sequence[str] = ()) -> ListedProgram:
         return ListedProgram(_program(first.text, names), TIERS[1])
     whole = "\n".join(piece.text for piece in outside) if outside else ""
     return ListedProgram(_program(whole, names), TIERS[3] if whole.strip() else TIERS[None])
+
+
+def _with_earlier(source: str, earlier: Sequence[_Piece]) -> str:
+    """Return a program behind the imports, functions and classes of earlier pieces that it uses."""
+    tree = parsed(source)
+    wanted = _names(tree, ast.Load) - _bound(tree) if tree else set()
+    added: list[str] = []
+    for piece in reversed(earlier):
+        other = parsed(textwrap.dedent(piece.text)) if wanted else None
+        for node in reversed(other.body if other else []):
+            if not isinstance(node, _DEFINITIONS):
+                continue
+            bound = {node.name} if isinstance(node, _NAMED) else _bound(node)
+            if bound & wanted:
+                added.insert(0, ast.unparse(node))
+                wanted = (wanted | _names(node, ast.Load)) - bound
+    return "\n\n".join([*added, source])
+
+
+def _bound(tree: ast.AST) -> set[str]:
+    """Return the names that a piece of code defines, imports, assigns or takes as parameters."""
+    nodes = list(ast.walk(tree))
+    bound = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    aliases = (node for node in nodes if isinstance(node, ast.alias))
+    bound |= {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+    return bound | _names(tree, ast.Store)
+
+
+def _names(tree: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, context)}
 
 
 def pieces_of(text: str) -> list[str]:

@@ -142,3 +142,22 @@ def test_a_program_may_be_indented_tagged_or_bound_to_its_name(text: str) -> Non
     space: dict[str, Any] = {}
     exec(find_program(text, ["f"]).source, space)
     assert space["f"](7) == 7
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        "import math",
+        "from math import floor\nimport math as m, os",
+        "import math\n\ndef floor(x):\n    return math.floor(x)\n\nprint(floor(2.5))",
+    ],
+)
+def test_a_later_fence_keeps_what_it_uses_of_an_earlier_one(earlier: str) -> None:
+    call = "math.floor(x)" if earlier == "import math" else "floor(x)"
+    text = f"```python\n{earlier}\n```\nThen:\n```python\ndef f(x):\n    return {call}\n```"
+    source = find_program(text, ["f"]).source
+    space: dict[str, Any] = {}
+    exec(source, space)
+    assert space["f"](2.5) == 2
+    assert "os" not in source
+    assert "print" not in source
