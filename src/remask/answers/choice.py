@@ -33,6 +33,10 @@ _LEADING = re.compile(
     r"^[\s*_]{0,8}\(?(?P<bare>[A-H])(?:\)|[.:](?=[\s*]|$)|\s[-–—]\s)", re.MULTILINE
 )
 _SENTENCE = re.compile(r"[.!?;:](?=\s)|\n")
+_WRONG = r"\W{0,2}(?:\s\w+){0,3}\s(?:is|are)\s(?:not|wrong|incorrect|false)\b"
+_OR_ELSE = re.compile(
+    r"\W*\b(?:or|and)\s+(?:something|another|none|neither|both|all|else)\b", re.IGNORECASE
+)
 _OTHERS = "ABCDEFGHJ"  # letters that name an option, on offer or not; "I" is a pronoun
 _END = 64  # characters at the end of a text in which a letter may stand alone
 _NEAR = 120  # characters before a letter in which others may be joined to it
@@ -57,12 +61,16 @@ def _shapes(letters: str) -> _Shapes:
     """Return the patterns for this set of letters."""
     upper = "[" + re.escape(letters.upper()) + "]"
     either = "[" + re.escape(letters.upper() + letters.lower()) + "]"
-    noun = r"\s*(?:(?i:the\s+)?(?i:option|choice|letter|answer)\b[\s:]*)?"
+    noun = (
+        r"\s*(?:(?:only|just|exactly)\s+)?(?:(?i:the\s+)?(?i:option|choice|letter|answer)\b[\s:]*)?"
+    )
     remark = r"\s+(?:[-–—(]|(?i:because|since|rather|not)\b)|[-–—]+(?=[A-Za-z]{2})"
     signed = rf"[(\[]\s*(?P<bracketed>{either})\s*[)\]]|(?P<bare>{upper})(?=\s*$|[.:;,)\]/&\\])"
     small = rf"(?P<small>{either})(?=[\s.)\]:]*$|[.):]\s)"
-    reason = r"\s+(?:[-–—=(\[&/]|(?i:because|since|as|is|for|due|and|or|to|through|rather|not)\b)"
-    reason += r"|[-–—]+(?=[A-Za-z(])"
+    reason = (
+        r"\s+(?:[-–—=(\[&/]|(?i:because|since|as|is|for|due|and|or|to|through|rather|not|only"
+        r"|alone)\b)|[-–—]+(?=[A-Za-z(])"
+    )
     # "A" before a small word is an article; before one capital word that ends it all, a letter.
     named = rf"(?P<named>(?!A){upper})(?=\s)|(?P<article>A)(?=\s+[A-Z]\w*[\s.]*$)"
     worded = rf"(?P<worded>{upper})(?={reason})|{named}"
@@ -76,7 +84,7 @@ def _shapes(letters: str) -> _Shapes:
         any=re.compile(
             rf"(?<![\w'’°])(?:\(\s*({either})\s*\)|\[\s*({either})\s*\]|({upper}))(?![\w'’])"
             r"(?<!A(?=\s(?!and|or|nor|to|through|is|are|because|since|rather|not|but|in)[a-z]))"
-            r"(?!\W{0,2}(?:\s\w+){0,3}\s(?:is|are)\s(?:not|wrong|incorrect|false)\b)"
+            rf"(?!{_WRONG})"
         ),
         first=re.compile(rf"{noun}(?:{signed}|{small}|{worded})"),
         marked=re.compile(rf"{noun}(?:{signed}|{small}|(?P<remarked>{upper})(?={remark}))"),
@@ -87,7 +95,7 @@ def _shapes(letters: str) -> _Shapes:
         right=re.compile(
             rf"(?<![\w°'’])[(\[*]{{0,3}}(?P<bare>{upper})[)\]*]{{0,3}}\s+is\s+"
             r"(?:(?:therefore|thus|clearly|indeed|the only)\s+)?(?:correct|right)"
-            r"(?=[.,;:!]|\s*$|\s+(?:because|since|as|one)\b)"
+            r"(?=[.,;:!]|\s*$|\s+(?:because|since|as|one|and|but)\b)"
         ),
         opening=re.compile(rf"[\s*_]*[(\[]?(?P<bare>{upper})(?:[)\].:*][^\n]*)?\s*\n"),
         option=re.compile(
@@ -188,7 +196,7 @@ class _LetterKind:
             tokens = [letter, *(token for token in tokens if token.start >= front.end())]
         if not tokens:
             return []
-        run = joined(said, tokens) or [_REFUSED]
+        run = joined(said, tokens, bound=_OR_ELSE) or [_REFUSED]
         spoken = front is not None or run[0] == _REFUSED or len({t.key for t in run}) > 1
         return run if spoken or run[0] != tokens[0] else []
 
@@ -214,6 +222,8 @@ class _LetterKind:
     def _extraction(self, text: str, match: re.Match[str], tier: Literal[2, 3]) -> Extraction:
         """Return the letter of a match, unless its sentence excludes it or joins another to it."""
         name = next(name for name, letter in match.groupdict().items() if letter)
+        if re.match(_WRONG, text[match.end(name) : match.end(name) + _NEAR]):
+            return NOTHING
         place, near = match.start(name), max(0, match.start(name) - _NEAR)
         start = max((end.end() for end in _SENTENCE.finditer(text, near, place)), default=near)
         stop = _SENTENCE.search(text, match.end(name))
@@ -222,7 +232,7 @@ class _LetterKind:
         own = Token(place - start - bracket, place - start + 1, match[name].upper())
         others = [t for t in self._tokens(sentence) if not t.start <= own.start < t.end]
         tokens = sorted([own, *others])
-        run = joined(sentence, tokens, tokens.index(own), loose=True)
+        run = joined(sentence, tokens, tokens.index(own), loose=True, bound=_OR_ELSE)
         answer = self._offered({token.key for token in run})
         return (
             Extraction(answer=answer, tier=tier, matched=match.group().strip())

@@ -5,9 +5,9 @@ first of them was never said; before anything is said they mean nothing. A mask 
 what stands beside it is unfinished, and is not read.
 
 Marks are `\boxed{...}`, `<answer>...</answer>` and `#### ...`. The innermost mark counts: of a box
-in a tag, the box. Boxes that a comma, "and" or "or" joins are one mark with several bodies. A box
-or a tag that is not closed ends with its line; where the text ends with it as well, it was cut off,
-and its body is not to be trusted.
+in a tag, the box. Boxes, or tags, that a comma, "and", "or" or "to" joins are one mark with several
+bodies. A box or a tag that is not closed ends with its line. If the text ends with it too, it was
+cut off and is not read.
 """
 
 import re
@@ -63,10 +63,10 @@ _WORDS_OPEN = re.compile(r"\\(?:text|textbf|mathrm|mbox)\{[A-Za-z ]*$")  # a uni
 _LINE_END = re.compile(r"[\n<>]")
 _GAP = 80  # characters between boxes that are joined
 _JOINT = re.compile(
-    r"(?:[\s$.,;]|\\[()\[\],;! ]|\\q?quad|\\(?:text|mbox)\{[\s,]*(?:and|or)?[\s,]*\}"
-    r"|(?:(?!(?:and|or)\b)[A-Za-z]+\s+){0,2}(?:and|or)\b|[A-Za-z](?:_\{?\w{1,9}\}?)?\s*=)*"
+    r"(?:[\s$.,;]|\\[()\[\],;! ]|\\q?quad|\\(?:text|mbox)\{[\s,]*(?:and|or|to)?[\s,]*\}"
+    r"|(?:(?!(?:and|or|to)\b)[A-Za-z]+\s+){0,2}(?:and|or|to)\b|[A-Za-z](?:_\{?\w{1,9}\}?)?\s*=)*"
 )
-_JOINS = re.compile(r",|\b(?:and|or)\b")
+_JOINS = re.compile(r",|\b(?:and|or|to)\b")
 _EMPTY = re.compile(r"(?:[\s.…?_\[\]()$*{}-]|\\(?:dots|ldots|cdots|text|square|[()\[\],;! ]))*")
 _LONGEST = 1000  # characters of a tag's body; more is an essay
 
@@ -185,7 +185,7 @@ def _tags(text: str) -> list[Mark]:
         elif closing[1]:
             body = text[opening.end() : closing.start()]
             pairs.append(Mark(start=opening.start(), end=closing.end(), kind="tag", bodies=(body,)))
-    return [pair for pair in pairs if len(pair.bodies[0]) <= _LONGEST]
+    return list(_joined(text, [pair for pair in pairs if len(pair.bodies[0]) <= _LONGEST]))
 
 
 def _outside(outer: Sequence[Mark], inner: Sequence[Mark]) -> list[Mark]:

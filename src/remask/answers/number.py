@@ -21,7 +21,16 @@ from itertools import pairwise
 
 from remask.answers.markup import NOTHING, Extraction
 from remask.answers.parts import MIXED, PART, with_part
-from remask.answers.search import Candidate, Statement, Token, find_answer, joined, statements
+from remask.answers.search import (
+    CONDITION,
+    UNSURE,
+    Candidate,
+    Statement,
+    Token,
+    find_answer,
+    joined,
+    statements,
+)
 
 MAX_DIGITS = 256
 
@@ -184,17 +193,20 @@ _COUNTED = re.compile(r"\s[0-9]+(?:-[A-Za-z]{3,}|\s+[A-Za-z]+\s+[A-Za-z]+)")  # 
 # Words right before a value that change it or make it a label, and signs anywhere before it.
 _CHANGES = re.compile(
     r"\b(?:of|half|twice|thrice|double|triple|third|quarter|times|plus|by|or|step|part|option"
-    r"|question|problem|chapter|figure|to|without|from|square root|sum|and|january|february|march"
-    r"|april|may|june|july|august|september|october|november|december)(?:\s+(?:an?|the))?\W*$"
-    r"|[0-9^_!+*/\\<>|:]",
+    r"|question|problem|chapter|figure|to|without|from|square root|sqrt|sum|and"
+    r"|january|february|march|april|may|june|july|august|september|october|november|december)(?:\s+(?:an?|the))?\W*$"
+    r"|[0-9^_!+*/\\<>|:≤≥≠±]",
     re.IGNORECASE,
 )
+_EQUALS = re.compile("(?<![<>!])=")
+_EQUATIONS = re.compile(r"(?<=[0-9])\s*(?:[,;]|\b(?:or|and)\b)+\s*(?=[A-Za-z](?:_\w+)?\s*=)")
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _OPERAND = re.compile(r"[A-Za-z0-9)}]\s*$")
 _NEGATIVE = re.compile(r"\b(?:negative|minus)\s*$", re.IGNORECASE)
 _HEAD_END = re.compile(
-    r",\s+(?=[A-Za-z(\\])(?!(?:and|or)\b)|\s\((?!or\b)"
-    r"|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?](?=\s|$)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n",
+    r",\s+(?=[A-Za-z(\\])(?!(?:and|or)\b|[A-Z]\w*:?\s+\W?[0-9])"
+    r"|\s\((?!or\b|[^()]{0,40}\),?\s*(?:(?:and|or)\s+)?\W?[0-9])"
+    r"|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?](?=\s|$)(?!\s+or\b)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n",
     re.IGNORECASE,
 )
 _COMES_TO = re.compile(
@@ -250,9 +262,15 @@ def value_of(text: str) -> str | None:
     text = _unlabelled(plain(text).strip(_AROUND).rstrip(_AROUND + "."))
     if not _DIGIT.search(text):
         return _spelled(text)
+    if CONDITION.search(text):
+        return None
+    equations = _EQUATIONS.split(text)
+    if len(equations) > 1:
+        values = set(map(value_of, equations))
+        return values.pop() if len(values) == 1 else None
     end = _HEAD_END.search(text)
     head = text[: end.start() if end else None]
-    value = _first(head.rpartition("=")[2])
+    value = _first(_EQUALS.split(head)[-1]) if _DIGIT.search(head) else _spelled(head)
     if value is None:
         parts = _COMES_TO.split(text[end.start() if end else 0 :])
         value = value_of(parts[-1]) if len(parts) > 1 else None
@@ -429,11 +447,6 @@ _HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.):]\s+\S")  # "#### 2. Add them up"
 # What the last number may be a part of: a clock, a version, a power, a formula.
 _BEFORE = re.compile(r"(?:[\^_:\\]|[0-9][.,])$")
 _AFTER = re.compile(r":[0-9]|[.,][0-9]|[ \t]*[\^!]")
-_UNSURE = re.compile(  # "4 or 5", "between 4 and 5", "not 5"
-    r"(?:[0-9]\W{0,3}(?:[A-Za-z]+\s){0,3}or\b|\bbetween\b[^.\n]{0,40}\band\b|\bnot\b|n['’]t\b"
-    r"|\bat (?:least|most)\b)[^\w\n]*$",
-    re.IGNORECASE,
-)
 _BEGINS = re.compile(
     r"[\s*_$€£({`~≈+\-−–]*(?:\\[A-Za-z$(\[,! ]+[\s{]*)*[\s$*-]*(?:[0-9.]|[A-Za-z]\s*=)"
 )
@@ -501,7 +514,7 @@ def _last_number(text: str) -> Extraction:
     start = digits if operation else last.start()
     part = _BEFORE.search(text[max(0, start - 2) : start]) or _AFTER.match(text, last.end())
     part = part or MIXED.match(text, last.end())
-    part = part or _UNSURE.search(text[max(0, start - _HEAD) : start])
+    part = part or UNSURE.search(text[max(0, start - _HEAD) : start])
     negative = operation and last["sign"].startswith("-")  # undo the sign
     answer = None if part else scaled(text, last, negative=negative)
     answer = answer and _with_part(answer, text[last.end() : last.end() + _LONGEST])

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from remask.answers.markup import NOTHING, Extraction, Mark, answer_of, marks
 
@@ -31,7 +31,7 @@ _VERB = (
 _BETWEEN = (
     r"(?:[,][^.!?\n:=0-9]{0,60},|\s+(?:to|for|in|of|here|then|therefore)\b[^.!?\n:=0-9]{0,100}?)?"
 )
-_NOUN = r"(?<!to )(?<![A-Za-z])answer(?:\s*\([^()\n]{0,30}\))?"
+_NOUN = r"(?<!to )(?<![A-Za-z])answers?(?:\s*\([^()\n]{0,30}\))?"
 _AFTER = (
     r"(?:[\s:*_]|(?:therefore|thus|simply|clearly|definitely|probably|(?:most )?likely(?: to be)?)"
     r"\b(?!\s+not\b))*"
@@ -46,12 +46,13 @@ _CUE = re.compile(
 _OPENING = re.compile(r"(?:\s|\\\[|\\\(|\$\$?(?=\s)|\*\*|#+\s)*")
 # "5! - 3" goes on after its mark, which is no end of a sentence.
 _SENTENCE_END = re.compile(
-    r"[.!?](?<!!(?=[\s]{0,2}[-+*/=^]))(?:[*_\"')\]]{0,3}(?:\s|$))|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n"
+    r"[.!?](?<!!(?=[\s]{0,2}[-+*/=^]))(?!\s+[Oo]r\b)(?:[*_\"')\]]{0,3}(?:\s|$))|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n"
 )
 _CORRECTION = re.compile(
-    r"(?:(?<=[.!?;\n])|(?<=[.!?;]['\"*$)]))\s*\b(?:wait|no|actually|sorry|oops|correction|hold on)"
+    r"(?:(?<=[.!?;,\n])|(?<=[.!?;,]['\"*$)]))\s*"
+    r"\b(?:wait|no|actually|sorry|oops|correction|hold on)"
     r"(?:(?:[\s,.!:;—–-]+(?:wait|no|actually|sorry|rather|make that|i meant?|(?:it|that|this)"
-    r"(?:['’]s|\s+is|\s+should\s+be|\s+must\s+be)))+[,.!:;—–-]*|[,.!:;—–-]+)\s+(?=\S)",
+    r"(?:['’]s|\s+is|\s+should\s+be|\s+must\s+be)))+[,.!:;—–-]*|[,.!:;—–-]+|(?<=actually))\s+(?=\S)",
     re.IGNORECASE,
 )
 _CORRECTED_WORDS = 2  # a longer sentence is about something else
@@ -106,7 +107,7 @@ def find_answer(text: str, kind: Kind) -> Extraction:
     text = _own(answer_of(text), kind)
     marked = [mark for mark in marks(text) if kind.speaks(mark)]
     mark = next((mark for mark in reversed(marked) if not mark.empty), None)
-    if mark is not None and (answer := None if mark.cut else kind.read(mark)):
+    if mark is not None and (answer := _in_mark(text, mark, kind)):
         return _corrected(
             Extraction(answer=answer, tier=1, matched=mark.bodies[-1]), text, mark, kind
         )
@@ -118,6 +119,11 @@ def find_answer(text: str, kind: Kind) -> Extraction:
             found = Extraction(answer=answer, tier=2, matched=matched) if answer else NOTHING
             return _corrected(found, text, statement, kind)
     return kind.last(text, after_mark=bool(marked)) if mark is None else NOTHING
+
+
+def _in_mark(text: str, mark: Mark, kind: Kind) -> str | None:
+    is_excluded = _EXCLUDED.search(text[max(0, mark.start - _BEFORE_MARK) : mark.start])
+    return None if mark.cut or is_excluded else kind.read(mark)
 
 
 def _own(text: str, kind: Kind) -> str:
@@ -137,7 +143,8 @@ def _own(text: str, kind: Kind) -> str:
 
 def _corrected(found: Extraction, text: str, candidate: Candidate, kind: Kind) -> Extraction:
     """Return the answer of the last correction after a candidate, otherwise what was found."""
-    for cue in reversed(list(_CORRECTION.finditer(text, candidate.end))):
+    begin = candidate.end - (len(candidate.said) if isinstance(candidate, Statement) else 0)
+    for cue in reversed(list(_CORRECTION.finditer(text, begin))):
         statement = _statement(text, cue.start(), cue.end())
         short = len(statement.said.split()) <= _CORRECTED_WORDS
         answer = kind.read(statement) if short and kind.speaks(statement) else None
@@ -189,11 +196,22 @@ HEDGE = re.compile(
     r"|\b(?:over|under|above|below|up\s+to)\W*$",
     re.IGNORECASE,
 )
-BOUND = re.compile(
-    r"[^.;,\n]{0,20}?[\s,(]+(?:(?:or|and)\s+(?:more|less|fewer|greater|above|below|up|over|under|higher"
-    r"|lower|else|something|another|other|none|neither|both|all)|at\s+(?:least|most))\b",
+BOUND = re.compile(  # "5 days or more", after a value
+    r"[})*$\\]{0,6}(?:\s[A-Za-z%]{1,12})?[\s,({})*$\\]{1,9}(?:(?:or|and)\s+(?:more|less|fewer|greater|above|below|up|over|under"
+    r"|higher|lower|else|something|another|other|none|neither|both|all)|at\s+(?:the\s+)?(?:very\s+)?"
+    r"(?:least|most)|(?:max|maximum|minimum|tops)\W*$)\b",
     re.IGNORECASE,
 )
+# The end of the words before a last value that nothing states.
+UNSURE = re.compile(
+    r"(?:\bor|\bbetween\b[^.\n]{0,40}\band|(?:not|n['’]t)(?:\s+be)?|\bat\s+(?:least|most))\b[^\w\n]*$",
+    re.IGNORECASE,
+)
+_BEFORE_MARK = 24  # characters in which a word can exclude what a mark holds
+_EXCLUDED = re.compile(
+    r"(?:\b(?:not|never|neither|cannot\s+be|except)|n['’]t)[\s$\\(\[*]*$", re.IGNORECASE
+)
+CONDITION = re.compile(r"\bif\b[^.\n]{0,80}\b(?:otherwise|if)\b", re.IGNORECASE)
 _CONTRAST = re.compile(r"\W*(?:but|rather|instead|it(?:['’]s|\s+is))\b(?!.*\bnot\b)", re.IGNORECASE)
 # A gap that joins two values: some words, then a comma, "or", "to" ... before the second value.
 _CLAUSE = (
@@ -206,21 +224,23 @@ _SUBJECT = re.compile(r".*(?<!not )(?<!never )\b(?:is|are|was|were|be)\b", re.IG
 _LONGEST_GAP = 90  # characters
 _JOINT = re.compile(
     rf"(?:(?!\b(?:{_CLAUSE})\b|[.!?:]\s)[^\n]){{0,60}}?"
-    r"(?:(?P<range>\b(?:to|through|thru|until)\b|[-–—~])|[,;/&]|\\/|\b(?:or|and|nor|and/or|versus|vs)\b\.?)+"
-    r"[^\w.]*(?:\b(?:or|and|maybe|perhaps|possibly|probably|even|about|also|another|option|choice)\b"
+    r"(?:(?P<range>\b(?:to|through|thru|until)\b|[-–—~]|\.\.+)|[,;/&]|\\/|\.\s(?=or\b)|\b(?:or|and|nor|and/or|versus|vs)\b\.?)+"
+    r"[^\w.]*(?:\b(?:or|and|maybe|perhaps|possibly|probably|even|rather|about|also|another|option|choice)\b"
     r"[^\w.]*)*",
     re.IGNORECASE,
 )
 
 
 def joined(
-    text: str, tokens: Sequence[Token], at: int = 0, *, origin: int = 0, loose: bool = False
-) -> list[Token]:
+    text: str, tokens: Sequence[Token], at: int = 0, *, origin: int = 0, loose: bool = False,
+    bound: re.Pattern[str] = BOUND,
+) -> list[Token]:  # fmt: skip
     """Return the value `tokens[at]` with those that a list or an alternative joins to it.
 
     The list is empty if the words around the values exclude them, bound them or make them a range.
     Of "not A but B" the second value counts. Words before `origin` do not count. If `loose`, only
-    the clause of the value can exclude it; otherwise all words before it.
+    the clause of the value can exclude it; otherwise all words before it. `bound` matches words
+    after the value that keep it from being the answer.
     """
     first = last = at
     while first > 0 and _joint(text, tokens[first - 1], tokens[first]):
@@ -232,10 +252,13 @@ def joined(
     if is_hedged(_last_clause(before) if loose else before):
         is_next = last + 1 < len(tokens)
         contrast = is_next and _CONTRAST.match(text, run[-1].end, tokens[last + 1].start)
-        return joined(text, tokens, last + 1, origin=contrast.end()) if contrast else []
-    joints = [_joint(text, one, other) for one, other in pairwise(run)]
-    is_range = any(joint and joint["range"] for joint in joints) and len({t.key for t in run}) > 1
-    return [] if is_range or BOUND.match(text, run[-1].end) else list(run)
+        return (
+            joined(text, tokens, last + 1, origin=contrast.end(), bound=bound) if contrast else []
+        )
+    joints = {_joint(text, one, other) for one, other in pairwise(run)}
+    is_range = "range" in joints and len({token.key for token in run}) > 1
+    end = run[-1].end
+    return [] if is_range or bound.match(text, end) or CONDITION.search(text, end) else list(run)
 
 
 def is_hedged(before: str) -> bool:
@@ -250,6 +273,10 @@ def _last_clause(before: str) -> str:
     return clause[subject.end() :] if subject else clause
 
 
-def _joint(text: str, one: Token, other: Token) -> re.Match[str] | None:
+def _joint(text: str, one: Token, other: Token) -> Literal["list", "range"] | None:
+    """Return how a gap joins two values; None if it does not."""
     gap = text[one.end : other.start]
-    return _JOINT.fullmatch(gap) if len(gap) <= _LONGEST_GAP else None
+    if not gap.strip() and text[one.end - 1] in ")]" and text[other.start] in "([":
+        return "list"
+    joint = _JOINT.fullmatch(gap) if len(gap) <= _LONGEST_GAP else None
+    return None if joint is None else "range" if joint["range"] else "list"

@@ -12,6 +12,7 @@ from remask.answers.number import value_of
 from remask.answers.search import (
     BOUND,
     HEDGE,
+    UNSURE,
     Candidate,
     Statement,
     Token,
@@ -29,12 +30,15 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}(?![A-Za-z}])")
-_SENTENCE_END = re.compile(r"[.!?](?=[*\s]|$)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n")
+_SENTENCE_END = re.compile(
+    r"[.!?](?=[*\s]|$)(?!\s+[Oo]r\b)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n"
+)
 _REASON = re.compile(r",?\s+(?:because|since|as|so|but|which|where|when|if|for)\s", re.IGNORECASE)
 _COPULA = re.compile(r"(?:\b(?:is|are|equals?|be)\b|=)[\s:*]*", re.IGNORECASE)
 _TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 _RANGE = re.compile(r"[0-9$)}]\s*(?:to|through)\s[\s$]*[-(\\0-9]")
 _MATH = re.compile(r"[0-9]|\\[a-z]|(?<![A-Za-z])[b-zB-HJ-Z](?![A-Za-z])")
+_EXCEPT = re.compile(r"\W{0,3}(?:except|other than|excluding|apart from|but not)\b", re.IGNORECASE)
 _NEGATED = re.compile(r"(?:\b(?:not|cannot|never)|n['’]t)\s*$", re.IGNORECASE)
 _LISTING = re.compile(r",?\s+(?:and|or)\s+(?=[^A-Za-z]*[0-9])")
 _AROUND = " \t\n*_:`"
@@ -124,8 +128,12 @@ def _concluded(window: str) -> str | None:
     tokens = [Token(*match.span(), normalise(_body(match))) for match in _FORMULA.finditer(tail)]
     if not tokens or start + tokens[0].start >= len(head):
         return _in_words(head[start:])
-    values = {token.key: tail[token.start : token.end] for token in joined(tail, tokens)}
-    return ", ".join(map(_bare, values.values())) or None
+    run = joined(tail, tokens)
+    if not run or _EXCEPT.match(tail, run[-1].end):
+        return None
+    values = {token.key: tail[token.start : token.end] for token in reversed(run)}
+    bodies = list(map(_bare, reversed(values.values())))
+    return None if any(map(_is_uncertain, bodies)) else ", ".join(bodies)
 
 
 def _sentence(window: str) -> str:
@@ -159,6 +167,8 @@ def _last(text: str) -> Extraction:
         last = match
     if last is None:
         return find_number(text)
+    if UNSURE.search(text[max(0, last.start() - _HEAD) : last.start()]):
+        return NOTHING
     rest = _sentence(text[last.end() : last.end() + _WINDOW])
     copula = _COPULA.search(rest)
     value = value_of(rest[copula.end() :]) if copula else None

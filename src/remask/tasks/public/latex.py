@@ -44,6 +44,7 @@ _REPLACED = (
     (re.compile(r"([_^])\s*\{\s*(\w|[0-9]{2,3})\s*\}"), r"\1\2"),
     (re.compile("\u2212"), "-"),
     (re.compile("\u03c0"), r"\\pi "),
+    (re.compile(r"(?<=[0-9)}]),?\s+(?:and|or)\s+"), ", "),
     (re.compile(r",\s+"), ";"),  # a list, where "," alone may part thousands
 )
 _NAMED = re.compile(r"^[A-Za-z](?:_\w)?(?:\([a-z]\))?(?:=|\\in(?![a-z]))([^=<>]+)$")
