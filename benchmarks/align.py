@@ -56,15 +56,13 @@ def one(arguments: argparse.Namespace) -> int:
     job = Job(**json.loads(arguments.job))
     folder = folder_of(job, arguments)
     run, started = folder / RUN, time.time()
-    if run.exists() and not (run / "settings.yaml").exists():
-        shutil.rmtree(run)  # it was stopped before it had begun
     folder.mkdir(parents=True, exist_ok=True)
     settings, model = settings_of(job, arguments), arguments.model
     if job.arm != "start":
         from remask.align.trainer import align
 
         is_over = (lambda: time.time() > arguments.until) if arguments.until else (lambda: False)
-        align(settings, progress(job.name), resume=True, is_over=is_over)
+        align(settings, progress(job.name), is_over=is_over)
         if not (run / "final").exists() or is_over():
             print(f"{job.name}: stopped, to go on later", file=sys.stderr, flush=True)
             return 0

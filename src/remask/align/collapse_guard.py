@@ -11,12 +11,14 @@ the last checkpoint is then from before that was seen.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import Any
 
 from remask.align.settings import AlignSettings
+from remask.denoisers.attention_kernels import attention_kernels
 from remask.errors import RemaskError
 
 NUM_LIKELIHOODS = 10  # updates over which a likelihood is averaged
@@ -41,7 +43,7 @@ class CollapseGuard:
     best_accuracy: float = -math.inf
 
     def step_is_sound(self, loss: float, norm: float, update: int) -> bool:
-        """Return whether the step may be made; many unsound ones in a row raise."""
+        """Return whether loss and gradient norm are finite; raise after `max_skipped` in a row."""
         if math.isfinite(loss) and math.isfinite(norm):
             self.in_a_row = 0
             return True
@@ -49,9 +51,10 @@ class CollapseGuard:
         self.in_a_row += 1
         if self.in_a_row >= self.settings.max_skipped:
             raise Collapse(
-                f"{self.in_a_row} updates in a row, up to {update}, had a loss or gradient that is "
-                f"no number (loss {loss}, gradient norm {norm}); lower learning_rate "
-                f"{self.settings.learning_rate}, then resume from the last checkpoint."
+                f"Loss or gradient norm was not finite in {self.in_a_row} consecutive updates "
+                f"(update {update}: loss {loss}, gradient norm {norm}; attention kernels: "
+                f"{attention_kernels()}). Lower learning_rate ({self.settings.learning_rate}) and "
+                "resume from the last checkpoint."
             )
         return False
 
@@ -141,51 +144,10 @@ class CollapseGuard:
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""
-        return {
-            "skipped": self.skipped, "in_a_row": self.in_a_row, "best_reward": self.best_reward,
-            "recent": {name: list(values) for name, values in self.recent.items()},
-            "first": dict(self.first), "best_accuracy": self.best_accuracy,
-            "first_likelihoods": list(self.first_likelihoods),
-            "last_likelihoods": list(self.last_likelihoods),
-        }  # fmt: skip
+        names = (f.name for f in fields(self) if f.name != "settings")
+        return {name: deepcopy(getattr(self, name)) for name in names}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what a checkpoint kept."""
         for name, value in state.items():
             setattr(self, name, value)
-
-
-def check_state(state: Mapping[str, Any]) -> None:
-    """Raise ValueError where these are no memories of a guard."""
-    for name, value in state.items():
-        if name not in _SHAPES:
-            raise ValueError(f"its guard has {name:.40}, which is unknown")
-        if not _SHAPES[name](value):
-            raise ValueError(f"{name} of its guard is {value!r:.40}")
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_best(value: Any) -> bool:
-    return type(value) in (int, float) and not math.isnan(value) and value < math.inf
-
-
-def _are_numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_best(v) and v > -math.inf for v in value)
-
-
-def _is_window(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_are_numbers, value.values()))
-
-
-def _are_averages(value: Any) -> bool:
-    return isinstance(value, dict) and _are_numbers(list(value.values()))
-
-
-_SHAPES: Mapping[str, Callable[[Any], bool]] = {  # what each memory looks like
-    "skipped": _is_count, "in_a_row": _is_count, "best_reward": _is_best,
-    "best_accuracy": _is_best, "recent": _is_window, "first": _are_averages,
-    "first_likelihoods": _are_numbers, "last_likelihoods": _are_numbers,
-}  # fmt: skip

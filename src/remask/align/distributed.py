@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from remask.align.settings import AlignSettings, record
 from remask.align.trackers import PROJECT, find_trackers, folder_of, measures, plain
 from remask.denoisers.devices import choose_device
-from remask.errors import EngineError, MissingExtra, SettingsError, brief
+from remask.errors import EngineError, MissingExtra, RemaskError, SettingsError, brief
 
 _T = TypeVar("_T")
 BUCKET = 2**26  # gradients that are summed at once: 256 MB
@@ -92,6 +92,20 @@ class Distributed:
             ):
                 gradient.copy_(part.view_as(gradient))
 
+    def on_main(self, call: Callable[[], object]) -> None:
+        """Make a call on rank 0 and wait for it; if it raises, all ranks raise."""
+        failure: RemaskError | None = None
+        if self.is_main_process:
+            try:
+                call()
+            except RemaskError as error:
+                failure = error
+        told = self.gather([] if failure is None else [str(failure)])
+        if failure is not None:
+            raise failure
+        if told:
+            raise EngineError(told[0])
+
     def wait(self) -> None:
         """Return when all processes are here."""
         self._together(self._accelerator.wait_for_everyone)
@@ -102,8 +116,8 @@ class Distributed:
             return call()
         except RuntimeError as error:
             raise EngineError(
-                f"process {self.rank} of {self.size} has lost another one "
-                f"({brief(error) or 'no answer'}); start all of them again with --resume."
+                f"Rank {self.rank} of {self.size} lost contact with another rank "
+                f"({brief(error) or 'no answer'}). Restart all ranks with --resume."
             ) from error
 
     def start_trackers(self, update: int) -> None:

@@ -48,14 +48,19 @@ class Rollout:
     seconds: dict[str, float] = field(default_factory=dict)  # by phase
 
 
+def task_of(settings: AlignSettings) -> Task:
+    """Return the task; rows of a benchmark are not read yet."""
+    return find_task(
+        settings.task, path=settings.data, wording=settings.wording,
+        allow_execution=settings.allow_execution,
+    )  # fmt: skip
+
+
 class Prompts:
     """The problems of a task, by number: to train on, and to validate with."""
 
     def __init__(self, settings: AlignSettings) -> None:
-        self.task: Task = find_task(
-            settings.task, path=settings.data, wording=settings.wording,
-            allow_execution=settings.allow_execution,
-        )  # fmt: skip
+        self.task = task_of(settings)
         self.level = check_level(self.task, settings.level, "train")
         self.seed = settings.seed
         self.held_out = settings.eval_problems
@@ -76,6 +81,14 @@ class Prompts:
     @staticmethod
     def _validates(task: Benchmark) -> bool:
         return "validation" in task.source.hub.splits
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digests of a benchmark's rows; problems of other tasks follow from the settings."""
+        if not isinstance(self.task, Benchmark):
+            return {}
+        splits: list[Split] = ["train", "validation"] if self._validates(self.task) else ["train"]
+        return {f"{split} rows": self.task.source.rows(split).sha256 for split in splits}
 
     def training(self, number: int) -> Problem:
         """Return training problem number `number`, counted over all passes."""

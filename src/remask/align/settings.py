@@ -407,17 +407,10 @@ def as_yaml(settings: AlignSettings) -> str:
     return text
 
 
-def differing(ours: Mapping[str, Any], others: Mapping[str, Any]) -> str | None:
-    """Return the first field, of those that decide a run, in which two records differ.
-
-    A run may be continued beyond the updates that it once was to have.
-    """
-    named = (f.name for f in fields(AlignSettings) if f.name not in FREE)
-    unsaid = {f.name: f.default for f in fields(AlignSettings)}  # by an older version
-    theirs = {**unsaid, **others}
-    if isinstance(theirs.get("updates"), int) and theirs["updates"] < ours["updates"]:
-        theirs["updates"] = ours["updates"]
-    return next((name for name in named if ours[name] != theirs.get(name)), None)
+def decisive(settings: AlignSettings) -> dict[str, Any]:
+    """Return the settings that must not change when a run is continued."""
+    named = {name: value for name, value in record(settings).items() if name not in FREE}
+    return {**named, "warmup": settings.num_warmup}
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

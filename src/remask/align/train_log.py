@@ -7,50 +7,48 @@
     bmc/*, spg/*, regression/*   the score, and the bounds; nan_skipped counts steps left out
     time/*, memory/peak_gb       seconds by phase, and the most memory so far
 
-Rows that belong to a rollout stand with its first update. A resumed run removes the rows that come
-after its checkpoint, and writes them again.
+The first update of a rollout carries the rollout's values. A resumed run removes the rows after its
+checkpoint and writes them again.
 """
 
-import json
 import math
 import resource
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
 import torch
 
+from remask.align.checkpoint import COMPLETIONS, LOG
 from remask.align.rollout import Rollout
-from remask.records.jsonl import write_text
+from remask.records.run_folder import RunFolder
 
-LOG, COMPLETIONS = "log.jsonl", "completions.jsonl"
 Row = dict[str, Any]
 Say = Callable[[Row], None]
 NUM_SHOWN = 2  # completions of a rollout
 
 
 class TrainLog:
-    """The files of a run; only the main process writes."""
+    """The logs of a run; only rank 0 writes and reports."""
 
-    def __init__(self, out: Path, say: Say, track: Say, *, is_main_process: bool) -> None:
-        self.out, self.say, self.track = out, say, track
+    def __init__(self, folder: RunFolder, say: Say, track: Say, *, is_main_process: bool) -> None:
+        self.folder, self.say, self.track = folder, say, track
         self.is_main_process = is_main_process
 
     def log(self, row: Row) -> None:
-        """Append a row to the log, track it, and say it."""
+        """Append a row to the log, track it and report it."""
         self._append(LOG, row)
         self.track(row)
         self.tell(row)
 
     def tell(self, row: Row) -> None:
-        """Say a row without writing it down."""
+        """Report a row without logging it."""
         if self.is_main_process:
             self.say(row)
 
     def show(self, rollout: Rollout, step: int) -> None:
-        """Write down, and say, the first completions of a rollout."""
+        """Log and report the first completions of a rollout."""
         for sample, problem, reward in list(
             zip(rollout.samples, rollout.problems, rollout.rewards, strict=True)
         )[:NUM_SHOWN]:
@@ -59,26 +57,9 @@ class TrainLog:
             self._append(COMPLETIONS, row)
             self.tell(row)
 
-    def rewind(self, step: int) -> None:
-        """Remove what was written after an update."""
-        for name in (LOG, COMPLETIONS):
-            path = self.out / name
-            if self.is_main_process and path.exists():
-                lines = path.read_text("utf-8", errors="replace").splitlines()
-                rows = [line for line in lines if _is_until(line, step)]
-                write_text(path, "".join(f"{line}\n" for line in rows))
-
     def _append(self, name: str, row: Row) -> None:
         if self.is_main_process:
-            with (self.out / name).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-
-
-def _is_until(line: str, step: int) -> bool:
-    try:
-        return int(json.loads(line)["step"]) <= step
-    except (ValueError, KeyError, TypeError):  # the last line of a killed run
-        return False
+            self.folder.append(name, row)
 
 
 def measured(rollout: Rollout, size: int) -> list[Row]:

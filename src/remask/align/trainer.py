@@ -12,7 +12,7 @@ the uninterrupted one, bit for bit on a CPU in float32. Checkpoints are made bet
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,36 +25,43 @@ from remask.align.collapse_guard import CollapseGuard
 from remask.align.distributed import Distributed
 from remask.align.named import build_reward, check_rewards
 from remask.align.policy import Actor, Policy, copy_of, load_policy, reference_of, trained
-from remask.align.rollout import Prompts, Rollout, RolloutMaker, draw_groups
-from remask.align.run_state import Learner, RunState, continued
-from remask.align.settings import AlignSettings, as_yaml
+from remask.align.rollout import Prompts, Rollout, RolloutMaker, draw_groups, task_of
+from remask.align.run_state import Learner, RunState
+from remask.align.settings import AlignSettings, as_yaml, decisive, record
 from remask.align.sharding import ShardedPolicy, shard_policy
 from remask.align.shards import whole
 from remask.align.train_log import Row, Say, TrainLog, measured, peak_memory_gb, summary
 from remask.align.update import Batch, Updater, make_optimizer, shown
 from remask.denoisers.base import Denoiser
+from remask.denoisers.load import find_folder
 from remask.errors import CheckpointError, SettingsError
 from remask.records.jsonl import write_text
+from remask.records.run_folder import STATE, Facts, source_digest
 
 
 class AlignTrainer:
-    """One training run."""
+    """One training run; nothing is written before `run`."""
 
     def __init__(
-        self, settings: AlignSettings, say: Say, *, resume: bool = False, resume_from: str = ""
-    ) -> None:
-        self.distributed = Distributed(settings)
+        self, settings: AlignSettings, say: Say, distributed: Distributed | None = None, *,
+        resume: bool = False, resume_from: str = "",
+    ) -> None:  # fmt: skip
+        self.distributed = distributed or Distributed(settings)
         self.share = self.distributed.share(settings.prompts_per_update, "prompts_per_update")
+        self.folder = checkpoint.folder_of(settings.out)
         self.train_log = TrainLog(
-            settings.out, say, self.distributed.track,
+            self.folder, say, self.distributed.track,
             is_main_process=self.distributed.is_main_process,
         )  # fmt: skip
-        came_from = self._open(settings, resume=resume, resume_from=resume_from)
-        s = self.settings = settings if came_from is None else continued(settings, came_from)
-        prompts = self.prompts = Prompts(s)
+        self.begun_at: Path | None = None  # the checkpoint to continue from
+        saved = self._open(settings, resume=resume, resume_from=resume_from)
+        s = self.settings = settings if saved is None else self._continued(settings, saved)
         if s.method != "sft":
-            check_rewards(s, prompts.task)  # before minutes of loading
+            check_rewards(s, task_of(s))  # before minutes of loading
+        prompts = self.prompts = Prompts(s)
         self.policy, self.actor, reference = self._load()
+        inputs: dict[str, str] = {}
+        self.distributed.on_main(lambda: inputs.update(self._inputs(saved)))
         self.sampler = s.sampler(self.policy, prompts.task.canvas_length(prompts.level))
         masks = s.masks(self.sampler.block, self.sampler.length)
         if s.method != "sft":
@@ -71,18 +78,14 @@ class AlignTrainer:
         self.optimizer = make_optimizer(list(self.parameters.values()), s)
         self.guard = CollapseGuard(s)
         self.learner = Learner(
-            settings=s, parameters=self.parameters, optimizer=self.optimizer, guard=self.guard
-        )
-        self.state = RunState()
-        self._resume(came_from)
-        if self.distributed.is_main_process:  # not before: a refused run must change nothing
-            s.out.mkdir(parents=True, exist_ok=True)
-            write_text(s.out / checkpoint.SETTINGS, as_yaml(s))
-        self.distributed.start_trackers(self.state.update)
+            settings=s, parameters=self.parameters, optimizer=self.optimizer, guard=self.guard,
+            inputs=inputs,
+        )  # fmt: skip
+        self.state = RunState() if saved is None else RunState(**saved["place"])
         self.started, self.start = time.perf_counter(), self.state.update
 
     def _load(self) -> tuple[Policy, Actor, Denoiser | None]:
-        """Return the model that learns, who writes its completions, and what it was."""
+        """Return the model that learns, the one that generates, and the reference model."""
         s, device, mode = self.settings, self.distributed.device, self.distributed.sharding
         policy = load_policy(s, device, place="" if mode == "none" else "cpu")
         by_copy = s.tuning == "full" and policy.in_bfloat16 and mode == "none"
@@ -93,39 +96,72 @@ class AlignTrainer:
         return policy, Actor(policy, copied), reference
 
     def _meet(self) -> None:
-        """Return when no process has a pass of a divided model left to make."""
+        """Return when no rank has a pass of a sharded model left to make."""
         if isinstance(self.policy, ShardedPolicy):
             self.policy.lockstep.finish()
 
-    def _open(self, s: AlignSettings, *, resume: bool, resume_from: str) -> Path | None:
-        """Return the checkpoint to go on from, or refuse a folder that holds another run."""
-        if self.distributed.is_main_process:
-            checkpoint.claim(s)
-            checkpoint.tidy(s.out)
-        self.distributed.wait()
-        last = checkpoint.last_checkpoint(s.out)
-        if last is not None and not (resume or resume_from):
-            raise SettingsError(
-                f"out {s.out} holds a run up to {last.name}; add --resume to go on, or choose "
-                "another folder."
-            )
-        wanted = checkpoint.find_checkpoint(s.out, resume_from) if resume_from else last
-        self.distributed.wait()
-        return wanted
+    def _open(self, s: AlignSettings, *, resume: bool, resume_from: str) -> Facts | None:
+        """Return the facts of the checkpoint to continue from, or None for a new run."""
+        if resume and not self.folder.has_run:
+            raise SettingsError(f"--resume requires a run in {s.out}, found none.")
+        self.begun_at = self.folder.last()
+        if resume_from:
+            self.begun_at = checkpoint.find_checkpoint(self.folder, resume_from)
+        start = self.begun_at
+        if start is None:
+            return None
+        self.distributed.on_main(lambda: self.folder.read(start))
+        return self.folder.read(start, verify=False)
+
+    def _continued(self, settings: AlignSettings, saved: Facts) -> AlignSettings:
+        """Return the settings of a continued run: an unset warmup stays that of the run."""
+        warmup = saved["run"]["warmup"]
+        if settings.warmup is None and settings.num_warmup != warmup < settings.updates:
+            settings = replace(settings, warmup=warmup)
+        self.folder.compare(saved["run"], decisive(settings))
+        return settings
+
+    def _inputs(self, saved: Facts | None) -> dict[str, str]:
+        """Return digests of weights and training rows, or raise if the run began with others."""
+        found = {"weights": source_digest(find_folder(self.settings.model)), **self.prompts.digests}
+        if saved is not None:
+            self.folder.compare(saved["run"], found)
+        return found
+
+    def _begin(self) -> None:
+        """Prepare the folder, and take over the checkpoint to continue from."""
+        s, is_main = self.settings, self.distributed.is_main_process
+        self.distributed.wait()  # all ranks have looked into the folder
+        if is_main:
+            self.folder.begin(record(s), self.begun_at)
+            write_text(s.out / checkpoint.SETTINGS, as_yaml(s))
+            if self.state.update < s.updates:
+                self.folder.remove(s.out / checkpoint.FINAL)
+        self.distributed.start_trackers(self.state.update)
+        if self.begun_at is not None:
+            self.train_log.tell({"resumed": self.state.update})
+            self._match_best()
+            self._restore(self.begun_at)
+            self.guard.restore(self.folder.read(self.begun_at, verify=False)["guard"])
+
+    def _restore(self, folder: Path) -> None:
+        in_parts = self.distributed.sharding != "none"
+        device = torch.device("cpu") if in_parts else self.distributed.device
+        self.learner.restore(folder, device, in_parts=in_parts)
 
     def run(self, is_over: Callable[[], bool] = lambda: False) -> Path:
         """Train to the last update and return the folder of the best model.
 
-        Where time `is_over` for any process, a rollout's updates are the last for now: a checkpoint
-        is made, and the model of the last update is not.
+        If `is_over` returns true on any rank, the run ends after the current rollout, with a
+        checkpoint and without the final model.
         """
+        self._begin()
         s = self.settings
         if self.state.update == 0:
             self._validate()
         while self.state.update < s.updates:
             before = self.state.update
-            rollout = self._roll()
-            self._learn(rollout)
+            self.round()
             done = self.state.update == s.updates
             if s.eval_every and (done or _passed(before, self.state.update, s.eval_every)):
                 self._validate()
@@ -137,6 +173,10 @@ class AlignTrainer:
             if stops:
                 return s.out / checkpoint.BEST
         return self._finish()
+
+    def round(self) -> None:
+        """Make one rollout and the updates on it."""
+        self._learn(self._roll())
 
     def _finish(self) -> Path:
         out = self.settings.out
@@ -150,7 +190,7 @@ class AlignTrainer:
 
     def _save_model(self, name: str, update: int | None = None) -> None:
         checkpoint.save_model(
-            self.policy, self.settings, self.settings.out / name,
+            self.policy, self.settings, name,
             update=self.state.update if update is None else update,
             writes=self.distributed.is_main_process,
         )  # fmt: skip
@@ -268,61 +308,45 @@ class AlignTrainer:
         self.guard.watch_accuracy(accuracy, len(graded), state.update)
 
     def _checkpoint(self) -> None:
-        is_main = self.distributed.is_main_process
-        state, out = self.learner.state(self.state, here=is_main), self.settings.out
+        is_main, place = self.distributed.is_main_process, self.state
+        state = self.learner.state(here=is_main)
         if is_main:
-            checkpoint.save_state(out, self.state.update, state, self.state.best_update)
+            self.folder.save(
+                place.update, lambda part: torch.save(state, part / STATE),
+                self.learner.facts(place), place.best_update,
+            )  # fmt: skip
         self.distributed.wait()
 
-    def _resume(self, folder: Path | None) -> None:
-        """Go on from a checkpoint, or begin where there is none."""
-        if folder is None:
-            self.train_log.rewind(-1)
-            return
-        saved, self.state = self._read(folder)
-        self.distributed.wait()  # until all have read it
-        if self.distributed.is_main_process:
-            checkpoint.drop_later(folder)
-            if self.state.update < self.settings.updates:
-                checkpoint.drop_model(self.settings.out / checkpoint.FINAL)
-        self.train_log.rewind(self.state.update)
-        self.train_log.tell({"resumed": self.state.update})
-        self._match_best()
-        self.learner.take(saved)
-
-    def _read(self, folder: Path) -> tuple[checkpoint.State, RunState]:
-        divided = self.distributed.sharding != "none"  # a part of each tensor is read
-        device = torch.device("cpu") if divided else self.distributed.device
-        return self.learner.read(folder, device, in_parts=divided)
-
     def _match_best(self) -> None:
-        """Make `best` the model that the log of a resumed run says, the policy being the start.
+        """Make `best` the model of the best validation so far.
 
-        It may be of an update that was gone back behind. Where it cannot be had again, the best of
-        the validations to come takes its place.
+        It may be of a later update, or damaged. If its checkpoint is gone, the best of the
+        validations to come takes its place.
         """
-        state, out = self.state, self.settings.out
-        validated = state.best > -math.inf
-        written = checkpoint.update_of_model(out / checkpoint.BEST)
-        is_right = written == (state.best_update if validated else None)
-        self.distributed.wait()  # until all have looked
-        if is_right:
+        state, wanted = self.state, None
+        if state.best > -math.inf:
+            wanted = state.best_update
+        on_disk = checkpoint.update_of_model(self.folder, checkpoint.BEST)
+        self.distributed.wait()  # all ranks have looked
+        if wanted is not None and on_disk == wanted:
             return
-        saved = None
-        if state.best_update:
-            with suppress(CheckpointError):
-                saved, _ = self._read(checkpoint.checkpoint_of(out, state.best_update))
-        lacks = not validated or (state.best_update > 0 and saved is None)
-        if self.distributed.sums({"lacks": float(lacks)})["lacks"]:
+        source = self.folder.checkpoint(wanted or 0)
+        lost: list[str] = []
+        if wanted and self.distributed.is_main_process:
+            try:
+                self.folder.read(source)
+            except CheckpointError as error:
+                lost = [str(error)]
+        if wanted is None or self.distributed.gather(lost):
             if self.distributed.is_main_process:
-                checkpoint.drop_model(out / checkpoint.BEST)
-            if validated:
-                self.train_log.tell({"lost_best": state.best_update})
+                self.folder.remove(self.settings.out / checkpoint.BEST)
+            if wanted is not None:
+                self.train_log.tell({"lost_best": wanted})
             state.best, state.best_update = -math.inf, 0
             return
-        if saved is not None:
-            self.learner.take(saved)
-        self._save_model(checkpoint.BEST, state.best_update)
+        if wanted:
+            self._restore(source)
+        self._save_model(checkpoint.BEST, wanted)
         self.distributed.wait()
 
 
@@ -334,20 +358,25 @@ def align(
     resume_from: str = "",
     is_over: Callable[[], bool] = lambda: False,
 ) -> Path:
-    """Train (or go on with) a model and return the folder of the best one.
+    """Train a model, or continue the run in its folder, and return the folder of the best one.
 
     Args:
         settings: of the run.
-        say: is called with every row of the log.
-        resume: go on from the last checkpoint, where there is one.
-        resume_from: go back to this one: an update's number, or "best"; what came after is removed.
-        is_over: is asked between rollouts whether to make a checkpoint and stop for now.
+        say: called with every row of the log.
+        resume: raise if there is no run to continue.
+        resume_from: checkpoint to return to, an update or "best"; later ones are removed.
+        is_over: called between rollouts; true ends the run for now, with a checkpoint.
     """
-    trainer = AlignTrainer(settings, say, resume=resume, resume_from=resume_from)
-    try:
+    distributed = Distributed(settings)
+    folder = checkpoint.folder_of(settings.out)
+    with ExitStack() as stack:
+        stack.callback(distributed.leave)
+        held = folder.hold(checkpoint.inputs_of(settings))
+        distributed.on_main(lambda: stack.enter_context(held))
+        trainer = AlignTrainer(
+            settings, say, distributed, resume=resume, resume_from=resume_from
+        )  # fmt: skip
         return trainer.run(is_over)
-    finally:
-        trainer.distributed.leave()
 
 
 def rate_at(update: int, s: AlignSettings) -> float:

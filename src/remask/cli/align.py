@@ -21,14 +21,12 @@ More = Annotated[
     list[str] | None,
     typer.Option("--set", help="Any other setting, as in renyi_order=1.0; again for more."),
 ]
-Resume = Annotated[bool, Setting("Go on from the last checkpoint.")]
+Resume = Annotated[bool, Setting("Fail if there is no run to continue.")]
 ResumeFrom = Annotated[
-    str, Setting("Go back to a checkpoint: its update, or best; later ones are removed.")
+    str, Setting("Return to a checkpoint: its update, or best; later ones are removed.")
 ]
-DryRun = Annotated[bool, Setting("Print memory and time; train nothing.")]
-Processes = Annotated[int, Setting("Of a dry run: how many train.", least=1, most=1_000)]
-Speed = Annotated[
-    float, Setting("Of a dry run: speed of a process, in TFLOP/s.", least=0.001, most=1e9)
+DryRun = Annotated[
+    bool, Setting("Make two small rollouts, print time and memory, and write nothing.")
 ]
 
 
@@ -40,18 +38,21 @@ def align(
     resume: Resume = False,
     resume_from: ResumeFrom = "",
     dry_run: DryRun = False,
-    processes: Processes = 1,
-    tflops: Speed = 400.0,
     as_json: opt.JsonLines = False,
 ) -> None:
-    """Train a model with the score as a reward."""
+    """Train a model with the score as a reward.
+
+    The same command again continues an interrupted run.
+    """
     further = _named(more or [])
     _refuse_twice(flags, further)
     settings = read_settings(config, {**further, **flags})
     if dry_run:
-        from remask.align.estimate import estimate
+        from remask.align.timing import measure
 
-        _show_estimate(estimate(settings, processes=processes, tflops=tflops), as_json)
+        plan = measure(settings)
+        if plan is not None:
+            _show_plan(plan, as_json)
         return
     from remask.align.trainer import align as train
 
@@ -135,28 +136,20 @@ def line_of(row: dict[str, Any]) -> str:
     return f"{place}  {shown}  {timedelta(seconds=round(row['eta_s']))} left"
 
 
-def _show_estimate(plan: dict[str, Any], as_json: bool) -> None:
+def _show_plan(plan: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(plan)
         return
-    memory, forwards = plan["memory_gb"], plan["forwards_per_update"]
-    seconds = plan["seconds_per_update"]
+    sampler, seconds = plan["sampler"], plan["seconds_per_update"]
     for line in (
-        f"{plan['model']}: {plan['parameters'] / 1e6:,.1f} M parameters, of which "
-        f"{plan['trained'] / 1e6:,.2f} M learn ({_GROUPS[plan['tuning']]})",
-        f"rollouts: {plan['rollouts']:,} of {plan['completions_per_rollout']} completions, rows "
-        f"of {plan['row_tokens']['prompt']} + {plan['row_tokens']['canvas']} tokens",
-        "forward passes of a row per update, at most: "
-        + ", ".join(f"{phase} {num:,.0f}" for phase, num in forwards.items()),
-        "memory of one process, GB: "
-        + ", ".join(f"{name} {size:.2f}" for name, size in memory.items()),
-        "GPUs that it needs: " + ", ".join(_gpus(*pair) for pair in plan["gpus_needed"].items()),
-        f"time at {plan['tflops']:g} TFLOP/s a process, {plan['processes']} of them: "
+        f"{plan['model']}: {plan['parameters'] / 1e6:,.1f} M parameters, "
+        f"{plan['trained'] / 1e6:,.2f} M of them learn ({_GROUPS[plan['tuning']]})",
+        f"rollouts: {plan['rollouts']:,} of {plan['completions_per_rollout']} completions, "
+        f"{sampler['length']} tokens in {sampler['steps']} steps",
+        f"measured with {plan['measured_completions']} completions on {plan['processes']} x "
+        f"{plan['device']}: peak memory {plan['peak_memory_gb']:.2f} GB",
+        "time per update: "
         + ", ".join(f"{phase} {value:.3g} s" for phase, value in seconds.items())
-        + f" per update; {plan['hours']:.3g} hours in all",
+        + f"; {plan['hours']:.3g} hours in total, without validation",
     ):
         typer.echo(line)
-
-
-def _gpus(gigabytes: str, num: int | None) -> str:
-    return f"{num or 'no number'} of {gigabytes} GB"

@@ -21,7 +21,7 @@ def locked(path: Path) -> Iterator[None]:
 
     Take the lock before you read, repair or remove anything of the output.
     """
-    name = path.absolute()
+    name = Path(os.path.realpath(path))  # links to one output share a lock
     lock = name.with_name(f"{name.name}.lock")
     file = _acquire(lock, path)
     try:

@@ -12,6 +12,7 @@ from remask.align import checkpoint, lora
 from remask.align.owners import ignored
 from remask.align.settings import AlignSettings, check_settings
 from remask.align.trainer import align
+from remask.records.run_folder import STATE
 from remask.testing import write_checkpoint
 
 TOY = '''
@@ -134,9 +135,11 @@ def train() -> Callable[..., list[dict[str, Any]]]:
 
 
 def last_state(out: Path) -> dict[str, Any]:
-    folder = checkpoint.last_checkpoint(out)
-    assert folder is not None
-    return checkpoint.load_state(folder, torch.device("cpu"))
+    folder = checkpoint.folder_of(out)
+    last = folder.last()
+    assert last is not None
+    state: dict[str, Any] = torch.load(last / STATE, weights_only=True)
+    return {**folder.read(last), **state}
 
 
 @pytest.fixture
@@ -152,10 +155,10 @@ def same_state() -> Callable[[Path, Path], None]:
         one, other = last_state(a), last_state(b)
         assert one["weights"].keys() == other["weights"].keys()
         assert all(torch.equal(one["weights"][n], other["weights"][n]) for n in one["weights"])
-        for number, moments in one["optimizer"]["state"].items():
+        for number, moments in one["moments"].items():
             for name, value in moments.items():
-                assert torch.equal(value, other["optimizer"]["state"][number][name])
+                assert torch.equal(value, other["moments"][number][name])
         assert one["place"] == other["place"]
-        assert one["monitor"] == other["monitor"]
+        assert one["guard"] == other["guard"]
 
     return check

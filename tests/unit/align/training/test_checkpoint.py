@@ -1,26 +1,19 @@
 """Which checkpoints there are, how a run goes back to one, and what a damaged one says."""
 
-import json
-import math
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
 from remask.align import checkpoint
 from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings
 from remask.align.trainer import align
 from remask.cli.align import line_of
-from remask.errors import CheckpointError, SettingsError
+from remask.errors import RemaskError, SettingsError
 
 Settings = Callable[..., AlignSettings]
 Train = Callable[..., list[dict[str, Any]]]
@@ -62,7 +55,7 @@ def test_the_last_three_and_the_best_are_there_to_go_back_to(
     told[:] = [0, 0, 0, 0]
     assert train(s, resume_from="10")[0] == {"resumed": 10}
     same_state(s.out, whole.out)
-    with pytest.raises(SettingsError, match=r"resume_from '4' is no checkpoint .*\(3, 8, 10, 12\)"):
+    with pytest.raises(SettingsError, match=r"resume_from must be .*\(3, 8, 10, 12\).* got '4'"):
         train(s, resume_from="4")
     assert names(s.out) == [3, 8, 10, 12]
 
@@ -74,8 +67,8 @@ def validated(monkeypatch: pytest.MonkeyPatch, s: AlignSettings, right: str) -> 
     monkeypatch.setattr(task, "grade", lambda self, problem, text: next(told) == "1")
 
 
-def best_of(out: Path) -> tuple[int, bytes]:
-    update = json.loads((out / "best" / "align.json").read_text())["update"]
+def best_of(out: Path) -> tuple[int | None, bytes]:
+    update = checkpoint.update_of_model(checkpoint.folder_of(out), "best")
     return update, (out / "best" / "model.safetensors").read_bytes()
 
 
@@ -137,7 +130,7 @@ def test_a_warm_up_that_nobody_asked_for_stays_that_of_the_run(
     rows = train(replace(s, updates=20), resume=True)
     rates = {row["step"]: row["learning_rate"] for row in rows if "loss" in row}
     assert rates[11] == pytest.approx(1e-3 * (1 - 9 / 19))
-    with pytest.raises(SettingsError, match="warmup is 3 and was 1"):
+    with pytest.raises(SettingsError, match="warmup was 1, got 3"):
         train(replace(s, updates=20, warmup=3), resume=True)
 
 
@@ -152,10 +145,10 @@ def test_there_is_no_best_to_go_back_to_where_the_start_was_the_best(
     settings: Settings, train: Train
 ) -> None:
     s = settings(updates=2)
-    with pytest.raises(SettingsError, match=r"resume_from 'best' is no checkpoint .*\(none\)"):
+    with pytest.raises(SettingsError, match=r"resume_from must .*\(none\)"):
         train(s, resume_from="best")
     train(s)
-    with pytest.raises(SettingsError, match=r"resume_from 'best' is no checkpoint .*\(2\)"):
+    with pytest.raises(SettingsError, match=r"resume_from must .*\(2\)"):
         train(s, resume_from="best")
 
 
@@ -166,165 +159,111 @@ def test_a_run_may_be_made_longer_and_is_then_the_long_one(
     train(whole)
     s = settings(updates=4)
     train(s)
-    with pytest.raises(SettingsError, match="updates is 2 and was 4"):
+    with pytest.raises(SettingsError, match="updates was 4, got 2"):
         train(replace(s, updates=2), resume=True)
     rows = train(replace(s, updates=6), resume=True)
     assert [row["step"] for row in rows if "loss" in row] == [5, 6]
     same_state(s.out, whole.out)
 
 
-def changed(path: Path, **parts: Any) -> None:
-    """Save a state again with some of its parts changed."""
-    state = torch.load(path, weights_only=True)
-    torch.save({**state, **parts}, path)
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
 
 
-def other_moments(path: Path) -> None:
-    optimizer = torch.load(path, weights_only=True)["optimizer"]
-    optimizer["state"][0]["exp_avg"] = torch.zeros(3)
-    changed(path, optimizer=optimizer)
+def change_line(change: Callable[[list[str]], list[str]]) -> Callable[[Path], object]:
+    return lambda path: path.write_text("".join(change(path.read_text().splitlines(True))))
 
 
-def other_shapes(path: Path) -> None:
-    weights = torch.load(path, weights_only=True)["weights"]
-    changed(path, weights={name: torch.zeros(7) for name in weights})
+def change_field(path: Path) -> None:
+    path.write_text(path.read_text().replace('"cursor": 4', '"cursor": 2'))
 
 
-def moments(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change the moments of the first weight."""
-    optimizer = torch.load(path, weights_only=True)["optimizer"]
-    change(optimizer["state"][0])
-    changed(path, optimizer=optimizer)
-
-
-def weights(path: Path, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    held = torch.load(path, weights_only=True)["weights"]
-    changed(path, weights={name: change(tensor) for name, tensor in held.items()})
-
-
-def groups(path: Path, **parts: Any) -> None:
-    optimizer = torch.load(path, weights_only=True)["optimizer"]
-    changed(path, optimizer={**optimizer, "param_groups": [parts]})
-
-
-def place(path: Path, **parts: Any) -> None:
-    changed(path, place={**torch.load(path, weights_only=True)["place"], **parts})
-
-
-def guard(path: Path, **parts: Any) -> None:
-    changed(path, monitor={**torch.load(path, weights_only=True)["monitor"], **parts})
-
-
-DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "missing": (Path.unlink, "No such file"),
-    "a folder": (lambda path: (path.unlink(), path.mkdir()), "cannot be read"),
-    "empty": (lambda path: path.write_bytes(b""), "it ends too early"),
-    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-100]), "cannot be read"),
-    "half": (lambda path: path.write_bytes(path.read_bytes()[:5000]), "cannot be read"),
-    "JSON": (lambda path: path.write_text('{"place": 1'), "cannot be read"),
-    "safetensors": (
-        lambda path: path.write_bytes(b"\x10" + bytes(7) + b'{"a":{"dtype":1}'),
-        "cannot be read",
+STATE, SEAL = "checkpoint-000004/state.pt", "checkpoint-000004/seal.json"
+EDITS: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "a byte of the state": (STATE, flip, "state.pt was changed"),
+    "half a state": (STATE, lambda p: p.write_bytes(p.read_bytes()[:999]), "state.pt was changed"),
+    "no state": (STATE, Path.unlink, "No such file"),
+    "the state of another update": (
+        STATE, lambda p: shutil.copyfile(p.parents[1] / "checkpoint-000002/state.pt", p), "changed",
     ),
-    "a pickle of code": (
-        lambda path: torch.save(Path("x"), path), r"\(Weights only load failed\)",
+    "a field of the seal": (SEAL, change_field, "seal.json was changed"),
+    "a byte of the seal": (SEAL, flip, "is damaged"),
+    "no seal": (SEAL, Path.unlink, "No such file"),
+    "a doubled seal": (SEAL, change_line(lambda lines: lines * 2), "Extra data"),
+    "another checkpoint": (
+        "checkpoint-000004",
+        lambda p: (shutil.rmtree(p), shutil.copytree(p.with_name("checkpoint-000002"), p)),
+        "seal.json was changed",
     ),
-    "a list": (lambda path: torch.save([1, 2], path), "cannot be read"),
-    "no weights": (lambda path: torch.save({"place": {}}, path), "it has no "),
-    "other shapes": (other_shapes, "of another model: .* is 7 there and .* here"),
-    "other names": (lambda path: changed(path, weights={"a": torch.zeros(1)}), "is 1 there and ab"),
-    "no tensors": (lambda path: changed(path, weights={"a": 1}), "has no attribute 'shape'"),
-    "other moments": (other_moments, "exp_avg of weight 0 is 3"),
-    "no optimizer": (lambda path: changed(path, optimizer={"state": {}}), "no 'param_groups'"),
-    "a place before the start": (lambda path: changed(path, place={"update": -1}), "its place is"),
-    "an unknown place": (lambda path: changed(path, place={"step": 1}), "unexpected keyword"),
-    "a guard's": (lambda path: changed(path, monitor={"mood": 1}), "its guard has mood"),
-    "a guard's text": (lambda path: guard(path, skipped="two"), "skipped of its guard is 'two'"),
-    "a guard's NaN": (lambda path: guard(path, best_reward=math.nan), "best_reward of its guard"),
-    "a guard's list": (lambda path: guard(path, recent=[1.0]), "recent of its guard is"),
-    "a guard's window": (lambda path: guard(path, recent={"reward": 1}), "recent of its guard is"),
-    "a guard's average": (lambda path: guard(path, first={"length": None}), "first of its guard"),
-    "a guard's first": (lambda path: guard(path, first_likelihoods=["a"]), "first_likelihoods of"),
-    "groups without a rate": (lambda path: groups(path, params=[0]), "it has no 'lr'"),
-    "groups without weights": (lambda path: groups(path), "it has no 'params'"),
-    "no moment": (
-        lambda path: moments(path, lambda held: held.pop("exp_avg")), "exp_avg of weight 0 is abs",
+    "a byte of the log": ("log.jsonl", flip, "log.jsonl was changed"),
+    "a missing line": ("log.jsonl", change_line(lambda lines: lines[1:]), "log.jsonl was changed"),
+    "a doubled line": (
+        "log.jsonl", change_line(lambda lines: [*lines[:2], *lines[1:]]), "log.jsonl was changed",
     ),
-    "moments of nobody": (
-        lambda path: changed(
-            path, optimizer={**torch.load(path, weights_only=True)["optimizer"], "state": {99: {}}}
-        ),
-        "its optimizer has moments of 99",
+    "swapped lines": (
+        "log.jsonl", change_line(lambda lines: [lines[1], lines[0], *lines[2:]]), "was changed",
     ),
-    "moments that are none": (
-        lambda path: moments(path, lambda held: held.update(exp_avg=held["exp_avg"] * math.inf)),
-        "exp_avg of weight 0 has values that are no finite numbers",
-    ),
-    "a step of no number": (
-        lambda path: moments(path, lambda held: held.update(step=torch.tensor(math.nan))),
-        "step of weight 0 is a number",
-    ),
-    "small integers": (
-        lambda path: weights(path, lambda held: held.to(torch.int8)), "is int8 there and float32",
-    ),
-    "weights that are none": (
-        lambda path: weights(path, lambda held: held * math.nan), "that are no finite numbers",
-    ),
-    "a place behind the end": (lambda path: place(path, update=5), "is update 5 of 4, the best"),
-    "a best to come": (lambda path: place(path, best_update=9), "the best being that of 9"),
+    "no log": ("log.jsonl", Path.unlink, "log.jsonl was changed"),
+    "no completions": ("completions.jsonl", Path.unlink, "completions.jsonl was changed"),
+    "another run": ("run.json", lambda p: p.write_text("{}"), "which is not of this run"),
 }  # fmt: skip
 
 
-def test_every_damage_is_one_sentence_and_the_checkpoint_before_is_named(
+def test_an_edited_run_is_refused_in_one_sentence(settings: Settings, train: Train) -> None:
+    s = settings(updates=4, show_every=1)
+    train(s)
+    kept = s.out.with_name("kept")
+    shutil.copytree(s.out, kept)
+    for name, (path, edit, reason) in EDITS.items():
+        edit(s.out / path)
+        with pytest.raises(RemaskError, match=reason) as raised:
+            train(s)
+        assert "\n" not in str(raised.value), name
+        if "damaged" in str(raised.value):
+            assert str(raised.value).endswith("Remove it to resume from checkpoint-000002."), name
+        shutil.rmtree(s.out)
+        shutil.copytree(kept, s.out)
+    assert train(s)[0] == {"resumed": 4}
+
+
+def test_an_edit_of_what_is_written_again_changes_nothing(
+    settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best model is that of update 2, made again from its checkpoint."""
+    s = settings(updates=4, eval_problems=1)
+    validated(monkeypatch, s, "010")
+    train(s)
+    files = [path for path in s.out.rglob("*") if path.is_file() and "checkpoint" not in str(path)]
+    before = {path: path.read_bytes() for path in files}
+    assert best_of(s.out)[0] == 2
+    for name in ("best/model.safetensors", "best/seal.json", "final/config.json", "settings.yaml"):
+        flip(s.out / name)
+    with (s.out / "log.jsonl").open("ab") as log:
+        log.write(b'\xff\xfe{"step"')
+    shutil.copytree(s.out / "checkpoint-000004", s.out / "checkpoint-000006.part")
+    train(s)
+    assert {path: path.read_bytes() for path in files} == before
+    assert names(s.out) == [2, 4]
+    shutil.rmtree(s.out / "checkpoint-000004")
+    validated(monkeypatch, s, "0")
+    train(s)
+    timeless = {path: content for path, content in before.items() if path.suffix != ".jsonl"}
+    assert {path: path.read_bytes() for path in timeless} == timeless
+
+
+def test_what_a_killed_start_left_is_not_taken_for_a_result(
     settings: Settings, train: Train
 ) -> None:
-    s = settings(updates=4)
+    """Without validations `best` is the final model, not that of an earlier, unfinished start."""
+    s = settings(updates=2, eval_every=0)
     train(s)
-    state = s.out / "checkpoint-000004" / "state.pt"
-    whole = state.read_bytes()
-    for name, (damage, reason) in DAMAGES.items():
-        damage(state)
-        with pytest.raises(CheckpointError, match=reason) as raised:
-            train(s, resume=True)
-        sentence = str(raised.value)
-        assert "\n" not in sentence, name
-        assert sentence.endswith("and resume: checkpoint-000002 is there too."), sentence
-        if state.is_dir():
-            state.rmdir()
-        state.write_bytes(whole)
-    assert train(s, resume=True)[0] == {"resumed": 4}
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    out = tmp_path_factory.mktemp("saved")
-    fields: dict[str, Any] = {
-        name: {"a": 1} for name in ("settings", "place", "monitor", "optimizer")
-    }
-    folder = checkpoint.save_state(out, 1, {**fields, "weights": {"w": torch.ones(3)}}, 0)
-    return (folder / "state.pt").read_bytes()
-
-
-@hypothesis_settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(start=st.integers(0, 2000), cut=st.integers(0, 40), put=st.binary(max_size=40))
-def test_whatever_the_bytes_are_they_load_or_are_refused(
-    saved: bytes, start: int, cut: int, put: bytes, tmp_path: Path
-) -> None:
-    (tmp_path / "state.pt").write_bytes(saved[:start] + put + saved[start + cut :])
-    with suppress(CheckpointError):
-        assert checkpoint.load_state(tmp_path, torch.device("cpu"))["place"]
-
-
-def test_lines_of_the_log_that_are_no_text_are_left_out(settings: Settings, train: Train) -> None:
-    s = settings(updates=2)
+    wanted = (s.out / "best" / "model.safetensors").read_bytes()
+    flip(s.out / "best" / "model.safetensors")
+    shutil.rmtree(s.out / "checkpoint-000002")
     train(s)
-    log = s.out / "log.jsonl"
-    lines = log.read_bytes()
-    log.write_bytes(lines + b'\xff\xfe{"step"')
-    train(s, resume=True)
-    assert log.read_bytes() == lines
+    assert (s.out / "best" / "model.safetensors").read_bytes() == wanted
 
 
 def test_a_trained_model_carries_what_is_true_of_it(
@@ -338,5 +277,5 @@ def test_a_trained_model_carries_what_is_true_of_it(
     s = settings(model=str(source), updates=2)
     train(s)
     there = {path.name for path in (s.out / "best").iterdir()}
-    assert {"config.json", "tokenizer.json", "special_tokens_map.json", "align.json"} <= there
+    assert {"config.json", "tokenizer.json", "special_tokens_map.json", "seal.json"} <= there
     assert not {"figures.json", "notes.txt"} & there

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,7 +22,8 @@ from remask.align.policy import load_policy, trained
 from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings, as_yaml, check_settings
 from remask.align.trainer import align, rate_at
-from remask.errors import CheckpointError, InputError, SettingsError
+from remask.errors import InputError, RecordError, SettingsError, WriteError
+from remask.records.lock import locked
 
 Settings = Callable[..., AlignSettings]
 Train = Callable[..., list[dict[str, Any]]]
@@ -88,7 +90,7 @@ def test_a_run_whose_time_is_over_leaves_a_checkpoint_and_goes_on(
     """Time is over at the second question, after four of six updates."""
     s, over = settings(checkpoint_every=100, eval_every=0), iter([False, True])
     align(s, lambda row: None, is_over=lambda: next(over))
-    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+    assert checkpoint.folder_of(s.out).last() == s.out / "checkpoint-000004"
     assert not (s.out / "final").exists()
     goes_on(s)
 
@@ -170,9 +172,9 @@ def test_many_such_batches_in_a_row_end_the_run_and_leave_a_good_checkpoint(
     s = settings(max_skipped=2)
     with monkeypatch.context() as patched:
         poisoned(patched, range(8, 10**6))
-        with pytest.raises(Collapse, match=r"2 updates in a row, up to 4, .*lower learning_rate"):
+        with pytest.raises(Collapse, match=r"2 consecutive updates \(update 4: .*kernels: .*math"):
             train(s)
-    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000002"
+    assert checkpoint.folder_of(s.out).last() == s.out / "checkpoint-000002"
     goes_on(s)
 
 
@@ -184,7 +186,7 @@ def test_a_collapsed_reward_ends_the_run(
     monkeypatch.setattr(trainer, "summary", lambda rows: {**plain(rows), "reward": next(told)})
     with pytest.raises(Collapse, match=r"collapse at update 6: .*mean reward is 0.1"):
         train(s)
-    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+    assert checkpoint.folder_of(s.out).last() == s.out / "checkpoint-000004"
 
 
 def test_a_reward_that_raises_is_named_and_the_run_can_go_on(
@@ -193,7 +195,7 @@ def test_a_reward_that_raises_is_named_and_the_run_can_go_on(
     s = settings(reward="toy_rewards:failing")
     with pytest.raises(InputError, match="reward 'failing' failed with ZeroDivisionError: no rea"):
         train(s)
-    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+    assert checkpoint.folder_of(s.out).last() == s.out / "checkpoint-000004"
     goes_on(s)  # the third call of the reward is past
 
 
@@ -210,8 +212,10 @@ def test_a_full_disk_leaves_the_last_checkpoint_as_it_was(
 
     with monkeypatch.context() as patched:
         patched.setattr(torch, "save", save)
-        wanted = r"No space left on device\); free some space and resume: checkpoint-000002 is int"
-        with pytest.raises(CheckpointError, match=wanted):
+        wanted = (
+            r"No space left on device\. Free some space and resume: checkpoint-000002 is intact"
+        )
+        with pytest.raises(WriteError, match=wanted):
             train(s)
     assert [p.name for p in s.out.glob("checkpoint*")] == ["checkpoint-000002"]
     goes_on(s)
@@ -229,15 +233,15 @@ def test_a_full_disk_leaves_the_best_model_as_it_was(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(checkpoint, "save", save)
-    with pytest.raises(CheckpointError, match="best could not be written"):
-        checkpoint.save_model(load_policy(s), s, s.out / "best", update=6)
+    with pytest.raises(WriteError, match=r"Cannot write .*best: No space left"):
+        checkpoint.save_model(load_policy(s), s, "best", update=6)
     assert (s.out / "best" / "model.safetensors").read_bytes() == before
     assert not list(s.out.glob("*.part"))
 
 
 def command(s: AlignSettings, path: Path) -> list[str]:
     path.write_text(as_yaml(s), "utf-8")
-    return [sys.executable, "-m", "remask.cli", "align", "--config", str(path), "--resume"]
+    return [sys.executable, "-m", "remask.cli", "align", "--config", str(path)]
 
 
 def environment(toy: Path, **more: str) -> dict[str, str]:
@@ -256,7 +260,7 @@ def test_a_killed_process_leaves_a_run_that_goes_on(
         words, env=environment(toy, DEADLY="1"), capture_output=True, timeout=600, check=False
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+    assert checkpoint.folder_of(s.out).last() == s.out / "checkpoint-000004"
     goes_on(s)
     assert rows_of(s.out) == rows_of(tmp_path / "whole")
 
@@ -318,25 +322,64 @@ def test_a_killed_worker_is_missed_in_one_sentence_and_one_process_goes_on(
     assert running[1].returncode == -signal.SIGKILL
     assert running[0].returncode == 1
     last = told[0][1].decode().strip().splitlines()[-1]
-    assert last.startswith("remask: process 0 of 2 has lost another one"), told[0][1]
-    assert last.endswith("start all of them again with --resume.")
-    assert checkpoint.last_checkpoint(s.out) == s.out / "checkpoint-000004"
+    assert last.startswith("remask: Rank 0 of 2 lost contact with another rank"), told[0][1]
+    assert last.endswith("Restart all ranks with --resume.")
+    assert checkpoint.folder_of(s.out).last() == s.out / "checkpoint-000004"
     assert train(s, resume=True)[0] == {"resumed": 4}
     whole = replace(s, out=tmp_path / "whole")
     train(whole)
     same_weights(state_of, whole.out, s.out)
 
 
-def test_a_folder_with_a_run_is_not_overwritten(settings: Settings, train: Train) -> None:
+def test_a_run_is_not_continued_with_other_settings(settings: Settings, train: Train) -> None:
     s = settings(updates=2)
     train(s)
-    with pytest.raises(SettingsError, match=r"holds a run up to checkpoint-000002; add --resume"):
-        train(s)
-    other = replace(s, seed=5)
-    with pytest.raises(SettingsError, match=r"seed is 5 and was 0 in .*; resume with the settings"):
-        train(other, resume=True)
-    assert "seed: 0" in (s.out / "settings.yaml").read_text(), "a refused one leaves the run's own"
+    with pytest.raises(SettingsError, match=r"Cannot resume .*: seed was 0, got 5"):
+        train(replace(s, seed=5))
+    assert "seed: 0" in (s.out / "settings.yaml").read_text(), "a refused run changes nothing"
+    before = (s.out / "settings.yaml").read_bytes()
+    assert train(s)[0] == {"resumed": 2}
+    assert (s.out / "settings.yaml").read_bytes() == before
     train(replace(s, learning_rate=1e-4), resume=True)
+
+
+def test_resume_requires_a_run(settings: Settings, train: Train, toy: Path) -> None:
+    """A run that was killed before its first checkpoint is one, and starts at update 0."""
+    s = settings(updates=2)
+    with pytest.raises(SettingsError, match=r"requires a run in .*out, found none"):
+        train(s, resume=True)
+    assert not s.out.exists()
+
+    def stop(row: dict[str, Any]) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        align(replace(s, seed=5), stop)
+    assert checkpoint.folder_of(s.out).last() is None
+    assert [row["step"] for row in train(s, resume=True) if "step" in row] == [0, 1, 2, 2]
+    assert [row["step"] for row in rows_of(s.out)] == [0, 1, 2, 2]
+
+
+def test_changed_weights_of_the_initial_model_are_refused(
+    settings: Settings, train: Train, model: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(model, source)
+    s = settings(model=str(source), updates=2)
+    train(s)
+    weights = source / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(SettingsError, match=r"Cannot resume .*: weights was '"):
+        train(s)
+
+
+def test_a_second_process_is_refused(settings: Settings, train: Train) -> None:
+    s = settings(updates=2)
+    with locked(s.out), pytest.raises(RecordError, match=rf"in use by process {os.getpid()} \("):
+        train(s)
+    assert not s.out.exists()
 
 
 def test_the_best_model_is_the_one_of_the_best_validation(
@@ -358,7 +401,7 @@ def test_the_best_model_is_the_one_of_the_best_validation(
     rows: list[dict[str, Any]] = []
     align(s, rows.append)
     assert [r["eval/accuracy"] for r in rows if "eval/accuracy" in r] == [0.0, 0.5, 0.5, 0.0]
-    place = checkpoint.load_state(s.out / "checkpoint-000006", torch.device("cpu"))["place"]
+    place = checkpoint.folder_of(s.out).read(s.out / "checkpoint-000006")["place"]
     assert (place["best"], place["best_update"]) == (0.5, 2)
     assert [rows[num - 1]["step"] for num in kept] == [0, 2, 6]  # start, best, final
 
