@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from remask.errors import InputError, SettingsError
-from remask.pretrain.adapt import LOG, Adaptation
+from remask.pretrain.adapt import LOG, Adaptation, hold
 from remask.pretrain.adapt_settings import AdaptSettings
 from remask.records.jsonl import write_text
 from remask.records.text_file import read_object
@@ -151,8 +151,9 @@ def _run(
         return None
     settings = plan.settings(out, shifted=shifted, trial=trial, left=left)
     try:
-        run = Adaptation(settings, say)
-        run.run()
+        with hold(settings):
+            run = Adaptation(settings, say)
+            run.run()
     except torch.OutOfMemoryError:
         raise SettingsError(
             f"tokens {plan.tokens:,} do not fit on the device; lower them, for instance to "

@@ -7,11 +7,10 @@ belongs to a step, so a run that was killed goes on as if it had not been: exact
 CPU, unless a time budget decides how far it comes.
 """
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -22,26 +21,26 @@ from torch import Tensor
 
 from remask import rng
 from remask.denoisers.devices import DTYPES, choose_device
-from remask.denoisers.identity import fingerprint
+from remask.denoisers.load import find_folder
 from remask.denoisers.native import stacked
 from remask.denoisers.save import save
 from remask.errors import DenoiserError, InputError, SettingsError
 from remask.pretrain.adapt_rows import TokenRows, encode_rows, read_pairs
 from remask.pretrain.adapt_settings import AdaptSettings
 from remask.pretrain.ancestor import read_ancestor
-from remask.pretrain.average import follow
+from remask.pretrain.average import GradientWatch, follow
 from remask.pretrain.batches import ORDER_VERSION, BatchPlan, RowBatch
 from remask.pretrain.noise import NoisyRows, add_noise, in_blocks, next_tokens, whole_canvas
 from remask.pretrain.objective import low_discrepancy_ratios
-from remask.pretrain.run_folder import RunFolder, claim
 from remask.pretrain.successor import Successor
 from remask.pretrain.trunk import FlatTrunk, asked_states, head_loss
+from remask.records.run_folder import STATE, RunFolder, source_digest
 
-LOG = "adapt.jsonl"
+LOG, MODEL = "adapt.jsonl", "model"
 _FLOOR = 0.02  # of the learning rate, at the end
 _CLIP = 1.0  # of the norm of the gradient
 _CAUSAL_SHARE = 1 / 3  # of the minutes, at most
-# Where and how fast a run runs, and what it leaves behind, decides nothing.
+# Settings that may change when a run continues. Digests stand for the first three.
 _FREE = (
     "source", "rows", "valid", "out", "device", "stop_after", "checkpoint_every", "log_every",
     "block", "dtype", "shard_megabytes",
@@ -54,7 +53,6 @@ class Adaptation:
     def __init__(self, settings: AdaptSettings, say: Callable[[dict[str, Any]], None]) -> None:
         s = self.settings = settings
         self.say, self.device = say, choose_device(s.device)
-        claim(s.out, [Path(s.source), *s.rows, s.valid])
         ancestor = read_ancestor(s.source, s.template)
         self.successor = Successor(ancestor, s)
         self.tokenizer = self.successor.tokenizer
@@ -73,18 +71,20 @@ class Adaptation:
                 "tokens; lower tokens, or raise epochs."
             )
         self.network = self.successor.network
-        self.folder = RunFolder(out=s.out, identity=self._identity(), log_name=LOG)
-        self.folder.open()
+        self.folder, self.identity = folder_of(s.out), self._identity()
+        self.begun_at = self.folder.resume(self.identity)
         self.network.to(self.device)
         self.average = self.successor.copy().to(self.device).requires_grad_(False)
         self.optimizer = self._optimizer()
         self.trunk = FlatTrunk(self._compiler())
         self.step, self.spent = 0, 0.0
-        self.total, self.num_summed = torch.zeros((), device=self.device), 0  # losses not yet told
+        self.total, self.num_summed = torch.zeros((), device=self.device), 0  # losses not logged
+        self.gradients = GradientWatch(self.device)
         self.best: dict[str, Tensor] | None = None  # the average with the lowest held-out loss
         self.best_loss, self.best_step, self.num_worse = math.inf, 0, 0
         self.validated = -1  # the last step whose held-out loss was taken
-        self._resume()
+        if self.begun_at is not None:
+            self._restore(self.begun_at)
 
     def _plan(self, paths: tuple[Path, ...]) -> BatchPlan:
         s = self.settings
@@ -104,19 +104,17 @@ class Adaptation:
             least_canvas=s.least_canvas, seed=s.seed,
         )  # fmt: skip
 
-    def _identity(self) -> str:
-        """Return all that decides the outcome: of files not their names, but what they hold."""
+    def _identity(self) -> dict[str, Any]:
+        """Return the settings and input digests that decide the outcome."""
         settings = {k: v for k, v in asdict(self.settings).items() if k not in _FREE}
-        held_out = None if self.held_out is None else self.held_out.rows.digest()
-        return json.dumps(
-            {
-                **settings,
-                "weights": fingerprint(self.network),
-                "rows": self.plan.rows.digest(),
-                "valid": held_out,
-                "batches": ORDER_VERSION,
-            }
-        )
+        source = Path(self.settings.source)
+        return {
+            **settings,
+            "source": source_digest(source if source.is_file() else find_folder(str(source))),
+            "rows": self.plan.rows.digest(),
+            "valid": None if self.held_out is None else self.held_out.rows.digest(),
+            "batches": ORDER_VERSION,
+        }
 
     def _optimizer(self) -> torch.optim.AdamW:
         s = self.settings
@@ -145,6 +143,7 @@ class Adaptation:
     def run(self) -> Path:
         """Train until nothing is left to gain, then write and return the checkpoint folder."""
         s, clock = self.settings, _Clock(self.spent)
+        self._begin()
         reason = ""
         if self.validated < 0:
             self._validate()
@@ -156,6 +155,7 @@ class Adaptation:
             self.total += loss
             self.num_summed, clock.steps = self.num_summed + 1, clock.steps + 1
             self.step += 1
+            self.gradients.note(norm, self.step)
             if self._is_causal(batch) and self._is_time_up(clock, _CAUSAL_SHARE):
                 self.causal_steps = self.step  # what is left of them is left out
             if self.step % s.log_every == 0 or self.step in (self.causal_steps, self.steps):
@@ -170,6 +170,11 @@ class Adaptation:
         if reason:
             self.say({"step": self.step, "max_steps": self.steps, "stopped": reason})
         return self.export()
+
+    def _begin(self) -> None:
+        self.folder.begin(asdict(self.settings), self.begun_at)
+        if self.begun_at is not None:
+            self.say({"resumed": self.step})
 
     def _batches(self) -> Iterator[RowBatch]:
         """Yield the batches that are left: passes are counted through, and each drawn anew."""
@@ -217,7 +222,7 @@ class Adaptation:
         return minutes is not None and clock.spent >= share * 60 * minutes
 
     def rate(self, progress: float) -> float:
-        """Return the share of the learning rate: it rises, then falls along a cosine."""
+        """Return the learning-rate multiplier: warmup, then cosine decay."""
         rise = min(1.0, progress / self.settings.warmup) if self.settings.warmup else 1.0
         return rise * (_FLOOR + (1 - _FLOOR) * 0.5 * (1 + math.cos(math.pi * progress)))
 
@@ -289,6 +294,7 @@ class Adaptation:
         return float(total)
 
     def _validate(self) -> None:
+        self.gradients.check(self.settings.lr)
         loss, self.validated = self.held_out_loss(), self.step
         if loss is None:
             return
@@ -303,6 +309,7 @@ class Adaptation:
     # What is written
 
     def _report(self, norm: float, batch: RowBatch, progress: float, clock: "_Clock") -> None:
+        self.gradients.check(self.settings.lr)
         loss = float(self.total) / self.num_summed
         self._check_finite("loss", loss)
         name = "causal_loss" if self._is_causal(batch) else "loss"
@@ -321,38 +328,33 @@ class Adaptation:
     def _check_finite(self, what: str, value: float) -> None:
         if not math.isfinite(value):
             raise DenoiserError(
-                f"the {what} is {value} at step {self.step}; lower lr {self.settings.lr}."
+                f"The {what} is {value} at step {self.step}. Lower lr ({self.settings.lr})."
             )
 
     def _log(self, row: dict[str, Any]) -> None:
-        self.folder.log(row)
+        self.folder.append(LOG, row)
         self.say(row)
 
     def _checkpoint(self, clock: "_Clock") -> None:
+        self.gradients.check(self.settings.lr)
         self._check_finite("loss", float(self.total))
         self.spent = clock.spent
-        self.folder.save(
-            {
-                "step": self.step,
-                "causal_steps": self.causal_steps,
-                "spent": self.spent,
-                "network": self.network.state_dict(),
-                "average": self.average.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "best": self.best,
-                "validation": [self.best_loss, self.best_step, self.num_worse, self.validated],
-                "losses": [self.total, self.num_summed],
-            }
-        )
+        state = {
+            "step": self.step,
+            "causal_steps": self.causal_steps,
+            "spent": self.spent,
+            "network": self.network.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "best": self.best,
+            "validation": [self.best_loss, self.best_step, self.num_worse, self.validated],
+            "losses": [self.total, self.num_summed],
+        }
+        facts = {"run": self.identity}
+        self.folder.save(self.step, lambda part: torch.save(state, part / STATE), facts)
 
-    def _resume(self) -> None:
-        names = (
-            "causal_steps", "spent", "network", "average", "optimizer", "best", "validation",
-            "losses",
-        )  # fmt: skip
-        state = self.folder.resume(names, self.device)
-        if state is None:
-            return
+    def _restore(self, folder: Path) -> None:
+        state = torch.load(folder / STATE, map_location=self.device, weights_only=True)
         self.step, self.spent, self.best = state["step"], state["spent"], state["best"]
         self.causal_steps = state["causal_steps"]
         self.best_loss, self.best_step, self.num_worse, self.validated = state["validation"]
@@ -360,7 +362,6 @@ class Adaptation:
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.say({"resumed": self.step})
 
     def export(self) -> Path:
         """Write the average, or the best of them, as a checkpoint folder; return the folder."""
@@ -376,12 +377,12 @@ class Adaptation:
             "valid_loss": self.best_loss if self.best is not None else None,
         }
         family = self.successor.family
-        folder = s.out / "model"
-        save(
-            folder, self.successor.config(facts), self.successor.preset(), self.tokenizer.backend,
+        folder = s.out / MODEL
+        self.folder.write(folder, lambda part: save(
+            part, self.successor.config(facts), self.successor.preset(), self.tokenizer.backend,
             stacked(chosen, family.tensor_map(chosen)), dtype=DTYPES[s.dtype],
             max_shard_bytes=int(s.shard_megabytes * 10**6),
-        )  # fmt: skip
+        ), facts)  # fmt: skip
         largest = max(file.stat().st_size for file in folder.glob("*.safetensors"))
         self.say(
             {"model": str(folder), "of_step": facts["steps"], "largest_mb": round(largest / 1e6, 3)}
@@ -411,10 +412,22 @@ class _Clock:
         return steps / max(seconds, 1e-9)
 
 
+def folder_of(out: Path) -> RunFolder:
+    """Return the folder of an adaptation."""
+    return RunFolder(out=out, command="adapt", logs=(LOG,), models=(MODEL,))
+
+
+def hold(settings: AdaptSettings) -> AbstractContextManager[None]:
+    """Lock the folder of a run, from before it is read until the run ends."""
+    s = settings
+    return folder_of(s.out).hold([Path(s.source), *s.rows, s.valid])
+
+
 def adapt(settings: AdaptSettings, say: Callable[[dict[str, Any]], None] = print) -> Path:
-    """Adapt (or go on) and return the folder of the finished model."""
+    """Adapt a model, or continue the run in its folder; return the folder of the model."""
     try:
-        return Adaptation(settings, say).run()
+        with hold(settings):
+            return Adaptation(settings, say).run()
     except torch.OutOfMemoryError:
         raise SettingsError(
             f"tokens {settings.tokens:,} do not fit on the device; lower them, for instance to "

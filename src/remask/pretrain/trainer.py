@@ -22,12 +22,12 @@ from remask import rng
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.devices import choose_device
 from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, hub_tensors
-from remask.denoisers.load import load
+from remask.denoisers.load import find_folder, load
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
-from remask.errors import DenoiserError, SettingsError
-from remask.pretrain.average import follow
+from remask.errors import SettingsError
+from remask.pretrain.average import GradientWatch, follow
 from remask.pretrain.corpus import (
     END_OF_TURN_ID,
     EOS_ID,
@@ -38,13 +38,15 @@ from remask.pretrain.corpus import (
 )
 from remask.pretrain.muon import Muon
 from remask.pretrain.objective import low_discrepancy_ratios, masked_loss
-from remask.pretrain.run_folder import RunFolder, claim
 from remask.pretrain.settings import TrainSettings
-from remask.records.jsonl import write_text
+from remask.records.run_folder import STATE, RunFolder, source_digest
 from remask.sampling.sampler import sample
 from remask.sampling.settings import sampler_settings
 from remask.tasks import TASKS
 
+LOG, MODEL = "log.jsonl", "model"
+# Settings that may change when a run continues. A digest stands for the last one.
+_FREE = ("out", "workers", "device", "max_shard_bytes", "checkpoint_every", "init")
 BLOCK = 16  # of the preset: without blocks the end of an answer is settled before its middle
 WHOLE = ("countdown", "pycode")  # tasks written without: a search, a program is seen as a whole
 
@@ -56,11 +58,16 @@ class Trainer:
         s = self.settings = settings
         self.say = say
         self.device = choose_device(s.device)
-        claim(s.out, [s.init])
-        self.folder = RunFolder(out=s.out, identity=self._identity())
-        self.folder.open()
+        self.folder, self.identity = folder_of(s.out), self._identity()
+        self.begun_at, saved = self.folder.resume(self.identity), None
+        if self.begun_at is not None:
+            path = self.begun_at / STATE
+            saved = torch.load(path, map_location=self.device, weights_only=True)
         start = None if s.init is None else load(str(s.init), device="cpu", dtype="float32")
-        self.tokenizer = self._tokenizer(start)
+        self.tokenizer = (
+            self._tokenizer(start) if saved is None
+            else tokenizers.Tokenizer.from_str(saved["tokenizer"])
+        )  # fmt: skip
         self.config = LLaDAConfig(
             d_model=s.width, n_layers=s.layers, n_heads=s.heads, n_kv_heads=s.heads,
             mlp_hidden_size=s.inner, vocab_size=-(-self.tokenizer.get_vocab_size() // 64) * 64,
@@ -72,17 +79,13 @@ class Trainer:
         self.average = LLaDA(self.config).to(self.device).requires_grad_(False)
         self.average.load_state_dict(self.network.state_dict())
         self.optimizers = self._optimizers()
-        self.step = 0
-        self._resume()
+        self.gradients = GradientWatch(self.device)
+        self.step, self.shown = 0, 0.0  # the loss that is logged, smoothed
+        if saved is not None:
+            self._restore(saved)
         self.losses = self._compiled()
 
     def _tokenizer(self, start: Denoiser | None) -> tokenizers.Tokenizer:
-        path = self.settings.out / "tokenizer.json"
-        if not path.exists():
-            write_text(path, self._new_tokenizer(start).to_str())
-        return tokenizers.Tokenizer.from_file(str(path))
-
-    def _new_tokenizer(self, start: Denoiser | None) -> tokenizers.Tokenizer:
         if start is not None:
             return start.tokenizer.backend
         s = self.settings
@@ -135,19 +138,23 @@ class Trainer:
     def run(self) -> Path:
         """Train to the last step, then write and return the checkpoint folder."""
         s = self.settings
+        self.folder.begin(asdict(s), self.begun_at)
+        if self.begun_at is not None:
+            self.say(json.dumps({"resumed": self.step}))
         corpus = Corpus(mix=s.mix, batch=s.batch, seed=s.seed, tokenizer=self.tokenizer.to_str())
-        clock, shown = time.monotonic(), 0.0
+        clock = time.monotonic()
         for rows in corpus.stream(self.step, s.steps, s.workers):
             loss = self._update(torch.from_numpy(rows.ids), torch.from_numpy(rows.num_prompt))
             self.step += 1
             if self.step % 100 == 0 or self.step == s.steps:
+                self.gradients.check(s.lr)
                 value = float(loss)
-                if not math.isfinite(value):
-                    raise DenoiserError(f"loss is {value} at step {self.step}; lower lr {s.lr}.")
-                shown = value if shown == 0 else 0.8 * shown + 0.2 * value
+                self.shown = value if self.shown == 0 else 0.8 * self.shown + 0.2 * value
                 rate = (self.step % 100 or 100) / (time.monotonic() - clock)
                 clock, left = time.monotonic(), (s.steps - self.step) / rate
-                self._log({"step": self.step, "loss": shown, "steps_per_s": rate, "left_s": left})
+                self._log(
+                    {"step": self.step, "loss": self.shown, "steps_per_s": rate, "left_s": left}
+                )
             if self.step % s.eval_every == 0 or self.step == s.steps:
                 self._log({"step": self.step, "accuracy": self.accuracy()})
             if self.step % s.checkpoint_every == 0:
@@ -165,7 +172,8 @@ class Trainer:
         ratio = low_discrepancy_ratios(len(ids), start, s.min_ratio)
         loss = self.losses(ids, num_prompt.to(self.device), ratio, draws)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.gradients.note(norm, self.step + 1)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = s.lr * self.rate(self.step)
@@ -175,7 +183,7 @@ class Trainer:
         return loss.detach()
 
     def rate(self, step: int) -> float:
-        """Return the share of the learning rate at `step`: warm-up, then cosine to 2 per cent."""
+        """Return the learning-rate multiplier at `step`: warmup, then cosine decay to 2 %."""
         warm = min(1.0, (step + 1) / self.settings.warmup)
         return warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / self.settings.steps)))
 
@@ -233,46 +241,50 @@ class Trainer:
             "temperature": 0.0, "threshold": 0.75,
             "tasks": {name: {"block": length} for name in WHOLE if name in self.settings.mix},
         }  # fmt: skip
-        folder = self.settings.out / "model"
-        save(
-            folder, config, preset, self.tokenizer,
+        folder = self.settings.out / MODEL
+        self.folder.write(folder, lambda part: save(
+            part, config, preset, self.tokenizer,
             hub_tensors(self.average), max_shard_bytes=self.settings.max_shard_bytes,
-        )  # fmt: skip
+        ), {"step": self.step})  # fmt: skip
         return folder
 
     def _log(self, row: dict[str, Any]) -> None:
-        self.folder.log(row)
+        self.folder.append(LOG, row)
         self.say(json.dumps(row))
 
-    def _identity(self) -> str:
-        """Return all that decides the outcome of the run; where and how fast it runs does not."""
-        settings = asdict(self.settings) | {"init": str(self.settings.init)}
-        for name in ("out", "workers", "device", "max_shard_bytes", "checkpoint_every"):
-            del settings[name]
-        return json.dumps(settings)
+    def _identity(self) -> dict[str, Any]:
+        """Return the settings, and the digest of the initial model, that decide the outcome."""
+        settings = {k: v for k, v in asdict(self.settings).items() if k not in _FREE}
+        init = self.settings.init
+        return {**settings, "init": init and source_digest(find_folder(str(init)))}
 
     def _checkpoint(self) -> None:
-        self.folder.save(
-            {
-                "step": self.step,
-                "network": self.network.state_dict(),
-                "average": self.average.state_dict(),
-                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            }
-        )
+        self.gradients.check(self.settings.lr)
+        state = {
+            "step": self.step,
+            "shown": self.shown,
+            "tokenizer": self.tokenizer.to_str(),
+            "network": self.network.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+        }
+        facts = {"run": self.identity}
+        self.folder.save(self.step, lambda part: torch.save(state, part / STATE), facts)
 
-    def _resume(self) -> None:
-        state = self.folder.resume(("network", "average", "optimizers"), self.device)
-        if state is None:
-            return
-        self.step = state["step"]
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.step, self.shown = state["step"], state["shown"]
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.say(json.dumps({"resumed": self.step}))
+
+
+def folder_of(out: Path) -> RunFolder:
+    """Return the folder of a training."""
+    return RunFolder(out=out, command="train", logs=(LOG,), models=(MODEL,))
 
 
 def train(settings: TrainSettings, say: Callable[[str], None] = print) -> Path:
-    """Train (or resume) and return the folder of the finished checkpoint."""
-    return Trainer(settings, say).run()
+    """Train a model, or continue the run in its folder; return the folder of the model."""
+    with folder_of(settings.out).hold([settings.init]):
+        return Trainer(settings, say).run()

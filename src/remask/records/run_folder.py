@@ -84,6 +84,13 @@ class RunFolder:
         """Return the last checkpoint."""
         return next(reversed(self.checkpoints()), None)
 
+    def resume(self, run: Mapping[str, Any]) -> Path | None:
+        """Return the last checkpoint, or raise if its run had other settings or inputs."""
+        start = self.last()
+        if start is not None:
+            self.compare(self.read(start)["run"], run)
+        return start
+
     def begin(self, settings: Mapping[str, Any], start: Path | None) -> None:
         """Return to a checkpoint, or to an empty folder: later checkpoints and rows are removed."""
         facts = {} if start is None else self.read(start, verify=False)

@@ -16,9 +16,11 @@ from safetensors import safe_open
 
 import remask
 from remask.denoisers.native import NativeDenoiser
-from remask.errors import DenoiserError, InputError, RecordError, SettingsError
-from remask.pretrain.adapt import Adaptation, _Clock, adapt
+from remask.errors import CheckpointError, DenoiserError, InputError, RecordError, SettingsError
+from remask.pretrain.adapt import Adaptation, _Clock, adapt, folder_of
 from remask.pretrain.adapt_settings import AdaptSettings
+from remask.records.lock import locked
+from remask.records.run_folder import STATE
 from remask.testing import check_denoiser
 
 Row = dict[str, Any]
@@ -51,6 +53,13 @@ def finished(
     """Return the folder of a whole run, and what it said."""
     out = tmp_path_factory.mktemp("whole")
     return out, run(toy(llama, rows, out))
+
+
+def last_state(out: Path) -> dict[str, Any]:
+    last = folder_of(out).last()
+    assert last is not None
+    state: dict[str, Any] = torch.load(last / STATE)
+    return state
 
 
 def read_log(out: Path) -> list[Row]:
@@ -146,7 +155,7 @@ def test_a_killed_run_goes_on_bit_for_bit(
     assert [row["resumed"] for row in run(settings) if "resumed" in row] == (
         [resumed_at] if resumed_at else []
     )
-    whole, resumed = (torch.load(f / "training.pt") for f in (finished[0], tmp_path / "run"))
+    whole, resumed = (last_state(out) for out in (finished[0], tmp_path / "run"))
     assert whole["step"] == resumed["step"]
     for part in ("network", "average", "best"):
         assert all(torch.equal(v, resumed[part][k]) for k, v in whole[part].items())
@@ -290,21 +299,45 @@ def test_another_run_may_not_go_on_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     other = ancestors.write_rows(tmp_path / "rows.jsonl", 25)
-    for settings in (
-        toy(llama, rows, finished[0], lr=0.02),
-        toy(llama, other, finished[0]),
-        toy(llama, rows, finished[0], valid=other),
+    source = shutil.copytree(llama, tmp_path / "llama")
+    weights = source / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    for settings, field in (
+        (toy(llama, rows, finished[0], lr=0.02), "lr was 0.01, got 0.02"),
+        (toy(llama, other, finished[0]), "rows was '"),
+        (toy(llama, rows, finished[0], valid=other), "valid was '"),
+        (toy(source, rows, finished[0]), "source was '"),
     ):
-        with pytest.raises(SettingsError, match="holds a run with other settings"):
-            Adaptation(settings, lambda row: None)
+        with pytest.raises(SettingsError, match=f"Cannot resume .*: {field}"):
+            run(settings)
     with monkeypatch.context() as older:
         older.setattr("remask.pretrain.adapt.ORDER_VERSION", 1)
-        with pytest.raises(SettingsError, match="holds a run with other settings"):
-            Adaptation(toy(llama, rows, finished[0]), lambda row: None)
+        with pytest.raises(SettingsError, match="batches was"):
+            run(toy(llama, rows, finished[0]))
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "note.txt").write_text("mine")
     with pytest.raises(RecordError, match=r"holds note\.txt, which is not of this run"):
-        Adaptation(toy(llama, rows, tmp_path / "own"), lambda row: None)
+        run(toy(llama, rows, tmp_path / "own"))
+
+
+def test_a_second_process_is_refused(llama: Path, rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with locked(out), pytest.raises(RecordError, match="in use by process"):
+        run(toy(llama, rows, out))
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["state.pt", "seal.json", "adapt.jsonl"])
+def test_an_edited_run_is_refused(
+    llama: Path, rows: Path, finished: tuple[Path, list[Row]], tmp_path: Path, name: str
+) -> None:
+    out = shutil.copytree(finished[0], tmp_path / "out")
+    (path,) = out.rglob(f"checkpoint-*/{name}") if name != "adapt.jsonl" else [out / name]
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"was changed|is damaged"):
+        run(toy(llama, rows, out))
 
 
 def test_a_run_stops_where_the_rows_held_out_get_worse(
@@ -399,7 +432,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(llama: Path, rows: Path, tmp_pa
     adaptation = Adaptation(toy(llama, rows, tmp_path, valid=None), lambda row: None)
     with torch.no_grad():
         adaptation.network.norm.weight.fill_(torch.nan)
-    with pytest.raises(DenoiserError, match=r"the loss is nan at step 2; lower lr 0\.01"):
+    with pytest.raises(DenoiserError, match=r"not finite at update 1 \(.*kernels: .*math"):
         adaptation.run()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from remask.denoisers.load import load
-from remask.errors import DenoiserError, SettingsError
+from remask.errors import (
+    CheckpointError,
+    DenoiserError,
+    RecordError,
+    RemaskError,
+    SettingsError,
+)
 from remask.pretrain import corpus as corpus_module
 from remask.pretrain.corpus import (
     EOS_ID,
@@ -30,7 +37,9 @@ from remask.pretrain.corpus import (
 )
 from remask.pretrain.objective import low_discrepancy_ratios, masked_loss
 from remask.pretrain.settings import MIX, TrainSettings
-from remask.pretrain.trainer import BLOCK, Trainer, train
+from remask.pretrain.trainer import BLOCK, Trainer, folder_of, train
+from remask.records.lock import locked
+from remask.records.run_folder import STATE
 from remask.tasks import TASKS, task
 from remask.tasks.base import Problem, split_of
 from remask.testing import check_denoiser
@@ -208,6 +217,13 @@ def toy(out: Path, **changes: Any) -> TrainSettings:
     return replace(settings, **changes)
 
 
+def last_state(out: Path) -> dict[str, Any]:
+    last = folder_of(out).last()
+    assert last is not None
+    state: dict[str, Any] = torch.load(last / STATE)
+    return state
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a whole run."""
@@ -229,7 +245,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     said: list[str] = []
     train(toy(tmp_path), say=said.append)
     assert json.loads(said[0]) == {"resumed": 1}
-    whole, resumed = (torch.load(folder / "training.pt") for folder in (finished, tmp_path))
+    whole, resumed = (last_state(folder) for folder in (finished, tmp_path))
     assert whole["step"] == resumed["step"] == 4
     for part in ("network", "average"):
         assert all(torch.equal(v, resumed[part][k]) for k, v in whole[part].items())
@@ -238,13 +254,64 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
 
 
 @pytest.mark.parametrize(
-    "changes", [{"width": 32}, {"layers": 2}, {"steps": 8}, {"batch": 8}, {"lr": 0.1}]
+    ("changes", "field"),
+    [
+        ({"width": 32}, "width was 16, got 32"),
+        ({"layers": 2}, "layers was 1, got 2"),
+        ({"steps": 8}, "steps was 4, got 8"),
+        ({"batch": 8, "lr": 0.1}, "batch was 4, got 8; lr was 0.0012, got 0.1"),
+    ],
 )
 def test_a_run_of_another_size_or_schedule_is_not_resumed(
-    finished: Path, changes: dict[str, Any]
+    finished: Path, changes: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(SettingsError, match="holds a run with other settings"):
-        Trainer(toy(finished, **changes), say=lambda line: None)
+    with pytest.raises(SettingsError, match=f"Cannot resume {finished}: {field}"):
+        train(toy(finished, **changes), say=lambda line: None)
+
+
+def test_a_refused_run_leaves_nothing_and_the_corrected_one_starts(tmp_path: Path) -> None:
+    settings = toy(tmp_path / "out", init=Path("nope"), steps=1, eval_every=100)
+    with pytest.raises(CheckpointError, match="model 'nope'"):
+        train(settings, say=lambda line: None)
+    assert list(tmp_path.iterdir()) == []
+    train(replace(settings, init=None), say=lambda line: None)
+
+
+def test_another_initial_model_is_not_taken_for_the_one_of_the_run(
+    finished: Path, tmp_path: Path
+) -> None:
+    init = shutil.copytree(finished / "model", tmp_path / "init")
+    settings = toy(tmp_path / "out", init=init, steps=1, eval_every=100)
+    train(settings, say=lambda line: None)
+    config = json.loads((init / "config.json").read_text())
+    (init / "config.json").write_text(json.dumps(config))
+    with pytest.raises(SettingsError, match="init was '"):
+        train(settings, say=lambda line: None)
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    settings = toy(tmp_path / "out")
+    with locked(settings.out), pytest.raises(RecordError, match="in use by process"):
+        train(settings, say=lambda line: None)
+    assert not settings.out.exists()
+
+
+@pytest.mark.parametrize("name", ["checkpoint-000004/state.pt", "log.jsonl", "run.json"])
+def test_an_edited_run_is_refused(finished: Path, tmp_path: Path, name: str) -> None:
+    out = shutil.copytree(finished, tmp_path / "out")
+    content = bytearray((out / name).read_bytes())
+    content[2] ^= 1
+    (out / name).write_bytes(content)
+    with pytest.raises(RemaskError, match=r"was changed|not of this run"):
+        train(toy(out), say=lambda line: None)
+
+
+def test_an_edited_model_is_written_again(finished: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(finished, tmp_path / "out")
+    (out / "model" / "config.json").write_text("{}")
+    train(toy(out), say=lambda line: None)
+    for path in (finished / "model").iterdir():
+        assert (out / "model" / path.name).read_bytes() == path.read_bytes()
 
 
 def test_a_finished_run_has_nothing_left_to_do(finished: Path) -> None:
@@ -269,17 +336,17 @@ def test_the_exported_folder_loads_and_keeps_the_contract(finished: Path) -> Non
     check_denoiser(denoiser)
     assert denoiser.preset.length == TASKS["wordmath"].canvas_length("medium")
     assert denoiser.preset.block == BLOCK
-    average = torch.load(finished / "training.pt")["average"]
+    average = last_state(finished)["average"]
     vectors = denoiser.embed(torch.arange(denoiser.vocab_size))
     assert torch.equal(vectors, average["embedding.weight"].bfloat16().float())
 
 
 def test_a_run_may_start_from_a_finished_checkpoint(finished: Path, tmp_path: Path) -> None:
     trainer = Trainer(toy(tmp_path, init=finished / "model"), say=lambda line: None)
-    average = torch.load(finished / "training.pt")["average"]
+    average = last_state(finished)["average"]
     for name, weight in trainer.network.state_dict().items():
         assert torch.equal(weight, average[name].bfloat16().float()), name
-    assert trainer.tokenizer.to_str() == (finished / "tokenizer.json").read_text()
+    assert trainer.tokenizer.to_str() == (finished / "model" / "tokenizer.json").read_text()
 
 
 def test_a_checkpoint_of_another_shape_is_refused(finished: Path, tmp_path: Path) -> None:
@@ -359,8 +426,9 @@ def test_the_rate_warms_up_and_falls_to_two_per_cent(tmp_path: Path) -> None:
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
     trainer = Trainer(toy(tmp_path, eval_every=100), say=lambda line: None)
     trainer.losses = lambda *_: trainer.network.embedding.weight.sum() * math.nan
-    with pytest.raises(DenoiserError, match="loss is nan at step 4; lower lr"):
+    with pytest.raises(DenoiserError, match=r"not finite at update 1 \(.*kernels: .*math"):
         trainer.run()
+    assert trainer.folder.last() is None, "no weights of NaN are kept"
 
 
 @pytest.mark.parametrize(
