@@ -1,6 +1,7 @@
 """A dry run: a training's time and memory, measured on two small rollouts and their updates."""
 
 import math
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -22,12 +23,13 @@ def measure(settings: AlignSettings) -> dict[str, Any] | None:
     """
     s = settings
     checkpoint.folder_of(s.out).claim(checkpoint.inputs_of(s))
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, ExitStack() as stack:
         small = replace(
             s, out=Path(folder), updates=2 * s.inner_updates, warmup=0, eval_every=0, show_every=0,
             collapse_window=0, track=("none",),
         )  # fmt: skip
         distributed = Distributed(small)
+        stack.callback(distributed.leave)
         processes = distributed.size
         check_share(s.prompts_per_update, processes, "prompts_per_update")
         fills = math.ceil(s.micro_batch / s.num_generations)
@@ -39,7 +41,6 @@ def measure(settings: AlignSettings) -> dict[str, Any] | None:
         trainer.round()  # the first one also compiles, allocates and fills caches
         rows.clear()
         trainer.round()
-        distributed.leave()
     if not distributed.is_main_process:
         return None
     scale = s.prompts_per_update / prompts
