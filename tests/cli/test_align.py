@@ -159,5 +159,5 @@ def test_a_number_of_many_digits_is_one_sentence(
 ) -> None:  # fmt: skip
     value = "lora_rank=" * (flag == "--set") + "9" * digits
     said = fails(1 if flag == "--learning-rate" else code, *words, flag, value)
-    assert any(word in said for word in ("9999", "learning_rate is inf", flag))
+    assert any(word in said for word in ("9999", "inf", flag))
     assert not (tmp_path / "out").exists()

@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from remask.errors import RecordError
+from remask.records.lock import locked
 from remask.report import render
 
 LOGS, PICTURE = ("log.jsonl", "adapt.jsonl"), "curves.png"  # of align, of adapt
@@ -33,7 +36,16 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 
 
 def draw_training(out: Path) -> Path | None:
-    """Draw the curves of the run in `out` as PNG and SVG; None where there is nothing to draw."""
+    """Draw the curves of the run in `out` as PNG and SVG; return None if there is nothing to draw.
+
+    Another process that uses the folder draws them when it ends.
+    """
+    with suppress(RecordError), locked(out):
+        return _draw(out)
+    return None
+
+
+def _draw(out: Path) -> Path | None:
     rows = [row for name in LOGS for row in _rows(out / name)]
     drawn = {
         title: lines

@@ -382,6 +382,18 @@ def test_a_second_process_is_refused(settings: Settings, train: Train) -> None:
     assert not s.out.exists()
 
 
+def test_all_ranks_end_with_the_reason_why_the_first_one_was_refused(
+    settings: Settings, toy: Path, tmp_path: Path
+) -> None:
+    s = settings()
+    with locked(s.out):
+        running = start_two(command(s, tmp_path / "run.yaml"), toy)
+        told = [process.communicate(timeout=600)[1].decode() for process in running]
+    assert [process.returncode for process in running] == [1, 1], told
+    assert all(f"in use by process {os.getpid()} (" in text for text in told)
+    assert not s.out.exists()
+
+
 def test_the_best_model_is_the_one_of_the_best_validation(
     settings: Settings, train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
