@@ -1,13 +1,11 @@
-"""Guards against updates whose loss or gradient is not finite, and against a policy that collapses.
+"""Guards against updates that are not finite, and against a policy that collapses.
 
-Policy gradients on diffusion models collapse in the wild: completions become one repeated mark,
-rewards fall to 0, log-probabilities to NaN. A step whose loss or gradient is not finite is left out
-and counted; many in a row end the run. Averages over a window of rollouts are compared with what
-they were: the reward with the best so far, length with the first. So is what tells runs that fail
-from runs that learn: the likelihood of the completions that are to become likelier, averaged over
-ten updates, with that of the first ten, and accuracy on validation with the best. Entropy does not
-tell: it rose in runs that improved as well. One that is out of bounds ends the run with a sentence;
-the last checkpoint is then from before that was seen.
+Policy gradients on diffusion models can collapse: completions become one repeated token, rewards
+fall to 0, log-probabilities become NaN. An update whose loss or gradient is not finite is skipped
+and counted; `max_skipped` in a row end the run. Moving averages end the run when they are out of
+bounds: the reward against its best average, the length against its first, the lower bound of
+completions with positive advantage against its first ten updates, validation accuracy against its
+best. Entropy is not a guard: it rose in runs that improved as well.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What a training writes down: a row per update under TRL's names, and completions to look at.
+"""The log of a training: a row per update under TRL's names, and sample completions.
 
     reward, reward_std, frac_reward_zero_std, rewards/<name>/mean, rewards/<name>/std
     completions/mean_length, min_length, max_length, clipped_ratio

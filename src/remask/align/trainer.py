@@ -1,12 +1,13 @@
-"""The training: rollout, score, advantages, some updates on them, and again.
+"""The training loop: rollouts, and updates on each of them.
 
     while updates are left:
         completions of the next prompts, graded, scored, rewarded     `rollout`
         inner_updates times: gradient, clip, AdamW                    `update`
         now and then: validation, the best model, a checkpoint        `checkpoint`
 
-Every draw is keyed by identity and the schedules are functions of the update, so a resumed run is
-the uninterrupted one, bit for bit on a CPU in float32. Checkpoints are made between rollouts.
+Every draw is keyed by identity and the schedules are functions of the update, so a resumed run
+equals the uninterrupted one, bit for bit on a CPU in float32. Checkpoints are made between
+rollouts.
 """
 
 import math
@@ -380,7 +381,7 @@ def align(
 
 
 def rate_at(update: int, s: AlignSettings) -> float:
-    """Return the share of the learning rate at an update: a linear warm-up, then the schedule."""
+    """Return the learning-rate multiplier at an update: linear warmup, then the schedule."""
     warmup = s.num_warmup
     if update < warmup:
         return (update + 1) / warmup
@@ -391,7 +392,7 @@ def rate_at(update: int, s: AlignSettings) -> float:
 
 
 def _passed(before: int, after: int, every: int) -> bool:
-    """Return whether a multiple of `every` lies behind."""
+    """Return whether a multiple of `every` was passed."""
     return before // every < after // every
 
 
