@@ -79,7 +79,7 @@ def timeless(value: Any) -> Any:
 
 def commands(base: Path) -> dict[str, Command]:
     """Return the commands, after their inputs are written."""
-    size = {"layers": 1, "width": 16, "heads": 2, "inner": 16, "length": 16, "max_length": 512}
+    size: dict[str, Any] = {"layers": 1, "width": 16, "heads": 2, "inner": 16, "length": 16, "max_length": 512}
     model = str(write_checkpoint(base / "model", dtype=torch.float32, **size))
     rows = base / "rows.jsonl"
     pairs = [(f"What is {i} + {i}?", f"The answer is {2 * i}.") for i in range(24)]
@@ -88,7 +88,7 @@ def commands(base: Path) -> dict[str, Command]:
     ))  # fmt: skip
     trips = ("--metrics", "core", "--trips", "2", "--rebuild-steps", "2")
     sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "unit" / "pretrain"))
-    import ancestors
+    import ancestors  # type: ignore[import-not-found]
 
     source = str(ancestors.write_gguf(base / "model.gguf", "llama"))
     return {
