@@ -46,7 +46,7 @@ from realtext.near import nearness  # noqa: E402
 from realtext.story import read_stories  # noqa: E402
 
 from remask.errors import InputError, RemaskError  # noqa: E402
-from remask.records.jsonl import replace_rows, write_text  # noqa: E402
+from remask.records.jsonl import encode, replace_file, write_text  # noqa: E402
 from remask.records.text_file import read_text  # noqa: E402
 from remask.tasks.overlap import OverlapIndex  # noqa: E402
 
@@ -119,7 +119,7 @@ def run_build(arguments: argparse.Namespace) -> int:
     corpus = build(arguments.data, plan)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, rows in (("train", corpus.train), ("valid", corpus.valid)):
-        replace_rows(arguments.out / f"{name}.jsonl", [row.entry() for row in rows])
+        replace_file(arguments.out / f"{name}.jsonl", encode(row.entry() for row in rows))
     overlaps = measure_overlap(arguments.data, [row.question for row in corpus.train])
     text = card(corpus, plan, overlaps)
     write_text(arguments.out / "card.md", text)

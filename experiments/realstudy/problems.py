@@ -13,7 +13,7 @@ from typing import NamedTuple
 from realtext.corpus import bare
 
 from remask.errors import InputError
-from remask.records.jsonl import parse_line, replace_rows, write_text
+from remask.records.jsonl import encode, parse_line, replace_file, write_text
 from remask.tasks import task as find_task
 from remask.tasks.base import Split
 from remask.tasks.public.benchmark import Benchmark
@@ -74,7 +74,7 @@ def write_validation(data: Path, rows: Path, out: Path) -> None:
         if name == "mawps":
             write_text(path, json.dumps(_published(data, own), indent=1) + "\n")
         else:
-            replace_rows(path, [_entry(row) for row in own])
+            replace_file(path, encode(map(_entry, own)))
 
 
 def _held_out(rows: Path) -> list[dict[str, str]]:

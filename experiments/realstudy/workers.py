@@ -160,7 +160,7 @@ def _join(job: Job, out: Path) -> bool:
         return False
     try:
         for path in shards:
-            ShardFile.read(path).num_rows()
+            ShardFile.read(path)
     except RecordError:  # one of them is not finished
         return False
     join_shards(shards, record_path(out, job.name), force=True)

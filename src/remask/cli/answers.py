@@ -219,13 +219,15 @@ def _complete(job: "ScoreJob", place: Backend, batch: int) -> "ScoreSummary":
     """Load the model and score the rows that are left, with a bar."""
     from remask.cli import terminal
     from remask.collect import score_file
+    from remask.records.lock import locked
 
-    denoiser = place.load()
-    job = score_file.divided(denoiser, job, batch)
-    with terminal.Bar("scoring", len(job.rows), "rows") as bar:
-        return score_file.score_file(
-            denoiser, job, batch=batch, progress=bar.advance_to, engine=place.engine
-        )
+    with locked(job.out):
+        denoiser = place.load()
+        job = score_file.divided(denoiser, job, batch)
+        with terminal.Bar("scoring", len(job.rows), "rows") as bar:
+            return score_file.score_file(
+                denoiser, job, batch=batch, progress=bar.advance_to, engine=place.engine
+            )
 
 
 def _metrics(text: str) -> "api.Metrics":

@@ -16,6 +16,7 @@ from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.settings import BUDGET, Confidence, Risk
 from remask.errors import InputError
 from remask.records import outputs
+from remask.records.lock import locked
 from remask.settings import Setting
 from remask.tasks.base import Split
 from remask.values import ROUNDTRIPS
@@ -123,7 +124,7 @@ def collect(
     part_of_it = None if shard is None else JobShard.parse(shard)
     collection = study.prepare(settings, out, force, shard=part_of_it)
     query = Query("", settings.task, collection.task, collection.problem(0))
-    with backend(engine, replace(model, split=layout)) as place:
+    with locked(out), backend(engine, replace(model, split=layout)) as place:
         denoiser = place.load()
         settings = replace(collection.settings, sampler=query.sampler(denoiser, sampler))
         collection = replace(collection, settings=settings)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from remask import api
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.makers import MAKERS, BaselineContext
+from remask.collect.engine import Lines
 from remask.collect.settings import (
     EXTRA_METRICS,
     OPTIONAL_BASELINES,
@@ -26,7 +27,6 @@ from remask.denoisers.base import Denoiser
 from remask.errors import InputError
 from remask.probes.readings import Critical, read
 from remask.probes.settings import Probe
-from remask.records.jsonl import Row
 from remask.records.record import NO_KEY, BaselineCost, ErrorRecord, Line, NoKey, Record
 from remask.sampling.batches import check_length, whole_length
 from remask.sampling.sampler import sample_rows
@@ -46,13 +46,6 @@ class PromptedProblem(NamedTuple):
     problem: Problem
     prompt: list[int]  # empty where it cannot be asked
     error: str = ""  # why not
-
-
-class WantedAnswers(NamedTuple):
-    """The answers of one chunk: these samples of these problems."""
-
-    problems: list[PromptedProblem]
-    numbers: range
 
 
 class GradedAnswer(NamedTuple):
@@ -75,33 +68,36 @@ def prompt_for(denoiser: Denoiser, problem: Problem, length: int) -> PromptedPro
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerWork:
-    """How the chunks of a collection are worked; it can be sent to another process."""
+    """Computes the lines of problems; picklable."""
 
     task: Task
     settings: CollectSettings
     sampler: SamplerSettings  # of the pools
 
-    def __call__(self, denoiser: Denoiser, wanted: WantedAnswers) -> list[Row]:
-        """Return the lines of a chunk, a problem's answers together, in order."""
-        return [line.to_json() for line in self.lines(denoiser, wanted)]
+    def __call__(self, denoiser: Denoiser, problems: Sequence[PromptedProblem]) -> Lines:
+        """Return the lines of each problem: one for each sample, or one with an error."""
+        records = self.records(denoiser, problems)
+        return [[line.to_json() for line in lines] for lines in records]
 
-    def lines(self, denoiser: Denoiser, wanted: WantedAnswers) -> Iterator[Line]:
-        """Yield the records of a chunk."""
-        readable = [problem for problem in wanted.problems if not problem.error]
-        pools = self._pools(denoiser, readable, wanted.numbers)
+    def records(
+        self, denoiser: Denoiser, problems: Sequence[PromptedProblem]
+    ) -> Iterator[list[Line]]:
+        """Yield the records of each problem."""
+        readable = [problem for problem in problems if not problem.error]
+        pools = self._pools(denoiser, readable)
         with_keys = self.settings.samples > 1 and compared_by(self.task) != SPELLING
-        problems = [one.problem for one in readable]
-        graded = iter(grade_pools(self.task, problems, pools, with_keys=with_keys))
+        asked = [one.problem for one in readable]
+        graded = iter(grade_pools(self.task, asked, pools, with_keys=with_keys))
         trips = self._round_trips(denoiser, pools)
-        baselines = self._baselines(denoiser, problems, pools)
-        features = self._features(denoiser, problems, pools)
+        baselines = self._baselines(denoiser, asked, pools)
+        features = self._features(denoiser, asked, pools)
         answers = iter(pools)
-        for problem, _, error in wanted.problems:
+        for problem, _, error in problems:
             if error:
-                yield ErrorRecord(
-                    **identity(problem, 0), prompt=problem.prompt, gold=problem.gold, error=error
-                )
+                about = identity(problem, 0)
+                yield [ErrorRecord(**about, prompt=problem.prompt, gold=problem.gold, error=error)]
                 continue
+            lines: list[Line] = []
             for answer, truth in zip(next(answers), next(graded), strict=True):
                 key = answer.item, answer.number
                 record = make_record(self.task, problem, answer, truth, trips.get(key))
@@ -113,21 +109,20 @@ class AnswerWork:
                 if key in trips:  # what the drift is of
                     pieces = denoiser.tokenizer.pieces(answer.canvas[: answer.num_response])
                     record = replace(record, pieces=pieces)
-                yield _with_baselines(record, baselines.get(key, {}))
+                lines.append(_with_baselines(record, baselines.get(key, {})))
+            yield lines
 
-    def _pools(
-        self, denoiser: Denoiser, problems: Sequence[PromptedProblem], numbers: range
-    ) -> list[list[Sample]]:
-        """Return the samples of each problem; of those that are compared the trace is read too."""
+    def _pools(self, denoiser: Denoiser, problems: Sequence[PromptedProblem]) -> list[list[Sample]]:
+        """Return the samples of each problem, those that are compared with their traces."""
+        samples, compared = self.settings.samples, self._num_compared
         traced = any(name in TRACED_BASELINES for name in self.settings.baselines)
-        parts = [numbers]
-        if traced:  # a trace costs more than its answer: it is not made where nobody looks at it
-            compared = min(max(self._num_compared, numbers.start), numbers.stop)
-            parts = [range(numbers.start, compared), range(compared, numbers.stop)]
+        parts = [range(samples)]
+        if traced:  # a trace costs more than its answer
+            parts = [range(compared), range(compared, samples)]
         drawn = [
             draw_pools(
                 denoiser, problems, self.sampler, own, self.settings.seed,
-                trace=traced and own.start < self._num_compared,
+                trace=traced and own.start < compared,
             )
             for own in parts
             if own

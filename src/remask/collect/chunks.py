@@ -1,16 +1,11 @@
-"""How work is cut: into chunks of about a minute, each written to disk when it is finished.
+"""Chunks of about a minute: what is computed together and committed to disk together.
 
-What a chunk costs is estimated beforehand, as tokens times forward passes, and never measured with
-a clock: a run that was killed is cut the same way when it goes on, and ends with the same bytes.
-Another size of chunk makes other batches, which may change the last digit of a number. A chunk is
-also what a kill can cost.
-
-The answers of a collection are numbered: an answer's place is the number of its problem times the
-samples of each, plus its own.
+The cost of a chunk is estimated in tokens times forward passes, never measured with a clock, so
+that a resumed run cuts the same chunks and writes the same bytes: other batches may change the last
+digit of a number. A kill loses at most the chunks that are being computed.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import NamedTuple, cast
 
 from torch import nn
@@ -33,99 +28,44 @@ class Chunk(NamedTuple):
     stop: int
 
 
-def cut(start: int, stop: int, most: int) -> list[Chunk]:
-    """Return the rows in chunks of `most`; the last may be smaller."""
-    return [Chunk(first, min(first + most, stop)) for first in range(start, stop, most)]
+class RowSize(NamedTuple):
+    """The size of a row."""
+
+    tokens: int
+    cost: int = 0  # tokens times forward passes
 
 
-def cut_by_tokens(start: int, lengths: Sequence[int], budget: int, most: int) -> list[Chunk]:
-    """Return rows of these lengths, the first of them number `start`, in chunks.
+def cut(
+    sizes: Iterable[tuple[int, RowSize]],
+    most: int,
+    *,
+    tokens: int | None = None,
+    budget: int | None = None,
+) -> list[Chunk]:
+    """Return rows, given as numbers with their sizes in ascending order, in chunks.
 
-    A chunk is closed before the row with which it would exceed the budget, padded, or `most`.
+    A chunk is closed before a gap, and before the row that would exceed a limit. Cutting the rows
+    that are left after any number of chunks gives the same chunks again.
+
+    Args:
+        sizes: the rows.
+        most: maximum number of rows.
+        tokens: maximum number of tokens, padded to the longest row; None: no limit.
+        budget: maximum sum of the costs; None: no limit.
     """
     chunks: list[Chunk] = []
-    first, longest = 0, 0
-    for number, length in enumerate(lengths):
-        count, longest = number - first + 1, max(longest, length)
-        if count > 1 and (count * longest > budget or count > most):
-            chunks.append(Chunk(start + first, start + number))
-            first, longest = number, length
-    if lengths:
-        chunks.append(Chunk(start + first, start + len(lengths)))
+    longest = spent = 0
+    for row, size in sizes:
+        if chunks and chunks[-1].stop == row:
+            start, longest, spent = chunks[-1].start, max(longest, size.tokens), spent + size.cost
+            rows = row + 1 - start
+            is_over = tokens is not None and rows * longest > tokens
+            if rows <= most and not is_over and (budget is None or spent <= budget):
+                chunks[-1] = Chunk(start, row + 1)
+                continue
+        chunks.append(Chunk(row, row + 1))
+        longest, spent = size
     return chunks
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChunkLimits:
-    """What the answers of a collection cost, and how much of it a chunk may hold.
-
-    Problems go into a chunk whole while they stay within the limits. One that alone would exceed
-    the budget is cut between its answers; a single answer is never cut, however long it takes.
-    """
-
-    samples: int  # answers per problem
-    scored: int  # of these, those that are verified
-    write: int  # forward passes that write an answer
-    verify: int  # and those that verify it
-    most: int  # problems of a chunk
-    columns: int | None = None  # of a row that a pass computes; None: all of them
-    tokens: int | None = None  # of a chunk's problems, padded; None: no limit
-    budget: int | None = None  # tokens times forward passes; None: no limit
-
-    def chunks(self, start: int, lengths: Sequence[int]) -> list[Chunk]:
-        """Return the answers from place `start` in chunks.
-
-        `lengths` are the tokens of the problems from that place on, 0 for one without a prompt.
-        """
-        first, begun = divmod(start, self.samples)
-        if not begun:
-            return self._of_problems(first, lengths)
-        rest = self._of_answers(first, lengths[0], begun)
-        return rest + self._of_problems(first + 1, lengths[1:])
-
-    def _of_problems(self, first: int, lengths: Sequence[int]) -> list[Chunk]:
-        """Return chunks of whole problems, but for those that alone take too long."""
-        chunks: list[Chunk] = []
-        begin = first
-        longest = spent = 0
-        for number, length in enumerate(lengths, first):
-            cost = sum(self._cost(length, sample) for sample in range(self.samples))
-            longest, spent = max(longest, length), spent + cost
-            if number > begin and self._is_over(number - begin + 1, longest, spent):
-                chunks += self._between(begin, number, lengths[begin - first])
-                begin, longest, spent = number, length, cost
-        if lengths:
-            chunks += self._between(begin, first + len(lengths), lengths[begin - first])
-        return chunks
-
-    def _is_over(self, problems: int, longest: int, spent: int) -> bool:
-        return (
-            problems > self.most
-            or (self.tokens is not None and problems * longest > self.tokens)
-            or (self.budget is not None and spent > self.budget)
-        )
-
-    def _between(self, begin: int, end: int, length: int) -> list[Chunk]:
-        if end - begin == 1:
-            return self._of_answers(begin, length, 0)
-        return [Chunk(begin * self.samples, end * self.samples)]
-
-    def _of_answers(self, problem: int, length: int, begun: int) -> list[Chunk]:
-        """Return one problem's answers from number `begun` on, in one chunk or several."""
-        place, spent, begin = problem * self.samples, 0, begun
-        chunks = []
-        for number in range(begun, self.samples):
-            cost = self._cost(length, number)
-            spent += cost
-            if number > begin and self.budget is not None and spent > self.budget:
-                chunks.append(Chunk(place + begin, place + number))
-                begin, spent = number, cost
-        return [*chunks, Chunk(place + begin, place + self.samples)]
-
-    def _cost(self, length: int, number: int) -> int:
-        """Return the tokens times forward passes of one answer to a problem of this length."""
-        passes = self.write + (self.verify if number < self.scored else 0)
-        return min(length, self.columns or length) * passes
 
 
 def work_budget(denoiser: Denoiser) -> int | None:
@@ -142,7 +82,7 @@ def work_budget(denoiser: Denoiser) -> int | None:
 
 
 def num_active(model: nn.Module) -> int:
-    """Return how many parameters a token meets: of experts, those that are chosen for it."""
+    """Return the number of parameters that compute one token: of experts, only the chosen ones."""
     idle = 0
     for module in model.modules():
         if isinstance(module, Experts):

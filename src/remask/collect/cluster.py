@@ -1,11 +1,11 @@
-"""Chunks done by the workers of a Ray cluster, of which any may die on the way.
+"""Compute chunks on the workers of a Ray cluster, any of which may die.
 
-A worker is an actor that holds the model. The driver hands a chunk to whoever is free, writes
-what comes back to a shard, and gives the results on in order. The chunk of a worker that died
-goes to a new one; a chunk that ended three is given up. Shards are written by the driver alone,
-so the nodes share no disk; what they need is this package, and the model under the same name.
+A worker is an actor that holds the model. The driver sends a chunk to each free worker and yields
+results as they arrive. If a worker dies, a new worker computes its chunk; a chunk that three
+workers died on raises EngineError. Only the driver writes files, so the nodes need no shared disk:
+they need this package, and the model under the same name.
 
-Only this module imports ray. What a chunk means is said in `collect.collect` and `score_file`.
+Only this module imports ray.
 """
 
 import os
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from remask.collect.chunks import Chunk
-from remask.collect.engine import ChunkedWork, RemoteModel
+from remask.collect.engine import ChunkedWork, Lines, RemoteModel
 from remask.denoisers.base import Denoiser
 from remask.denoisers.devices import choose_dtype
 from remask.denoisers.formats import FULL, find_format
@@ -29,7 +29,6 @@ from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.packing import pack
 from remask.denoisers.tokenizer import read_json
 from remask.errors import EngineError, MissingExtra, SettingsError
-from remask.records.jsonl import Row
 
 TRIES = 3
 _REACH_S = 5  # ray itself would try for minutes
@@ -65,9 +64,8 @@ class Worker:
         shell = replace(denoiser, model=pack(empty, find_format(self.spec.weights)))
         return RemoteModel(shell, denoiser.device, str(folder), fingerprint(denoiser.model))
 
-    def run(self, function: Callable[[Denoiser, Any], list[Row]], given: Any) -> list[Row]:
-        """Return the rows of one chunk."""
-        return function(self._model(), given)
+    def run(self, compute: Callable[[Denoiser, Any], Lines], loaded: Any) -> Lines:
+        return compute(self._model(), loaded)
 
     def _model(self) -> Denoiser:
         if self.denoiser is None:
@@ -159,47 +157,45 @@ class Cluster:
         self._actors[place] = self._actor()
         return self._actors[place]
 
-    def results(self, job: ChunkedWork[Any]) -> Iterator[list[Row]]:
-        """Yield the rows of each chunk in order, as soon as those before it are there."""
-        schedule = _Schedule(self._actors, self._successor, job)
-        for chunk in job.chunks:
-            while not job.shards.has(chunk):
-                schedule.step()
-            yield job.shards.read(chunk)
+    def results(self, work: ChunkedWork[Any]) -> Iterator[tuple[Chunk, Lines]]:
+        """Yield the lines of each chunk as soon as they arrive."""
+        schedule = _Schedule(self._actors, self._successor, work)
+        while schedule.waiting or schedule.running:
+            yield from schedule.step()
 
 
 class _Schedule:
-    """Which worker does what, what still waits, and how often it was tried."""
+    """The chunks that wait and run, and how often each was tried."""
 
     def __init__(
-        self, actors: Sequence[Any], successor: Callable[[Any], Any], job: ChunkedWork[Any]
+        self, actors: Sequence[Any], successor: Callable[[Any], Any], work: ChunkedWork[Any]
     ) -> None:
         self.free = deque(actors)
-        self.successor, self.load, self.shards = successor, job.load, job.shards
-        self.function = _ray().put(job.run)  # a reference: sent to a node once
-        self.waiting = deque(chunk for chunk in job.chunks if not job.shards.has(chunk))
+        self.successor, self.load = successor, work.load
+        self.compute = _ray().put(work.compute)  # a reference: sent to a node once
+        self.waiting = deque(work.chunks)
         self.running: dict[Any, tuple[Chunk, Any]] = {}
         self.tries: Counter[Chunk] = Counter()
 
-    def step(self) -> None:
-        """Give every free worker a chunk, and take in the next that is finished."""
+    def step(self) -> Iterator[tuple[Chunk, Lines]]:
+        """Send a chunk to every free worker, and yield the next one that arrives."""
         while self.free and self.waiting:
             actor, chunk = self.free.popleft(), self.waiting.popleft()
-            answer = actor.run.remote(self.function, self.load(chunk))
+            answer = actor.run.remote(self.compute, self.load(chunk))
             self.running[answer] = chunk, actor
         ray = _ray()
         (answer,), _ = ray.wait(list(self.running), num_returns=1)
         chunk, actor = self.running.pop(answer)
         try:
-            rows = ray.get(answer)
+            lines = ray.get(answer)
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:  # the worker, its node or its result is gone
             self._again(chunk, error)
             self.free.append(self.successor(actor))
             return
-        self.shards.write(chunk, rows)
         self.free.append(actor)
+        yield chunk, lines
 
     def _again(self, chunk: Chunk, error: Exception) -> None:
         """Put a chunk first in line for a new worker, unless it has ended too many."""

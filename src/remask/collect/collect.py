@@ -2,44 +2,45 @@
 
     collect(model, CollectSettings(task="wordmath", problems=100), Path("records.jsonl"))
 
-Collecting is apart from analysing: collect where the GPU is, analyse anywhere. Answers are worked
-in chunks of about a minute (`chunks`), by one process or by a cluster (`engine`), and appended in
-order as they finish; what was collected, and what it cost, stands in the manifest beside them. A
-run that was killed goes on after the last whole chunk, and ends with the same bytes.
+Collect on the machine with the GPU, analyse on any. Problems are computed in chunks of about a
+minute (`chunks`), by one process or by a cluster (`engine`). A run that was killed can be resumed
+(`runner`) and ends with the same bytes. The manifest beside the records says what was collected and
+what it cost.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
-from itertools import accumulate
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from remask import api
 from remask.baselines.makers import baseline_forwards
-from remask.collect import manifest
+from remask.collect import runner
 from remask.collect.answers import (
     AnswerWork,
     PromptedProblem,
-    WantedAnswers,
     edits,
     prompt_for,
 )
-from remask.collect.chunks import Chunk, ChunkLimits, work_budget
-from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
+from remask.collect.chunks import Chunk, RowSize, cut, work_budget
+from remask.collect.engine import ChunkedWork, Engine, Local
 from remask.collect.job_shard import JobShard
+from remask.collect.manifest import identify, new_entry
 from remask.collect.settings import FREE_BASELINES, CollectSettings
 from remask.consistency.roundtrips import steps_at_once
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, RecordError, TaskError
 from remask.probes.settings import Probe
-from remask.records import jsonl
+from remask.records import outputs
 from remask.records.jsonl import Row
-from remask.records.manifest import Manifest, RunEntry, ShardRange
+from remask.records.manifest import Manifest, ShardRange, manifest_path, part_path, read_manifest
 from remask.sampling.settings import sampler_settings
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Task, check_level, compared_by
 from remask.tasks.public.benchmark import Benchmark
+from remask.tasks.public.source import split_named
 from remask.values import ROUNDTRIPS
 from remask.verifier.columns import MEANS
 
@@ -57,17 +58,17 @@ def collect(
     retry_errors: bool = False,
     force: bool = False,
 ) -> Path:
-    """Append the records of `settings` to `out`, continuing where an earlier run stopped.
+    """Write the records of `settings` to `out`, continuing where an earlier run stopped.
 
     Args:
         denoiser: the model.
         settings: which problems, and how to score the answers.
-        out: the file of records; its manifest stands beside it.
-        progress: called with how many answers are there, and what this run has spent on them.
-        engine: who does the work, this process by default; it changes no record.
-        shard: the part of the problems that is done here; `join` makes one file of all shards.
-        retry_errors: ask again what could not be asked before.
-        force: replace records of another kind, which are refused otherwise.
+        out: the file of records; its manifest is beside it.
+        progress: called with the number of finished answers and the forward passes of this run.
+        engine: computes the answers, this process by default; it changes no record.
+        shard: the part of the problems to collect; `join` makes one file of all shards.
+        retry_errors: ask the problems again that could not be asked.
+        force: replace records that this run cannot continue.
     """
     collection = prepare(settings, out, force, shard=shard)
     run = collection.with_model(denoiser, out, engine)
@@ -131,7 +132,7 @@ def prepare(
     number of problems and every row asked for.
     """
     if out is not None:
-        manifest.claim(out, settings.data, force=force)
+        _claim(out, settings.data, force)
     task = find_task(
         settings.task,
         path=settings.data,
@@ -156,9 +157,22 @@ def prepare(
     return collection
 
 
+def _claim(out: Path, data: Path | None, force: bool) -> None:
+    """Raise if the output is an input, a folder, or exists without a manifest."""
+    rows = [] if data is None else [data]
+    if data is not None and data.is_dir():
+        rows = [path for path in data.iterdir() if split_named(path)]
+    for path in (out, part_path(out), manifest_path(out)):
+        outputs.refuse_inputs(path, rows)
+    if out.is_dir():
+        raise RecordError(f"{out} is a folder; name a file.")
+    if out.exists() and not force:
+        read_manifest(out)
+
+
 @dataclass(kw_only=True, eq=False)
 class CollectionRun:
-    """One call of `collect`: the file as it is, and what is still to be worked."""
+    """One call of `collect`. Its rows are problems."""
 
     collection: Collection
     answering: AnswerWork
@@ -166,7 +180,6 @@ class CollectionRun:
     engine: Engine
     out: Path
     prompted: dict[int, PromptedProblem] = field(default_factory=dict)
-    lines: list[tuple[str, str]] = field(default_factory=list)  # id and error of each row
 
     def complete(
         self,
@@ -175,137 +188,132 @@ class CollectionRun:
         retry_errors: bool = False,
         force: bool = False,
     ) -> CollectSummary:
-        """Work what is missing in the file, as `collect` says, and return what it holds then."""
-        with jsonl.alone(self.out):
-            document = self.begin(force)
-            common = manifest.common_settings(document)
-            shards = Shards.of(self.out, {**common, "portions": "answers"})
-            document = self.go_on(document, shards, progress)
-            if retry_errors:
-                self.retry(document, shards, progress)
-            shards.clear()
-        return self.summary
+        """Compute what is missing, as `collect` says, and return what the file holds."""
+        new = self.manifest()
+        with runner.open_results(self.out, new, force=force, group=self.grouped) as results:
+            errors = self.checked_errors(results)
+            missing = results.missing
+            if missing and all(self._prompt(row).error for row in results.rows):
+                raise InputError(self._prompt(results.rows.start).error)
+            self.compute(results, self.chunks(missing), progress)
+            if retry_errors and errors:
+                results.reopen()
+                alone = [Chunk(row, row + 1) for row in errors]
+                self.compute(results, alone, progress, retried=len(errors))
+            results.finish()
+            return self.summary(results)
+
+    def compute(
+        self,
+        results: runner.Results,
+        chunks: Sequence[Chunk],
+        progress: Progress,
+        retried: int | None = None,
+    ) -> None:
+        """Compute chunks of problems."""
+        settings, missing = self.collection.settings, results.missing
+        answers = settings.samples * (len(results.rows) - len(missing))
+        # An earlier run may have collected more problems than this one wants.
+        progress(min(answers, self.num_answers), 0)
+        if not chunks:
+            return
+        entry = new_entry(
+            self.denoiser, self.engine.name, missing, results.rows.stop, most=settings.chunk,
+            tokens=settings.tokens, budget=work_budget(self.denoiser), retried=retried,
+        )  # fmt: skip
+        work = ChunkedWork(chunks, self.load, self.answering)
+        for _ in results.run(self.engine, work, entry):
+            answers = settings.samples * (len(results.rows) - len(results.missing))
+            progress(answers, entry.forwards)
 
     @cached_property
     def shard_range(self) -> ShardRange | None:
-        """The problems of this shard, as a new file would have them; None: all are done here."""
-        shard, settings = self.collection.shard, self.collection.settings
+        """The problems of this shard; None: all problems are collected here."""
+        shard = self.collection.shard
         if shard is None:
             return None
-        whole = RunEntry(
-            problems=settings.problems, chunk=settings.chunk, tokens=settings.tokens,
-            budget=work_budget(self.denoiser),
-        )  # fmt: skip
-        ends = (divmod(chunk.stop, settings.samples) for chunk in self.chunks(whole))
-        return shard.range_in([0, *(problem for problem, begun in ends if not begun)])
+        chunks = self.chunks(range(self.collection.settings.problems))
+        return shard.range_in([0, *(chunk.stop for chunk in chunks)])
 
     @property
     def num_answers(self) -> int:
-        """How many answers a new file is to hold."""
+        """The number of answers in a new file."""
         shard, settings = self.shard_range, self.collection.settings
         problems = settings.problems if shard is None else shard.stop - shard.start
         return problems * settings.samples
 
-    @property
-    def summary(self) -> CollectSummary:
-        """What the file holds."""
-        return CollectSummary(
-            problems=len({problem for problem, _ in self.lines}),
-            rows=len(self.lines),
-            errors=tuple(error for _, error in self.lines if error),
-        )
-
-    def begin(self, force: bool) -> Manifest:
-        """Return the manifest, new or that of the run to go on with."""
+    def manifest(self) -> Manifest:
+        """Return the manifest of a new run."""
         task, settings = self.collection.task, self.collection.settings
-        dataset = task.provenance(settings.split) if isinstance(task, Benchmark) else None
         notes: dict[str, Any] = {"compared_by": compared_by(task)}
         if "editor" in settings.baselines:
             notes["edits"] = edits(self.denoiser)
         decided = {"level": self.collection.level, "sampler": asdict(self.answering.sampler)}
-        full = {**asdict(settings), **decided}
+        full = {"model": self.denoiser.name, **asdict(settings), **decided}
         # And the scores that follow from features.
         names = (ROUNDTRIPS, *settings.baselines, *(MEANS if settings.probes else ()))
-        scorers = {name: api.scorer_version(name) for name in names}
-        begin = partial(
-            manifest.begin, self.denoiser, full, dataset, self.out, notes=notes, scorers=scorers,
-            task=task.name,
+        return Manifest(
+            settings=json.loads(json.dumps(full, default=str)),
+            notes=notes,
+            dataset=task.provenance(settings.split) if isinstance(task, Benchmark) else None,
+            model=identify(self.denoiser),
+            scorers={name: api.scorer_version(name) for name in names},
+            thresholds=dict(self.denoiser.preset.for_task(task.name).thresholds),
             shard=self.shard_range,
-        )  # fmt: skip
-        try:
-            return begin()
-        except RecordError:
-            if not force:
-                raise
-        manifest.discard(self.out)
-        return begin()
+        )
 
-    def go_on(self, document: Manifest, shards: Shards, progress: Progress) -> Manifest:
-        """Work what is missing; return the manifest with this run in it."""
+    def grouped(self, lines: Iterator[Row]) -> Iterator[list[Row]]:
+        """Yield the lines of each problem: one for each sample, or one with an error."""
+        for line in lines:
+            more = 0 if "error" in line else self.collection.settings.samples - 1
+            yield [line, *(line for _, line in zip(range(more), lines, strict=False))]
+
+    def checked_errors(self, results: runner.Results) -> list[int]:
+        """Return the problems with errors; raise if a row is not what would be asked now."""
+        errors = []
+        for row, lines in results.lines():
+            problem = self.collection.problem(row)
+            numbers = [0] if "error" in lines[0] else [*range(self.collection.settings.samples)]
+            for line, number in zip(lines, numbers, strict=False):
+                for name, wanted in (
+                    ("id", problem.id),
+                    ("prompt", problem.prompt),
+                    ("number", number),
+                ):
+                    if line.get(name) != wanted:
+                        raise RecordError(
+                            f"Cannot resume {self.out}: the {name} of problem {row} was "
+                            f"{line.get(name)!r:.80}, got {wanted!r:.80}. Choose another file, or "
+                            "pass --force to overwrite it."
+                        )
+            if "error" in lines[0]:
+                errors.append(row)
+        return errors
+
+    @staticmethod
+    def summary(results: runner.Results) -> CollectSummary:
+        """Return what a finished file holds."""
+        rows = [lines for _, lines in results.lines()]
+        errors = (runner.error_of(lines[0]) for lines in rows)
+        return CollectSummary(
+            problems=len(rows), rows=sum(map(len, rows)), errors=tuple(filter(None, errors))
+        )
+
+    def load(self, chunk: Chunk) -> list[PromptedProblem]:
+        """Return the problems of a chunk."""
+        return [self._prompt(row) for row in range(*chunk)]
+
+    def chunks(self, rows: Sequence[int]) -> list[Chunk]:
+        """Return problems in chunks of about a minute."""
         settings = self.collection.settings
-        samples = settings.samples
-        begin, total = (n * samples for n in (document.problems.start, document.problems.stop))
-        jsonl.recover(self.out)
-        self.lines = [_line(row) for row in jsonl.read(self.out)]
-        places = self._places(document)
-        there = places[-1] if places else begin
-        done = manifest.resume_at(document, there, self.chunks, per=samples)
-        progress(min(done, total) - begin, 0)  # more may be there than is wanted
-        if done >= total:
-            return document
-        if all(self._prompt(number).error for number in range(settings.problems)):
-            raise InputError(self._prompt(0).error)  # that is no matter of single rows
-        del self.lines[sum(place <= done for place in places) :]
-        jsonl.keep(self.out, len(self.lines))
-        first, number = divmod(done, samples)
-        run = manifest.start(
-            self.denoiser, document, first, self.out, self.engine.name, from_sample=number,
+        return cut(
+            ((row, self._size(row)) for row in rows), settings.chunk, tokens=settings.tokens,
             budget=work_budget(self.denoiser),
         )  # fmt: skip
-        job = ChunkedWork(self.chunks(run.entry), self.load, self.answering, shards)
-        for chunk, rows in append_results(self.out, self.engine, job):
-            self.lines += map(_line, rows)
-            run.note(chunk.stop // samples, rows, finished=chunk.stop == total)
-            progress(chunk.stop - begin, run.entry.forwards)
-        return run.manifest
-
-    def retry(self, document: Manifest, shards: Shards, progress: Progress) -> None:
-        """Ask again what could not be asked; answers take the place of their error."""
-        problems, samples = document.problems, self.collection.settings.samples
-        numbers = [place // samples - 1 for place in self._places(document)]
-        failed = [n for (_, error), n in zip(self.lines, numbers, strict=True) if error]
-        if not failed:
-            return
-        run = manifest.start(
-            self.denoiser, document, problems.stop, self.out, self.engine.name,
-            retried=len(failed),
-        )  # fmt: skip
-        whole = [Chunk(number * samples, (number + 1) * samples) for number in failed]
-        results = self.engine.results(ChunkedWork(whole, self.load, self.answering, shards))
-        answers = dict(zip(failed, results, strict=True))
-        rows = list(_merged(jsonl.read(self.out), numbers, answers))
-        jsonl.replace_rows(self.out, rows)
-        self.lines = list(map(_line, rows))
-        run.note(problems.stop, [row for some in answers.values() for row in some], finished=True)
-        progress(len(problems) * samples, run.entry.forwards)
-
-    def load(self, chunk: Chunk) -> WantedAnswers:
-        """Return what a chunk is made of."""
-        samples = self.collection.settings.samples
-        first, begun = divmod(chunk.start, samples)
-        last = -(-chunk.stop // samples)
-        stop = chunk.stop - (last - 1) * samples
-        return WantedAnswers([self._prompt(k) for k in range(first, last)], range(begun, stop))
-
-    def chunks(self, run: RunEntry) -> list[Chunk]:
-        """Return the chunks of a run, as its entry in the manifest says."""
-        limits = replace(self._limits, most=run.chunk, tokens=run.tokens, budget=run.budget)
-        lengths = [self._length(number) for number in range(run.start, run.problems)]
-        return limits.chunks(run.start * limits.samples + (run.from_sample or 0), lengths)
 
     @cached_property
-    def _limits(self) -> ChunkLimits:
-        """What the answers cost, without the limits of a run."""
+    def _passes(self) -> int:
+        """The forward passes of all answers to a problem."""
         settings, sampler, denoiser = (
             self.collection.settings,
             self.answering.sampler,
@@ -317,14 +325,7 @@ class CollectionRun:
         verify += sum(Probe.named(name).passes for name in settings.probes)
         if settings.baselines != FREE_BASELINES:
             verify += baseline_forwards(settings.baselines, denoiser, sampler)
-        return ChunkLimits(
-            samples=settings.samples,
-            scored=settings.scored,
-            write=sampler.steps,
-            verify=verify,
-            most=settings.chunk,
-            columns=denoiser.block_size,  # the blocks before it are cached
-        )
+        return settings.samples * sampler.steps + settings.scored * verify
 
     def _prompt(self, number: int) -> PromptedProblem:
         if number not in self.prompted:
@@ -332,26 +333,11 @@ class CollectionRun:
             self.prompted[number] = prompt_for(self.denoiser, problem, length)
         return self.prompted[number]
 
-    def _length(self, number: int) -> int:
-        """Return the tokens of a problem and its canvas; 0 for one that cannot be asked."""
+    def _size(self, number: int) -> RowSize:
+        """Return the size of a problem with its canvas; 0 if it cannot be asked."""
         problem = self._prompt(number)
-        return 0 if problem.error else len(problem.prompt) + self.answering.sampler.length
-
-    def _places(self, document: Manifest) -> list[int]:
-        """Return the place after each row: an error stands for all answers to its problem."""
-        samples = self.collection.settings.samples
-        begin = document.problems.start * samples
-        answers = (samples if error else 1 for _, error in self.lines)
-        return list(accumulate(answers, initial=begin))[1:]
-
-
-def _line(row: Mapping[str, Any]) -> tuple[str, str]:
-    return str(row.get("id")), str(row.get("error", ""))
-
-
-def _merged(
-    rows: Iterable[Row], numbers: Iterable[int], answers: Mapping[int, list[Row]]
-) -> Iterator[Row]:
-    """Yield the rows in order, each error replaced by what came of asking again."""
-    for row, number in zip(rows, numbers, strict=True):
-        yield from answers[number] if "error" in row else [row]
+        if problem.error:
+            return RowSize(0)
+        tokens = len(problem.prompt) + self.answering.sampler.length
+        # With a cache, a pass computes one block.
+        return RowSize(tokens, min(tokens, self.denoiser.block_size or tokens) * self._passes)

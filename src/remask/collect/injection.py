@@ -4,14 +4,15 @@
     pairs = recorded_pairs(rows)                                   or what a model wrote, all right
     collect_injected(model, pairs, InjectionSettings(), out)
 
-A problem has one row as it is and one per kind of flaw, in the order of `flaws.KINDS`; a kind that
-does not apply has a row without text, so that a file is resumed at the problem. The flaws are the
-tasks' (`tasks.flaws`), what the scores say about them is in `spurious`.
+A problem has one line for its solution and one per kind of flaw, in the order of `flaws.KINDS`; a
+kind that does not apply has a line without text. Tasks define the flaws (`tasks.flaws`), and
+`analysis.spurious` studies the scores.
 
-No answer here was written by the model, so none has the confidence of writing it. In its place is
-`read_confidence`: the mean probability of its tokens, an eighth of which is hidden at a time.
+The model did not write these answers, so they have no confidence of generation. They have
+`read_confidence` instead: the mean probability of their tokens, masking every eighth at a time.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,13 +21,16 @@ from typing import NamedTuple, cast
 import torch
 
 from remask import api
-from remask.collect import manifest
+from remask.collect import runner
 from remask.collect.answers import GradedAnswer, identity, make_record, scorer_for
-from remask.collect.chunks import cut
+from remask.collect.chunks import RowSize, cut
+from remask.collect.engine import ChunkedWork, Lines, Local
+from remask.collect.manifest import identify, new_entry
 from remask.collect.settings import InjectionSettings
 from remask.denoisers.base import Denoiser
 from remask.errors import RecordError
-from remask.records import jsonl
+from remask.records.jsonl import Row
+from remask.records.manifest import Manifest
 from remask.records.record import Record, SkippedFlaw
 from remask.sampling.batches import spread, whole_canvas, whole_rows
 from remask.sampling.likelihood import log_likelihood
@@ -81,26 +85,41 @@ def collect_injected(
     out: Path,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Path:
-    """Append the records of `pairs`, all of one task, continuing where an earlier run stopped."""
-    collected = {**asdict(settings), "flaws": list(KINDS), "problems": len(pairs)}
-    with jsonl.alone(out):
-        scorers = {ROUNDTRIPS: api.scorer_version(ROUNDTRIPS)}
-        task = pairs[0][0].task if pairs else ""
-        document = manifest.begin(denoiser, collected, None, out, scorers=scorers, task=task)
-        done = manifest.resume_at(document, jsonl.recover(out, len(VARIANTS)))
-        progress(done)
-        if done >= len(pairs):
-            return out
-        _check_begun(out, pairs)
-        jsonl.keep(out, done * len(VARIANTS))
-        run = manifest.start(denoiser, document, done, out)
-        for chunk in cut(done, len(pairs), settings.chunk):
-            lines = injected_records(denoiser, pairs[chunk.start : chunk.stop], settings)
-            rows = [line.to_json() for line in lines]
-            jsonl.append(out, rows)
-            run.note(chunk.stop, rows, finished=chunk.stop == len(pairs))
-            progress(chunk.stop)
+    """Write the records of `pairs`, all of one task, continuing where an earlier run stopped."""
+    task = pairs[0][0].task if pairs else ""
+    about = {**asdict(settings), "flaws": list(KINDS), "problems": len(pairs)}
+    new = Manifest(
+        settings=json.loads(json.dumps({"model": denoiser.name, **about})),
+        model=identify(denoiser),
+        scorers={ROUNDTRIPS: api.scorer_version(ROUNDTRIPS)},
+        thresholds=dict(denoiser.preset.for_task(task).thresholds),
+    )
+
+    def compute(model: Denoiser, some: Sequence[Pair]) -> Lines:
+        rows = [line.to_json() for line in injected_records(model, some, settings)]
+        return list(_grouped(iter(rows)))
+
+    with runner.open_results(out, new, group=_grouped) as results:
+        for (problem, solution), (_, lines) in zip(pairs, results.lines(), strict=False):
+            if (lines[0]["id"], lines[0]["text"]) != (problem.id, solution):
+                raise RecordError(
+                    f"{out} has another solution of {lines[0]['id']}; choose another file."
+                )
+        missing = results.missing
+        chunks = cut(((row, RowSize(0)) for row in missing), settings.chunk)
+        work = ChunkedWork(chunks, lambda chunk: pairs[chunk.start : chunk.stop], compute)
+        progress(len(results.rows) - len(missing))
+        entry = new_entry(denoiser, "local", missing, len(pairs), most=settings.chunk)
+        for _ in results.run(Local(denoiser), work, entry) if missing else ():
+            progress(len(results.rows) - len(results.missing))
+        results.finish()
     return out
+
+
+def _grouped(lines: Iterator[Row]) -> Iterator[list[Row]]:
+    """Yield the lines of each problem."""
+    for line in lines:
+        yield [line, *(line for _, line in zip(VARIANTS[1:], lines, strict=False))]
 
 
 def injected_records(
@@ -194,11 +213,3 @@ def problem_of(row: Record) -> Problem:
     if problem.prompt != row.prompt:
         raise RecordError(f"{row.id} is another problem in these records; collect them again.")
     return problem
-
-
-def _check_begun(out: Path, pairs: Sequence[Pair]) -> None:
-    """Raise unless the file begins with these pairs."""
-    begun = (row for row in jsonl.read(out) if row["kind"] == ORIGINAL)
-    for row, (problem, solution) in zip(begun, pairs, strict=False):
-        if (row["id"], row["text"]) != (problem.id, solution):
-            raise RecordError(f"{out} has another solution of {row['id']}; choose another file.")

@@ -7,15 +7,24 @@ of one collection. Whatever would make other records than one job does is refuse
 written: other settings, weights or rows, a shard that is missing, there twice, or not finished.
 """
 
-import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from remask.errors import RecordError
 from remask.records import jsonl, outputs
-from remask.records.manifest import Manifest, ShardRange, manifest_path, read_manifest
+from remask.records.lock import locked
+from remask.records.manifest import (
+    VERSION,
+    FileState,
+    Manifest,
+    ShardRange,
+    is_edited,
+    manifest_path,
+    part_path,
+    read_manifest,
+)
 
 _LOCAL = ("data", "allow_execution")  # a job's own affair: the rows are told apart by their hash
 
@@ -39,54 +48,27 @@ class ShardFile:
 
     @staticmethod
     def read(path: Path) -> "ShardFile":
-        """Return a shard, or raise where a file is none."""
-        if not path.is_file():
-            if _begun(path).exists():
-                raise RecordError(
-                    f"{path} is not finished: {_begun(path)} holds what was scored so far; repeat "
-                    "the remask score that writes it, which goes on there."
-                )
+        """Return a finished shard, or raise RecordError."""
+        if not path.is_file() and not part_path(path).is_file():
             raise RecordError(f"{path} does not exist; name the files that --shard wrote.")
         manifest = read_manifest(path)
         if manifest.shard is None:
             raise RecordError(f"{path} is no shard: it was written without --shard; leave it out.")
+        if not manifest.is_finished or not path.is_file():
+            raise RecordError(f"{path} is not finished. Repeat the command that writes it.")
+        if is_edited(path, manifest):
+            raise RecordError(
+                f"{path} was edited after remask wrote it. Repeat the command that writes it, with "
+                "--force."
+            )
         return ShardFile(path=path, manifest=manifest, shard=manifest.shard)
 
     @property
-    def is_scored(self) -> bool:
-        """Whether `score` wrote it: one row per row, and no manifest once the rows are together."""
-        return "samples" not in self.manifest.settings
-
-    @property
     def facts(self) -> dict[str, Any]:
-        """What the shards of one collection have in common, by name."""
-        settings = {n: v for n, v in self.manifest.settings.items() if n not in _LOCAL}
-        known = {name: getattr(self.manifest, name) for name in ("dataset", "notes", "scorers")}
-        model = {} if self.manifest.model is None else asdict(self.manifest.model)
-        return {
-            **settings,
-            **known,
-            **{f"{name} of the model": value for name, value in model.items()},
-            "number of shards": self.shard.of,
-        }
-
-    def num_rows(self) -> int:
-        """Return how many lines the shard has, or raise where it is not finished."""
-        rows = done = 0
-        samples, problems = self.manifest.settings.get("samples", 1), self.manifest.problems
-        with self.path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):  # else it was killed while it wrote
-                    rows += 1
-                    row = jsonl.parse_line(line, self.path, rows)
-                    done += samples if "error" in row else 1
-        if done != len(problems) * samples:
-            raise RecordError(
-                f"{self.path} is not finished: it is shard {self.shard}, and has {done} of "
-                f"{len(problems) * samples} answers; repeat the command that writes it"
-                f"{', with --force' if self.is_scored else ''}."  # collect goes on, score does not
-            )
-        return rows
+        """The facts that all shards of one collection share, by name."""
+        facts = self.manifest.facts(_LOCAL)
+        own = ("shard", "rows of the shard")
+        return {name: value for name, value in facts.items() if name not in own}
 
 
 def join_shards(
@@ -105,8 +87,7 @@ def join_shards(
         for path in (target, manifest_path(target)):
             outputs.claim(path, outputs.of_records(paths), force=force)
     checked = {target: _checked(paths) for target, paths in groups.items()}
-    counts = {target: sum(one.num_rows() for one in shards) for target, shards in checked.items()}
-    return tuple(_write(target, shards, counts[target]) for target, shards in checked.items())
+    return tuple(_write(target, shards) for target, shards in checked.items())
 
 
 def _groups(sources: Sequence[Path], out: Path) -> dict[Path, list[Path]]:
@@ -128,21 +109,20 @@ def _groups(sources: Sequence[Path], out: Path) -> dict[Path, list[Path]]:
     return groups
 
 
-def _begun(path: Path) -> Path:
-    """Return where `score` keeps its results until all are there."""
-    return Path(f"{path}.part")
-
-
 def _checked(paths: Iterable[Path]) -> list[ShardFile]:
     """Return the shards of one file in their order, or raise where they do not make one."""
     shards = sorted(map(ShardFile.read, paths), key=lambda one: one.shard.number)
     first = shards[0]
     for one in shards[1:]:
-        other = [name for name, value in one.facts.items() if first.facts.get(name) != value]
-        if other:
+        ours, others = ({**s.facts, "number of shards": s.shard.of} for s in (one, first))
+        different = [
+            f"{name} is {others.get(name)} and {ours.get(name)}"[:160]
+            for name in dict.fromkeys([*ours, *others])
+            if ours.get(name) != others.get(name)
+        ]
+        if different:
             raise RecordError(
-                f"{one.path} and {first.path} are shards of two files: they have another "
-                f"{' and '.join(other)}; join what one command wrote."
+                f"{first.path} and {one.path} are shards of two files: {'; '.join(different[:5])}."
             )
     by_number: dict[int, Path] = {}
     for one in shards:
@@ -174,17 +154,22 @@ def _check_edges(shards: Sequence[ShardFile]) -> None:
             )
 
 
-def _write(out: Path, shards: Sequence[ShardFile], rows: int) -> JoinedFile:
-    """Write the records of all shards, and the manifest with the runs of all of them."""
-    out.parent.mkdir(parents=True, exist_ok=True)
+def _write(out: Path, shards: Sequence[ShardFile]) -> JoinedFile:
+    """Write the rows of all shards, and the manifest with the runs of all of them."""
     runs = [run for one in shards for run in one.manifest.runs]
-    manifest = replace(shards[0].manifest, runs=runs, shard=None)
     size = sum(one.path.stat().st_size for one in shards)
-    with jsonl.whole(out, size) as part:
+    rows = 0
+    with locked(out), jsonl.whole(out, size) as part:
         with part.open("wb") as file:
             for one in shards:
-                with one.path.open("rb") as source:
-                    shutil.copyfileobj(source, file)
-        if not shards[0].is_scored:
-            manifest.write(out)
+                content = one.path.read_bytes()
+                rows += content.count(b"\n")
+                file.write(content)
+        state = FileState.of(part, rows=shards[-1].shard.stop)
+        settings = {name: v for name, v in shards[0].manifest.settings.items() if name != "shard"}
+        manifest = replace(
+            shards[0].manifest, settings=settings, runs=runs, shard=None, file=state,
+            version=VERSION,
+        )  # fmt: skip
+        manifest.write(out)
     return JoinedFile(out=out, shards=len(shards), rows=rows)

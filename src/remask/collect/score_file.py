@@ -1,13 +1,11 @@
-"""Answers in a file -> the same file with their scores, in chunks that can be interrupted.
+"""Score the answers in a file: the same rows come out with columns added.
 
-Results are appended to OUT.part, one line per chunk, each on the disk before the next is begun; the
-same command continues after the last whole line. OUT itself appears in one move when every row has
-its result. A row's draws are keyed by its `id`, or by its prompt where there is none, so a score
-depends neither on batches nor on interruptions. Another scorer than the round trips is named in a
-column of its own, as its scores are, and finds the question about an answer by the prompt.
+The results are computed by `runner`, which an interrupted run can resume; the output appears in one
+move when every row has its result. A row's draws are keyed by its `id`, or by its prompt if it has
+none, so that a score depends neither on batches nor on interruptions.
 
 A shard is a part of the rows, cut between chunks of the whole file, so that its batches are those
-of one job. What it belongs to stands in a manifest beside it, and `join` makes one file of all.
+of a single job. `join` makes one file of all shards.
 """
 
 import hashlib
@@ -19,19 +17,20 @@ from pathlib import Path
 
 from remask import api
 from remask.baselines.makers import baseline_forwards
-from remask.collect.chunks import Chunk, cut_by_tokens, work_budget
-from remask.collect.engine import ChunkedWork, Engine, Local, Shards, append_results
+from remask.collect import runner
+from remask.collect.chunks import Chunk, RowSize, cut, work_budget
+from remask.collect.engine import ChunkedWork, Engine, Lines, Local
 from remask.collect.job_shard import JobShard
-from remask.collect.manifest import identify
+from remask.collect.manifest import identify, new_entry
 from remask.collect.settings import ScoreSettings
 from remask.decide.stages import StagedVerifier
 from remask.denoisers.base import Denoiser
-from remask.errors import DenoiserError, InputError, RecordError, SettingsError
+from remask.errors import DenoiserError, InputError
 from remask.extension import resolve
 from remask.probes.settings import Probe
-from remask.records import jsonl, outputs
+from remask.records import outputs
 from remask.records.jsonl import Row
-from remask.records.manifest import Manifest, ShardRange, manifest_path, read_manifest
+from remask.records.manifest import Manifest, ShardRange, manifest_path, part_path
 from remask.records.parquet import (
     ACCEPTED,
     ADDED,
@@ -47,27 +46,19 @@ from remask.sampling.settings import sampler_settings
 from remask.values import ROUNDTRIPS, Sample, Score, Scorer
 from remask.verifier.columns import LABEL_FREE_PROBES, score_name
 
-_UNSAID = {"scorer": ROUNDTRIPS, "scorer_version": 1}  # by a run that an older version began
-_FIRST = b'{"asked": {'  # what the results of an unfinished run begin with
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreJob:
-    """A file to be scored, and how far an earlier run came."""
+    """A file to be scored."""
 
     table: RowTable
     out: Path
     settings: ScoreSettings
-    begun_with: Row  # the settings, a hash of the file, and the shard
-    results: list[Row]  # of the first rows
+    document: Row  # the settings, for the manifest
     fitted: StagedVerifier | None = None  # of the scorer `verifier`; None: label-free
     shard: JobShard | None = None  # None: all rows are scored here
-    shard_range: ShardRange | None = None  # its rows; None until `divided`
-
-    @property
-    def part(self) -> Path:
-        """The file that holds the results until all are there."""
-        return _part(self.out)
+    shard_range: ShardRange | None = None  # its rows; None before `divided`
+    force: bool = False
 
     @property
     def rows(self) -> range:
@@ -80,15 +71,26 @@ class ScoreJob:
         """What a score depends on, of every row of the file; other columns may hold anything."""
         return self.table.select((self.settings.prompt_column, self.settings.answer_column, "id"))
 
+    def manifest(self) -> Manifest:
+        """Return the manifest of a new run, without the model."""
+        shard = self.shard_range
+        if shard is None and self.shard is not None:
+            shard = ShardRange(number=self.shard.number, of=self.shard.of, start=0, stop=0)
+        return Manifest(
+            settings={**self.document, "problems": len(self.table)},
+            scorers={self.settings.scorer: api.scorer_version(self.settings.scorer)},
+            shard=shard,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSummary:
-    """What a finished job amounts to."""
+    """Counts of a finished job."""
 
     rows: int
     failed: int
-    forwards: int  # of all rows, those of earlier runs included
-    resumed: int  # rows that an earlier run had scored
+    forwards: int  # of all rows, including those of earlier runs
+    resumed: int  # rows that an earlier run scored
     accepted: int | None = None  # rows above the certified threshold; None without one
     first_error: str = ""
 
@@ -103,66 +105,50 @@ def prepare(
     force: bool = False,
     shard: JobShard | None = None,
 ) -> ScoreJob:
-    """Return the job, begun or continued; refuse bad files before a model is loaded.
+    """Return the job, and refuse bad files before a model is loaded.
 
     Args:
         source: the rows.
-        out: where they go with their scores; see `outputs`.
+        out: where they are written with their scores; see `outputs`.
         settings: of the scores.
-        fitted: verifier, where it is the scorer; None: label-free.
-        inputs: what else is read, and must not be overwritten.
-        force: replace `out`, and what a run with other settings has left of it.
-        shard: the part of the rows that is scored here, into JSON lines; None: all of them.
+        fitted: verifier, if it is the scorer; None: label-free.
+        inputs: other files that are read, and must not be overwritten.
+        force: replace `out`, and an unfinished run with other settings.
+        shard: the part of the rows to score, into JSON lines; None: all rows.
     """
     api.reader(settings.kind)
     if settings.scorer != ROUNDTRIPS:
         resolve("scorer", settings.scorer, api.SCORERS)
-    for path in (out, _part(out), manifest_path(out)):
+    for path in (out, part_path(out), manifest_path(out)):
         outputs.refuse_inputs(path, (source, *inputs))
     if shard is not None and file_format(out) == "parquet":
         raise InputError(f"{out} is Parquet, and shards are joined as lines; name a .jsonl output.")
-    outputs.claim(out, force=force)
+    outputs.claim(out, force=force or manifest_path(out).exists())
     table = read_table(source)
     _check_columns(table, source, settings)
     table.check(out)
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    version = api.scorer_version(settings.scorer)
-    document = {"input": digest, **asdict(settings), "scorer_version": version}
-    document["fitted"] = None if fitted is None else asdict(fitted)
-    document["shard"] = None if shard is None else str(shard)
-    begun_with = json.loads(json.dumps(document))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    results = _begin(_part(out), begun_with, force=force)
-    return ScoreJob(
-        table=table, out=out, settings=settings, begun_with=begun_with, results=results,
-        fitted=fitted, shard=shard,
+    fit = None if fitted is None else asdict(fitted)
+    document = json.loads(json.dumps({"input": digest, **asdict(settings), "fitted": fit}))
+    job = ScoreJob(
+        table=table, out=out, settings=settings, document=document, fitted=fitted, shard=shard,
+        force=force,
     )  # fmt: skip
+    if not force:
+        runner.check(out, job.manifest())
+    return job
 
 
 def divided(denoiser: Denoiser, job: ScoreJob, batch: int) -> ScoreJob:
-    """Return a job that knows which rows are its shard's, and say so beside its output.
+    """Return a job that knows the rows of its shard.
 
-    They depend on what the model's device does in a minute: a shard is finished where it was begun.
+    They depend on the speed of the model's device: resume a shard on the same kind of device.
     """
     if job.shard is None or job.shard_range is not None:
         return job
-    chunks = _chunks(denoiser, job.texts, 0, batch, job.settings)
-    try:
-        part = job.shard.range_in([0, *(chunk.stop for chunk in chunks)])
-    except SettingsError:
-        if not job.results:
-            job.part.unlink()  # it was begun for nothing
-        raise
-    common = {name: value for name, value in job.begun_with.items() if name != "shard"}
-    now = Manifest(settings={**common, "batch": batch}, model=identify(denoiser), shard=part)
-    if job.results and read_manifest(job.out) != now:
-        raise RecordError(
-            f"{job.part} was begun with another batch, other weights or on another kind of device; "
-            "repeat the earlier command where it ran, or remove that file to start again."
-        )
-    now.write(job.out)
-    return replace(job, shard_range=part)
+    chunks = _chunks(denoiser, job, range(len(job.table)), batch)
+    return replace(job, shard_range=job.shard.range_in([0, *(chunk.stop for chunk in chunks)]))
 
 
 def score_file(
@@ -173,46 +159,48 @@ def score_file(
     progress: Callable[[int, int], None] = lambda done, forwards: None,
     engine: Engine | None = None,
 ) -> ScoreSummary:
-    """Score the rows that are left, write the output file and return what came of it.
+    """Score the rows that are left, write the output file and return the counts.
 
-    A chunk has `batch` rows, or fewer where their tokens fill a pass or a minute. `progress` is
-    called with how many rows are done and the forward passes this run has spent. The engine that
-    does the work, this process by default, changes no result.
+    A chunk has `batch` rows, or fewer if their tokens fill a pass or a minute. `progress` is called
+    with the number of finished rows and the forward passes of this run. The engine, this process by
+    default, changes no result.
     """
     job = divided(denoiser, job, batch)
-    s, rows, results = job.settings, job.texts[: job.rows.stop], [*job.results]
-    shards = Shards.of(job.out, job.begun_with)
-    chunks = _chunks(denoiser, rows, job.rows.start + len(results), batch, s)
-    work = ChunkedWork(
-        chunks,
-        lambda chunk: rows[chunk.start : chunk.stop],
-        partial(score_rows, s, job.fitted),
-        shards,
-    )
-    engine = engine or Local(denoiser)
-    forwards = 0
-    progress(len(results), forwards)
-    with jsonl.alone(job.part):
-        for _, more in append_results(job.part, engine, work, lambda rows: [{"rows": rows}]):
-            results += more
-            forwards += sum(row["remask_forwards"] for row in more)
-            progress(len(results), forwards)
-        job.table.only(job.rows).write(job.out, results)
-        job.part.unlink()
-    shards.clear()
+    texts, engine = job.texts, engine or Local(denoiser)
+    new = job.manifest()
+    new = replace(new, settings={**new.settings, "batch": batch}, model=identify(denoiser))
+    with runner.open_results(job.out, new, force=job.force) as results:
+        missing = results.missing
+        resumed = done = len(job.rows) - len(missing)
+        work = ChunkedWork(
+            _chunks(denoiser, job, missing, batch),
+            lambda chunk: texts[chunk.start : chunk.stop],
+            partial(scored_rows, job.settings, job.fitted),
+        )
+        entry = new_entry(denoiser, engine.name, missing, job.rows.stop, most=batch)
+        progress(done, 0)
+        if missing:
+            for chunk, _ in results.run(engine, work, entry):
+                done += chunk.stop - chunk.start
+                progress(done, entry.forwards)
+        write = job.table.only(job.rows).write
+        results.finish(partial(write, form=file_format(job.out)))
+    return _summary(job, resumed)
+
+
+def _summary(job: ScoreJob, resumed: int) -> ScoreSummary:
+    """Return the counts of a finished output."""
+    results = read_table(job.out).select(("remask_error", "remask_forwards", ACCEPTED))
     errors = [row["remask_error"] for row in results if row["remask_error"] is not None]
+    decides = job.settings.threshold is not None
     return ScoreSummary(
-        rows=len(job.rows),
+        rows=len(results),
         failed=len(errors),
         forwards=sum(row["remask_forwards"] for row in results),
-        resumed=len(job.results),
-        accepted=None if s.threshold is None else sum(row[ACCEPTED] for row in results),
+        resumed=resumed,
+        accepted=sum(row[ACCEPTED] for row in results) if decides else None,
         first_error=errors[0] if errors else "",
     )
-
-
-def _part(out: Path) -> Path:
-    return Path(f"{out}.part")
 
 
 def _check_columns(table: RowTable, source: Path, settings: ScoreSettings) -> None:
@@ -226,49 +214,21 @@ def _check_columns(table: RowTable, source: Path, settings: ScoreSettings) -> No
             raise InputError(f"{source} has no column {name!r}; it has {listed}.")
 
 
-def _begin(part: Path, begun_with: Row, *, force: bool) -> list[Row]:
-    """Return the results an interrupted run left, or begin the file with the settings."""
-    if part.exists() and not force:
-        with part.open("rb") as file:
-            first = file.read(len(_FIRST))
-        if first != _FIRST[: len(first)]:
-            raise RecordError(
-                f"{part} is in the way: score keeps its results there, and that file is not its "
-                "own; move it, or add --force to replace it."
-            )
-    jsonl.recover(part)
-    lines = list(jsonl.read(part)) if part.exists() else []
-    earlier = lines[0].get("asked") if lines else None
-    earlier = {**_UNSAID, **earlier} if isinstance(earlier, dict) else {}
-    other = [name for name in begun_with if earlier.get(name) != begun_with[name]]
-    if len(lines) < 2 or (other and force):  # nothing was scored, or it is given up
-        part.unlink(missing_ok=True)
-        jsonl.append(part, [{"asked": begun_with}])
-        return []
-    if other:
-        raise RecordError(
-            f"{part} was begun with another {' and '.join(other)}; "
-            "repeat the earlier command to continue it, or add --force to start again."
-        )
-    return [row for line in lines[1:] for row in line["rows"]]
-
-
-def _chunks(
-    denoiser: Denoiser, rows: Sequence[Row], start: int, batch: int, settings: ScoreSettings
-) -> list[Chunk]:
-    """Return the rows from number `start` on in chunks of about a minute.
-
-    One that cannot be scored is short. A single answer is never cut, however long it takes.
-    """
-    samples = (_sample_of(denoiser, row, settings) for row in rows[start:])
-    lengths = [len(s.prompt) + len(s.canvas) if isinstance(s, Sample) else 0 for s in samples]
+def _chunks(denoiser: Denoiser, job: ScoreJob, rows: Sequence[int], batch: int) -> list[Chunk]:
+    """Return rows in chunks of about a minute; a row that cannot be scored has no tokens."""
+    texts, settings = job.texts, job.settings
+    samples = (_sample_of(denoiser, texts[row], settings) for row in rows)
+    sizes = (
+        RowSize(len(s.prompt) + len(s.canvas)) if isinstance(s, Sample) else RowSize(0)
+        for s in samples
+    )
     most, work = token_budget(denoiser.device), work_budget(denoiser)
     if work is not None:
         passes = settings.consistency.trips * settings.consistency.rebuild_steps
         if settings.scorer != ROUNDTRIPS:
             passes = _passes(settings.scorer, denoiser)
         most = min(most, work // passes)
-    return cut_by_tokens(start, lengths, most, batch)
+    return cut(zip(rows, sizes, strict=True), batch, tokens=most)
 
 
 def _passes(scorer: str, denoiser: Denoiser) -> int:
@@ -276,6 +236,16 @@ def _passes(scorer: str, denoiser: Denoiser) -> int:
     if scorer == "verifier":
         return sum(Probe.named(name).passes for name in LABEL_FREE_PROBES)
     return baseline_forwards([scorer], denoiser, sampler_settings(denoiser)) or 1
+
+
+def scored_rows(
+    settings: ScoreSettings,
+    fitted: StagedVerifier | None,
+    denoiser: Denoiser,
+    rows: Sequence[Row],
+) -> Lines:
+    """Return the added columns of each row, as the one line that a row has."""
+    return [[row] for row in score_rows(settings, fitted, denoiser, rows)]
 
 
 def score_rows(

@@ -1,7 +1,6 @@
 """Results on the disk: lines appended as they come, files replaced whole. No torch here."""
 
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -10,19 +9,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from remask.errors import RecordError, WriteError
+from remask.errors import WriteError
 from remask.records import text_file
 
 Row = dict[str, Any]  # a line: a JSON object
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Append rows and make sure they reach the disk: all of them, or none where it is full.
+def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Append rows, and return their bytes once they are on the disk.
 
-    NaN is refused, as JSON has none.
+    If the disk is full, nothing is appended. NaN raises ValueError: JSON has no NaN.
     """
-    content = _lines(rows)  # before the file is there
+    content = encode(rows)  # before the file is there
     before = path.stat().st_size if path.exists() else 0
     with _naming(path, len(content)):
         try:
@@ -34,38 +33,13 @@ def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
             with suppress(OSError):
                 os.truncate(path, before)
             raise
+    return content
 
 
-def replace_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write other rows in the place of those of a file, all of them or none."""
-    replace_file(path, _lines(rows))
-
-
-def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return rows as they stand in a file; half a surrogate pair, which is no UTF-8, is escaped."""
+def encode(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return rows as lines; lone surrogates, which UTF-8 cannot encode, are escaped."""
     lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     return "".join(lines).encode("utf-8", "backslashreplace")
-
-
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold a file to append to, or raise where another process holds it.
-
-    Two that append would each write every row. The hold ends with the process, however it ends.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RecordError(
-                f"{path} is being written by another process; wait for it or choose another file."
-            ) from None
-        try:
-            yield
-        finally:
-            if path.exists() and not path.stat().st_size:
-                path.unlink()
 
 
 def unfinished(path: Path) -> Path:
@@ -140,26 +114,3 @@ def parse_line(line: bytes, path: Path, number: int) -> Row:
     """Return the row in a line that is not blank."""
     content = text_file.without_mark(line, str(path)) if number == 1 else line
     return text_file.parse_object(content, f"{path} line {number}")
-
-
-def recover(path: Path, group: int = 1) -> int:
-    """Cut off what a kill left unfinished, and return how many groups of rows remain.
-
-    Unfinished are a half-written last line and, where rows come in groups, a group that is not
-    whole.
-    """
-    if not path.exists():
-        return 0
-    lines = path.read_bytes().splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith(b"\n")]
-    groups = len(whole) // group
-    keep(path, groups * group)
-    return groups
-
-
-def keep(path: Path, num_rows: int) -> None:
-    """Cut off what follows the first rows."""
-    with path.open("r+b") as file:
-        for _ in range(num_rows):
-            file.readline()
-        file.truncate(file.tell())

@@ -9,28 +9,40 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
 
 from remask.errors import RecordError, WriteError
+
+_held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())  # of this thread
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Lock an output, file or folder, or raise RecordError naming the process that holds it.
 
-    Take the lock before you read, repair or remove anything of the output.
+    Take the lock before you read, repair or remove anything of the output. A caller that holds it
+    can take it again.
     """
     name = Path(os.path.realpath(path))  # links to one output share a lock
     lock = name.with_name(f"{name.name}.lock")
+    if lock in _held.get():
+        yield
+        return
+    made = [folder for folder in lock.parents if not folder.exists()]
     file = _acquire(lock, path)
+    held = _held.set(_held.get() | {lock})
     try:
         file.write(f"process {os.getpid()} ({_command()})")
         file.flush()
         yield
     finally:
+        _held.reset(held)
         with suppress(OSError):
             lock.unlink()  # still locked: a process that waits for this file sees it is gone
+            for folder in made:
+                folder.rmdir()  # fails, as it should, if the output is there
         file.close()
 
 

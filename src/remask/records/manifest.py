@@ -1,22 +1,26 @@
-"""The manifest beside a file of records: how they were collected, from what, by whom, at what cost.
+"""The manifest beside a file of records or scores: settings, model, cost and state.
 
-    version    of the manifest and its records; 1, of 0.1.0 and 0.2.0, does not say so
-    asked      the settings, by name, and the model: `Manifest.settings`
-    about      what votes compare answers by; with the baseline `editor`, whether the model edits
-    scorers    the version of each that scored the answers; 1 where unsaid
-    thresholds above which the model's preset trusts an answer to this task, by scorer
-    dataset    origin, sha256 and wording of a public benchmark's rows; null for a generated task
-    model      name, revision where the hub gave one, dtype, a digest of some weights
-    runs       one entry per call that had something to do
-    shard      of a file that is one of several: which one, and its problems; `remask join` ends it
+    version     of the manifest; 1 and 2, of 0.1.0 and 0.2.0, have no digests
+    asked       the settings, by name, and the model: `Manifest.settings`
+    about       what votes compare answers by; with the baseline `editor`, whether the model edits
+    scorers     the version of each scorer; 1 if missing
+    thresholds  above which the model's preset trusts an answer to this task, by scorer
+    dataset     origin, sha256 and wording of a public benchmark's rows; null for a generated task
+    model       name, revision on the hub, dtype, a digest of the weights
+    runs        one entry per call that computed something
+    shard       of a file that is one of several: its number and rows; `remask join` removes it
+    journal     of an unfinished file: the committed rows, bytes and SHA-256 of FILE.part
+    file        of a finished file: its rows, bytes and SHA-256
+    checksum    SHA-256 of everything above
 
-A shard that `remask score` wrote has one as well, of its settings, model and rows, until it is
-joined. The file is replaced whole, so a kill leaves the one before. Entries are added and never
-removed. No torch here: records are analysed where there is none.
+The manifest is replaced atomically: replacing it commits rows. A file that was edited after remask
+wrote it is external: it is read without its manifest. No torch here: records are analysed on
+machines that do not have it.
 """
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,8 +29,14 @@ from remask.errors import RecordError
 from remask.records import jsonl, text_file
 from remask.records.validation import STRICT, explain, validate
 
-VERSION = 2
+VERSION = 3
 REMEDY = "collect the records again"
+# Settings that do not change results, so a resumed run may change them.
+FREE = ("problems", "chunk", "tokens", "batch", "data", "allow_execution")
+# The values of settings that older manifests lack.
+_OLDER = {
+    "wording": "llada", "shots": 0, "baselines": ["confidence", "agreement", "vote"], "probes": [],
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +48,12 @@ class ModelIdentity:
     name: str = ""
     revision: str | None = None  # a commit of the hub
     dtype: str | None = None
-    weights: str | None = None  # tells them from others of the same shape
+    weights: str | None = None  # a digest
 
 
 @dataclass(slots=True, kw_only=True)
 class RunEntry:
-    """One call of `collect` that had something to do; older ones do not say everything."""
+    """One call that computed something; older entries lack some fields."""
 
     __pydantic_config__: ClassVar = STRICT
 
@@ -51,43 +61,57 @@ class RunEntry:
     versions: dict[str, str | None] = field(default_factory=dict)
     device: str | None = None
     engine: str = "local"
-    problems: int = 0  # as many as there shall be
-    chunk: int = 0  # most problems of a chunk
-    tokens: int | None = None  # most tokens of one
-    start: int = 0  # "from": the problem that it began with
-    stop: int = 0  # "to": the first problem that is not finished
+    problems: int = 0  # the row after the last one that the file should hold
+    chunk: int = 0  # maximum rows of a chunk
+    tokens: int | None = None  # maximum tokens of a chunk
+    start: int = 0  # "from": the first row that was missing
+    stop: int = 0  # "to": the first row that is still missing
     seconds: float = 0.0
     forwards: int = 0
     errors: int = 0
-    finished: str | None = None  # when; None: it was killed
-    from_sample: int | None = None  # of that problem, the answer that it began with
-    retried: int | None = None  # problems that were asked again
-    budget: int | None = None  # "work": most tokens times forward passes of a chunk
+    finished: str | None = None  # time; None: it was killed
+    retried: int | None = None  # number of errors that were computed again
+    budget: int | None = None  # "work": maximum tokens times forward passes of a chunk
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry as it stands in the file."""
         row = {_IN_FILE.get(name, name): value for name, value in asdict(self).items()}
-        optional = ("from_sample", "retried")
-        unsaid = [name for name in optional if row[name] is None]
-        if len(unsaid) == len(optional):  # chunks are cut by their number of problems alone
-            unsaid.append("work")
-        return {name: value for name, value in row.items() if name not in unsaid}
+        return {name: v for name, v in row.items() if name != "retried" or v is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardRange:
-    """Which problems, or rows, a file holds, where several jobs share a collection or a file."""
+    """Which problems, or rows, a file holds if several jobs share a collection or a file."""
 
     __pydantic_config__: ClassVar = STRICT
 
     number: int  # of the shard, from 1
-    of: int  # so many shards
+    of: int  # number of shards
     start: int  # its first problem or row
-    stop: int  # the first one after it
+    stop: int  # the first one after it; 0: not known before the model is loaded
 
     def __str__(self) -> str:
-        """Return it as the flag has it."""
         return f"{self.number}/{self.of}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """What a file holds: its number of rows, and its bytes."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    rows: int = 0
+    bytes: int = 0
+    sha256: str = hashlib.sha256().hexdigest()
+
+    @staticmethod
+    def of(path: Path, rows: int) -> "FileState":
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return FileState(rows=rows, bytes=path.stat().st_size, sha256=digest)
+
+    def matches(self, path: Path) -> bool:
+        """Return whether the file has these bytes."""
+        return path.is_file() and FileState.of(path, self.rows) == self
 
 
 # Fields that have another name in the file.
@@ -96,7 +120,7 @@ _IN_FILE = {"settings": "asked", "notes": "about", "start": "from", "stop": "to"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What is known of a file of records."""
+    """Everything that is known of a file of records or scores."""
 
     __pydantic_config__: ClassVar = STRICT
 
@@ -107,16 +131,30 @@ class Manifest:
     dataset: dict[str, Any] | None = None
     model: ModelIdentity | None = None
     runs: list[RunEntry] = field(default_factory=list)
-    started: str | None = None  # when, in a manifest of before there were runs
+    started: str | None = None  # time, in manifests without runs
     shard: ShardRange | None = None  # None: all problems are in one file
+    journal: FileState | None = None  # None: the file is finished
+    file: FileState | None = None  # None: of an older version, or never finished
     version: int = VERSION
 
     @property
     def problems(self) -> range:
-        """The problems that the file is to hold, by number."""
+        """The numbers of the problems, or rows, that the file should hold."""
         if self.shard is not None:
             return range(self.shard.start, self.shard.stop)
         return range(self.settings["problems"])
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether `remask score` wrote the file."""
+        return "answer_column" in self.settings
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all rows are there; older versions note it in their last run."""
+        if self.version < VERSION:
+            return bool(self.runs) and self.runs[-1].finished is not None
+        return self.journal is None
 
     @property
     def sampler(self) -> dict[str, Any]:
@@ -129,12 +167,28 @@ class Manifest:
         return self.settings.get("consistency") or {}
 
     def scorer_version(self, name: str) -> int:
-        """Return the version of the scorer that gave the scores of this name."""
+        """Return the version of a scorer; 1 if the manifest does not name it."""
         return self.scorers.get(name, 1)
+
+    def facts(self, free: Iterable[str] = ()) -> dict[str, Any]:
+        """Return what the rows depend on, by name, without the settings `free`."""
+        settings = {**_OLDER, **self.settings} if self.version < VERSION else self.settings
+        if settings.get("sampler") is not None:
+            settings = {**settings, "sampler": self.sampler}
+        dataset, notes = self.dataset or {}, {"compared_by": "spelling", **(self.notes or {})}
+        return {
+            **_flat({name: value for name, value in settings.items() if name not in free}),
+            **{f"{name} of the data": dataset.get(name) for name in ("sha256", "examples")},
+            "votes": notes["compared_by"],
+            **{f"version of {name}": version for name, version in self.scorers.items()},
+            **{f"{n} of the model": v for n, v in asdict(self.model or ModelIdentity()).items()},
+            "shard": None if self.shard is None else str(self.shard),
+            "rows of the shard": str(self.problems)[5:] if self.shard and self.shard.stop else None,
+        }
 
     @property
     def drawn(self) -> str:
-        """How each pool was drawn: "10 at 1.6", "greedy + 9 at 0.7"; empty where unsaid."""
+        """How each pool was drawn: "10 at 1.6", "greedy + 9 at 0.7"; "" if unknown."""
         size, temperature = self.settings.get("samples"), self.sampler.get("temperature")
         if temperature is None or size is None:
             return ""
@@ -147,22 +201,23 @@ class Manifest:
         return f"{size} greedy copies" if warmer is None else f"greedy + {size - 1} at {warmer:g}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as it stands in its file, in the form of this version."""
-        about = {} if self.notes is None else {"about": self.notes}
-        return {
+        """Return the document of its file."""
+        states = {"shard": self.shard, "journal": self.journal, "file": self.file}
+        document = {
             "version": VERSION,
             "asked": self.settings,
-            **about,
+            **({} if self.notes is None else {"about": self.notes}),
             **({"scorers": self.scorers} if self.scorers else {}),
             **({"thresholds": self.thresholds} if self.thresholds else {}),
             "dataset": self.dataset,
             "model": None if self.model is None else asdict(self.model),
             "runs": [run.to_json() for run in self.runs],
-            **({} if self.shard is None else {"shard": asdict(self.shard)}),
+            **{name: asdict(state) for name, state in states.items() if state is not None},
         }
+        return {**document, "checksum": _checksum(document)}
 
     def write(self, out: Path) -> None:
-        """Write it beside a file of records, whole or not at all."""
+        """Write it beside a file, atomically."""
         jsonl.write_text(manifest_path(out), json.dumps(self.to_json(), indent=2) + "\n")
 
 
@@ -177,17 +232,50 @@ def manifest_path(out: Path) -> Path:
     return Path(f"{out}.manifest.json")
 
 
+def part_path(out: Path) -> Path:
+    """Return the journal of an unfinished file; see `collect.runner`."""
+    return Path(f"{out}.part")
+
+
 def find_manifest(out: Path) -> Manifest | None:
-    """Return the manifest of a file of records; None where there is none."""
-    return read_manifest(out) if manifest_path(out).exists() else None
+    """Return the manifest of a file; None if there is none, or the file was edited afterwards."""
+    if not manifest_path(out).exists():
+        return None
+    manifest = read_manifest(out)
+    return None if is_edited(out, manifest) else manifest
+
+
+def is_edited(out: Path, manifest: Manifest) -> bool:
+    """Return whether a finished file has other bytes than remask wrote."""
+    return manifest.file is not None and not manifest.file.matches(out)
 
 
 def read_manifest(out: Path) -> Manifest:
-    """Return the manifest of a file of records, or raise where there is none that can be read."""
+    """Return the manifest beside a file, or raise if there is none, or it was edited."""
     path = manifest_path(out)
     if not path.exists():
         raise RecordError(f"{out} has no manifest {path.name} beside it; bring both files.")
     return parse_manifest(text_file.read_object(path, REMEDY), path)
+
+
+def check_resumable(out: Path, stored: Manifest, new: Manifest) -> None:
+    """Raise unless the rows of a file were computed as a new run would compute them."""
+    fixed = () if new.shard is None else ("problems", "batch")  # they decide where shards are cut
+    free = [name for name in FREE if name not in fixed]
+    before, after = stored.facts(free), new.facts(free)
+    differences = []
+    for name in dict.fromkeys([*after, *before]):
+        missing = 1 if name.startswith("version of ") and name in after else None
+        old, now = before.get(name, missing), after.get(name)
+        is_unknown = name.endswith((" of the model", " of the shard")) and None in (old, now)
+        is_older = stored.version < VERSION and name not in after
+        if old != now and not is_unknown and not is_older and name != "name of the model":
+            differences.append(f"{name} was {_shown(old)}, got {_shown(now)}")
+    if differences:
+        raise RecordError(
+            f"Cannot resume {out}: {'; '.join(differences[:5])}. Choose another file, or pass "
+            "--force to overwrite it."
+        )
 
 
 def parse_manifest(document: Mapping[str, Any], path: Path) -> Manifest:
@@ -200,6 +288,13 @@ def parse_manifest(document: Mapping[str, Any], path: Path) -> Manifest:
             f"{path} has version {version!r:.80}, and this remask reads 1 to {VERSION}; install a "
             "newer one."
         )
+    if version >= 3 or "checksum" in document:
+        content = {name: value for name, value in document.items() if name != "checksum"}
+        if document.get("checksum") != _checksum(content):
+            raise RecordError(
+                f"{path} was edited after remask wrote it (its checksum differs). Restore it, or "
+                f"{REMEDY}."
+            )
     if not isinstance(document.get("asked"), Mapping):
         raise _damaged(path, "it has no asked, the settings by name")
     for part in ("sampler", "consistency"):
@@ -228,6 +323,23 @@ def _renamed(document: Mapping[str, Any]) -> dict[str, Any]:
             for run in document["runs"]
         ]
     return document
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings under dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        nested = isinstance(value, dict)
+        flat |= _flat(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value}
+    return flat
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else f"{value}"[:80]
 
 
 def _damaged(path: Path, what: str) -> RecordError:

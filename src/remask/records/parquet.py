@@ -17,7 +17,8 @@ from remask.errors import InputError, RecordError
 from remask.records import jsonl
 from remask.records.jsonl import Row
 
-_SUFFIXES: dict[str, Literal["jsonl", "parquet"]] = {
+Format = Literal["jsonl", "parquet"]
+_SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
@@ -107,16 +108,15 @@ class RowTable:
                 ) from None
         return pa.table(arrays)
 
-    def write(self, out: Path, added: Sequence[Row]) -> None:
-        """Write the rows with the added columns; `out` appears whole or not at all."""
-        if file_format(out) == "parquet":
+    def write(self, out: Path, added: Sequence[Row], form: Format | None = None) -> None:
+        """Write the rows with the added columns, in the format of the suffix by default."""
+        if (form or file_format(out)) == "parquet":
             import pyarrow.parquet
 
-            with jsonl.whole(out) as part:
-                pyarrow.parquet.write_table(_joined(self.to_arrow(), added), part)
+            pyarrow.parquet.write_table(_joined(self.to_arrow(), added), out)
         else:
             lines = (_line({**a, **b}) for a, b in zip(self.rows, added, strict=True))
-            jsonl.write_text(out, "".join(lines))
+            out.write_text("".join(lines), encoding="utf-8", newline="")
 
 
 def _as_python(column: Any, name: str) -> list[Any]:
@@ -148,7 +148,7 @@ def _check_parquet(arrow: Any) -> None:
             ) from None
 
 
-def file_format(path: Path) -> Literal["jsonl", "parquet"]:
+def file_format(path: Path) -> Format:
     """Return the format a file's suffix names, or raise."""
     if path.suffix.lower() not in _SUFFIXES:
         raise InputError(f"{path} has the suffix {path.suffix!r}; use .jsonl or .parquet.")

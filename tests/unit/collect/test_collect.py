@@ -9,7 +9,7 @@ import platform
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -20,8 +20,7 @@ import torch
 
 from remask.analysis.folder_figures import process
 from remask.collect import manifest
-from remask.collect.collect import collect, prepare
-from remask.collect.engine import Shards
+from remask.collect.collect import Collection, collect, prepare
 from remask.collect.settings import CollectSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
@@ -29,10 +28,12 @@ from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import InputError, RecordError, TaskError
 from remask.records import jsonl
-from remask.records.manifest import manifest_path, parse_manifest
+from remask.records.manifest import manifest_path, part_path
+from remask.records.manifest import read_manifest as parsed
 from remask.records.record import Record
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import task
+from remask.tasks.base import Problem
 from remask.testing import ScriptedDenoiser, write_checkpoint
 
 GSM8K = [
@@ -42,7 +43,7 @@ SAMPLER = SamplerSettings(length=16, steps=4, block=16, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
 CALLS = 100_000  # of functions: a first chunk needs 62,000, and each further one 10,000 to 19,000
 LONG = {"question": "Why? " * 400, "answer": "So.\n#### 1"}  # more than the model can hold
-WORK = 1_200  # tokens times passes: every answer is a chunk of its own
+WORK = 1_200  # tokens times passes: every problem is a chunk of its own
 
 # A process that loads the model once, and is then forked: a whole run costs no start of Python.
 # A child kills itself with -9 at a call of its code that is given by number, not by the clock.
@@ -131,7 +132,7 @@ def run_and_kill(forker: "subprocess.Popen[str]", settings: CollectSettings, las
 
 @pytest.fixture
 def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CollectSettings:
-    """Every baseline, several samples, one problem that cannot be asked, cuts between answers."""
+    """Every baseline, several samples, one problem that cannot be asked, a chunk per problem."""
     monkeypatch.setattr("remask.collect.collect.work_budget", lambda denoiser: WORK)
     monkeypatch.setattr("remask.baselines.judge.REPLY", 4)  # as long as an answer
     rows = [*GSM8K[:3], LONG, *GSM8K[3:], *GSM8K]
@@ -161,9 +162,9 @@ def test_a_collection_killed_20_times_has_the_records_of_an_uninterrupted_one(
     runs = read_manifest(out)["runs"]
     assert runs[-1]["finished"]
     assert sum(run["finished"] is not None for run in runs) == 1
-    places = [(run["from"], run["from_sample"]) for run in runs]
-    assert places == sorted(places)
-    assert any(sample for _, sample in places), "some run went on between two answers"
+    starts = [run["from"] for run in runs]
+    assert starts == sorted(starts)
+    assert starts[-1] > 0
 
 
 class Stopped(Exception):
@@ -184,12 +185,12 @@ def test_a_collection_that_stops_at_any_write_is_continued_to_the_same_bytes(
     out = tmp_path / "out.jsonl"
     append, write, left = jsonl.append, jsonl.write_text, iter(range(last, -1, -1))
 
-    def half(path: Path, rows: list[dict[str, Any]]) -> None:
+    def half(path: Path, rows: Iterable[dict[str, Any]]) -> bytes:
+        content = append(path, rows)
         if next(left, None) == 0:
-            append(path, rows)
-            os.truncate(path, path.stat().st_size - len(json.dumps(rows[-1])) // 2)
+            os.truncate(path, path.stat().st_size - len(content) // 2)
             raise Stopped
-        append(path, rows)
+        return content
 
     def stop(path: Path, text: str) -> None:
         if next(left, None) == 0:
@@ -204,50 +205,139 @@ def test_a_collection_that_stops_at_any_write_is_continued_to_the_same_bytes(
     assert out.read_bytes() == whole
 
 
-def test_a_file_cut_anywhere_is_continued_to_the_same_bytes(
+class Interrupt:
+    """Progress that stops a run once so many answers are there."""
+
+    def __init__(self, answers: int) -> None:
+        self.answers = answers
+
+    def __call__(self, done: int, forwards: int) -> None:
+        if done >= self.answers:
+            raise Stopped
+
+
+def interrupted(model: Denoiser, settings: CollectSettings, out: Path, answers: int = 4) -> Path:
+    """Collect until so many answers are there, and return the journal."""
+    with pytest.raises(Stopped):
+        collect(model, settings, out, Interrupt(answers))
+    assert not out.exists()
+    return part_path(out)
+
+
+def test_a_journal_names_its_rows_and_bytes_that_were_not_committed_are_computed_again(
     model: Denoiser, settings: CollectSettings, tmp_path: Path
 ) -> None:
-    out = collect(model, settings, tmp_path / "out.jsonl")
-    whole = out.read_bytes()
-    for cut in random.Random(1).sample(range(1, len(whole)), 8):
-        out.write_bytes(whole[:cut])
-        collect(model, settings, out)
-        assert out.read_bytes() == whole, cut
-
-
-def test_chunks_by_tokens_are_continued_at_their_own_borders(
-    model: Denoiser, settings: CollectSettings, tmp_path: Path
-) -> None:
-    """Prompts differ in length, so chunks have different numbers of problems."""
-    settings = replace(
-        settings, task="wordmath", data=None, problems=14, chunk=9, tokens=1400, samples=1
-    )
-    out = collect(model, settings, tmp_path / "out.jsonl")
-    whole = out.read_bytes()
-    (run,) = parse_manifest(read_manifest(out), out).runs
-    chunks = prepare(settings).with_model(model, out).chunks(run)
-    assert len({part.stop - part.start for part in chunks}) > 1
-    for cut in random.Random(1).sample(range(1, len(whole)), 4):
-        out.write_bytes(whole[:cut])
-        collect(model, settings, out)
-        assert out.read_bytes() == whole, cut
-        assert read_manifest(out)["runs"][-1]["from"] in [part.start for part in chunks]
-
-
-def test_what_a_cluster_left_in_shards_is_joined_and_never_beside_another_seed(
-    model: Denoiser, settings: CollectSettings, tmp_path: Path
-) -> None:
-    whole = collect(model, settings, tmp_path / "whole.jsonl")
-    rows, out = list(jsonl.read(whole)), tmp_path / "out.jsonl"
-    common = manifest.common_settings(parse_manifest(read_manifest(whole), whole))
-    shards = Shards.of(out, {**common, "portions": "answers"})
-    marked = [{**row, "text": "from a shard"} for row in rows[4:8]]
-    shards.write((4, 8), marked)  # the answers to problems 2 and 3, two samples each
-    with pytest.raises(RecordError, match="shards was begun with another seed;"):
-        collect(model, replace(settings, seed=1), out)
+    whole = collect(model, settings, tmp_path / "whole.jsonl").read_bytes()
+    out = tmp_path / "out.jsonl"
+    part = interrupted(model, settings, out)
+    assert [(row["row"], len(row["lines"])) for row in jsonl.read(part)] == [(0, 2), (1, 2)]
+    committed = part.read_bytes()
+    for more in (b'{"row": 2, "li', committed):
+        part.write_bytes(committed + more)
+        interrupted(model, settings, out)
+        assert part.read_bytes() == committed
     collect(model, settings, out)
-    assert list(jsonl.read(out)) == [*rows[:4], *marked, *rows[8:]]
-    assert not shards.folder.exists()
+    assert out.read_bytes() == whole
+    assert sorted(path.name for path in tmp_path.glob("out*")) == [
+        out.name,
+        f"{out.name}.manifest.json",
+    ]
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_every_edit_of_a_line_is_refused_and_loses_nothing(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path, finished: bool
+) -> None:
+    out = tmp_path / "out.jsonl"
+    path = collect(model, settings, out) if finished else interrupted(model, settings, out)
+    content = path.read_bytes()
+    lines = content.splitlines(keepends=True)
+    first, *rest = lines
+    edits = {
+        "removed": [first, *rest[1:]],
+        "last removed": lines[:-1],
+        "doubled": [first, first, *rest],
+        "swapped": [rest[0], first, *rest[1:]],
+        "byte": [first.replace(b"right", b"wrong", 1), *rest],
+        "empty": [],
+    }
+    for name, edited in edits.items():
+        path.write_bytes(b"".join(edited))
+        with pytest.raises(RecordError, match="was edited after remask wrote it"):
+            collect(model, settings, out)
+        assert path.read_bytes() == b"".join(edited), name
+    path.write_bytes(content)
+    collect(model, settings, out)
+    assert out.read_bytes() == collect(model, settings, tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_an_edited_manifest_is_refused(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    interrupted(model, settings, out)
+    text = manifest_path(out).read_text()
+    for old, new in (
+        ('"chunk": 2', '"chunk": 1'),
+        ('"rows": 2', '"rows": 3'),
+        ('"version": 3', '"version": 2'),
+    ):
+        assert old in text
+        manifest_path(out).write_text(text.replace(old, new, 1))
+        with pytest.raises(RecordError, match="was edited after remask wrote it"):
+            collect(model, settings, out)
+
+
+def test_a_problem_that_is_different_now_is_refused(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The code of a generated task has no digest: ids and prompts are compared."""
+    settings = replace(settings, task="wordmath", data=None)
+    out = tmp_path / "out.jsonl"
+    interrupted(model, settings, out)
+    real = Collection.problem
+
+    def other(self: Collection, number: int) -> Problem:
+        return replace(real(self, number), prompt=f"Problem {number}?")
+
+    monkeypatch.setattr(Collection, "problem", other)
+    with pytest.raises(RecordError, match=r"the prompt of problem 0 was '.*', got 'Problem 0\?'"):
+        collect(model, settings, out)
+
+
+def test_a_file_that_another_program_wrote_meanwhile_is_not_overwritten(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    interrupted(model, settings, out)
+    out.write_text("mine\n")
+    with pytest.raises(RecordError, match="out.jsonl was not written by this run"):
+        collect(model, settings, out)
+    assert out.read_text() == "mine\n"
+    out.unlink()
+    collect(model, settings, out)
+
+
+@pytest.mark.parametrize("finished", [None, "2026-11-15T00:00:01Z"])
+def test_a_finished_file_of_0_2_0_is_continued_and_an_unfinished_one_refused(
+    model: Denoiser, settings: CollectSettings, tmp_path: Path, finished: str | None
+) -> None:
+    less = replace(settings, problems=2)
+    out = collect(model, less, tmp_path / "out.jsonl")
+    document = read_manifest(out)
+    for name in ("checksum", "file"):
+        del document[name]
+    document["version"] = 2
+    document["runs"][0]["finished"] = finished
+    manifest_path(out).write_text(json.dumps(document))
+    if finished is None:
+        with pytest.raises(RecordError, match="is an unfinished run of remask 0.2.0. Finish it wi"):
+            collect(model, settings, out)
+        collect(model, settings, out, force=True)
+    else:
+        collect(model, settings, out)
+    whole = collect(model, settings, tmp_path / "whole.jsonl")
+    assert out.read_bytes() == whole.read_bytes()
 
 
 def test_neither_the_chunk_nor_a_later_wish_for_more_changes_a_record(
@@ -324,7 +414,7 @@ def test_other_rows_under_the_same_name_are_refused(
     out = collect(model, replace(settings, problems=2), tmp_path / "out.jsonl")
     before = out.read_bytes(), read_manifest(out)
     write_rows(tmp_path / "rows.jsonl", [*GSM8K[1:], GSM8K[0]])
-    with pytest.raises(RecordError, match=r"was collected from other rows \(sha256 [0-9a-f]{12}, "):
+    with pytest.raises(RecordError, match="sha256 of the data was [0-9a-f]{64}, got"):
         collect(model, settings, out)
     assert (out.read_bytes(), read_manifest(out)) == before
 
@@ -334,7 +424,7 @@ def test_other_settings_are_refused_by_name(
     model: Denoiser, settings: CollectSettings, tmp_path: Path, change: dict[str, Any]
 ) -> None:
     out = collect(model, replace(settings, problems=1), tmp_path / "out.jsonl")
-    with pytest.raises(RecordError, match=f"collected with another {next(iter(change))};"):
+    with pytest.raises(RecordError, match=f"{next(iter(change))} was "):
         collect(model, replace(settings, **change), out)
 
 
@@ -377,27 +467,24 @@ def test_the_dtype_and_the_revision_may_not_change_on_the_way(
     model: Denoiser, settings: CollectSettings, tmp_path: Path
 ) -> None:
     out = collect(model, replace(settings, problems=1), tmp_path / "out.jsonl")
-    found = read_manifest(out)
-    found["model"]["dtype"] = "bfloat16"
-    manifest_path(out).write_text(json.dumps(found))
-    with pytest.raises(RecordError, match="with dtype bfloat16 of the model, and this one has flo"):
+    found = parsed(out)
+    assert found.model is not None
+    replace(found, model=replace(found.model, dtype="bfloat16")).write(out)
+    with pytest.raises(RecordError, match="dtype of the model was bfloat16, got float32"):
         collect(model, settings, out)
 
 
 def test_scores_of_two_versions_of_a_scorer_are_not_mixed(
     model: Denoiser, settings: CollectSettings, tmp_path: Path
 ) -> None:
-    """A manifest of before there were versions speaks of the first."""
+    """A manifest without versions means version 1."""
     out = collect(model, replace(settings, problems=1), tmp_path / "out.jsonl")
-    found = read_manifest(out)
-    names = ("roundtrips", "confidence", "agreement", "vote")
-    assert found.pop("scorers") == dict.fromkeys(names, 1)
-    manifest_path(out).write_text(json.dumps(found))
+    found = parsed(out)
+    assert found.scorers == dict.fromkeys(("roundtrips", "confidence", "agreement", "vote"), 1)
+    replace(found, scorers={}).write(out)
     collect(model, replace(settings, problems=2), out)
-    manifest_path(out).write_text(json.dumps({**found, "scorers": {"roundtrips": 2}}))
-    with pytest.raises(
-        RecordError, match="holds scores of version 2 of roundtrips, and this remas"
-    ):
+    replace(parsed(out), scorers={"roundtrips": 2}).write(out)
+    with pytest.raises(RecordError, match="version of roundtrips was 2, got 1"):
         collect(model, settings, out)
 
 
@@ -408,9 +495,9 @@ def test_the_manifest_tells_the_threshold_by_which_the_server_judges(
     first = replace(settings, problems=1)
     out = collect(model, first, tmp_path / "out.jsonl")
     usual = {"roundtrips": 0.75}
-    found = read_manifest(out)
-    assert found.pop("thresholds") == usual
-    manifest_path(out).write_text(json.dumps(found))
+    found = parsed(out)
+    assert found.thresholds == usual
+    replace(found, thresholds={}).write(out)
     collect(model, replace(settings, problems=2), out)
     assert read_manifest(out)["thresholds"] == usual
     tasks = {first.task: {"threshold": {"roundtrips": 0.8, "probe": 0.4}}}
@@ -425,11 +512,10 @@ def test_what_probes_read_has_a_version_too(
 ) -> None:
     probed = replace(settings, problems=1, probes=("critical",))
     out = collect(model, probed, tmp_path / "out.jsonl")
-    document = read_manifest(out)
-    assert document["scorers"]["probe"] == 1
-    document["scorers"]["probe"] = 2
-    manifest_path(out).write_text(json.dumps(document))
-    with pytest.raises(RecordError, match="holds scores of version 2 of probe"):
+    found = parsed(out)
+    assert found.scorers["probe"] == 1
+    replace(found, scorers={**found.scorers, "probe": 2}).write(out)
+    with pytest.raises(RecordError, match="version of probe was 2, got 1"):
         collect(model, replace(probed, problems=2), out)
 
 
@@ -441,7 +527,7 @@ def test_other_weights_under_the_same_name_are_another_model(
     other = replace(model, model=copy.deepcopy(model.model))
     with torch.no_grad():
         next(iter(other.model.parameters())).flatten()[0].add_(1)
-    with pytest.raises(RecordError, match=r"was collected with weights [0-9a-f]{16} of the model"):
+    with pytest.raises(RecordError, match="weights of the model was [0-9a-f]{16}, got"):
         collect(other, settings, out)
     collect(replace(model, model=copy.deepcopy(model.model)), settings, out)
 
