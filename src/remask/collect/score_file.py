@@ -129,7 +129,9 @@ def prepare(
     table.check(out)
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    fit = None if fitted is None else asdict(fitted)
+    fit = None
+    if fitted is not None:
+        fit = hashlib.sha256(json.dumps(asdict(fitted)).encode()).hexdigest()[:16]
     document = json.loads(json.dumps({"input": digest, **asdict(settings), "fitted": fit}))
     job = ScoreJob(
         table=table, out=out, settings=settings, document=document, fitted=fitted, shard=shard,

@@ -153,7 +153,7 @@ class Manifest:
     def is_finished(self) -> bool:
         """Whether all rows are there; older versions note it in their last run."""
         if self.version < VERSION:
-            return bool(self.runs) and self.runs[-1].finished is not None
+            return not self.runs or self.runs[-1].finished is not None
         return self.journal is None
 
     @property
@@ -265,9 +265,10 @@ def check_resumable(out: Path, stored: Manifest, new: Manifest) -> None:
     before, after = stored.facts(free), new.facts(free)
     differences = []
     for name in dict.fromkeys([*after, *before]):
-        missing = 1 if name.startswith("version of ") and name in after else None
-        old, now = before.get(name, missing), after.get(name)
-        is_unknown = name.endswith((" of the model", " of the shard")) and None in (old, now)
+        is_version = name.startswith("version of ")
+        old, now = before.get(name, 1 if is_version else None), after.get(name)
+        may_miss = name in FREE or is_version or name.endswith((" of the model", " of the shard"))
+        is_unknown = may_miss and None in (old, now)
         is_older = stored.version < VERSION and name not in after
         if old != now and not is_unknown and not is_older and name != "name of the model":
             differences.append(f"{name} was {_shown(old)}, got {_shown(now)}")

@@ -1,75 +1,98 @@
-"""Chunks: every row once, in order, within the budget; and one process that does them."""
+"""Chunks of about a minute: every row once, in order, and cut again the same way."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.collect.chunks import Chunk, cut, cut_by_tokens
-from remask.collect.engine import ChunkedWork, Local, Shards
+from remask.collect.chunks import RATES, SECONDS, Chunk, RowSize, cut, num_active, work_budget
+from remask.collect.engine import ChunkedWork, Lines, Local
 from remask.denoisers.base import Denoiser
+from remask.denoisers.experts import Experts, SoftmaxRouter
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Replicas
-from remask.records.jsonl import Row
+from remask.testing import ScriptedDenoiser
 
-LENGTHS = st.lists(st.integers(0, 50), max_size=40)
-
-
-def spent(chunks: Sequence[Chunk], lengths: Sequence[int], start: int) -> list[int]:
-    """Return the tokens of each chunk, padded to its longest row."""
-    rows = [lengths[p.start - start : p.stop - start] for p in chunks]
-    return [len(some) * max(some) for some in rows]
+SIZES = st.lists(st.builds(RowSize, st.integers(0, 50), st.integers(0, 90)), max_size=40)
+LIMIT = st.none() | st.integers(1, 200)
 
 
-def test_a_chunk_is_closed_before_the_row_that_would_exceed_the_budget() -> None:
-    """Budget 20: 5 and 10 take 2 x 10; 3 with them 30. 3 and 7: 14, with 9 it would be 27."""
-    assert cut_by_tokens(4, [5, 10, 3, 7, 9], 20, 99) == [(4, 6), (6, 8), (8, 9)]
-    assert cut_by_tokens(0, [1, 1, 1], 20, 2) == [(0, 2), (2, 3)]
-    assert cut_by_tokens(0, [99, 1], 20, 9) == [(0, 1), (1, 2)], "a row too long goes alone"
-    assert cut_by_tokens(7, [], 20, 9) == []
-    assert cut(1, 8, 3) == [(1, 4), (4, 7), (7, 8)]
+def chunks_of(lengths: Sequence[int], most: int = 99, start: int = 0, **limits: int) -> list[Chunk]:
+    """Cut rows of these lengths; a row costs ten times its length."""
+    sizes = (RowSize(length, 10 * length) for length in lengths)
+    return cut(enumerate(sizes, start), most, **limits)
 
 
-@given(LENGTHS, st.integers(1, 200), st.integers(1, 9), st.integers(0, 5))
-def test_chunks_hold_every_row_once_and_keep_both_limits(
-    lengths: list[int], budget: int, most: int, start: int
+def test_a_chunk_is_closed_before_the_row_that_would_exceed_a_limit() -> None:
+    """20 tokens: 5 and 10 take 2 x 10; 3 with them 30. 3 and 7: 14, with 9 it would be 27."""
+    assert chunks_of([5, 10, 3, 7, 9], start=4, tokens=20) == [(4, 6), (6, 8), (8, 9)]
+    assert chunks_of([1, 1, 1], 2) == [(0, 2), (2, 3)]
+    assert chunks_of([99, 1], tokens=20) == [(0, 1), (1, 2)], "a row too long goes alone"
+    assert chunks_of([5, 10, 3, 7], budget=150) == [(0, 2), (2, 4)]
+    assert chunks_of([5, 10, 3, 7], budget=149) == [(0, 1), (1, 3), (3, 4)]
+    assert chunks_of([0, 0, 10, 0], budget=100) == [(0, 4)]
+    assert chunks_of([]) == []
+
+
+def test_rows_on_both_sides_of_a_gap_are_never_computed_together() -> None:
+    sizes = [(row, RowSize(1)) for row in (0, 1, 4, 5, 7)]
+    assert cut(sizes, 9) == [(0, 2), (4, 6), (7, 8)]
+
+
+@given(SIZES, st.integers(1, 9), LIMIT, LIMIT)
+def test_chunks_hold_every_row_once_within_the_limits(
+    sizes: list[RowSize], most: int, tokens: int | None, budget: int | None
 ) -> None:
-    chunks = cut_by_tokens(start, lengths, budget, most)
-    rows = [row for p in chunks for row in range(p.start, p.stop)]
-    assert rows == list(range(start, start + len(lengths)))
-    for chunk, tokens in zip(chunks, spent(chunks, lengths, start), strict=True):
-        size = chunk.stop - chunk.start
-        assert 1 <= size <= most
-        assert tokens <= budget or size == 1
+    chunks = cut(enumerate(sizes), most, tokens=tokens, budget=budget)
+    assert [row for chunk in chunks for row in range(*chunk)] == list(range(len(sizes)))
+    for start, stop in chunks:
+        some = sizes[start:stop]
+        assert 1 <= len(some) <= most
+        if len(some) > 1:
+            assert tokens is None or len(some) * max(size.tokens for size in some) <= tokens
+            assert budget is None or sum(size.cost for size in some) <= budget
 
 
-@given(LENGTHS, st.integers(1, 200), st.integers(1, 9))
-def test_cutting_again_from_the_end_of_any_chunk_makes_the_same_chunks(
-    lengths: list[int], budget: int, most: int
+@given(SIZES, st.integers(1, 9), LIMIT, LIMIT, st.data())
+def test_the_chunks_that_are_left_are_cut_again_the_same_way(
+    sizes: list[RowSize], most: int, tokens: int | None, budget: int | None, data: st.DataObject
 ) -> None:
-    chunks = cut_by_tokens(0, lengths, budget, most)
-    for number, chunk in enumerate(chunks):
-        again = cut_by_tokens(chunk.start, lengths[chunk.start :], budget, most)
-        assert again == chunks[number:]
+    """Workers finish in any order, and any of them may be killed."""
+    chunks = cut(enumerate(sizes), most, tokens=tokens, budget=budget)
+    left = [chunk for chunk in chunks if data.draw(st.booleans())]
+    rows = [(row, sizes[row]) for chunk in left for row in range(*chunk)]
+    assert cut(rows, most, tokens=tokens, budget=budget) == left
 
 
-def test_one_process_and_replicas_take_what_is_in_shards_and_work_the_rest(
-    llada: NativeDenoiser, tmp_path: Path
-) -> None:
-    shards = Shards.of(tmp_path / "out.jsonl", {"seed": 0})
-    shards.write((2, 4), [{"from": "shard"}])
-    worked: list[int] = []
-
-    def work(denoiser: Denoiser, start: int) -> list[Row]:
-        worked.append(start)
+@pytest.mark.parametrize("replicas", [False, True])
+def test_one_process_computes_the_chunks_in_order(llada: NativeDenoiser, replicas: bool) -> None:
+    def compute(denoiser: Denoiser, start: int) -> Lines:
         assert denoiser is llada
-        return [{"from": start}]
+        return [[{"from": start}], [{"from": start + 1}]]
 
-    for model in (llada, Replicas(llada, others=(llada,))):
-        worked.clear()
-        results = list(
-            Local(model).results(ChunkedWork(cut(0, 6, 2), lambda c: c.start, work, shards))
-        )
-        assert results == [[{"from": 0}], [{"from": "shard"}], [{"from": 4}]]
-        assert sorted(worked) == [0, 4]
+    model = Replicas(llada, others=(llada,)) if replicas else llada
+    chunks = [Chunk(0, 2), Chunk(2, 4), Chunk(6, 8)]
+    results = list(Local(model).results(ChunkedWork(chunks, lambda c: c.start, compute)))
+    assert results == [(c, [[{"from": c.start}], [{"from": c.start + 1}]]) for c in chunks]
+
+
+def test_a_token_meets_the_experts_that_are_chosen_for_it() -> None:
+    """Each of 8 experts has 2 x 3 x 4 + 4 x 3 = 36 parameters; 2 are chosen, the gate has 32."""
+    experts = Experts(SoftmaxRouter(4, 8, 2), 8, 4, 3)
+    assert num_active(experts) == 2 * 36 + 32
+
+
+def test_the_budget_is_a_minute_of_the_devices_rate(llada: Denoiser) -> None:
+    size = sum(parameter.numel() for parameter in llada.model.parameters())  # type: ignore[attr-defined]
+    assert work_budget(llada) == int(SECONDS * RATES["cpu"] / (2 * size))
+
+
+def test_a_model_from_outside_has_no_known_size() -> None:
+    assert work_budget(ScriptedDenoiser.from_table(torch.zeros(4, 262))) is None
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_kind_of_device_has_a_rate(device: str) -> None:
+    assert RATES[device] > 0

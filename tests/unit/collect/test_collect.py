@@ -301,7 +301,7 @@ def test_a_problem_that_is_different_now_is_refused(
         return replace(real(self, number), prompt=f"Problem {number}?")
 
     monkeypatch.setattr(Collection, "problem", other)
-    with pytest.raises(RecordError, match=r"the prompt of problem 0 was '.*', got 'Problem 0\?'"):
+    with pytest.raises(RecordError, match=r"the prompt of problem 0 was '.*, got 'Problem 0\?'"):
         collect(model, settings, out)
 
 
@@ -311,7 +311,7 @@ def test_a_file_that_another_program_wrote_meanwhile_is_not_overwritten(
     out = tmp_path / "out.jsonl"
     interrupted(model, settings, out)
     out.write_text("mine\n")
-    with pytest.raises(RecordError, match="out.jsonl was not written by this run"):
+    with pytest.raises(RecordError, match=r"out.jsonl was not written by this run"):
         collect(model, settings, out)
     assert out.read_text() == "mine\n"
     out.unlink()
@@ -331,7 +331,7 @@ def test_a_finished_file_of_0_2_0_is_continued_and_an_unfinished_one_refused(
     document["runs"][0]["finished"] = finished
     manifest_path(out).write_text(json.dumps(document))
     if finished is None:
-        with pytest.raises(RecordError, match="is an unfinished run of remask 0.2.0. Finish it wi"):
+        with pytest.raises(RecordError, match=r"is an unfinished run of remask 0.2.0"):
             collect(model, settings, out)
         collect(model, settings, out, force=True)
     else:
@@ -414,7 +414,7 @@ def test_other_rows_under_the_same_name_are_refused(
     out = collect(model, replace(settings, problems=2), tmp_path / "out.jsonl")
     before = out.read_bytes(), read_manifest(out)
     write_rows(tmp_path / "rows.jsonl", [*GSM8K[1:], GSM8K[0]])
-    with pytest.raises(RecordError, match="sha256 of the data was [0-9a-f]{64}, got"):
+    with pytest.raises(RecordError, match=r"sha256 of the data was [0-9a-f]{64}, got"):
         collect(model, settings, out)
     assert (out.read_bytes(), read_manifest(out)) == before
 
@@ -527,7 +527,7 @@ def test_other_weights_under_the_same_name_are_another_model(
     other = replace(model, model=copy.deepcopy(model.model))
     with torch.no_grad():
         next(iter(other.model.parameters())).flatten()[0].add_(1)
-    with pytest.raises(RecordError, match="weights of the model was [0-9a-f]{16}, got"):
+    with pytest.raises(RecordError, match=r"weights of the model was [0-9a-f]{16}, got"):
         collect(other, settings, out)
     collect(replace(model, model=copy.deepcopy(model.model)), settings, out)
 

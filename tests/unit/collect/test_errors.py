@@ -95,7 +95,7 @@ def test_errors_are_tried_again_only_when_asked_for_and_keep_their_places(
 
     def lenient(denoiser: Denoiser, problem: Any, length: int) -> answers.PromptedProblem:
         if problem.id == fixed:
-            return real(denoiser, replace(problem, prompt="Why?"), length)
+            return real(denoiser, replace(problem, prompt="Why?"), length)._replace(problem=problem)
         return real(denoiser, problem, length)
 
     monkeypatch.setattr("remask.collect.collect.prompt_for", lenient)
@@ -131,7 +131,7 @@ def test_another_kind_of_records_is_replaced_only_by_force_and_the_same_is_conti
     runs = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())["runs"]
     assert len(runs) == 2
     other = replace(settings, seed=1, problems=1)
-    with pytest.raises(RecordError, match="or replace it with --force"):
+    with pytest.raises(RecordError, match=r"seed was 0, got 1. Choose another file"):
         collect(model, other, out)
     collect(model, other, out, force=True)
     assert [row["id"] for row in jsonl.read(out)] == ["gsm8k/all/test/1/0"] * 2

@@ -1,7 +1,6 @@
 """Shards of a collection: joined they are what one job writes, and nothing else is joined."""
 
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +28,7 @@ from remask.tasks.base import Problem
 from remask.testing import write_checkpoint
 
 SAMPLER = SamplerSettings(length=16, steps=2, block=16, temperature=1.0)
-WORK = 800  # tokens times passes: most answers are a chunk of their own
+WORK = 800  # tokens times passes: every problem is a chunk of its own
 Make = Callable[..., Path]
 
 
@@ -50,7 +49,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> CollectSettings:
-    """Several samples, some verified; a problem that cannot be asked; cuts between answers."""
+    """Several samples, some verified; a problem that cannot be asked."""
     rows = [
         {"question": f"What is {k} + 1? " * (1 + k % 3), "answer": f"#### {k}"} for k in range(4)
     ]
@@ -110,20 +109,20 @@ def test_files_are_joined_to_a_file_that_collect_goes_on_with(
     assert ids[0] == ids[1]
 
 
-def test_a_shard_cut_anywhere_is_continued_to_the_same_bytes(
+def test_a_shard_that_was_edited_is_not_joined(
     model: Denoiser, settings: CollectSettings, make: Make, tmp_path: Path
 ) -> None:
     out = make("2/2")
     content = out.read_bytes()
-    for cut in (1, len(content) // 3, len(content) - 1):
-        os.truncate(out, cut)
-        with pytest.raises(RecordError, match=r"not finished: it is shard 2/2, and has \d of 6 "):
-            join_shards([out, make("1/2")], tmp_path / "never.jsonl")
-        make("2/2")
-        assert out.read_bytes() == content, cut
+    lines = content.splitlines(keepends=True)
+    for edited in (content[:-1], b"".join(lines[1:]), b"".join([*lines[:-1], lines[0]])):
+        out.write_bytes(edited)
+        assert "was edited after remask wrote it" in refused(
+            [out, make("1/2")], tmp_path / "never.jsonl"
+        )
+    out.write_bytes(content)
     collect(model, settings, out, shard=JobShard(2, 2), retry_errors=True)
     assert out.read_bytes() == content
-    assert not (tmp_path / "never.jsonl").exists()
 
 
 def test_the_error_of_a_shard_is_asked_again_in_its_place(
@@ -136,7 +135,8 @@ def test_the_error_of_a_shard_is_asked_again_in_its_place(
     assert ["error" in row for row in before] == [True, False, False]
 
     def shortened(denoiser: Denoiser, problem: Problem, length: int) -> PromptedProblem:
-        return prompt_for(denoiser, replace(problem, prompt=problem.prompt[:9]), length)
+        short = prompt_for(denoiser, replace(problem, prompt=problem.prompt[:9]), length)
+        return short._replace(problem=problem)
 
     monkeypatch.setattr("remask.collect.collect.prompt_for", shortened)
     collect(model, settings, out, shard=JobShard(2, 3), retry_errors=True)
@@ -151,8 +151,9 @@ def test_a_file_is_for_one_shard_alone(
     out = make("1/2")
     held = out.read_bytes()
     for shard, problems in ((JobShard(2, 2), 6), (None, 6), (JobShard(1, 2), 5)):
-        wanted = "all problems" if shard is None else f"shard {shard} of {problems} problems"
-        text = f"is there for shard 1/2 of 6 problems, and {wanted} would be added"
+        text = f"shard was 1/2, got {shard or 'not set'}"
+        if problems == 5:
+            text = "problems was 6, got 5"
         with pytest.raises(RecordError, match=text):
             collect(model, replace(settings, problems=problems), out, shard=shard)
     assert out.read_bytes() == held
@@ -179,8 +180,8 @@ def test_what_makes_no_whole_is_refused_by_name(
     twice = refused([first, second, third, make("2/3", "again")], out)
     assert twice == f"{second} and {tmp_path}/again/some.jsonl are both shard 2/3; leave one out."
     other = refused([first, second, make("3/3", "seed", seed=1)], out)
-    assert "are shards of two files: they have another seed; join what" in other
-    assert "they have another number of shards" in refused([first, make("2/2", "halves")], out)
+    assert "are shards of two files: seed is 0 and 1." in other
+    assert "number of shards is 3 and 2" in refused([first, make("2/2", "halves")], out)
     whole = collect(model, settings, tmp_path / "whole.jsonl")
     assert "is no shard: it was written without --shard" in refused([first, whole], out)
     assert "does not exist; name the files" in refused([first, tmp_path / "no.jsonl"], out)

@@ -1,5 +1,6 @@
 """Jobs: what a file of answers becomes, and what is refused before work begins."""
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import RecordError, SettingsError
 from remask.records import jsonl
+from remask.records.manifest import FileState, part_path, read_manifest
 from remask.records.parquet import read_table
 from remask.sampling.settings import SamplerSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
@@ -162,19 +164,6 @@ def test_a_score_bears_its_own_name_and_says_whether_it_is_a_probability(
         assert (failed["remask_stage"], failed["remask_reason"]) == (None, None)
 
 
-def test_a_run_that_an_older_version_began_is_one_of_round_trips(
-    llada: NativeDenoiser, source: Path
-) -> None:
-    out = source.with_name("out.jsonl")
-    job = score_file.prepare(source, out, SETTINGS)
-    older = {k: v for k, v in job.begun_with.items() if not k.startswith("scorer")}
-    done = score_file.score_rows(SETTINGS, None, llada, [{"prompt": "q0", "answer": "0"}])
-    write(job.part, [{"asked": older}, {"rows": done}])
-    assert score_file.prepare(source, out, SETTINGS).results == done
-    with pytest.raises(RecordError, match="was begun with another scorer;"):
-        score_file.prepare(source, out, replace(SETTINGS, scorer="editor"))
-
-
 def test_a_run_is_not_continued_with_another_fit(llada: NativeDenoiser, source: Path) -> None:
     about = Provenance(
         scorer="verifier", metric_set="features", metrics=(), task="wordmath", model=llada.name,
@@ -182,14 +171,13 @@ def test_a_run_is_not_continued_with_another_fit(llada: NativeDenoiser, source: 
     )  # fmt: skip
     one, two = (fit_verifier([{"critical.critical_mean": x}], [True], about) for x in (-1.0, -2.0))
     out, settings = source.with_name("out.jsonl"), replace(SETTINGS, scorer="verifier")
-    job = score_file.prepare(source, out, settings, fitted=one)
-    done = score_file.score_rows(settings, one, llada, [{"prompt": "q0", "answer": "0"}])
-    assert (done[0]["remask_scorer"], done[0]["remask_forwards"]) == ("verifier_at_hand", 1)
-    write(job.part, [{"asked": job.begun_with}, {"rows": done}])
-    assert score_file.prepare(source, out, settings, fitted=one).results == done
-    with pytest.raises(RecordError, match="was begun with another fitted;"):
+    interrupt(llada, score_file.prepare(source, out, settings, fitted=one))
+    score_file.prepare(source, out, settings, fitted=one)
+    with pytest.raises(RecordError, match=r"fitted was [0-9a-f]{16}, got [0-9a-f]{16}"):
         score_file.prepare(source, out, settings, fitted=two)
-    with pytest.raises(RecordError, match="was begun with another max_forwards;"):
+    with pytest.raises(RecordError, match=r"fitted was [0-9a-f]{16}, got not set"):
+        score_file.prepare(source, out, settings)
+    with pytest.raises(RecordError, match="max_forwards was not set, got 1"):
         score_file.prepare(source, out, replace(settings, max_forwards=1), fitted=one)
 
 
@@ -221,45 +209,121 @@ def test_an_interrupted_job_continues_after_its_last_whole_batch(
 ) -> None:
     out = source.with_name("out.jsonl")
 
-    def stop(done: int, forwards: int) -> None:
-        if done == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        score_file.score_file(
-            llada, score_file.prepare(source, out, SETTINGS), batch=2, progress=stop
-        )
-    assert not out.exists()
+    interrupt(llada, score_file.prepare(source, out, SETTINGS), batch=2, done=4)
+    assert [row["row"] for row in jsonl.read(part_path(out))] == [0, 1, 2, 3]
     job = score_file.prepare(source, out, SETTINGS)
-    assert len(job.results) == 4
     assert score_file.score_file(llada, job, batch=2).resumed == 4
     fresh = scored(llada, source, batch=2)
     assert [json.loads(line) for line in out.read_text().splitlines()] == fresh
+    assert "remask_row" not in fresh[0]
+    manifest = read_manifest(out)
+    assert (manifest.problems, manifest.journal) == (range(5), None)
+    assert manifest.file == FileState.of(out, 5)
+    assert manifest.runs[-1].finished
+
+
+def interrupt(
+    denoiser: Denoiser, job: score_file.ScoreJob, *, batch: int = 2, done: int = 2
+) -> None:
+    """Score until so many rows are there."""
+
+    def stop(now: int, forwards: int) -> None:
+        if now >= done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score_file.score_file(denoiser, job, batch=batch, progress=stop)
+    assert not job.out.exists()
+
+
+def test_the_same_command_again_reads_a_finished_file_and_refuses_an_edited_one(
+    llada: NativeDenoiser, source: Path
+) -> None:
+    out = source.with_name("out.jsonl")
+    first = score_file.score_file(llada, score_file.prepare(source, out, SETTINGS))
+    content = out.read_bytes()
+    again = score_file.score_file(llada, score_file.prepare(source, out, SETTINGS))
+    assert again == replace(first, resumed=5)
+    out.write_bytes(content.replace(b"remask_score", b"remask_scare", 1))
+    with pytest.raises(RecordError, match="was edited after remask wrote it"):
+        score_file.prepare(source, out, SETTINGS)
+    score_file.score_file(llada, score_file.prepare(source, out, SETTINGS, force=True))
+    assert out.read_bytes() == content
+
+
+def test_other_weights_are_refused_when_a_run_is_resumed(
+    llada: NativeDenoiser, source: Path
+) -> None:
+    out = source.with_name("out.jsonl")
+    interrupt(llada, score_file.prepare(source, out, SETTINGS))
+    other = replace(llada, model=copy.deepcopy(llada.model))
+    with torch.no_grad():
+        next(iter(other.model.parameters())).flatten()[0].add_(1)
+    job = score_file.prepare(source, out, SETTINGS)
+    before = part_path(out).read_bytes()
+    with pytest.raises(RecordError, match=r"weights of the model was [0-9a-f]{16}, got"):
+        score_file.score_file(other, job, batch=2)
+    assert part_path(out).read_bytes() == before
+    score_file.score_file(llada, job, batch=2)
+
+
+def test_a_journal_that_was_edited_is_refused_and_left(llada: NativeDenoiser, source: Path) -> None:
+    """A removed, doubled or swapped line would otherwise give a row the score of another."""
+    out = source.with_name("out.jsonl")
+    part = part_path(out)
+    interrupt(llada, score_file.prepare(source, out, SETTINGS), done=4)
+    content = part.read_bytes()
+    one, two, *rest = content.splitlines(keepends=True)
+    for lines in ([two, *rest], [one, one, two, *rest], [two, one, *rest], [one, two]):
+        part.write_bytes(b"".join(lines))
+        for act in (score_file.prepare, scored_again):
+            with pytest.raises(RecordError, match=r"out.jsonl.part was edited after remask wrote"):
+                act(source, out, SETTINGS)
+        assert part.read_bytes() == b"".join(lines)
+
+
+def scored_again(source: Path, out: Path, settings: ScoreSettings) -> None:
+    job = score_file.prepare(source, out.with_name("none.jsonl"), settings)
+    score_file.score_file(ScriptedDenoiser.from_table(torch.zeros(4, 262)), replace(job, out=out))
+
+
+def test_an_unfinished_run_of_0_2_0_is_refused_with_the_way_on(
+    llada: NativeDenoiser, source: Path
+) -> None:
+    out = source.with_name("out.jsonl")
+    write(part_path(out), [{"asked": {"input": "0" * 64}}, {"rows": [{"remask_score": 1.0}]}])
+    with pytest.raises(RecordError, match=r"unfinished run of remask 0.2.0. Finish it with that"):
+        score_file.prepare(source, out, SETTINGS)
+    score_file.score_file(llada, score_file.prepare(source, out, SETTINGS, force=True))
+    assert not part_path(out).exists()
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"model": "another"}, "model"),
-        ({"dtype": "bfloat16"}, "dtype"),
-        ({"kind": "text"}, "kind"),
-        ({"metrics": "paper"}, "metrics"),
-        ({"consistency": ConsistencySettings(trips=2, rebuild_steps=3)}, "consistency"),
-        ({"prompt_column": "answer"}, "prompt_column"),
-        ({"scorer": "editor"}, "scorer"),
-        ({"seed": 1}, "seed"),
-        ({"seed": 1, "model": "another"}, "model and seed"),
+        ({"model": "another"}, "model was random, got another"),
+        ({"dtype": "bfloat16"}, "dtype was float32, got bfloat16"),
+        ({"kind": "text"}, "kind was number, got text"),
+        ({"metrics": "paper"}, "metrics was core, got paper"),
+        (
+            {"consistency": ConsistencySettings(trips=2, rebuild_steps=3)},
+            "consistency.rebuild_steps was 2, got 3",
+        ),
+        ({"prompt_column": "answer"}, "prompt_column was prompt, got answer"),
+        ({"scorer": "editor"}, "scorer was roundtrips, got editor"),
+        ({"seed": 1}, "seed was 0, got 1"),
+        ({"seed": 1, "model": "another"}, "model was random, got another; seed was 0, got 1"),
     ],
 )
 def test_results_of_other_settings_are_not_mixed(
     llada: NativeDenoiser, source: Path, change: dict[str, Any], named: str
 ) -> None:
     out = source.with_name("out.jsonl")
-    job = score_file.prepare(source, out, SETTINGS)
-    jsonl.append(job.part, [{"rows": [score_file._result("unusable.")]}])
-    with pytest.raises(RecordError, match=f"begun with another {named};"):
+    interrupt(llada, score_file.prepare(source, out, SETTINGS))
+    before = part_path(out).read_bytes()
+    with pytest.raises(RecordError, match=named):
         score_file.prepare(source, out, replace(SETTINGS, **change))
-    assert len(score_file.prepare(source, out, SETTINGS).results) == 1
+    assert part_path(out).read_bytes() == before
 
 
 def test_an_unknown_kind_is_refused_before_anything_is_written(source: Path) -> None:

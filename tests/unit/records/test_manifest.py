@@ -10,9 +10,12 @@ import pytest
 from remask.errors import RecordError
 from remask.records.manifest import (
     VERSION,
+    FileState,
     Manifest,
     ModelIdentity,
     RunEntry,
+    ShardRange,
+    check_resumable,
     find_manifest,
     manifest_path,
     parse_manifest,
@@ -35,7 +38,7 @@ NOW = Manifest(
     dataset={"sha256": "0" * 64},
     model=ModelIdentity(name="tiny", dtype="float32", weights="0" * 16),
     runs=[
-        RunEntry(problems=9, chunk=4, start=0, stop=4, from_sample=0, budget=100),
+        RunEntry(problems=9, chunk=4, start=0, stop=4, budget=100),
         RunEntry(problems=9, chunk=4, start=9, stop=9, retried=2),
         RunEntry(problems=9, chunk=4, start=4, stop=9),
     ],
@@ -48,13 +51,60 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     NOW.write(out)
     assert find_manifest(out) == read_manifest(out) == NOW
     document = json.loads(manifest_path(out).read_text())
-    assert list(document) == ["version", "asked", "about", "dataset", "model", "runs"]
+    assert list(document) == ["version", "asked", "about", "dataset", "model", "runs", "checksum"]
     assert document["version"] == VERSION
     first, again, alone = document["runs"]
-    assert (first["from"], first["to"], first["from_sample"], first["work"]) == (0, 4, 0, 100)
-    assert "retried" not in first
+    assert (first["from"], first["to"], first["work"]) == (0, 4, 100)
     assert (again["retried"], again["work"]) == (2, None)
-    assert not alone.keys() & {"retried", "from_sample", "work"}
+    assert "retried" not in first.keys() | alone.keys()
+
+
+@pytest.mark.parametrize("state", ["journal", "file"])
+def test_every_edit_of_a_manifest_is_noticed(tmp_path: Path, state: str) -> None:
+    """Any change of one character gives another document, or none."""
+    out = tmp_path / "a.jsonl"
+    replace(NOW, **{state: FileState(rows=9, bytes=0)}).write(out)
+    text = manifest_path(out).read_text()
+    for place in range(0, len(text), 7):
+        other = "8" if text[place] != "8" else "9"
+        manifest_path(out).write_text(text[:place] + other + text[place + 1 :])
+        if text[place].isspace():  # between two tokens, or damage
+            continue
+        with pytest.raises(RecordError, match="edited after remask wrote it|damaged|has version"):
+            read_manifest(out)
+
+
+def test_a_file_that_was_edited_is_read_without_its_manifest(tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    out.write_bytes(b"{}\n")
+    manifest = replace(NOW, file=FileState.of(out, 1))
+    manifest.write(out)
+    assert find_manifest(out) == manifest
+    out.write_bytes(b"{} \n")
+    assert find_manifest(out) is None
+
+
+def test_a_run_with_other_facts_is_refused_with_both_values(tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    check_resumable(out, NOW, replace(NOW, runs=[], thresholds={"roundtrips": 1.0}))
+    check_resumable(out, NOW, replace(NOW, model=None, settings={**SETTINGS, "chunk": 5}))
+    for change, sentence in [
+        (
+            {"settings": {**SETTINGS, "samples": 3}},
+            "Cannot resume .*a.jsonl: samples was 2, got 3. ",
+        ),
+        (
+            {"settings": {**SETTINGS, "sampler": {"temperature": 1.0}}},
+            "sampler.temperature was 0.0",
+        ),
+        ({"settings": {"task": "wordmath"}}, "samples was 2, got not set"),
+        ({"dataset": {"sha256": "1" * 64}}, "sha256 of the data was 0000"),
+        ({"scorers": {"roundtrips": 2}}, "version of roundtrips was 1, got 2"),
+        ({"notes": {"compared_by": "value"}}, "votes was spelling, got value"),
+        ({"shard": ShardRange(number=1, of=2, start=0, stop=4)}, "shard was not set, got 1/2"),
+    ]:
+        with pytest.raises(RecordError, match=sentence):
+            check_resumable(out, NOW, replace(NOW, **change))
 
 
 def test_thresholds_of_the_preset_stand_beside_the_scorers(tmp_path: Path) -> None:
@@ -103,7 +153,7 @@ def test_one_of_before_there_were_runs_is_read() -> None:
         ({"scorers": {"editor": "a"}}, "scorers.editor is 'a', not a whole number"),
         ({"thresholds": {"roundtrips": "a"}}, "thresholds.roundtrips is 'a', not a number"),
         ({"version": VERSION + 1}, f"m.json has version {VERSION + 1}, and this remask reads 1 to"),
-        ({"version": "a"}, "m.json has version 'a', and this remask reads 1 to 2; install a newer"),
+        ({"version": "a"}, "m.json has version 'a', and this remask reads 1 to 3; install a newer"),
     ],
 )
 def test_another_one_is_refused_in_a_sentence(change: dict[str, Any], sentence: str) -> None:
