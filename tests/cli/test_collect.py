@@ -130,7 +130,7 @@ def test_other_rows_do_not_continue_a_file(
     assert run(*words, "1").code == 0
     before = out.read_bytes()
     write_rows(data, GSM8K[:2])
-    assert "was collected from other rows (sha256 " in fails(1, *words, "2")
+    assert "sha256 of the data was " in fails(1, *words, "2")
     assert out.read_bytes() == before
 
 
@@ -224,6 +224,6 @@ def test_another_run_is_replaced_only_by_force(
     out = tmp_path / "out.jsonl"
     words = ("collect", "-o", out, "--task", "wordmath", "--problems", "1", *short)
     assert run(*words).code == 0
-    assert "another seed; repeat" in fails(1, *words, "--seed", "1")
+    assert "seed was 0, got 1" in fails(1, *words, "--seed", "1")
     assert run(*words, "--seed", "1", "--force").code == 0
     assert json.loads(out.read_text())["id"].split("/")[3] == "1"

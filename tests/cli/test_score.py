@@ -53,7 +53,9 @@ def test_rows_keep_their_order_and_their_columns(run: Run, fast: Fast, source: P
     ] == rows(7)
     assert list(found[0]) == [*rows(1)[0], *(f"remask_{name}" for name in ADDED)]
     assert all(row["remask_error"] is None and row["remask_forwards"] == 4 for row in found)
-    assert sorted(path.name for path in source.parent.iterdir()) == ["in.jsonl", "out.jsonl"]
+    assert sorted(path.name for path in source.parent.iterdir()) == [
+        "in.jsonl", "out.jsonl", "out.jsonl.manifest.json",
+    ]  # fmt: skip
 
 
 def test_scores_are_those_of_the_api(run: Run, fast: Fast, model: str, source: Path) -> None:
@@ -214,11 +216,11 @@ def test_a_run_cut_in_the_middle_of_a_line_ends_as_if_it_never_was(
     whole, cut = source.with_name(f"whole.{suffix}"), source.with_name(f"cut.{suffix}")
     run("score", source, "-o", whole, *fast, "--batch", "2")
     part = interrupt(run, monkeypatch, ("score", source, "-o", cut, *fast, "--batch", "2"), cut)
-    lines = part.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 3  # what was asked, and two batches
-    part.write_bytes(b"".join(lines[:2]) + lines[2][: len(lines[2]) // 2])
+    content = part.read_bytes()
+    assert [json.loads(line)["row"] for line in content.splitlines()] == [0, 1, 2, 3]
+    part.write_bytes(content + content[:40])  # written and not committed
     shown = run("score", source, "-o", cut, *fast, "--batch", "2")
-    assert "7 rows (2 by an earlier run), 0 failed" in shown.out
+    assert "7 rows (4 by an earlier run), 0 failed" in shown.out
     assert cut.read_bytes() == whole.read_bytes()
     assert not part.exists()
 
@@ -252,10 +254,10 @@ def test_an_interrupted_run_is_not_continued_with_other_settings_or_input(
     words = ("score", source, "-o", out, *fast, "--batch", "2")
     part = interrupt(run, monkeypatch, words, out)
     before = part.read_bytes()
-    assert "begun with another seed" in fails(1, *words, "--seed", "1")
-    assert "begun with another consistency" in fails(1, *words, "--mask-ratio", "0.5")
+    assert "seed was 0, got 1" in fails(1, *words, "--seed", "1")
+    assert "mask_ratio was 0.9, got 0.5" in fails(1, *words, "--mask-ratio", "0.5")
     write(source, [*rows(6), {"prompt": "a", "answer": "b"}])
-    assert "begun with another input" in fails(1, *words)
+    assert "input was " in fails(1, *words)
     assert part.read_bytes() == before
     write(source, rows(7))
     assert run(*words).code == 0

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import torch
 
+from remask.collect import runner
 from remask.denoisers.save import _write_tensors
 from remask.errors import WriteError
 from remask.records import jsonl
-from remask.records.parquet import ADDED, RowTable
+from remask.records.manifest import Manifest
+from remask.records.parquet import ADDED, RowTable, file_format
 
 Fill = Callable[[], None]
 
@@ -54,9 +56,15 @@ def test_rows_are_appended_all_or_none(tmp_path: Path, fill: Fill) -> None:
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_a_scored_file_is_whole_or_not_there(tmp_path: Path, fill: Fill, suffix: str) -> None:
-    fill()
-    with pytest.raises(WriteError, match=rf"out\.{suffix} could not be written"):
-        RowTable([{"a": 1}]).write(tmp_path / f"out.{suffix}", [dict.fromkeys(ADDED)])
+    out, table = tmp_path / f"out.{suffix}", RowTable([{"a": 1}])
+
+    def write(path: Path, lines: list[dict[str, Any]]) -> None:
+        table.write(path, [dict.fromkeys(ADDED)], file_format(out))
+
+    with runner.open_results(out, Manifest(settings={"problems": 0})) as results:
+        fill()
+        with pytest.raises(WriteError, match=rf"out\.{suffix} could not be written"):
+            results.finish(write)
     assert not list(tmp_path.iterdir())
 
 
