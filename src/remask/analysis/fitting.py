@@ -28,7 +28,7 @@ from remask.decide.stages import StagedVerifier
 from remask.decide.threshold import Certificate, Refusal, accepts_all, best_f1, certify
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
-from remask.records.manifest import Manifest, RunEntry, read_manifest
+from remask.records.manifest import Manifest, RunEntry, is_edited, read_manifest
 from remask.records.record import Record, answers_in, read_records
 from remask.tasks import public
 from remask.tasks import task as find_task
@@ -43,6 +43,7 @@ from remask.verifier.columns import (
 )
 from remask.verifier.fit import fit_verifier
 
+EXTERNAL = "external"  # model and split of records that were edited after they were collected
 FEWEST = 10  # answers of each kind: one more or less then moves a chance by a tenth at most
 BASELINES = (*RECORDED, *BY_POOL)
 Columns = dict[str, list[float | None]]
@@ -139,6 +140,10 @@ def read_evidence(path: Path) -> Evidence:
     if not rows:
         raise InputError(f"{path} holds no records; collect some.")
     manifest = read_manifest(path)
+    if is_edited(path, manifest):
+        # Nothing is known of the answers: what is fitted to them applies to no model.
+        settings = {**manifest.settings, "model": EXTERNAL, "split": EXTERNAL}
+        manifest = replace(manifest, settings=settings, model=None, dataset=None, runs=[])
     absent = [name for name in ("task", "model", "split", "seed") if name not in manifest.settings]
     if absent:
         raise RecordError(

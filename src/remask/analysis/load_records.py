@@ -229,8 +229,8 @@ class RecordFile:
 
     @staticmethod
     def read(path: Path) -> "RecordFile":
-        """Return the records of a file, or raise where it holds something else."""
-        lines = list(read_records(path))
+        """Return the records of a file, or raise RecordError if it is not sound."""
+        lines = read_records(path)
         rows, errors = records_in(lines), errors_in(lines)
         return RecordFile(path=path, rows=rows, manifest=find_manifest(path), errors=errors)
 

@@ -1,20 +1,30 @@
-"""What stands in one line of a file of records: an answer, an error, or a flaw that does not apply.
+"""The lines of a file of records: an answer, an error, or a flaw that does not apply.
 
-`collect` writes these lines, and every study reads them. They are validated here, once, when they
-are read: a text for a number, or yes for true, would otherwise be a wrong number in a table. Their
-version is that of the manifest beside them. No torch here.
+`collect` writes these lines, and everything that reads them uses `read_records`, which checks the
+file: types and ranges of values, one task, every sample of every problem once, and the manifest.
+No torch here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
 from remask.errors import RecordError
 from remask.records import jsonl
+from remask.records.manifest import (
+    Manifest,
+    is_edited,
+    manifest_path,
+    part_path,
+    read_manifest,
+)
 from remask.records.validation import STRICT, adapter_of, explain, validate
 
 Number = float | None
+_ROUNDING = 1e-6  # of sums of float32
 
 
 class NoKey:
@@ -128,11 +138,33 @@ class SkippedFlaw(_Line):
 Line = Record | ErrorRecord | SkippedFlaw
 
 
-def read_records(path: Path) -> Iterator[Line]:
-    """Yield what the lines of a file hold; a damaged one is an error that names it."""
+_SHARES = (
+    "confidence", "confidence_canvas", "read_confidence", "self_evaluation", "editor", "vote",
+    "agreement",
+)  # fmt: skip
+_UNBOUNDED = ("cross_entropy", "critical_divergence", "embedding_distance")
+_NEGATIVE = (  # logarithms, entropies, counts
+    "dise", "perplexity", "length", "critical_count", "tre", "denoising_entropy",
+    "temporal_entropy", "dcocoa",
+)  # fmt: skip
+
+
+def read_records(path: Path) -> list[Line]:
+    """Return the lines of a file of records, or raise RecordError if the file is not sound.
+
+    The checks against the manifest are left out if there is none, or the file was edited.
+    """
     from pydantic import ValidationError
 
-    record = adapter_of(Record)
+    manifest = read_manifest(path) if manifest_path(path).exists() else None
+    is_begun = part_path(path).exists() and not path.exists()
+    if manifest is not None and manifest.is_scored:
+        raise _scored(path)
+    if is_begun or (manifest is not None and not manifest.is_finished):
+        raise RecordError(f"{path} is not finished. Repeat the command that writes it.")
+    if manifest is not None and is_edited(path, manifest):
+        manifest = None
+    record, lines = adapter_of(Record), []
     with path.open("rb") as file:
         for number, content in enumerate(file, 1):
             try:
@@ -141,7 +173,72 @@ def read_records(path: Path) -> Iterator[Line]:
                 if not content.strip():
                     continue
                 line = _read_line(jsonl.parse_line(content, path, number), path, number)
-            yield line
+            if fault := _fault(line):
+                raise RecordError(f"{path} line {number}: {fault}.")
+            lines.append(line)
+    _check_complete(path, lines, manifest)
+    return lines
+
+
+def _fault(line: Line) -> str:
+    """Return which value of a line is out of range; "" if none is."""
+    if not isinstance(line, Record):
+        return "" if line.number >= 0 else f"number must be at least 0, got {line.number}"
+    metrics = {**line.by_trip, **{name: [value] for name, value in line.metrics.items()}}
+    costs = {"number": line.number, "forwards": line.forwards, "stderr": line.stderr}
+    costs |= {"verify_forwards": line.verify_forwards}
+    costs |= {f"baselines.{name}.forwards": cost.forwards for name, cost in line.baselines.items()}
+    costs |= {name: value for name, value in line.features.items() if name.endswith("forwards")}
+    ranges: list[tuple[str, Sequence[Number], float, float]] = [
+        ("drift", line.drift, 0, 1),
+        *((name, [score], *_range(name)) for name, score in line.scores.items()),
+        *((name, values, *_range(name)) for name, values in metrics.items()),
+        *((name, [cost], 0, math.inf) for name, cost in costs.items()),
+    ]
+    for name, values, low, high in ranges:
+        for value in values:
+            if value is not None and not low - _ROUNDING <= value <= high + _ROUNDING:
+                bounds = {low: "at least", high: "at most"}
+                wanted = (f"{word} {bound:g}" for bound, word in bounds.items() if abs(bound) < 2)
+                return f"{name} must be {' and '.join(wanted)}, got {value:g}"
+    return ""
+
+
+def _range(name: str) -> tuple[float, float]:
+    """Return the range of a score or a metric. All scores are at most 1: log-probabilities too."""
+    if name in _UNBOUNDED:
+        return -math.inf, math.inf
+    if name in _SHARES:
+        return 0, 1
+    return (-math.inf if name in _NEGATIVE else -1), 1  # -1: the cosine of two sentences
+
+
+def _check_complete(path: Path, lines: Sequence[Line], manifest: Manifest | None) -> None:
+    """Raise unless the file has every sample of every problem once, all of one task."""
+    settings = {} if manifest is None else manifest.settings
+    samples: dict[str, list[int]] = {}
+    task = settings.get("task") or (lines[0].task if lines else "")
+    for line in lines:
+        if line.task != task:
+            raise RecordError(f"{path}: the task of {line.id} must be {task!r}, got {line.task!r}.")
+        samples.setdefault(line.id, []).append(line.number)
+    failed = {line.id for line in lines if isinstance(line, ErrorRecord)}
+    sizes = Counter(len(numbers) for name, numbers in samples.items() if name not in failed)
+    usual = max(sizes, default=0)
+    size = settings.get("samples", usual)
+    for name, numbers in samples.items():
+        if twice := [n for n, count in Counter(numbers).items() if count > 1]:
+            raise RecordError(f"{path}: sample {twice[0]} of {name} is recorded twice.")
+        wanted = range(1 if name in failed else size)
+        if missing := sorted({*wanted} - {*numbers}):
+            raise RecordError(f"{path}: sample {missing[0]} of {name} is missing.")
+        if len(numbers) > len(wanted):
+            raise RecordError(
+                f"{path}: {name} must have {len(wanted)} samples, got {len(numbers)}."
+            )
+    problems = len(manifest.problems) if manifest and "problems" in settings else len(samples)
+    if len(samples) != problems:
+        raise RecordError(f"{path} must hold {problems} problems, got {len(samples)}.")
 
 
 def records_in(lines: Iterable[Line]) -> list[Record]:
@@ -159,9 +256,15 @@ def answers_in(lines: Iterable[Line]) -> list[Record]:
     return [line for line in lines if isinstance(line, Record) and line.kind is None]
 
 
+def _scored(path: Path) -> RecordError:
+    return RecordError(f"{path} holds scores of remask score, not records of remask collect.")
+
+
 def _read_line(row: Mapping[str, Any], path: Path, number: int) -> Line:
     from pydantic import ValidationError
 
+    if "remask_score" in row:
+        raise _scored(path)
     kind: type[Line] = Record
     if "error" in row:
         kind = ErrorRecord
