@@ -57,8 +57,8 @@ def test_answers_of_two_precisions_are_never_mixed(
     assert manifest["model"]["dtype"] == "int8/float32"
     more = ("--problems", "2")
     said = fails(1, *words, *more)
-    assert "collected with dtype int8/float32 of the model, and this one has float32" in said
-    assert "and this one has nf4/float32" in fails(1, *words, *more, "--weights", "nf4")
+    assert "dtype of the model was int8/float32, got float32" in said
+    assert "got nf4/float32" in fails(1, *words, *more, "--weights", "nf4")
     assert run(*words, *more, "--weights", "int8").code == 0
 
 

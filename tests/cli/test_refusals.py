@@ -122,7 +122,7 @@ def outputs() -> Iterator[Case]:
     yield (*TRAIN, "--out", "{model}", "--init", "{model}"), 1, "is read by this command"
     yield (*ALIGN, "--out", "folder"), 1, "folder holds note.txt, which is not of this run"
     yield (*ALIGN, "--out", "{model}"), 1, "is read by this command"
-    yield (*SCORE, "-o", "mine.jsonl"), 1, "mine.jsonl.part has no manifest. Move it, or pass --force"
+    yield (*SCORE, "-o", "mine.jsonl"), 1, "mine.jsonl.part has no manifest. Move it, or"
 
 
 DAMAGES = {  # by the name of a file: what a sentence says of it

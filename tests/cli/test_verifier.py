@@ -16,6 +16,7 @@ from remask.decide.stages import StagedVerifier
 from remask.decide.threshold import Certificate
 from remask.denoisers.load import load
 from remask.errors import SettingsError
+from remask.records.manifest import FileState, read_manifest
 from remask.sampling.settings import sampler_settings
 from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, readings_of
 
@@ -348,6 +349,9 @@ def test_a_certificate_made_of_collected_probes_decides_for_the_verifier(
         changed = {n: -0.01 for n in each["features"] if n.endswith(("_mean", "_min"))}
         each["features"] = {**each["features"], **changed}
     source.write_text("".join(json.dumps(each) + "\n" for each in many))
+    manifest = read_manifest(source)  # as if these records had been collected
+    settings = {**manifest.settings, "problems": 60}
+    replace(manifest, settings=settings, file=FileState.of(source, 60)).write(source)
     assert run("certify", source, "-o", out, "--scorer", "verifier").code == 0
     words = ("solve", *drawn, "--budget", "1", "--scorer", "verifier", "--certificate", out)
     told = json.loads(run(*words, "--json").out)

@@ -239,7 +239,7 @@ def draw_records(
             answer="1" if right else rng.choice("234"), score=score, confidence=confidence,
         )  # fmt: skip
         unread = replace(row, by_trip={}, verify_forwards=None, scores={"confidence": confidence})
-        scores = {**row.scores, "tre": rng.gauss(0, 1)}
+        scores = {**row.scores, "tre": rng.gauss(0, 1) - 9}
         read = replace(row, features=features, scores=scores, baselines={"tre": BaselineCost(0)})
         rows.append(read if number < num_read else unread)
     return rows

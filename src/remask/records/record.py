@@ -6,7 +6,6 @@ No torch here.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -160,7 +159,7 @@ def read_records(path: Path) -> list[Line]:
     is_begun = part_path(path).exists() and not path.exists()
     if manifest is not None and manifest.is_scored:
         raise _scored(path)
-    if is_begun or (manifest is not None and not manifest.is_finished):
+    if is_begun or (manifest is not None and manifest.journal is not None):
         raise RecordError(f"{path} is not finished. Repeat the command that writes it.")
     if manifest is not None and is_edited(path, manifest):
         manifest = None
@@ -216,26 +215,23 @@ def _range(name: str) -> tuple[float, float]:
 def _check_complete(path: Path, lines: Sequence[Line], manifest: Manifest | None) -> None:
     """Raise unless the file has every sample of every problem once, all of one task."""
     settings = {} if manifest is None else manifest.settings
-    samples: dict[str, list[int]] = {}
     task = settings.get("task") or (lines[0].task if lines else "")
+    samples: dict[str, dict[tuple[int, str], Line]] = {}
     for line in lines:
         if line.task != task:
             raise RecordError(f"{path}: the task of {line.id} must be {task!r}, got {line.task!r}.")
-        samples.setdefault(line.id, []).append(line.number)
-    failed = {line.id for line in lines if isinstance(line, ErrorRecord)}
-    sizes = Counter(len(numbers) for name, numbers in samples.items() if name not in failed)
-    usual = max(sizes, default=0)
-    size = settings.get("samples", usual)
-    for name, numbers in samples.items():
-        if twice := [n for n, count in Counter(numbers).items() if count > 1]:
-            raise RecordError(f"{path}: sample {twice[0]} of {name} is recorded twice.")
-        wanted = range(1 if name in failed else size)
-        if missing := sorted({*wanted} - {*numbers}):
-            raise RecordError(f"{path}: sample {missing[0]} of {name} is missing.")
-        if len(numbers) > len(wanted):
-            raise RecordError(
-                f"{path}: {name} must have {len(wanted)} samples, got {len(numbers)}."
-            )
+        key = line.number, getattr(line, "kind", None) or ""
+        if samples.setdefault(line.id, {}).setdefault(key, line) is not line:
+            raise RecordError(f"{path}: sample {line.number} of {line.id} is recorded twice.")
+    has_flaws = any(kind for pool in samples.values() for _, kind in pool)
+    size = settings.get("samples", max(map(len, samples.values()), default=0))
+    for name, pool in samples.items():
+        is_error = any(isinstance(line, ErrorRecord) for line in pool.values())
+        numbers, wanted = {number for number, _ in pool}, {*range(1 if is_error else size)}
+        if numbers != wanted and not (has_flaws and manifest is None):
+            number = min(numbers ^ wanted)
+            what = "is missing" if number in wanted else "must not be there"
+            raise RecordError(f"{path}: sample {number} of {name} {what}.")
     problems = len(manifest.problems) if manifest and "problems" in settings else len(samples)
     if len(samples) != problems:
         raise RecordError(f"{path} must hold {problems} problems, got {len(samples)}.")

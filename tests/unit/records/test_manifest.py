@@ -70,7 +70,7 @@ def test_every_edit_of_a_manifest_is_noticed(tmp_path: Path, state: str) -> None
         manifest_path(out).write_text(text[:place] + other + text[place + 1 :])
         if text[place].isspace():  # between two tokens, or damage
             continue
-        with pytest.raises(RecordError, match="edited after remask wrote it|damaged|has version"):
+        with pytest.raises(RecordError, match=r"edited after remask wrote it|damaged|has version"):
             read_manifest(out)
 
 

@@ -70,7 +70,7 @@ def a_pool(make: Make, problems: int = 6, samples: int = 3) -> list[Row]:
     return [
         make(
             f"{k}", number, right=k % 3 > 0, answer="1" if k % 3 else "2",
-            score=0.9 - 0.2 * (k % 3 == 0) - 0.01 * number, confidence=0.5 + 0.05 * k,
+            score=0.9 - 0.2 * (k % 3 == 0) - 0.01 * number, confidence=0.5 + 0.02 * k,
         )
         for k in range(problems)
         for number in range(samples)
@@ -210,7 +210,7 @@ def test_answers_of_one_kind_have_sentences_in_place_of_plots(
 def test_one_is_one_in_words(make_row: Make, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "r.jsonl", a_pool(make_row))
     asked = {
-        "task": "gsm8k", "shots": 1, "sampler": {"length": 1, "steps": 1},
+        "task": "wordmath", "shots": 1, "sampler": {"length": 1, "steps": 1},
         "consistency": {"trips": 1, "mask_ratio": 0.9, "rebuild_steps": 1},
     }  # fmt: skip
     path.with_name("r.jsonl.manifest.json").write_text(json.dumps({"asked": asked}))
