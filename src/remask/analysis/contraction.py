@@ -49,10 +49,12 @@ from remask.collect.injection import ORIGINAL, Case, problem_of, sample_of_case
 from remask.consistency.roundtrips import stratified_masks
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
+from remask.records.manifest import Manifest, find_manifest
 from remask.records.record import Record
 from remask.sampling.batches import spread, whole_rows
 from remask.sampling.settings import HEAD_ELEMENTS
 from remask.tasks import task as find_task
+from remask.tasks.base import Problem, Task
 from remask.values import Canvas, Sample
 
 SECTION = "geometry"  # the contraction is a part of it
@@ -185,22 +187,34 @@ def contraction_figures(source: Source, denoiser: Denoiser) -> Figures:
     study = next((each for each in studies if each.name == source.main), studies[0])
     rows = [row for pool in pools(study.rows)[:CONTRACTED] for row in pool]
     is_main = study.name == source.main
-    return contraction(denoiser, rows).figures(study.name, is_main=is_main)
+    measured = contraction(denoiser, rows, manifest=find_manifest(study.path))
+    return measured.figures(study.name, is_main=is_main)
 
 
 def contraction(
-    denoiser: Denoiser, rows: Iterable[Record], settings: ContractionSettings | None = None
+    denoiser: Denoiser,
+    rows: Iterable[Record],
+    settings: ContractionSettings | None = None,
+    *,
+    manifest: Manifest | None = None,
 ) -> Contraction:
     """Return how the expected one-step operator moves recorded answers of a generated task."""
-    settings = settings or ContractionSettings()
-    questions = (points(denoiser, pool[: settings.samples]) for pool in pools(rows))
-    return measure(denoiser, list(questions), settings)
+    settings, asked = settings or ContractionSettings(), {} if manifest is None else manifest.settings
+    own: dict[str, Problem] = {}
+    if manifest is not None and ":" in asked.get("task", ""):  # its ids have any form
+        task = find_task(asked["task"])
+        drawn = {name: asked[name] for name in ("split", "level", "seed")}
+        own = {(made := task.problem(k, **drawn)).id: made for k in manifest.problems}
+    questions = []
+    for pool in pools(rows):
+        problem = own.get(pool[0].id) or problem_of(pool[0])
+        task = find_task(asked["task"] if own else problem.task)
+        questions.append(points(denoiser, pool[: settings.samples], task, problem))
+    return measure(denoiser, questions, settings)
 
 
-def points(denoiser: Denoiser, pool: Pool) -> list[Point]:
+def points(denoiser: Denoiser, pool: Pool, task: Task, problem: Problem) -> list[Point]:
     """Return the recorded answers of one question and, last, the task's own solution."""
-    problem = problem_of(pool[0])
-    task = find_task(problem.task)
     texts = [(row.text, row.number, bool(row.process_ok)) for row in pool]
     made: list[Point] = []
     for text, number, valid in (*texts, (problem.solution, len(pool), True)):

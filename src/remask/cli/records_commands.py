@@ -305,8 +305,8 @@ def certify(
 ) -> None:
     """Certify a threshold: few of what it accepts are wrong.
 
-    Use records that nothing was fitted to or chosen on before. Where no threshold can be
-    certified the exit code is 1, and the reason is given.
+    Use records that nothing was fitted to or chosen on before, and keep the test split for the
+    numbers you report. If no threshold can be certified, the exit code is 1.
     """
     from remask.analysis import fitting
     from remask.decide.threshold import Refusal
@@ -317,9 +317,15 @@ def certify(
     )
     if isinstance(result, Refusal):
         raise InputError(f"no threshold is certified: {result.reason}")
+    split = result.provenance.split
+    if split == "test":
+        say_aside(
+            f"{records} holds answers to the test split. Do not report numbers on this split for "
+            "the certified threshold."
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     result.save(out)
-    document = {"out": str(out), **asdict(result), "coverage": result.coverage}
+    document = {"out": str(out), **asdict(result), "coverage": result.coverage, "split": split}
     tell(document, f"{result} {out}", as_json)
 
 

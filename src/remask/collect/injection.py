@@ -206,10 +206,15 @@ def sample_of_case(denoiser: Denoiser, task: Task, case: Case) -> Sample | None:
 
 def problem_of(row: Record) -> Problem:
     """Return the problem that a row answers, drawn again from its identity."""
-    name, level, split, seed, index = row.id.split("/")
-    problem = find_task(name).problem(
-        int(index), split=cast(Split, split), level=level, seed=int(seed)
-    )
+    try:
+        name, level, split, seed, index = row.id.split("/")
+        problem = find_task(name).problem(
+            int(index), split=cast(Split, split), level=level, seed=int(seed)
+        )
+    except ValueError:
+        raise RecordError(
+            f"The id of a record must be TASK/LEVEL/SPLIT/SEED/NUMBER, got {row.id!r:.80}."
+        ) from None
     if problem.prompt != row.prompt:
         raise RecordError(f"{row.id} is another problem in these records; collect them again.")
     return problem

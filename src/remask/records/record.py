@@ -215,7 +215,9 @@ def _range(name: str) -> tuple[float, float]:
 def _check_complete(path: Path, lines: Sequence[Line], manifest: Manifest | None) -> None:
     """Raise unless the file has every sample of every problem once, all of one task."""
     settings = {} if manifest is None else manifest.settings
-    task = settings.get("task") or (lines[0].task if lines else "")
+    task = settings.get("task", "")
+    if (not task or ":" in task) and lines:  # module:name does not say what the task is called
+        task = lines[0].task
     samples: dict[str, dict[tuple[int, str], Line]] = {}
     for line in lines:
         if line.task != task:
