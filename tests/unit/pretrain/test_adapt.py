@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -322,8 +323,10 @@ def test_another_run_may_not_go_on_there(
 
 def test_a_second_process_is_refused(llama: Path, rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with locked(out), pytest.raises(RecordError, match="in use by process"):
-        run(toy(llama, rows, out))
+    with locked(out), ThreadPoolExecutor(1) as other:
+        refused = other.submit(run, toy(llama, rows, out))
+        with pytest.raises(RecordError, match="in use by process"):
+            refused.result()
     assert not out.exists()
 
 

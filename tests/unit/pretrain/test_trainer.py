@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -291,8 +292,10 @@ def test_another_initial_model_is_not_taken_for_the_one_of_the_run(
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     settings = toy(tmp_path / "out")
-    with locked(settings.out), pytest.raises(RecordError, match="in use by process"):
-        train(settings, say=lambda line: None)
+    with locked(settings.out), ThreadPoolExecutor(1) as other:
+        refused = other.submit(train, settings, say=lambda line: None)
+        with pytest.raises(RecordError, match="in use by process"):
+            refused.result()
     assert not settings.out.exists()
 
 

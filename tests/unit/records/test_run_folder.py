@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -183,12 +184,10 @@ def test_a_folder_of_others_is_refused(tmp_path: Path) -> None:
 def test_a_link_to_a_folder_shares_its_lock(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "out")
-    with (
-        folder_of(tmp_path / "out").hold([]),
-        pytest.raises(RecordError, match="in use by process"),
-        folder_of(tmp_path / "link").hold([]),
-    ):
-        pass
+    with folder_of(tmp_path / "out").hold([]), ThreadPoolExecutor(1) as other:
+        refused = other.submit(train, tmp_path / "link")
+        with pytest.raises(RecordError, match="in use by process"):
+            refused.result()
 
 
 def test_a_failed_write_leaves_the_folder_before_it(tmp_path: Path) -> None:

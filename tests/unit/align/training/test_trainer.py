@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -377,8 +378,10 @@ def test_changed_weights_of_the_initial_model_are_refused(
 
 def test_a_second_process_is_refused(settings: Settings, train: Train) -> None:
     s = settings(updates=2)
-    with locked(s.out), pytest.raises(RecordError, match=rf"in use by process {os.getpid()} \("):
-        train(s)
+    with locked(s.out), ThreadPoolExecutor(1) as other:
+        refused = other.submit(train, s)
+        with pytest.raises(RecordError, match=rf"in use by process {os.getpid()} \("):
+            refused.result()
     assert not s.out.exists()
 
 
