@@ -79,8 +79,8 @@ def timeless(value: Any) -> Any:
 
 def commands(base: Path) -> dict[str, Command]:
     """Return the commands, after their inputs are written."""
-    size: dict[str, Any] = {"layers": 1, "width": 16, "heads": 2, "inner": 16, "length": 16, "max_length": 512}
-    model = str(write_checkpoint(base / "model", dtype=torch.float32, **size))
+    size: dict[str, Any] = {"layers": 1, "width": 16, "heads": 2, "inner": 16, "length": 16}
+    model = str(write_checkpoint(base / "model", dtype=torch.float32, max_length=512, **size))
     rows = base / "rows.jsonl"
     pairs = [(f"What is {i} + {i}?", f"The answer is {2 * i}.") for i in range(24)]
     rows.write_text("".join(
