@@ -188,8 +188,9 @@ def read_flag(config: Mapping[str, Any], name: str) -> bool:
 def head_dim(config: Mapping[str, Any]) -> int | None:
     """Return the even share of a head; None where there is none, which is then refused."""
     width, heads = config.get("hidden_size"), config.get("num_attention_heads")
-    known = isinstance(width, int) and isinstance(heads, int) and heads > 0
-    return width // heads if known else None
+    if isinstance(width, int) and isinstance(heads, int) and heads > 0:
+        return width // heads
+    return None
 
 
 def _checked(field: Field[Any], value: Any) -> Any:
