@@ -245,7 +245,7 @@ _REFUSED = Token(0, 0, "")
 
 
 def _letter(match: re.Match[str]) -> str:
-    return next(filter(None, match.groupdict().values())).upper()
+    return str(next(filter(None, match.groupdict().values()))).upper()
 
 
 def _last(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:

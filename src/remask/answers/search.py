@@ -13,6 +13,7 @@ an answer, nothing counts.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -129,15 +130,17 @@ def _in_mark(text: str, mark: Mark, kind: Kind) -> str | None:
 def _own(text: str, kind: Kind) -> str:
     """Return a text without what a base model wrote after its answer."""
     problems = [line.start() for line in _NEXT_PROBLEM.finditer(text)]
-    for candidate in sorted((*marks(text), *kind.stated(text)), key=lambda one: one.start):
-        is_mark = isinstance(candidate, Mark)
-        body = candidate.bodies[0] if isinstance(candidate, Mark) else candidate.window
-        run_on = _RUN_ON.match(body) if not is_mark or candidate.kind == "hashes" else None
-        if run_on:
+    candidates: list[Candidate] = [*marks(text), *kind.stated(text)]
+    for candidate in sorted(candidates, key=lambda one: one.start):
+        if isinstance(candidate, Statement):
+            body = candidate.window
+        else:
+            body = candidate.bodies[0] if candidate.kind == "hashes" else ""
+        if run_on := _RUN_ON.match(body):
             return text[: text.index(body, candidate.start) + run_on.end()] + "\n"
-        following = next((line for line in problems if line >= candidate.end), None)
-        if following is not None and kind.speaks(candidate) and kind.read(candidate):
-            return text[: following + 1]
+        place = bisect_left(problems, candidate.end)
+        if place < len(problems) and kind.speaks(candidate) and kind.read(candidate):
+            return text[: problems[place] + 1]
     return text
 
 
