@@ -59,6 +59,7 @@ _BOX = re.compile(
 )
 _TAG = re.compile(r"<(/?)answer\b[>}]?", re.IGNORECASE)
 _HASHES = re.compile(r"(?<!#)####(?!#)[ \t]*((?:(?!####|</?[A-Za-z])[^\n])*)")
+_HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.):]\s+\S")  # "#### 2. Add them up"
 _WORDS_OPEN = re.compile(r"\\(?:text|textbf|mathrm|mbox)\{[A-Za-z ]*$")  # a unit left open
 _LINE_END = re.compile(r"[\n<>]")
 _GAP = 80  # characters between boxes that are joined
@@ -158,17 +159,19 @@ def _is_joint(gap: str) -> bool:
 
 
 def _hashes(text: str) -> list[Mark]:
+    """Return the lines behind hashes; those that number a heading are left out."""
     end = len(text.rstrip())
-    return [
+    found = (
         Mark(
-            start=m.start(),
-            end=m.end(),
+            start=match.start(),
+            end=match.end(),
             kind="hashes",
-            bodies=(m[1].strip(),),
-            is_last=m.end() >= end,
+            bodies=(match[1].strip(),),
+            is_last=match.end() >= end,
         )
-        for m in _HASHES.finditer(text)
-    ]
+        for match in _HASHES.finditer(text)
+    )
+    return [mark for mark in found if mark.is_last or not _HEADING.match(mark.bodies[0])]
 
 
 def _tags(text: str) -> list[Mark]:

@@ -443,7 +443,6 @@ _SURFACE = re.compile(
 )  # the power of "cm^2"
 _FACTORIAL = re.compile(r"[0-9]\s*!\s*$")  # in a sentence it is a sign of joy
 _HEAD = 80  # characters of a line in which its value begins
-_HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.):]\s+\S")  # "#### 2. Add them up"
 # What the last number may be a part of: a clock, a version, a power, a formula.
 _BEFORE = re.compile(r"(?:[\^_:\\]|[0-9][.,])$")
 _AFTER = re.compile(r":[0-9]|[.,][0-9]|[ \t]*[\^!]")
@@ -472,7 +471,7 @@ class _NumberKind:
             return True
         if candidate.is_last:
             return speaks_of_a_number(body)
-        return not _HEADING.match(body) and bool(_BEGINS.match(body))
+        return bool(_BEGINS.match(body))
 
     def read(self, candidate: Candidate) -> str | None:
         if isinstance(candidate, Statement):

@@ -54,3 +54,8 @@ def test_no_text_makes_a_reader_raise(text: str) -> None:
 def test_a_number_too_long_to_scale_is_no_answer() -> None:
     assert extract_number("7" * 5000) == "7" * 5000
     assert extract_number("7" * 5000 + " million") is None
+
+
+def test_a_negation_excludes_the_mark_behind_it_and_not_one_on_the_next_line() -> None:
+    assert extract_number("The answer is not \\boxed{5}.") is None
+    assert extract_number("So 22 more float than not\n#### 22") == "22"

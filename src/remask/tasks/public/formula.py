@@ -21,7 +21,7 @@ from remask.answers.search import (
     joined,
     statements,
 )
-from remask.tasks.public.latex import normalise
+from remask.tasks.public.latex import WRAPPED, normalise
 
 _WINDOW = 400  # characters after a cue in which its answer must stand
 _FORMULA = re.compile(
@@ -35,7 +35,6 @@ _SENTENCE_END = re.compile(
 )
 _REASON = re.compile(r",?\s+(?:because|since|as|so|but|which|where|when|if|for)\s", re.IGNORECASE)
 _COPULA = re.compile(r"(?:\b(?:is|are|equals?|be)\b|=)[\s:*]*", re.IGNORECASE)
-_TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 _RANGE = re.compile(r"[0-9$)}]\s*(?:to|through)\s[\s$]*[-(\\0-9]")
 _MATH = re.compile(r"[0-9]|\\[a-z]|(?<![A-Za-z])[b-zB-HJ-Z](?![A-Za-z])")
 _EXCEPT = re.compile(r"\W{0,3}(?:except|other than|excluding|apart from|but not)\b", re.IGNORECASE)
@@ -43,7 +42,6 @@ _NEGATED = re.compile(r"(?:\b(?:not|cannot|never)|n['’]t)\s*$", re.IGNORECASE)
 _LISTING = re.compile(r",?\s+(?:and|or)\s+(?=[^A-Za-z]*[0-9])")
 _AROUND = " \t\n*_:`"
 _HEAD = 80  # characters of a line in which its answer begins
-_HEADING = re.compile(r"[\s*_]*[0-9]{1,2}[.):]\s+\S")
 _MOST_WORDS = 3  # of an answer in words, as in "no real solution"
 
 
@@ -61,8 +59,6 @@ class _FormulaKind:
         if candidate.kind != "hashes":
             return True
         body = candidate.bodies[0]
-        if _HEADING.match(body[:_HEAD]) and not candidate.is_last:
-            return False
         if candidate.is_last and _FORMULA.search(body):
             return True
         return not _PROSE.search(body) or is_hedged(body) or value_of(body) is not None
@@ -91,7 +87,7 @@ class _FormulaKind:
 
 def _is_uncertain(body: str) -> bool:
     """Return whether words exclude or bound the value in a mark; words alone may be the answer."""
-    flat = _TEXT.sub(r" \1 ", body)
+    flat = WRAPPED.sub(r" \1 ", body)
     hedge = HEDGE.search(flat) or _RANGE.search(flat)
     return bool(hedge and _MATH.search(flat, hedge.start())) or BOUND.search(flat) is not None
 

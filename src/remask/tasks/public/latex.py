@@ -16,7 +16,7 @@ _DEPTH = 4  # of brackets that are looked into
 
 _WRAPPER = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|hbox|rm|bf)\s*"
 _WORDS = re.compile(rf"(?:{_WRAPPER}\{{([^{{}}]*)\}}|[\s$.])+")
-_WRAPPED = re.compile(rf"{_WRAPPER}\{{([^{{}}]*)\}}")
+WRAPPED = re.compile(rf"{_WRAPPER}\{{([^{{}}]*)\}}")
 _UNIT = re.compile(rf"(?<=[\w}})\]])\s*{_WRAPPER}\{{[^{{}}]*\}}\s*(?:\^\s*\{{?[0-9]\}}?)?[\s.]*$")
 _PLAIN_UNIT = re.compile(
     r"^(-?[0-9][0-9.,/]*)\s+(?!(?:pi|and|or|sqrt|sin|cos|tan|cot|log|ln|exp|mod)\b)"
@@ -59,13 +59,13 @@ def words(text: str) -> str | None:
     r"""Return the words of an answer that is text alone, such as `\text{(C)}`; None for others."""
     if len(text) > MAX_ANSWER or "{" not in text or not _WORDS.fullmatch(text):
         return None
-    said = bare(" ".join(_WRAPPED.findall(text)))
+    said = bare(" ".join(WRAPPED.findall(text)))
     return None if said[:1].isdigit() or said[:1] in ("-", "") else said  # a number in bold
 
 
 def bare(text: str) -> str:
     """Return words in small letters, without the brackets and marks around them."""
-    return " ".join(_WRAPPED.sub(r" \1 ", text[:MAX_ANSWER]).strip(" ().$\\{}\n").lower().split())
+    return " ".join(WRAPPED.sub(r" \1 ", text[:MAX_ANSWER]).strip(" ().$\\{}\n").lower().split())
 
 
 def normalise(text: str) -> str:
@@ -80,7 +80,7 @@ def _value(text: str) -> str:
     """Return the answer without blanks, units and the name of its variable."""
     text = re.sub(r",\s*\\!\s*|\{,\}", ",", text)
     text = _UNIT.sub("", text.strip().strip("$").strip())
-    text = _WRAPPED.sub(_joined, text)
+    text = WRAPPED.sub(_joined, text)
     for pattern, plain in _REPLACED:
         text = pattern.sub(plain, text)
     text = text.strip().rstrip(".").strip()
