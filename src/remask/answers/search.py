@@ -212,7 +212,7 @@ UNSURE = re.compile(
 )
 _BEFORE_MARK = 24  # characters in which a word can exclude what a mark holds
 _EXCLUDED = re.compile(
-    r"(?:\b(?:not|never|neither|cannot\s+be|except)|n['’]t)[^\S\n]*[$\\(\[* ]*$", re.IGNORECASE
+    r"(?:\b(?:not|never|neither|cannot\s+be|except)|n['’]t)[$\\(\[* ]*\Z", re.IGNORECASE
 )
 CONDITION = re.compile(r"\bif\b[^.\n]{0,80}\b(?:otherwise|if)\b", re.IGNORECASE)
 _CONTRAST = re.compile(r"\W*(?:but|rather|instead|it(?:['’]s|\s+is))\b(?!.*\bnot\b)", re.IGNORECASE)
