@@ -199,7 +199,8 @@ def contraction(
     manifest: Manifest | None = None,
 ) -> Contraction:
     """Return how the expected one-step operator moves recorded answers of a generated task."""
-    settings, asked = settings or ContractionSettings(), {} if manifest is None else manifest.settings
+    settings = settings or ContractionSettings()
+    asked = {} if manifest is None else manifest.settings
     own: dict[str, Problem] = {}
     if manifest is not None and ":" in asked.get("task", ""):  # its ids have any form
         task = find_task(asked["task"])

@@ -51,6 +51,8 @@ def _acquire(lock: Path, path: Path) -> IO[str]:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
             file = lock.open("a+")
+        except FileNotFoundError:
+            continue  # the last holder removed the folder between the two calls
         except OSError as error:
             raise WriteError(f"Cannot write {lock}: {error.strerror}.") from None
         try:
@@ -60,9 +62,10 @@ def _acquire(lock: Path, path: Path) -> IO[str]:
             owner = file.read() or "another process"
             file.close()
             raise RecordError(f"{path} is in use by {owner}.") from None
-        if lock.exists() and os.path.samestat(lock.stat(), os.fstat(file.fileno())):
-            file.truncate(0)
-            return file
+        with suppress(FileNotFoundError):
+            if os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+                file.truncate(0)
+                return file
         file.close()  # its holder removed the file between the two calls above
 
 

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,17 @@ def test_a_second_process_is_refused_with_the_name_of_the_first(tmp_path: Path, 
     with locked(out):
         assert (tmp_path / f"{name}.lock").exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_holder_can_take_a_lock_again_and_another_thread_cannot(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "records.jsonl"
+    with locked(out), ThreadPoolExecutor(1) as other:
+        with locked(out):
+            pass
+        held = other.submit(locked(out).__enter__)
+        with pytest.raises(RecordError, match="in use by process"):
+            held.result()
+    assert list(tmp_path.iterdir()) == [], "a folder that was made for the lock is removed"
 
 
 def test_the_lock_counts_increments_of_several_processes(tmp_path: Path) -> None:

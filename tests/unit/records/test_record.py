@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from remask.errors import RecordError
 from remask.records import jsonl
+from remask.records.manifest import FileState, Manifest
 from remask.records.record import (
     NO_KEY,
     BaselineCost,
@@ -160,3 +162,77 @@ def test_utf_16_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("{}", encoding="utf-16")
     with pytest.raises(RecordError, match="is UTF-16, not UTF-8"):
         list(read_records(tmp_path / "a.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"scores": {"roundtrips": 7}},
+            "line 2: roundtrips must be at least -1 and at most 1, got 7",
+        ),
+        ({"scores": {"confidence": -0.1}}, "line 2: confidence must be at least 0 and at most 1"),
+        ({"scores": {"tre": 7.0}}, "line 2: tre must be at most 1, got 7"),
+        ({"forwards": -5}, "line 2: forwards must be at least 0, got -5"),
+        ({"verify_forwards": -1}, "line 2: verify_forwards must be at least 0"),
+        ({"baselines": {"editor": {"forwards": -1}}}, "line 2: baselines.editor.forwards must be"),
+        ({"drift": [0.5, 1.5]}, "line 2: drift must be at least 0 and at most 1, got 1.5"),
+        ({"by_trip": {"answer_match": [2.0]}}, "line 2: answer_match must be at least -1"),
+        ({"number": -1}, "line 2: number must be at least 0"),
+        ({"task": "choice"}, "the task of b must be 'wordmath', got 'choice'"),
+        ({"id": "a"}, "sample 0 of a is recorded twice"),
+        ({"number": 1}, "sample 0 of b is missing"),
+    ],
+)
+def test_a_value_out_of_range_and_a_wrong_row_are_refused(
+    make_record: Make, tmp_path: Path, change: dict[str, Any], sentence: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    one, two = ({**make_record().to_json(), "id": name, "number": 0} for name in "ab")
+    jsonl.append(path, [one, two])
+    assert len(read_records(path)) == 2
+    path.unlink()
+    jsonl.append(path, [one, {**two, **change}])
+    with pytest.raises(RecordError, match=re.escape(sentence)):
+        read_records(path)
+
+
+def test_records_are_complete_or_refused(make_record: Make, tmp_path: Path) -> None:
+    """Two problems with two samples each; an error stands for both samples."""
+    path = tmp_path / "a.jsonl"
+    rows = [
+        {**make_record().to_json(), "id": name, "number": number}
+        for name in "ab"
+        for number in range(2)
+    ]
+    manifest = Manifest(settings={"task": rows[0]["task"], "samples": 2, "problems": 2})
+
+    def sound(lines: list[dict[str, Any]]) -> bool:
+        path.unlink(missing_ok=True)
+        jsonl.append(path, lines)
+        manifest.write(path)  # one of an older version has no digest
+        try:
+            read_records(path)
+        except RecordError:
+            return False
+        return True
+
+    failed = {**ERROR.to_json(), "id": "b", "task": rows[0]["task"]}
+    assert sound(rows)
+    assert sound([*rows[:2], failed])
+    assert not any(sound(rows[:k] + rows[k + 1 :]) for k in range(4))
+    assert not sound(rows[:2])
+    assert not sound([*rows, rows[3]])
+    assert not sound([*rows[:2], failed, failed])
+    replace(manifest, journal=FileState()).write(path)
+    with pytest.raises(RecordError, match="is not finished"):
+        read_records(path)
+
+
+def test_an_edited_file_is_checked_without_its_manifest(make_record: Make, tmp_path: Path) -> None:
+    path, row = tmp_path / "a.jsonl", make_record().to_json()
+    jsonl.append(path, [row])
+    settings = {"task": row["task"], "samples": 1, "problems": 1}
+    Manifest(settings=settings, file=FileState.of(path, 1)).write(path)
+    jsonl.append(path, [{**row, "id": "another"}])
+    assert len(read_records(path)) == 2
