@@ -5,6 +5,7 @@
     ├── InputError (ValueError)        a prompt, an answer or a file row cannot be used
     ├── DenoiserError                  the model misbehaves: NaN logits, wrong shapes
     │   └── CheckpointError            a checkpoint is incomplete, corrupt or of another kind
+    ├── ExtensionError                 code of the user's raised an exception: see its __cause__
     ├── TaskError                      a task or level that does not exist
     ├── RecordError                    a record file is broken or of another schema
     ├── WriteError (OSError)           a file cannot be written: the disk is full
@@ -36,6 +37,10 @@ class DenoiserError(RemaskError):
 
 class CheckpointError(DenoiserError):
     """A checkpoint is incomplete, corrupt, or of a kind this package does not know."""
+
+
+class ExtensionError(RemaskError):
+    """A scorer, metric or task of the user raised an exception, which is the `__cause__`."""
 
 
 class TaskError(RemaskError):

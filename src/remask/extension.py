@@ -1,21 +1,25 @@
-"""Things that others bring: an object, the name of a table entry, or `module:name`.
+"""Objects of the user: an object, the name of a table entry, or `module:name`.
 
 In Python an extension is handed over as an object. On the command line and in a file it is written
-`module:name`; the module is looked for in the current folder too. What is not there, or lacks what
-it needs, is refused in one sentence. No torch here.
+`module:name`; the module is looked for in the current folder too. An object that lacks what it
+needs is refused. An exception inside an extension becomes an `ExtensionError` that names the
+exception and the line of the user's file; the exception itself is its `__cause__`. No torch here.
 """
 
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remask.errors import SettingsError
-from remask.settings import nearest
+from remask.errors import ExtensionError, RemaskError, SettingsError
+from remask.settings import shown, unknown_name
 
 _T = TypeVar("_T")
+_PACKAGE = str(Path(__file__).parent)
 
 
 def resolve(what: str, given: str | _T, table: Mapping[str, _T], members: Sequence[str] = ()) -> _T:
@@ -50,26 +54,69 @@ def import_object(what: str, name: str) -> Any:
         raise SettingsError(
             f"{what} {name!r} cannot be imported ({type(error).__name__}: {line}); write "
             "module:name."
-        ) from None
+        ) from error
+
+
+@contextmanager
+def running(what: str, name: str) -> Iterator[None]:
+    """Turn an exception of the user's code into an `ExtensionError` that shows its cause."""
+    try:
+        yield
+    except RemaskError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        cause = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+        raise ExtensionError(f"{what} {name!r} failed with {cause} ({_line_of(error)}).") from error
+
+
+def _line_of(error: Exception) -> str:
+    """Return the last line of the traceback outside this package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
+    last = (own or frames)[-1]
+    return f"{last.filename}, line {last.lineno}"
+
+
+def call(what: str, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+    """Call a function of the user, which may have the wrong parameters or raise anything."""
+    name = getattr(function, "__name__", type(function).__name__)
+    bind(what, function, *args, **kwargs)
+    with running(what, name):
+        return function(*args, **kwargs)
+
+
+def bind(what: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Raise unless a function takes these arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a built-in one without a signature
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        names = ", ".join([*(f"<{type(a).__name__}>" for a in args), *kwargs])
+        raise SettingsError(f"{what} must take the arguments ({names}): {error}.") from None
 
 
 def taken(maker: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of this a maker of objects has a parameter for."""
     try:
-        names = inspect.signature(maker).parameters
-    except ValueError:  # a built-in one without a signature
+        parameters = inspect.signature(maker).parameters
+    except (TypeError, ValueError):  # a built-in one without a signature
         return {}
-    return {name: value for name, value in offered.items() if name in names}
+    return {name: value for name, value in offered.items() if name in parameters}
 
 
 def unknown(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> SettingsError:
     """Return the error for a name that no table has, with the nearest one, or all."""
-    remedy = nearest(name, known) or f"{', '.join(known)}, or module:name"
-    return SettingsError(f"{what} {name!r} is unknown; use {remedy}.")
+    return unknown_name(what, name, known, ", or module:name")
 
 
 def _with_members(what: str, given: _T, name: str, members: Sequence[str]) -> _T:
     missing = [member for member in members if not hasattr(given, member)]
     if missing:
-        raise SettingsError(f"{what} {name!r} has no {', '.join(missing)}; see docs/extending.md.")
+        raise SettingsError(
+            f"{what} {shown(name)} has no {', '.join(missing)}; see docs/extending.md."
+        )
     return given

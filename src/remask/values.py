@@ -9,9 +9,16 @@ tensors are made: studies replay decisions from records without it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from fractions import Fraction
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from remask.errors import ExtensionError, InputError
+from remask.extension import running
+from remask.settings import Number, checked, shown
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +27,8 @@ if TYPE_CHECKING:
 Likeliest = tuple[tuple[int, float], ...]  # tokens and their log p, the likeliest first
 ROUNDTRIPS = "roundtrips"  # the paper's scorer, which is meant where none is named
 Verdict = Literal["trust", "undecided", "doubt"]
+NO_CONTENT = "the answer is empty"
+_BLANK = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))  # categories of Unicode that show nothing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,12 +90,13 @@ class Trace:
     mean_entropy: tuple[float, ...]  # (S,) over the places of the block that were masked
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Sample:
     """One answer: generated here (with its probabilities), or brought from outside (without)."""
 
     item: str  # identity of the problem or prompt; random draws are keyed by it
-    number: int = 0  # which sample of the pool; 0 is the "standard" answer
+    number: Number = 0  # which sample of the pool; 0 is the "standard" answer
     prompt: tuple[int, ...]
     canvas: tuple[int, ...]  # C tokens: the response up to and with its first end token, then EOS
     num_response: int  # tokens up to and including the first end token, or C where there is none
@@ -97,8 +107,30 @@ class Sample:
     trace: Trace | None = field(default=None, compare=False, repr=False)  # None: not wanted
     # (C,) what was likeliest when each token was unmasked, untempered; (): not wanted
     likeliest: tuple[Likeliest, ...] = field(default=(), compare=False, repr=False)
+    # The prompt as text, for scorers that ask about it; "": not known.
+    question: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a response, probabilities or steps that do not fit the canvas."""
+        size = len(self.canvas)
+        if not 0 <= self.num_response <= size:
+            raise InputError(
+                f"num_response must be between 0 and the canvas ({size}), got {self.num_response}."
+            )
+        for name in ("probs", "steps"):
+            column = getattr(self, name)
+            if column is not None and len(column) != size:
+                raise InputError(
+                    f"{name} must have one value per canvas token ({size}), got {len(column)}."
+                )
+
+    @property
+    def has_content(self) -> bool:
+        """Whether the text has a visible character; without one there is nothing to score."""
+        return any(unicodedata.category(letter) not in _BLANK for letter in self.text)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundTrips:
     """One answer masked again N times and rebuilt: all that a metric may look at."""
@@ -115,11 +147,12 @@ class RoundTrips:
     forwards: int
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """How far to trust one answer. Higher is always more to be trusted, for baselines too."""
+    """Score of one answer. Higher means more likely correct, for every scorer."""
 
-    value: float | None  # None: no value could be had, and `reason` says why; never NaN
+    value: float | None  # finite; None: there is no score, and `reason` says why
     by_metric: Mapping[str, float] = field(default_factory=dict)  # mean over trips
     by_trip: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     drift: tuple[float | None, ...] = ()  # per response token; None where no trip masked it
@@ -135,17 +168,20 @@ class Score:
 
     @property
     def rank(self) -> float:
-        """What scores are compared by: without a value, less than any value."""
+        """What scores are compared by: an answer without a score ranks below every score."""
         return -math.inf if self.value is None else self.value
 
+    @checked
     def signed(self, scorer: str) -> "Score":
         """Return the score with the name of its scorer, where it does not say it itself."""
         return self if self.scorer else replace(self, scorer=scorer)
 
+    @checked
     def exceeds(self, threshold: float) -> bool:
         """Say whether the answer is accepted: strictly above the threshold, as in Algorithm 1."""
         return self.rank > threshold
 
+    @checked
     def verdict(self, threshold: float | None) -> Verdict | None:
         """Return what to make of the answer; None where a score or a threshold is missing.
 
@@ -159,6 +195,7 @@ class Score:
         return "trust" if self.exceeds(threshold) else "doubt"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Decision:
     """What rejection sampling, best-of-N or a vote settled on for one prompt."""
@@ -173,7 +210,7 @@ class Decision:
 
 
 class Scorer(Protocol):
-    """Anything that says how far an answer is to be trusted."""
+    """Scores answers."""
 
     @property
     def name(self) -> str:
@@ -181,5 +218,66 @@ class Scorer(Protocol):
         ...
 
     def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample; a score must not depend on its neighbours."""
+        """Return one score per sample; a score must not depend on the other samples."""
         ...
+
+
+def scores_of(scorer: Scorer, samples: Sequence[Sample]) -> list[Score]:
+    """Return one score per sample, each with the name of the scorer.
+
+    An answer without content has no score, whatever the scorer. An exception inside a scorer of the
+    user is shown with its cause.
+    """
+    kept = [i for i, sample in enumerate(samples) if sample.has_content]
+    found: Any = [] if not kept else _run(scorer, [samples[i] for i in kept])
+    if not isinstance(found, list | tuple) or not all(isinstance(one, Score) for one in found):
+        raise ExtensionError(
+            f"scorer {scorer.name!r} must return a list of Scores, got {shown(found)}."
+        )
+    if len(found) != len(kept):
+        raise ExtensionError(
+            f"scorer {scorer.name!r} must return one Score per sample ({len(kept)}), "
+            f"got {len(found)}."
+        )
+    scores = [Score(value=None, reason=NO_CONTENT, scorer=scorer.name)] * len(samples)
+    for i, score in zip(kept, found, strict=True):
+        scores[i] = score.signed(scorer.name)
+    return scores
+
+
+def _run(scorer: Scorer, samples: list[Sample]) -> Any:
+    if type(scorer).__module__.partition(".")[0] == __package__:
+        return scorer.score(samples)
+    with running("scorer", str(scorer.name)):
+        return scorer.score(samples)
+
+
+ScoreMethod = Callable[[Any, Sequence[Sample]], list[Score]]
+
+
+def skips_empty(method: ScoreMethod) -> ScoreMethod:
+    """Decorate the `score` of a scorer: it is asked only about answers with content."""
+
+    @wraps(method)
+    def score(self: Any, samples: Sequence[Sample]) -> list[Score]:
+        kept = [sample for sample in samples if sample.has_content]
+        found = iter(method(self, kept) if kept else [])
+        empty = Score(value=None, reason=NO_CONTENT, scorer=self.name)
+        return [next(found) if sample.has_content else empty for sample in samples]
+
+    return checked(score)
+
+
+def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    """Return the exact weighted mean, rounded once; the weights must have a positive sum.
+
+    Rounded at each step, the mean of three ones and a zero with weights of 1/5 is above 0.75.
+    """
+    exact = [Fraction(weight) for weight in weights]  # raises if one is not finite
+    parts = (weight * Fraction(value) for weight, value in zip(exact, values, strict=True))
+    return float(sum(parts) / sum(exact))
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the exact mean, rounded once: that of equal values is the value itself."""
+    return weighted_mean(values, [1.0] * len(values))

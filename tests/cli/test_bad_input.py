@@ -35,7 +35,7 @@ NOISE = "".join(chr(0x100 + 37 * i % 0xD000) for i in range(400_000))  # 1 MB in
         (["solve", "hi", "-m", "tiny", "--steps", "0"], "--steps"),
         (
             ["verify", "hi", "12", "-m", "tiny", "--trips", "0"],
-            "--trips is 0; it must be at least 1",
+            "--trips must be at least 1, got 0",
         ),
         (["solve", "hi", "-m", "tiny", "--metrics", "best"], "--metrics"),
         (["solve", "hi", "-m", "tiny", "--kind", "poem"], "--kind"),
@@ -133,7 +133,7 @@ def test_nan_logits_are_an_error_and_never_a_score(
             tensors[name].fill_(3e38)
     save_file(tensors, broken / "model.safetensors")
     for words in (["verify", "How many?", "12"], ["solve", "How many?", "--budget", "1"]):
-        assert "gave NaN logits" in fails(1, *words, *fast, "--model", broken)
+        assert "finite, got NaN" in fails(1, *words, *fast, "--model", broken)
     tensors[min(tensors)].fill_(torch.nan)
     save_file(tensors, broken / "model.safetensors")
     said = fails(1, "verify", "How many?", "12", *fast, "--model", broken)

@@ -63,7 +63,7 @@ def settings() -> Iterator[Case]:
     for name, least in (("steps", 1), ("batch", 1), ("layers", 1), ("width", 1), ("workers", 0)):
         yield (*TRAIN, f"--{name}", HUGE), 1, f"{name} is {HUGE}; it must be at most"
         yield (*TRAIN, f"--{name}", "-1"), 1, f"{name} is -1; it must be at least {least}"
-    yield (*TRAIN, "--lr", "nan"), 1, "lr is nan; it must be a number above 0"
+    yield (*TRAIN, "--lr", "nan"), 1, "lr must be a number above 0, got nan"
     yield (*TRAIN, "--mix", "wordmath=0"), 1, "must have shares from 0 up, not all 0"
     yield (*TRAIN, "--mix", "chess=1"), 1, "mix names 'chess'"
     counts = ("updates", "prompts-per-update", "num-generations", "inner-updates", "micro-batch")

@@ -320,7 +320,7 @@ def test_another_task_and_flags_of_another_scorer_are_refused(
     said = fails(2, *mine, "--certificate", fitted)
     assert said.startswith("--certificate is of the whole label-free verifier: leave --fitted out")
     said = fails(2, *words, "--scorer", "verifier", "--max-forwards", "0")
-    assert said.startswith("--max-forwards is 0; it must be at least 1")
+    assert said.startswith("--max-forwards must be at least 1, got 0")
     said = fails(2, *words, "--scorer", "verifier", "--trips", "2")
     assert said.startswith("--trips belongs to round trips, not to --scorer verifier")
     source = write(tmp_path / "records.jsonl", answers(5, 5))

@@ -34,15 +34,15 @@ class Example:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"count": 0}, "count is 0; it must be at least 1."),
-        ({"count": 10_001}, "count is 10001; it must be at most 10,000."),
-        ({"count": 1.5}, "count is 1.5; it must be a whole number at least 1 and at most 10,000."),
+        ({"count": 0}, "count must be at least 1, got 0."),
+        ({"count": 10_001}, "count must be at most 10,000, got 10001."),
+        ({"count": 1.5}, "count must be an integer at least 1 and at most 10,000, got 1.5."),
         (
             {"count": True},
-            "count is True; it must be a whole number at least 1 and at most 10,000.",
+            "count must be an integer at least 1 and at most 10,000, got True.",
         ),
-        ({"ratio": 1.0}, "ratio is 1.0; it must be below 1."),
-        ({"ratio": float("nan")}, "ratio is nan; it must be a number at least 0 and below 1."),
+        ({"ratio": 1.0}, "ratio must be below 1, got 1.0."),
+        ({"ratio": float("nan")}, "ratio must be a number at least 0 and below 1, got nan."),
         ({"design": "odd"}, "design 'odd' is unknown; use plain or fancy."),
     ],
 )

@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from remask.values import Sample, Score
+from remask.extension import call
+from remask.settings import checked
+from remask.values import Sample, Score, skips_empty
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SelfConsistency:
     """Share of a pool that carries the majority's, or the scored, answer."""
@@ -26,18 +29,22 @@ class SelfConsistency:
         """Name in tables and records."""
         return self.kind
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample; answers that cannot be read never win, but count in N."""
         return [self._score(sample) for sample in samples]
 
     def _score(self, sample: Sample) -> Score:
-        pool = self.pools[sample.item]
-        answers = [self.key(other) for other in pool]
+        pool = self.pools.get(sample.item, ())
+        if not pool:
+            reason = f"there is no pool for item {sample.item!r}"
+            return Score(value=None, reason=reason, scorer=self.name)
+        answers = [call("key", self.key, other) for other in pool if other.has_content]
         cost = sum(other.forwards for other in pool if other.number != sample.number)
         counts = Counter(answer for answer in answers if answer is not None)
         if self.kind == "vote":
             agreeing = max(counts.values(), default=0)
         else:
-            own = self.key(sample)
+            own = call("key", self.key, sample)
             agreeing = 0 if own is None else counts[own]
         return Score(value=agreeing / len(pool), forwards=cost, scorer=self.name)

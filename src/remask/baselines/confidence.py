@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from remask.values import Sample, Score
+from remask.settings import checked
+from remask.values import Sample, Score, skips_empty
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ModelConfidence:
     """Mean probability of the tokens when they were unmasked, from untempered logits."""
@@ -24,6 +26,7 @@ class ModelConfidence:
         """Name in tables and records."""
         return "confidence" if self.scope == "response" else "confidence_canvas"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample; None for an answer that was not generated here."""
         return [self._score(sample) for sample in samples]

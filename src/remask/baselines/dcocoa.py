@@ -14,20 +14,23 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from remask.baselines.entropy import NO_TRACE
-from remask.baselines.likelihood import DRAWS, draw_forwards, masked_log_likelihood
+from remask.baselines.likelihood import DRAWS, Draws, draw_forwards, masked_log_likelihood
 from remask.denoisers.base import Denoiser
-from remask.values import Sample, Score, Trace
+from remask.settings import Seed, checked
+from remask.values import Sample, Score, Trace, skips_empty
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DCoCoA:
     """Mean log-probability under random masks, times the trajectory's dissimilarity."""
 
     denoiser: Denoiser
-    draws: int = DRAWS
-    seed: int = 0
+    draws: Draws = DRAWS
+    seed: Seed = 0
     name: str = "dcocoa"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample; None, for no pass, for an answer without a trace."""
         # A lone end token may have been written without a step (see `sampling.nested`).

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from remask.baselines.editor import read_visible
 from remask.denoisers.base import Denoiser
-from remask.values import Sample, Score
+from remask.settings import checked
+from remask.values import Sample, Score, skips_empty
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DiSE:
     """Mean log-probability of the response's tokens, all of them visible."""
@@ -21,6 +23,7 @@ class DiSE:
     denoiser: Denoiser
     name: str = "dise"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
         forwards = self.denoiser.forwards_per_call

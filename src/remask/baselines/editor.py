@@ -22,15 +22,17 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
-from remask.errors import DenoiserError
-from remask.sampling.batches import check_length, finished_rows, whole_canvas, whole_rows
+from remask.sampling.batches import check_sample, finished_rows, spread, whole_canvas, whole_rows
 from remask.sampling.loop import predict
+from remask.sampling.outputs import checked_states, raise_fault
 from remask.sampling.settings import Rule
-from remask.values import Sample, Score
+from remask.settings import checked
+from remask.values import Sample, Score, skips_empty
 
 _GREEDY = Rule()
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EditorAgreement:
     """Share of the response's tokens that the model, seeing them all, predicts again.
@@ -42,6 +44,7 @@ class EditorAgreement:
     denoiser: Denoiser
     name: str = "editor"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
         return list(map(self._score, read_visible(self.denoiser, samples)))
@@ -66,14 +69,16 @@ class VisibleReading(NamedTuple):
 
 def read_visible(denoiser: Denoiser, samples: Sequence[Sample]) -> list[VisibleReading]:
     """Return one reading per sample, each from one forward pass."""
-    lengths = []
     for sample in samples:
-        num_canvas = len(whole_canvas(denoiser, sample))
-        check_length(denoiser, len(sample.prompt), num_canvas)
-        lengths.append(len(sample.prompt) + num_canvas)
+        check_sample(denoiser, sample)
+    lengths = [len(s.prompt) + len(whole_canvas(denoiser, s)) for s in samples]
     out: dict[int, VisibleReading] = {}
-    for batch in whole_rows(lengths, denoiser.device):
-        out.update(zip(batch, _read(denoiser, [samples[i] for i in batch]), strict=True))
+
+    def read(replica: Denoiser, batch: list[int]) -> list[VisibleReading]:
+        return _read(replica, [samples[i] for i in batch])
+
+    for batch, readings in spread(denoiser, whole_rows(lengths, denoiser.device), read):
+        out.update(zip(batch, readings, strict=True))
     return [out[i] for i in range(len(samples))]
 
 
@@ -81,9 +86,9 @@ def _read(denoiser: Denoiser, samples: Sequence[Sample]) -> list[VisibleReading]
     """Return the readings of one batch."""
     canvas, read = finished_rows(denoiser, samples)
     tokens = canvas.tokens[read]  # (M,)
-    predicted = predict(denoiser, denoiser.hidden(canvas)[read], tokens, _GREEDY, None)
-    if predicted.logp.isnan().any():
-        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
+    states = checked_states(denoiser, denoiser.hidden(canvas), canvas.tokens)
+    predicted = predict(denoiser, states[read], tokens, _GREEDY, None)
+    raise_fault(denoiser, predicted.fault)
     read, logp = read.cpu(), predicted.truth.cpu().double()  # (B, L), (M,)
     agreements = _means((predicted.tokens == tokens).cpu().double(), read)
     return list(map(VisibleReading, agreements, _means(logp.exp(), read), _means(logp, read)))

@@ -17,17 +17,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from remask.values import Sample, Score
+from remask.settings import checked
+from remask.values import Sample, Score, skips_empty
 
 NO_TRACE = "the answer has no trace of how it was written"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class RevealEntropy:
     """Minus the mean entropy of the predictions that revealed the response, late steps first."""
 
     name: str = "tre"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample; None for an answer without a trace."""
         return [self._score(sample) for sample in samples]
@@ -43,12 +46,14 @@ class RevealEntropy:
         return Score(value=-weighted / sum(by_step), scorer=self.name)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class DenoisingEntropy:
     """Minus the mean, over steps, of the mean entropy over what was still masked."""
 
     name: str = "denoising_entropy"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample; None for an answer without a trace."""
         return [self._score(sample) for sample in samples]

@@ -13,7 +13,8 @@ from remask.errors import InputError
 from remask.sampling.batches import check_length, whole_length
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
-from remask.values import Sample, Score
+from remask.settings import Seed, checked
+from remask.values import Sample, Score, skips_empty
 
 PROMPT = (
     "Question: {question}\n\nYour Answer: {answer}\n\nIs this answer correct? Respond with a "
@@ -24,16 +25,18 @@ REPLY = 32  # tokens
 _NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)")
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SelfEvaluation:
     """The number the model answers with; absent, and said so, where it answers with none."""
 
     denoiser: Denoiser
-    questions: Mapping[str, str]  # item -> the prompt as text
+    questions: Mapping[str, str]  # the prompt as text, by item, for samples without a `question`
     settings: SamplerSettings
-    seed: int = 0
+    seed: Seed = 0
     name: str = "self_evaluation"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample; absent where the model cannot be asked about it."""
         prompts = [self._prompt(one) for one in samples]
@@ -50,7 +53,11 @@ class SelfEvaluation:
 
     def _prompt(self, answer: Sample) -> list[int] | Score:
         """Return the question about an answer, or the score of one that cannot be asked about."""
-        text = PROMPT.format(question=self.questions[answer.item], answer=answer.text)
+        question = answer.question or self.questions.get(answer.item, "")
+        if not question:
+            reason = f"the prompt of item {answer.item!r} is not known"
+            return Score(value=None, reason=reason, scorer=self.name)
+        text = PROMPT.format(question=question, answer=answer.text)
         try:
             prompt = self.denoiser.tokenizer.render(text)
             length = whole_length(self.denoiser, len(prompt), self.settings.length)

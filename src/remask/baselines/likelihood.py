@@ -13,31 +13,34 @@ row and its clean copy, and counts as two.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
 
 from remask import rng
 from remask.denoisers.base import Denoiser
-from remask.errors import DenoiserError
-from remask.sampling.batches import check_length, finished_rows, spread, whole_canvas, whole_rows
+from remask.sampling.batches import check_sample, finished_rows, spread, whole_canvas, whole_rows
 from remask.sampling.likelihood import log_likelihood
-from remask.values import Canvas, Sample, Score
+from remask.settings import Seed, Setting, checked
+from remask.values import Canvas, Sample, Score, skips_empty
 
 DRAWS = 16
+Draws = Annotated[int, Setting("Masks per answer.", least=1, most=100_000)]
 _NUMBER = -1  # a counter no place of a canvas uses
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Perplexity:
     """Mean log-probability of the response's tokens under random masks: -log of perplexity."""
 
     denoiser: Denoiser
-    draws: int = DRAWS
-    seed: int = 0
+    draws: Draws = DRAWS
+    seed: Seed = 0
     name: str = "perplexity"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
         means = masked_log_likelihood(self.denoiser, samples, draws=self.draws, seed=self.seed)
@@ -64,8 +67,8 @@ def masked_log_likelihood(
     """Return the mean log-probability of each response's tokens over random masks."""
     lengths = []
     for sample in samples:
+        check_sample(denoiser, sample)
         num_canvas = len(whole_canvas(denoiser, sample))
-        check_length(denoiser, len(sample.prompt), num_canvas)
         # A block-causal model reads the noisy row beside the clean one.
         rows = 1 if denoiser.block_size is None else 2
         lengths += [rows * (len(sample.prompt) + num_canvas)] * draws
@@ -87,8 +90,6 @@ def _read(denoiser: Denoiser, jobs: Sequence[MaskDraw]) -> list[float]:
     keys = [rng.key(seed, s.item, f"perplexity/{s.number}", number) for s, number, seed in jobs]
     masked = random_masks(canvas, response, torch.tensor(keys, device=denoiser.device))
     logp = log_likelihood(denoiser, canvas, masked).cpu().double()  # (B, L)
-    if logp.isnan().any():
-        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
     means: list[float] = (logp.sum(1) / masked.sum(1).cpu()).tolist()
     return means
 

@@ -13,10 +13,11 @@ away from it, and its numbers mean little beside those of a base model.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from remask.baselines.likelihood import draw_forwards, masked_log_likelihood
+from remask.baselines.likelihood import Draws, draw_forwards, masked_log_likelihood
 from remask.denoisers.base import Denoiser
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
+from remask.settings import Seed, checked
 from remask.values import Sample
 
 DRAWS = 128  # of LLaDA's authors
@@ -31,12 +32,13 @@ class TextLikelihood:
     forwards: int
 
 
+@checked
 def log_likelihood(
     model: Denoiser,
     samples: Sequence[Sample],
     *,
-    draws: int = DRAWS,
-    seed: int = 0,
+    draws: Draws = DRAWS,
+    seed: Seed = 0,
     greedy: bool = False,
 ) -> list[TextLikelihood]:
     """Return how probable the responses are after their prompts.

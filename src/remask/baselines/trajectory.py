@@ -21,13 +21,15 @@ from dataclasses import dataclass, replace
 from remask.baselines.entropy import NO_TRACE
 from remask.denoisers.tokenizer import Tokenizer
 from remask.sampling.trajectory import tentative_answers
-from remask.values import Sample, Score, Trace
+from remask.settings import checked
+from remask.values import Sample, Score, Trace, skips_empty
 
 Key = Callable[[Sample], str | None]  # what two answers are compared by; None: unreadable
 ALPHA = 5.0
 NO_STEP = "no step had an answer that can be read"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemporalVote:
     """Share of the steps' votes, late ones weighing more, that the answer has."""
@@ -37,6 +39,7 @@ class TemporalVote:
     alpha: float = ALPHA
     name: str = "temporal_vote"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample: 0 where it cannot be read itself.
 
@@ -59,6 +62,7 @@ class TemporalVote:
         return Score(value=agreeing / sum(weight for _, weight in cast), scorer=self.name)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemporalEntropy:
     """Minus the entropy, in nats, over the answers that the steps had."""
@@ -67,6 +71,7 @@ class TemporalEntropy:
     key: Key
     name: str = "temporal_entropy"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample; None without a trace, or where no step can be read."""
         return [self._score(sample) for sample in samples]

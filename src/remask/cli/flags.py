@@ -19,6 +19,7 @@ from remask.settings import (
     default_text,
     setting_field,
     setting_fields,
+    shown,
 )
 
 # What every usage mistake descends from; typer exports only this child of it.
@@ -134,7 +135,7 @@ def _callback(
         if value is not None and bounded and one.kind in (int, float):
             broken = one.setting.broken_by(value)
             if broken:
-                raise UsageError(f"{flag} is {value}; it must be {broken}")
+                raise UsageError(f"{flag} must be {broken}, got {shown(value)}")
         return value
 
     return call

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from remask import api
 from remask.baselines.confidence import ModelConfidence
-from remask.baselines.makers import MAKERS, BaselineContext
 from remask.collect.engine import Lines
 from remask.collect.settings import (
     EXTRA_METRICS,
@@ -31,6 +30,7 @@ from remask.records.record import NO_KEY, BaselineCost, ErrorRecord, Line, NoKey
 from remask.sampling.batches import check_length, whole_length
 from remask.sampling.sampler import sample_rows
 from remask.sampling.settings import SamplerSettings
+from remask.scoring.registry import find_scorer
 from remask.tasks import steps_ok
 from remask.tasks.base import SPELLING, Grade, Problem, Task, answer_key, compared_by
 from remask.values import Sample, Score
@@ -147,18 +147,15 @@ class AnswerWork:
         names = [name for name in OPTIONAL_BASELINES if name in self.settings.baselines]
         if not names:
             return {}
-        context = BaselineContext(
-            denoiser=denoiser,
-            questions={problem.id: problem.prompt for problem in problems},
-            extract=self.task.extract,
-            critical=self._critical(denoiser, problems),
-            sampler=self.sampler,
-            seed=self.settings.seed,
-        )
+        questions = {problem.id: problem.prompt for problem in problems}
         verified = self._verified(pools)
         scores: dict[SampleKey, dict[str, Score]] = {}
         for name in names:
-            for s, score in zip(verified, MAKERS[name](context).score(verified), strict=True):
+            scorer = find_scorer(
+                name, denoiser, questions, kind=self.task, seed=self.settings.seed,
+                sampler=self.sampler,
+            )  # fmt: skip
+            for s, score in zip(verified, scorer.score(verified), strict=True):
                 scores.setdefault((s.item, s.number), {})[name] = score
         return scores
 

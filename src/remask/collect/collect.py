@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from remask import api
-from remask.baselines.makers import baseline_forwards
 from remask.collect import runner
 from remask.collect.answers import (
     AnswerWork,
@@ -37,6 +36,7 @@ from remask.records import outputs
 from remask.records.jsonl import Row
 from remask.records.manifest import Manifest, ShardRange, manifest_path, part_path, read_manifest
 from remask.sampling.settings import sampler_settings
+from remask.scoring.registry import baseline_forwards
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Task, check_level, compared_by
 from remask.tasks.public.benchmark import Benchmark

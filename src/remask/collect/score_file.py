@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 from remask import api
-from remask.baselines.makers import baseline_forwards
 from remask.collect import runner
 from remask.collect.chunks import Chunk, RowSize, cut, work_budget
 from remask.collect.engine import ChunkedWork, Engine, Lines, Local
@@ -43,6 +42,7 @@ from remask.records.parquet import (
 )
 from remask.sampling.batches import check_length, token_budget
 from remask.sampling.settings import sampler_settings
+from remask.scoring.registry import baseline_forwards
 from remask.values import ROUNDTRIPS, Sample, Score, Scorer
 from remask.verifier.columns import LABEL_FREE_PROBES, score_name
 

@@ -11,6 +11,7 @@ in words, is the multiset Jaccard similarity here.
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,8 +24,9 @@ from remask.answers import numbers
 from remask.answers.critical import critical_positions
 from remask.consistency.code_metrics import ast_similarity, token_substitution
 from remask.errors import DenoiserError, SettingsError
-from remask.extension import resolve
-from remask.values import RoundTrips
+from remask.extension import bind, resolve, running
+from remask.settings import checked, fit
+from remask.values import RoundTrips, weighted_mean
 
 
 def token_accuracy(original: Tensor, rebuilt: Tensor, masked: Tensor) -> float | None:
@@ -109,7 +111,8 @@ def critical_divergence(logp: Tensor, critical: Tensor, f: str = "kl") -> float 
         raise SettingsError(f"divergence {f!r} is unknown; choose one of {', '.join(DIVERGENCES)}.")
     if not critical.any():
         return None
-    return -DIVERGENCES[f](logp[critical].double()).mean().item()
+    # The chi-squared divergence of an impossible token is infinite, and a score is finite.
+    return -min(DIVERGENCES[f](logp[critical].double()).mean().item(), sys.float_info.max)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,11 +129,12 @@ class Context:
 Values = tuple[float | None, ...]  # one per trip; None: absent
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A name, and a function of the round trips of one answer: a value per trip.
+    """A name, and a function of the round trips of one answer: a value per round trip.
 
-    Those of the table are known by their names; others are handed to `Consistency` as objects.
+    A metric of `METRICS` is named; your own is passed to `Consistency` as an object.
     """
 
     name: str
@@ -138,15 +142,21 @@ class Metric:
     equation: str = ""  # where the paper defines it
     needs_encoder: bool = False  # it looks at `Context.similarities`
 
+    @checked
     def of(self, trips: RoundTrips, context: Context) -> Values:
-        """Return the value of every trip, or raise where the function gives another number."""
-        values = tuple(self.compute(trips, context))
-        if len(values) != len(trips.texts):
+        """Return the value of every round trip: numbers, or None if the metric has no value."""
+        if METRICS.get(self.name) is self:
+            return tuple(self.compute(trips, context))
+        bind(f"metric {self.name!r}", self.compute, trips, context)
+        with running("metric", self.name):
+            returned = self.compute(trips, context)
+            returned = fit(f"values of metric {self.name!r}", Sequence[float | None], returned)
+        if len(returned) != len(trips.texts):
             raise SettingsError(
-                f"metric {self.name!r} gives {len(values)} values to {len(trips.texts)} trips; "
-                "return one for each, None where it has nothing to say."
+                f"metric {self.name!r} must return one value per round trip "
+                f"({len(trips.texts)}), got {len(returned)}."
             )
-        return values
+        return tuple(returned)
 
 
 def _token_accuracies(trips: RoundTrips, context: Context) -> Values:
@@ -249,16 +259,20 @@ def find_metric(metric: str | Metric) -> Metric:
 def chosen_metrics(
     set_name: str, task_metrics: Sequence[str | Metric] | None = None
 ) -> tuple[Metric, ...]:
-    """Return the metrics of a composite: the task's own, or the paper's six where it has none.
+    """Return the metrics of a composite: those of the task, or the paper's six if it names none.
 
-    The set `core` leaves out those that need a sentence encoder. One that is named twice is meant
-    once.
+    The set `core` leaves out metrics that need a sentence encoder. A repeated name counts once.
     """
     if set_name not in METRIC_SETS:
-        raise SettingsError(f"metrics {set_name!r} is unknown; use {' or '.join(METRIC_SETS)}.")
+        raise SettingsError(f"metrics must be {' or '.join(METRIC_SETS)}, got {set_name!r}.")
     names = METRIC_SETS["paper"] if task_metrics is None else task_metrics
     metrics = {metric.name: metric for metric in map(find_metric, names)}
-    return tuple(m for m in metrics.values() if set_name != "core" or not m.needs_encoder)
+    chosen = tuple(m for m in metrics.values() if set_name != "core" or not m.needs_encoder)
+    if not chosen:
+        raise SettingsError(
+            f"metrics must name at least one metric of the set {set_name!r}, got {list(names)}."
+        )
+    return chosen
 
 
 def metric_names(
@@ -277,31 +291,28 @@ def check_weights(weights: Mapping[str, float], names: Sequence[str]) -> None:
     """Raise unless `weights` has exactly these names, no negative weight, and the sum 1."""
     if set(weights) != set(names):
         raise SettingsError(
-            f"weights name {', '.join(sorted(weights)) or 'no metric'}; "
-            f"give one weight to each of {', '.join(sorted(names))}."
+            f"weights must name the metrics {', '.join(sorted(names))}, "
+            f"got {', '.join(sorted(weights)) or 'none'}."
         )
     for name, weight in weights.items():
         if not weight >= 0:  # NaN fails too
-            raise SettingsError(f"weight {weight} of metric {name!r} is not 0 or more; raise it.")
+            raise SettingsError(f"weight of metric {name!r} must be at least 0, got {weight}.")
     total = math.fsum(weights.values())
     if not abs(total - 1) <= 1e-6:
-        raise SettingsError(
-            f"weights sum to {total:.6g}; divide each by that to make them sum to 1."
-        )
+        raise SettingsError(f"weights must sum to 1, got {total:.6g}.")
 
 
 def composite(values: Mapping[str, float], weights: Mapping[str, float]) -> float | None:
-    """Return S_BMC, the weighted mean of the weighted metrics that are present.
+    """Return S_BMC, the weighted mean of the metrics that are present.
 
-    Metrics without a weight do not count. None where no present metric has any weight.
+    None if no present metric has a positive weight.
     """
-    present = {name: weight for name, weight in weights.items() if name in values}
+    present = {name: weight for name, weight in weights.items() if weight and name in values}
     for name in present:
         if math.isnan(values[name]):
             raise DenoiserError(
                 f"metric {name!r} is NaN; load the model in float32, or leave the metric out."
             )
-    total = math.fsum(present.values())
-    if total == 0:
+    if not present:
         return None
-    return math.fsum(weight * values[name] for name, weight in present.items()) / total
+    return weighted_mean([values[name] for name in present], list(present.values()))

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from statistics import fmean, stdev
+from statistics import stdev
 from typing import NamedTuple
 
 import torch
@@ -41,15 +41,19 @@ from remask.consistency.metrics import (
 from remask.consistency.semantic import sentence_encoder
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.denoisers.base import Denoiser, starts_apart
-from remask.sampling.batches import batches, check_length, finished_rows, spread, whole_canvas
+from remask.extension import call
+from remask.sampling.batches import batches, check_sample, finished_rows, spread
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.loop import Denoised, denoise
-from remask.values import ROUNDTRIPS, Canvas, RoundTrips, Sample, Score
+from remask.settings import Seed, checked
+from remask.values import ROUNDTRIPS, Canvas, RoundTrips, Sample, Score, mean, skips_empty
 
 VERSION = 1  # of the score; another one means that the same answer would score otherwise
 _FALLBACK, _RATIO = -1, -2  # counters no canvas offset uses
+NOTHING_MASKED = "no token of the answer was masked"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Consistency:
     """Bidirectional Manifold Consistency as a `Scorer`."""
@@ -61,7 +65,7 @@ class Consistency:
     task_metrics: Sequence[str | Metric] | None = None  # None: those of the metric set
     extra_metrics: Sequence[str | Metric] = ()  # measured and reported, outside the composite
     weights: Mapping[str, float] | None = None  # None: uniform
-    seed: int = 0
+    seed: Seed = 0
     name: str = ROUNDTRIPS
 
     def __post_init__(self) -> None:
@@ -94,20 +98,22 @@ class Consistency:
     def price(self, num_prompt: int, length: int) -> int:
         """Return the most forward passes that an answer on a canvas of `length` takes.
 
-        Beside its steps a block costs the pass that keeps it for the next, or the prompt for it.
+        A block takes its steps and one pass that caches it, or the prompt before it.
         """
         model, size = self.denoiser, self.denoiser.block_size
-        passes = steps_at_once(self.settings, size)
+        passes = steps_at_once(self.settings, size or length)
         if size is not None:
             before = 0 if starts_apart(model) else num_prompt % size
             passes = -(-(before + length) // size) * (passes + 1)
         return self.settings.trips * passes * model.forwards_per_call
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
         trips = round_trips(self.denoiser, samples, self.settings, seed=self.seed)
         return self.measure(trips)
 
+    @checked
     def measure(self, trips: Sequence[RoundTrips]) -> list[Score]:
         """Return the scores of round trips already made."""
         similarities = self._similarities(trips)
@@ -126,15 +132,21 @@ class Consistency:
         ]
 
     def _measure(self, trips: RoundTrips, similarities: tuple[float, ...] | None) -> Score:
-        response = trips.sample.canvas[: trips.sample.num_response]
+        size = trips.sample.num_response
+        if not trips.masked[:, :size].any():
+            return Score(
+                value=None, reason=NOTHING_MASKED, forwards=trips.forwards, scorer=self.name,
+                version=VERSION,
+            )  # fmt: skip
+        response = trips.sample.canvas[:size]
         context = Context(
-            extract=self.extract,
+            extract=partial(call, "extract", self.extract),
             similarities=similarities,
             pieces=tuple(self.denoiser.tokenizer.pieces(response)),
         )
         by_trip = {m.name: m.of(trips, context) for m in self._measured}
         by_metric = {
-            name: fmean(v for v in values if v is not None)
+            name: mean([v for v in values if v is not None])
             for name, values in by_trip.items()
             if any(v is not None for v in values)
         }
@@ -191,7 +203,7 @@ def round_trips(
 ) -> list[RoundTrips]:
     """Return every sample's round trips."""
     for sample in samples:
-        check_length(denoiser, len(sample.prompt), len(whole_canvas(denoiser, sample)))
+        check_sample(denoiser, sample)
     jobs = [TripInput(sample, n, seed) for sample in samples for n in range(settings.trips)]
     done: list[TripOutput | None] = [None] * len(jobs)
     lengths = [len(job.sample.prompt) + len(job.sample.canvas) for job in jobs]
@@ -256,7 +268,7 @@ def _rebuild(
     fill = partial(
         denoise, denoiser, schedule=linear_schedule,
         steps=steps_at_once(settings, denoiser.block_size),
-        temperature=settings.rebuild_temperature,
+        temperature=settings.rebuild_temperature, skips_idle=True,
     )  # fmt: skip
     if denoiser.block_size is None:
         return fill(canvas, keys=keys, watch=watch, truth=truth)

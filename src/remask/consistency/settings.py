@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from remask.errors import SettingsError
-from remask.settings import Setting, check
+from remask.settings import Setting, checked
 
 MetricSet = Literal["paper", "core"]
 MaskDesign = Literal["independent", "stratified"]
@@ -20,13 +20,14 @@ Metrics = Annotated[
 ]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ConsistencySettings:
-    """How to mask again and rebuild. The defaults are the paper's."""
+    """How to mask again and reconstruct. The defaults are the paper's."""
 
     mask_ratio: Annotated[
         float | Literal["uniform"],
-        Setting("Share of tokens masked again, 0 to 1, or uniform."),
+        Setting("Share of tokens masked again, 0 to 1, or uniform.", least=0, most=1),
     ] = 0.9
     mask_design: Annotated[MaskDesign, Setting("How the masked tokens are chosen.")] = "independent"
     tail: Annotated[
@@ -37,9 +38,7 @@ class ConsistencySettings:
     rebuild_temperature: RebuildTemperature = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        if self.mask_ratio != "uniform" and not 0 <= self.mask_ratio <= 1:
-            raise SettingsError(f"mask_ratio {self.mask_ratio} is not between 0 and 1.")
-        check(self)
         if self.mask_design == "stratified" and self.mask_ratio == "uniform":
-            raise SettingsError("mask_design 'stratified' needs a fixed mask_ratio, not 'uniform'.")
+            raise SettingsError(
+                "mask_ratio must be a number with mask_design 'stratified', got 'uniform'."
+            )

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from remask.decide.columns import Flags, Floats
+from remask.errors import InputError
+from remask.settings import shown
 
 
 def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
     """Return the chance that a right answer outscores a wrong one, ties counted half.
 
-    None where there are no right answers, or no wrong ones.
+    None if there are no right answers, or no wrong ones. A score of None ranks below every number.
     """
     values, labels = pair(scores, right)
     num_right = int(labels.sum())
@@ -52,8 +54,34 @@ def ranks(values: ArrayLike) -> Floats:
 
 
 def pair(scores: ArrayLike, right: ArrayLike) -> tuple[Floats, Flags]:
-    """Return scores and labels as arrays of one shape; NaN is refused."""
-    values, labels = np.asarray(scores, np.float64), np.asarray(right, bool)
-    if values.shape != labels.shape or np.isnan(values).any():
-        raise ValueError(f"{values.shape} scores for {labels.shape} labels, or a score is NaN.")
-    return values, labels
+    """Return scores and labels as columns of one length; None becomes minus infinity."""
+    values, labels = _column("scores", scores), _column("right", right)
+    if len(values) != len(labels):
+        raise InputError(
+            f"scores and right must have the same length, got {len(values)} and {len(labels)}."
+        )
+    wrong = labels[(labels != 0) & (labels != 1)]
+    if len(wrong):
+        raise InputError(f"right must be true or false, got {shown(float(wrong[0]))}.")
+    return values, labels.astype(bool)
+
+
+def _column(name: str, given: ArrayLike) -> Floats:
+    """Return numbers as a column, (n,)."""
+    if not isinstance(given, np.ndarray):
+        if not isinstance(given, str | bytes | dict | set) and hasattr(given, "__iter__"):
+            given = given.tolist() if hasattr(given, "tolist") else list(given)
+        if isinstance(given, list):
+            lowest = -np.inf if name == "scores" else None
+            given = [lowest if value is None else value for value in given]
+    try:
+        column = np.asarray(given)
+        is_number = column.ndim == 1 and (column.size == 0 or column.dtype.kind in "biuf")
+        column = column.astype(np.float64) if is_number else column
+    except (TypeError, ValueError, OverflowError):  # ragged lists, objects that are no arrays
+        is_number = False
+    if not is_number:
+        raise InputError(f"{name} must be a list of numbers, got {shown(given)}.")
+    if np.isnan(column).any():
+        raise InputError(f"{name} must not hold NaN.")
+    return column

@@ -10,11 +10,14 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
-from remask.decide.settings import BUDGET
-from remask.values import Decision, Sample, Score, Scorer
+from remask.decide.settings import Budget
+from remask.errors import InputError
+from remask.extension import bind, call
+from remask.settings import Threshold, checked, fit
+from remask.values import Decision, Sample, Score, Scorer, scores_of
 
 Draw = Callable[[Sequence[str], int], list[Sample]]  # items, sample number -> a sample of each
-Watch = Callable[[Sample, Score], None]  # is shown every attempt as it comes
+Watch = Callable[[Sample, Score], None]  # is called with every attempt
 Attempt = tuple[Sample, Score]
 
 
@@ -28,15 +31,21 @@ class Round(NamedTuple):
 Rejection = Generator[Round, Sequence[Attempt], list[Decision]]
 
 
-def rejection(items: Sequence[str], *, threshold: float = 0.75, budget: int = 10) -> Rejection:
-    """Yield rounds, be sent an attempt per item, and return a decision per item: Algorithm 1.
+@checked
+def rejection(
+    items: Sequence[str], *, threshold: Threshold = 0.75, budget: Budget = 10
+) -> Rejection:
+    """Yield rounds, receive an attempt per item, and return a decision per item: Algorithm 1.
 
-    The first sample that scores above `threshold` (strictly) is accepted; when the budget is spent,
-    the best so far is returned as a fallback.
+    The first sample that scores above `threshold` (strictly) is accepted. When the budget is spent,
+    the best so far is returned as a fallback. An answer without a score is never accepted.
     """
-    BUDGET.check("budget", budget)
+    return _rejection(items, threshold, budget)
+
+
+def _rejection(items: Sequence[str], threshold: float, budget: int) -> Rejection:
     attempts: dict[str, list[Attempt]] = {item: [] for item in items}
-    waiting = tuple(items)
+    waiting = tuple(attempts)
     for number in range(budget):
         if not waiting:
             break
@@ -47,12 +56,13 @@ def rejection(items: Sequence[str], *, threshold: float = 0.75, budget: int = 10
     return [_decide(item, attempts[item], threshold) for item in items]
 
 
+@checked
 def decide(
     attempt: Callable[[Round], Sequence[Attempt]],
     items: Sequence[str],
     *,
-    threshold: float = 0.75,
-    budget: int = 10,
+    threshold: Threshold = 0.75,
+    budget: Budget = 10,
 ) -> list[Decision]:
     """Return a decision per item by Algorithm 1, where `attempt` makes the attempts of a round."""
     steps = rejection(items, threshold=threshold, budget=budget)
@@ -66,16 +76,18 @@ def decide(
         proceed = partial(steps.send, attempt(needed))
 
 
+@checked
 def reject(
     draw: Draw,
     scorer: Scorer,
     items: Sequence[str],
     *,
-    threshold: float = 0.75,
-    budget: int = 10,
+    threshold: Threshold = 0.75,
+    budget: Budget = 10,
     watch: Watch = lambda sample, score: None,
 ) -> list[Decision]:
     """Return a decision per item by Algorithm 1, Manifold-Guided Rejection Sampling."""
+    bind("watch", watch, None, None)
 
     def attempt(needed: Round) -> list[Attempt]:
         attempts = _attempts(draw, scorer, needed.items, needed.number)
@@ -86,9 +98,12 @@ def reject(
     return decide(attempt, items, threshold=threshold, budget=budget)
 
 
-def best_of(draw: Draw, scorer: Scorer, items: Sequence[str], n: int) -> list[Decision]:
-    """Return the best-scored of `n` samples of each item; the first wins ties."""
-    BUDGET.check("budget", n)
+@checked
+def best_of(draw: Draw, scorer: Scorer, items: Sequence[str], n: Budget) -> list[Decision]:
+    """Return the best-scored of `n` samples of each item; the first wins ties.
+
+    An answer without a score ranks below every score.
+    """
     rounds = [_attempts(draw, scorer, items, number) for number in range(n)]
     return [
         _fallback(item, [attempts[i] for attempts in rounds], f"best of {n} by {scorer.name}")
@@ -96,29 +111,40 @@ def best_of(draw: Draw, scorer: Scorer, items: Sequence[str], n: int) -> list[De
     ]
 
 
+@checked
 def majority_vote(
-    draw: Draw, key: Callable[[Sample], str | None], items: Sequence[str], n: int
+    draw: Draw, key: Callable[[Sample], str | None], items: Sequence[str], n: Budget
 ) -> list[Decision]:
-    """Return a sample with the most frequent answer of `n`; ties go to the answer seen first.
+    """Return a sample with the most frequent answer of `n`; ties go to the first answer.
 
-    `key` says what two answers are compared by, such as `answer_key` of a task and a problem.
+    `key` returns what two answers are compared by, such as `answer_key` of a task and a problem;
+    None, and an empty answer, never win.
     """
-    BUDGET.check("budget", n)
-    pools = list(zip(*(draw(items, number) for number in range(n)), strict=True))
+    rounds = [_drawn(draw, items, number) for number in range(n)]
     out = []
-    for item, pool in zip(items, pools, strict=True):
-        answers = [key(sample) for sample in pool]
-        # None never wins: an answer nobody can read is no vote.
+    for i, item in enumerate(items):
+        pool = [samples[i] for samples in rounds]
+        answers = [call("key", key, sample) if sample.has_content else None for sample in pool]
         shares = [0.0 if a is None else answers.count(a) / n for a in answers]
         attempts = [(s, Score(value=share)) for s, share in zip(pool, shares, strict=True)]
         out.append(_fallback(item, attempts, f"majority of {n}"))
     return out
 
 
+def _drawn(draw: Draw, items: Sequence[str], number: int) -> list[Sample]:
+    """Return sample `number` of each item, from a function of the user."""
+    returned = call("draw", draw, items, number)
+    samples: list[Sample] = fit("samples of draw", list[Sample], returned, error=InputError)
+    if len(samples) != len(items):
+        raise InputError(
+            f"draw must return one sample per item ({len(items)}), got {len(samples)}."
+        )
+    return samples
+
+
 def _attempts(draw: Draw, scorer: Scorer, items: Sequence[str], number: int) -> list[Attempt]:
-    samples = draw(items, number)
-    scores = (score.signed(scorer.name) for score in scorer.score(samples))
-    return list(zip(samples, scores, strict=True))
+    samples = _drawn(draw, items, number)
+    return list(zip(samples, scores_of(scorer, samples), strict=True))
 
 
 def _decide(item: str, attempts: Sequence[Attempt], threshold: float) -> Decision:
@@ -132,6 +158,8 @@ def _decide(item: str, attempts: Sequence[Attempt], threshold: float) -> Decisio
 
 def _fallback(item: str, attempts: Sequence[Attempt], reason: str) -> Decision:
     best = max(attempts, key=lambda attempt: attempt[1].rank)  # the first of equals
+    if best[1].value is None:
+        reason = f"{reason}; no answer has a score"
     return _decision(item, attempts, best, "fallback", reason)
 
 

@@ -17,6 +17,7 @@ from remask.denoisers.base import Denoiser
 from remask.sampling.blocks import block_numbers, row_block
 from remask.sampling.likelihood import hidden_of_noisy
 from remask.sampling.loop import predict, scatter
+from remask.sampling.outputs import raise_fault
 from remask.sampling.settings import Rule
 from remask.values import Canvas
 
@@ -45,6 +46,7 @@ def forced_path(denoiser: Denoiser, canvas: Canvas, steps: int) -> Forced:
     each = reveals.flatten(1).sum(1)  # (S,)
     # What is masked before each step: the last host read, so that a GPU has the next step in time.
     num_masked = (totals.sum() - each.cumsum(0) + each).tolist()
+    fault = torch.zeros((), dtype=torch.uint8, device=masked.device)
     for due, num in zip(reveals, num_masked, strict=True):
         if num == 0:
             break
@@ -52,12 +54,14 @@ def forced_path(denoiser: Denoiser, canvas: Canvas, steps: int) -> Forced:
         noisy = replace(canvas, tokens=canvas.tokens.masked_fill(masked, mask_id))
         rows = hidden_of_noisy(denoiser, noisy, canvas.tokens).flatten(0, 1)[places]  # (M, H)
         predicted = predict(denoiser, rows, canvas.tokens.flatten()[places], _GREEDY, None)
+        fault = torch.maximum(fault, predicted.fault)
         top = scatter(predicted.top, places, masked.shape, 0.0)
         revealed = pick_in_blocks(top, masked, blocks, due)
         truth = scatter(predicted.truth, places, masked.shape, 0.0)
         logp = torch.where(revealed, truth, logp)
         taken += masked.any(1)
         masked = masked & ~revealed
+    raise_fault(denoiser, fault)
     return Forced(logp, taken)
 
 

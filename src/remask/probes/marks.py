@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from remask.answers.critical import OFFERED, critical_positions
 from remask.denoisers.tokenizer import Tokenizer
+from remask.extension import call
 from remask.probes.readings import CriticalTokens
 from remask.values import Sample
 
@@ -19,7 +20,7 @@ def mark_critical(
 
     Args:
         tokenizer: of the model whose tokens they are.
-        questions: the prompts, as text, by the item of their samples, where they are known.
+        questions: the prompts, as text, by item, for samples without a `question`.
         extract: finds the final answer of a text.
         kind: of critical text, a key of `answers.critical.CRITICAL`.
     """
@@ -29,7 +30,8 @@ def mark_critical(
         # The name of an end token is no part of the text, and would break a program's.
         special, texts = tokenizer.special_ids, tokenizer.texts(ids)
         pieces = ["" if i in special else text for i, text in zip(ids, texts, strict=True)]
-        question = questions.get(sample.item, "")
-        return critical_positions(pieces, extract(sample.text), prompt=question, kind=kind)
+        question = sample.question or questions.get(sample.item, "")
+        answer = call("extract", extract, sample.text)
+        return critical_positions(pieces, answer, prompt=question, kind=kind)
 
     return CriticalTokens(mark=mark, is_halved=kind not in OFFERED)

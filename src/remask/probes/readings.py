@@ -32,11 +32,11 @@ import torch
 from torch import Tensor
 
 from remask.denoisers.base import Denoiser
-from remask.errors import DenoiserError, SettingsError
+from remask.errors import SettingsError
 from remask.probes.forced import forced_path
 from remask.probes.patterns import SUFFIX_BLOCK, ProbeBatch, ProbePass, masks, passes_of, reads
 from remask.probes.settings import Probe, Which
-from remask.sampling.batches import check_length, spread, whole_canvas, whole_rows
+from remask.sampling.batches import check_sample, spread, whole_canvas, whole_rows
 from remask.sampling.likelihood import log_likelihood
 from remask.values import Sample
 
@@ -133,7 +133,7 @@ def read(
 
 def _marks(denoiser: Denoiser, sample: Sample, critical: Critical) -> tuple[bool, ...]:
     """Return which tokens of an answer that the model can hold are critical, (num_response,)."""
-    check_length(denoiser, len(sample.prompt), len(whole_canvas(denoiser, sample)))
+    check_sample(denoiser, sample)
     marked = tuple(map(bool, critical(sample)))
     if len(marked) != sample.num_response:
         raise SettingsError(
@@ -229,8 +229,6 @@ def make_passes(denoiser: Denoiser, rows: Sequence[ProbePass]) -> list[PassOutpu
         is_shown = pattern == "visible" and denoiser.block_size is not None
         logp = log_likelihood(denoiser, canvas, None if is_shown else masked, is_read)
     logp, is_read = logp.cpu(), is_read.cpu()
-    if logp.isnan().any():
-        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
     outputs = []
     for i, row in enumerate(rows):
         start = len(row.sample.prompt)

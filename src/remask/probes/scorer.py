@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from remask.denoisers.base import Denoiser
 from remask.probes.readings import Critical, Reading, read
 from remask.probes.settings import Probe, Which
-from remask.values import Sample, Score
+from remask.settings import Seed, checked
+from remask.values import Sample, Score, skips_empty
 
 VERSION = 1  # of `critical`; another one means that the same answer would score otherwise
 _CRITICAL = Probe(pattern="critical")
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProbeScorer:
     """A probe as a `Scorer`."""
@@ -27,9 +29,10 @@ class ProbeScorer:
     critical: Critical  # says of each response token whether it decides the answer
     probe: Probe = _CRITICAL
     reading: Which = "critical_mean"
-    seed: int = 0  # of the masks of probes that draw them
+    seed: Seed = 0  # of the masks of probes that draw them
     name: str = "probe"
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
         readings = read(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, cast, get_args
 
 from remask.errors import SettingsError
-from remask.settings import Setting, check
+from remask.settings import Setting, checked, shown
 
 Pattern = Literal["critical", "halves", "random", "stratified", "forced", "visible", "suffix"]
 Which = Literal["critical_mean", "critical_min", "response_mean", "response_min"]  # readings
@@ -21,6 +21,7 @@ _NAME = re.compile(r"([a-z]+)(?:([0-9]{1,3})x)?([0-9]{1,5})?")
 _EXAMPLES = "critical, halves8, random15x4, stratified80x8, forced8, visible or suffix"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """A mask pattern.
@@ -41,7 +42,6 @@ class Probe:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, and what the name would not say."""
-        check(self)
         if self.passes != 1 and self.pattern not in REPEATED:
             raise SettingsError(f"passes is {self.passes}; {self.pattern} has no such number.")
         if self.pattern == "halves" and self.passes % 2:
@@ -61,7 +61,7 @@ class Probe:
     @staticmethod
     def named(name: str) -> "Probe":
         """Return the probe that bears this name."""
-        parts = _NAME.fullmatch(name)
+        parts = _NAME.fullmatch(name) if isinstance(name, str) else None
         if parts is not None and parts[1] in get_args(Pattern):
             try:
                 probe = Probe(
@@ -73,4 +73,4 @@ class Probe:
                 raise SettingsError(f"probe {name!r:.80} cannot be: {error}") from None
             if probe.name == name:
                 return probe
-        raise SettingsError(f"probe {name!r:.80} is unknown; use {_EXAMPLES}.")
+        raise SettingsError(f"probe must be {_EXAMPLES}, got {shown(name)}.")

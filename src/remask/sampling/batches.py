@@ -75,6 +75,26 @@ def check_length(denoiser: Denoiser, num_prompt: int, num_canvas: int) -> None:
         )
 
 
+def check_sample(denoiser: Denoiser, sample: Sample) -> None:
+    """Refuse an answer that is too long for the model, or has other tokens than the model."""
+    check_length(denoiser, len(sample.prompt), len(whole_canvas(denoiser, sample)))
+    check_ids(denoiser, sample.prompt, "prompt")
+    check_ids(denoiser, sample.canvas, "canvas")
+
+
+def check_ids(denoiser: Denoiser, ids: Sequence[int], what: str) -> None:
+    """Refuse ids that the model does not have, and the mask token."""
+    wrong = [i for i in ids and (min(ids), max(ids)) if not 0 <= i < denoiser.vocab_size]
+    if wrong:
+        raise InputError(
+            f"ids of the {what} must be between 0 and {denoiser.vocab_size - 1}, got {wrong[0]}."
+        )
+    if denoiser.tokenizer.mask_id in ids:
+        raise InputError(
+            f"ids of the {what} must not contain the mask token ({denoiser.tokenizer.mask_id})."
+        )
+
+
 def token_budget(device: torch.device) -> int:
     """Return how many tokens one pass may compute, padding included."""
     return _TOKENS.get(device.type, _TOKENS["cuda"])

@@ -18,7 +18,7 @@ import torch
 from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Suppressed
-from remask.sampling.batches import check_length, whole_length
+from remask.sampling.batches import check_ids, check_length, whole_length
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.sampler import check_block, finish, write_block
 from remask.sampling.settings import SamplerSettings
@@ -85,6 +85,7 @@ def begin(
     """
     num_canvas = whole_length(denoiser, len(prompt), settings.length)
     check_length(denoiser, len(prompt), num_canvas)
+    check_ids(denoiser, prompt, "prompt")
     check_block(denoiser, settings)
     return Draft(
         item=item,

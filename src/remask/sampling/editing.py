@@ -23,7 +23,7 @@ from torch import Tensor
 from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
-from remask.errors import DenoiserError, SettingsError
+from remask.errors import SettingsError
 from remask.sampling.loop import (
     Prediction,
     hidden_behind,
@@ -32,6 +32,7 @@ from remask.sampling.loop import (
     predict,
     scatter,
 )
+from remask.sampling.outputs import raise_fault
 from remask.sampling.settings import EditSettings
 from remask.sampling.trace import BlockTrace
 from remask.values import Canvas
@@ -99,8 +100,7 @@ def edit(
             tentative = torch.where(block.masked, likeliest, block.tokens)
             trace.note(tentative, entropy, looked, written)
             trace.note_top(predicted.top_tokens, predicted.top_logp, places, written)
-    if block.broken:
-        raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
+    raise_fault(denoiser, block.fault)
     return Edited(block.tokens, block.probs, block.steps, block.passes * denoiser.forwards_per_call)
 
 
@@ -122,7 +122,7 @@ class _Block:
         self.passes, self.num_post = torch.zeros(2, len(tokens), dtype=torch.long, device=device)
         self.probs = torch.ones(tokens.shape, device=device)
         self.steps = torch.full_like(tokens, -1)
-        self.broken = torch.zeros((), dtype=torch.bool, device=device)
+        self.fault = torch.zeros((), dtype=torch.uint8, device=device)
 
     def due(self, post_steps: int) -> Tensor:
         """Return the positions that the next pass must predict, (B, L)."""
@@ -150,7 +150,7 @@ class _Block:
         self.probs = torch.where(written, prob, self.probs)
         self.steps = torch.where(written, step, self.steps)
         self.passes = self.passes + self.busy
-        self.broken |= predicted.logp.isnan().any()
+        self.fault = torch.maximum(self.fault, predicted.fault)
         self.busy = self.busy & (masked.any(1) | edited.any(1))
         self.masked = masked & ~revealed
         return written

@@ -7,7 +7,8 @@ text share the clean one, and texts that begin alike share what they begin with.
 the prompt through the masks behind it, so that equal prompts are computed anew.
 
 Nothing here stops gradients: where the denoiser lets them through, they flow. Logits that do not
-fit at once are then computed again on the way back instead of being kept.
+fit at once are then computed again on the way back instead of being kept. Without gradients, logits
+that are not finite are an error; a trainer looks at its loss instead.
 """
 
 from dataclasses import replace
@@ -18,6 +19,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from remask.denoisers.base import Denoiser, block_causal
+from remask.sampling.outputs import checked_states, fault_in, log_probs, logits_of, raise_fault
 from remask.sampling.settings import HEAD_ELEMENTS
 from remask.values import Canvas
 
@@ -49,7 +51,7 @@ def log_likelihood(
     # Before the pass: how many they are is a host read, for which a GPU would have to finish it.
     places = wanted.flatten().nonzero()[:, 0]  # (M,)
     if masked is None:
-        hidden = denoiser.hidden(canvas)
+        hidden = checked_states(denoiser, denoiser.hidden(canvas), canvas.tokens)
     else:
         tokens = canvas.tokens.masked_fill(masked, denoiser.tokenizer.mask_id)
         hidden = hidden_of_noisy(denoiser, replace(canvas, tokens=tokens), canvas.tokens)
@@ -58,12 +60,17 @@ def log_likelihood(
     part = partial(_log_probs, denoiser)
     if len(rows) > size and rows.requires_grad:
         part = partial(checkpoint, part, use_reentrant=False)
+    out = torch.zeros(wanted.shape, device=wanted.device)
+    if len(rows) == 0:
+        return out
     parts = [
         part(rows[start : start + size], truth[start : start + size])
         for start in range(0, len(rows), size)
     ]
-    out = torch.zeros(wanted.shape, device=wanted.device)
-    return out.masked_scatter(wanted, torch.cat(parts)) if parts else out
+    logp, totals = (torch.cat(column) for column in zip(*parts, strict=True))
+    if not logp.requires_grad:
+        raise_fault(denoiser, fault_in(totals))
+    return out.masked_scatter(wanted, logp)
 
 
 def hidden_of_noisy(denoiser: Denoiser, noisy: Canvas, clean: Tensor) -> Tensor:
@@ -72,11 +79,13 @@ def hidden_of_noisy(denoiser: Denoiser, noisy: Canvas, clean: Tensor) -> Tensor:
     `clean` (B, L) has the tokens under the masks. A model without blocks is not shown them.
     """
     if denoiser.block_size is None:
-        return denoiser.hidden(noisy)
-    return block_causal(denoiser).hidden_noisy_given_clean(noisy, clean)
+        return checked_states(denoiser, denoiser.hidden(noisy), clean)
+    states = block_causal(denoiser).hidden_noisy_given_clean(noisy, clean)
+    return checked_states(denoiser, states, clean)
 
 
-def _log_probs(denoiser: Denoiser, rows: Tensor, truth: Tensor) -> Tensor:
-    logits = denoiser.head(rows)  # (m, V)
-    logits[:, denoiser.tokenizer.mask_id] = -torch.inf
-    return logits.gather(1, truth[:, None])[:, 0] - logits.logsumexp(1)
+def _log_probs(denoiser: Denoiser, rows: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log p of the true tokens and the logarithm of the sum over all tokens, (m,) each."""
+    logits = logits_of(denoiser, rows)  # (m, V)
+    total = logits.logsumexp(1)
+    return log_probs(logits.gather(1, truth[:, None])[:, 0], total), total.detach()

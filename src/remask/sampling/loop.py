@@ -7,7 +7,9 @@ The rules are those the models were published with: LLaDA's, Dream's four orders
 and the confidence threshold of Fast-dLLM (arXiv:2505.22618), which is that of LLaDA2.0
 (arXiv:2512.15745) too. LLaDA2.0 and SDAR ask for more than the threshold, where Fast-dLLM and this
 loop ask for no less; that is seen at a threshold of 1 alone. Above temperature 0 their confidence
-is that of the order `maskgit_plus`. Ties go to the earlier position.
+is that of the order `maskgit_plus`. Ties go to the earlier position. Probabilities within 1e-7 of 1
+are equal in float32, and log-probabilities within 1e-6 often are: such positions are unmasked from
+left to right.
 
 Departures from the published loops of LLaDA and Dream: the mask token is never predicted,
 probabilities are float32, those that are reported are untempered and unfiltered, and noise is keyed
@@ -26,8 +28,9 @@ from torch import Tensor
 from remask import rng
 from remask.denoisers.base import Denoiser, block_causal
 from remask.denoisers.kv_cache import KVCache
-from remask.errors import DenoiserError, SettingsError
+from remask.errors import SettingsError
 from remask.sampling.commit import commit_threshold, opens, token_gap
+from remask.sampling.outputs import checked_states, fault_in, log_probs, logits_of, raise_fault
 from remask.sampling.schedule import Schedule
 from remask.sampling.settings import BLIND_ORDERS, DREAM_ORDERS, HEAD_ELEMENTS, Order, Rule
 from remask.sampling.trace import BlockTrace
@@ -57,6 +60,7 @@ class Prediction(NamedTuple):
     tokens: Tensor  # (M,)
     logp: Tensor  # (M,) of those tokens, untempered
     top: Tensor  # (M,) the highest log-probability
+    fault: Tensor  # () see `outputs.fault_in`
     truth: Tensor  # (M,) log-probability of the tokens asked about
     sure: Tensor  # (M,) the confidence that ranks them
     # Before temperature and filters, and (0,) where nobody needs them:
@@ -81,6 +85,7 @@ def denoise(
     watch: Tensor | None = None,
     truth: Tensor | None = None,
     steady: bool = False,
+    skips_idle: bool = False,
     trace: BlockTrace | None = None,
 ) -> Denoised:
     """Reveal every masked token of `canvas` (or of its positions `within`) in `steps` steps.
@@ -98,6 +103,8 @@ def denoise(
         watch: (B, L) bool, positions whose highest probability is averaged; the canvas by default.
         truth: (B, L) tokens whose log-probability at the first step is wanted.
         steady: a step reveals its count, although a threshold may have brought it ahead of it.
+        skips_idle: a step that unmasks nothing takes no pass: the next prediction is of the same
+            tokens, and counts for both steps. Not for a rule with a threshold or a gap.
         trace: is shown every step.
     """
     keys = _keys(keys, drawn=temperature > 0 or draws_places(rule))
@@ -107,10 +114,14 @@ def denoise(
     truth = (tokens if truth is None else truth).flatten()
     hidden, num_top = hidden_behind(denoiser, cache), trace.num_top if trace else 0
     pace = _Pace(masked, schedule(masked.sum(1), steps), rule, steady)
+    repeats, notes.skips_idle = 1, skips_idle
     for step in range(steps):
         num_places = pace.num_masked(step, masked)
         if num_places == 0:
             break
+        if skips_idle and not pace.unmasks(step):
+            repeats += 1
+            continue
         # A stable sort lists the masked places first; unlike nonzero() it needs no host read.
         places = (~masked).flatten().byte().argsort(stable=True)[:num_places]  # (M,)
         # Streams of this step, one per position of each row's own canvas: blind to the batch.
@@ -124,14 +135,16 @@ def denoise(
         predicted, revealed = pace.reveal(step, predicted, places, rank, masked)
         drawn = scatter(predicted.tokens, places, masked.shape, 0)
         tokens = torch.where(revealed, drawn, tokens)
-        notes.note(step, predicted, tokens, places, masked, revealed)
-        masked = masked & ~revealed
+        notes.note(step, predicted, tokens, places, masked, revealed, repeats)
+        masked, repeats = masked & ~revealed, 1
     return notes.finish(tokens, denoiser)
 
 
 def hidden_behind(denoiser: Denoiser, cache: KVCache | None) -> Callable[[Canvas], Tensor]:
-    """Return `hidden` of the columns behind a cache, or of whole rows where there is none."""
-    return denoiser.hidden if cache is None else partial(block_causal(denoiser).hidden, cache=cache)
+    """Return `hidden` of the columns behind a cache, or of whole rows without a cache."""
+    own = denoiser.hidden
+    states = own if cache is None else partial(block_causal(denoiser).hidden, cache=cache)
+    return lambda canvas: checked_states(denoiser, states(canvas), canvas.tokens)
 
 
 def _masked(tokens: Tensor, within: Tensor | None, mask_id: int) -> Tensor:
@@ -184,6 +197,12 @@ class _Pace:
         each = self.reveals.sum(1)
         return [int(total) for total in (masked.sum() - each.cumsum(0) + each).tolist()]
 
+    def unmasks(self, step: int) -> bool:
+        """Return whether this step may unmask a token of the batch."""
+        if self.totals is None:
+            return True
+        return self.totals[step + 1 : step + 2] != [self.totals[step]]
+
     def num_masked(self, step: int, masked: Tensor) -> int:
         """Return the batch's masked tokens before this step.
 
@@ -221,7 +240,8 @@ class _Notes:
         self.steps = torch.full_like(tokens, -1)
         self.logp = torch.zeros(tokens.shape, device=device)
         self.watched, self.seen, self.busy = torch.zeros(3, len(tokens), device=device)
-        self.broken = torch.zeros((), dtype=torch.bool, device=device)
+        self.fault = torch.zeros((), dtype=torch.uint8, device=device)
+        self.is_first, self.skips_idle = True, False
 
     def note(
         self,
@@ -231,17 +251,23 @@ class _Notes:
         places: Tensor,
         masked: Tensor,
         revealed: Tensor,
+        repeats: int,
     ) -> None:
-        """Take down one step; `masked` as it was before it, `tokens` as they are now."""
+        """Take down one step; `masked` as it was before it, `tokens` as they are now.
+
+        It counts `repeats` times, of which only the last unmasks tokens.
+        """
         looking = masked & self.watch
         num_looking = looking.sum(1)
         top = scatter(predicted.top.exp(), places, masked.shape, 0.0)
-        self.watched += (top * looking).sum(1) / num_looking.clamp(min=1)
-        self.seen += num_looking > 0
-        self.busy += masked.any(1)
-        self.broken |= predicted.logp.isnan().any()
-        if step == 0:
-            self.logp = scatter(predicted.truth, places, masked.shape, 0.0)
+        watched = (top * looking).sum(1) / num_looking.clamp(min=1)
+        for _ in range(repeats):  # added one by one: a product would round otherwise
+            self.watched += watched
+        self.seen += (num_looking > 0) * repeats
+        self.busy += (revealed if self.skips_idle else masked).any(1)
+        self.fault = torch.maximum(self.fault, predicted.fault)
+        if self.is_first:
+            self.logp, self.is_first = scatter(predicted.truth, places, masked.shape, 0.0), False
         prob = scatter(predicted.logp.exp(), places, masked.shape, 1.0)
         self.probs = torch.where(revealed, prob, self.probs)
         self.steps = torch.where(revealed, step, self.steps)
@@ -253,9 +279,8 @@ class _Notes:
             self.trace.note_top(predicted.top_tokens, predicted.top_logp, places, revealed)
 
     def finish(self, tokens: Tensor, denoiser: Denoiser) -> Denoised:
-        """Return the outcome, or raise where a logit was NaN."""
-        if self.broken:
-            raise DenoiserError(f"{denoiser.name} gave NaN logits; load it with dtype float32.")
+        """Return the outcome, or raise if a logit was not finite."""
+        raise_fault(denoiser, self.fault)
         return Denoised(
             tokens=tokens,
             probs=self.probs,
@@ -287,8 +312,7 @@ def predict(
     parts = []
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
-        logits = denoiser.head(rows[part])  # (m, V)
-        logits[:, denoiser.tokenizer.mask_id] = -torch.inf
+        logits = logits_of(denoiser, rows[part])  # (m, V)
         best, likeliest = logits.max(1)
         tokens, sure = likeliest, None
         if not plain:
@@ -301,13 +325,14 @@ def predict(
         top_logits, top_tokens = _likeliest(logits, num_top)
         # In place: a second tensor of this size would double the peak memory.
         total = logits.sub_(best[:, None]).exp_().sum(1).log_().add_(best)  # (m,)
-        logp = chosen - total
+        logp = log_probs(chosen, total)
         parts.append(
             Prediction(
                 tokens=tokens,
                 logp=logp,
                 top=best - total,
-                truth=known - total,
+                fault=fault_in(best)[None],
+                truth=log_probs(known, total),
                 sure=logp.exp() if sure is None else sure,
                 likeliest=likeliest if entropy or len(gap) else likeliest[:0],
                 entropy=_entropy(logits) if entropy else best[:0],
@@ -316,7 +341,8 @@ def predict(
                 top_logp=top_logits - total[:, None],
             )
         )
-    return Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
+    whole = Prediction(*(torch.cat(field) for field in zip(*parts, strict=True)))
+    return whole._replace(fault=whole.fault.amax())
 
 
 def _likeliest(logits: Tensor, num_top: int) -> tuple[Tensor, Tensor]:

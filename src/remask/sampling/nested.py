@@ -18,6 +18,7 @@ from torch import Tensor
 from remask.denoisers.base import Denoiser
 from remask.sampling.blocks import BlockView
 from remask.sampling.loop import denoise, predict
+from remask.sampling.outputs import raise_fault
 from remask.sampling.schedule import Schedule
 from remask.sampling.settings import Rule
 from remask.sampling.trace import BlockTrace
@@ -101,6 +102,7 @@ def _led(denoiser: Denoiser, view: BlockView, trace: BlockTrace | None) -> Neste
         denoiser, view.cache.last, tokens[:, 0], Rule(), None,
         entropy=trace is not None, num_top=trace.num_top if trace else 0,
     )  # fmt: skip
+    raise_fault(denoiser, first_token.fault)
     if trace is not None:
         trace.lead(first_token.entropy, known)
         firsts = torch.arange(len(tokens), device=tokens.device) * tokens.shape[1]  # (b,)

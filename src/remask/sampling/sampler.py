@@ -21,7 +21,7 @@ from remask import rng
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Suppressed
 from remask.errors import SettingsError
-from remask.sampling.batches import batches, check_length, spread, whole_length
+from remask.sampling.batches import batches, check_ids, check_length, spread, whole_length
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.editing import Edited, edit
 from remask.sampling.loop import PLACE, Denoised, denoise
@@ -75,6 +75,7 @@ def sample_rows(
     """Return one answer per row, each with its own number; those drawn alike share batches."""
     for prompt in prompts:
         check_length(denoiser, len(prompt), whole_length(denoiser, len(prompt), settings.length))
+        check_ids(denoiser, prompt, "prompt")
     check_block(denoiser, settings)
     out: dict[int, Sample] = {}
     for how in dict.fromkeys(map(settings.for_sample, numbers)):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from remask.denoisers.preset import Preset
 from remask.errors import SettingsError
-from remask.settings import Setting, check
+from remask.settings import Number, Setting, checked
 
 Order = Literal[
     "low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy", "sequential"
@@ -29,11 +29,13 @@ EditThreshold = Annotated[
         "Overwrite tokens where another is more probable than this (LLaDA2.1).", least=0, most=1
     ),
 ]
+PoolSize = Annotated[int, Setting("Samples of one prompt.", least=0)]
 PostSteps = Annotated[
     int, Setting("Most passes over a block in which nothing is masked, when editing.", least=0)
 ]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Rule:
     """Which tokens may be drawn, and which places a step reveals.
@@ -77,7 +79,6 @@ class Rule:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        check(self)
         if self.order == "sequential" and (self.order_temperature > 0 or self.ends_last):
             raise SettingsError(
                 "order 'sequential' requires order_temperature 0 and ends_last false, got "
@@ -97,6 +98,7 @@ class Rule:
             )
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class EditSettings(Rule):
     """How a block is written and edited; the defaults are LLaDA2.1's."""
@@ -117,6 +119,7 @@ class EditSettings(Rule):
             )
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SamplerSettings(Rule):
     """How to write an answer."""
@@ -140,12 +143,12 @@ class SamplerSettings(Rule):
         _ = self.editing  # refuses what cannot be edited with
         if self.length % self.block:
             raise SettingsError(
-                f"length {self.length} is no multiple of block {self.block}; adjust one."
+                f"length must be a multiple of block ({self.block}), got {self.length}."
             )
         blocks = self.length // self.block
         if self.steps < blocks or self.steps % blocks:
             raise SettingsError(
-                f"steps {self.steps} is no multiple of the {blocks} blocks; give each the same."
+                f"steps must be a multiple of the number of blocks ({blocks}), got {self.steps}."
             )
         if self.temperature > 0:  # every sample is drawn at it, and equal settings must be equal
             object.__setattr__(self, "resample_temperature", None)
@@ -180,16 +183,19 @@ class SamplerSettings(Rule):
             return None
         return EditSettings(**{f.name: getattr(self, f.name) for f in fields(EditSettings)})
 
-    def at(self, temperature: float) -> "SamplerSettings":
+    @checked
+    def at(self, temperature: Temperature) -> "SamplerSettings":
         """Return the settings with every sample drawn at one temperature."""
         return replace(self, temperature=temperature, resample_temperature=None)
 
-    def for_sample(self, number: int) -> "SamplerSettings":
+    @checked
+    def for_sample(self, number: Number) -> "SamplerSettings":
         """Return how this sample of a pool is drawn."""
         warmer = self.resample_temperature
         return self.at(self.temperature if number == 0 or warmer is None else warmer)
 
-    def for_pool(self, size: int, what: str = "budget") -> "SamplerSettings":
+    @checked
+    def for_pool(self, size: PoolSize, what: str = "budget") -> "SamplerSettings":
         """Return how a pool of this size is drawn, or refuse to draw copies.
 
         `what` is the name of the setting that asks for so many.
@@ -223,15 +229,16 @@ class SampledModel(Protocol):
         ...
 
 
+@checked
 def sampler_settings(
     model: SampledModel,
     *,
     kind: str = "",
-    canvas: int | None = None,
-    length: int | None = None,
-    steps: int | None = None,
-    block: int | None = None,
-    temperature: float | None = None,
+    canvas: Length | None = None,
+    length: Length | None = None,
+    steps: Steps | None = None,
+    block: Block | None = None,
+    temperature: Temperature | None = None,
     order: Order | None = None,
     reveal_threshold: float | None = None,
     commit_gap: float | None = None,

@@ -20,7 +20,7 @@ from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.probes.readings import Critical, Reading, price, read
 from remask.probes.settings import Probe
-from remask.values import ROUNDTRIPS, Sample, Score
+from remask.values import ROUNDTRIPS, Sample, Score, skips_empty
 from remask.verifier.columns import (
     GENERATION,
     LABEL_FREE_PROBES,
@@ -111,6 +111,7 @@ class Verifier:
             self.name, at_hand=at_hand, is_whole=self.fitted is None and self.budget is None
         )
 
+    @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
         """Return one score per sample."""
         other = [len(s.canvas) for s in samples if len(s.canvas) != (self.length or len(s.canvas))]

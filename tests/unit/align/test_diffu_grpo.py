@@ -98,8 +98,8 @@ def test_the_gradient_is_the_finite_difference(network: Any, every_text: Tensor)
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"clip": 0.0}, "clip is 0.0; it must be above 0"),
-        ({"kl_weight": -1.0}, "kl_weight is -1.0; it must be at least 0"),
+        ({"clip": 0.0}, "clip must be above 0, got 0.0"),
+        ({"kl_weight": -1.0}, "kl_weight must be at least 0, got -1.0"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], sentence: str) -> None:

@@ -125,8 +125,8 @@ def test_each_answer_moves_by_its_advantage_over_beta_and_stops(network: Any, ba
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"beta": 0.0}, "beta is 0.0; it must be above 0"),
-        ({"beta": math.nan}, "beta is nan; it must be a number above 0"),
+        ({"beta": 0.0}, "beta must be above 0, got 0.0"),
+        ({"beta": math.nan}, "beta must be a number above 0, got nan"),
         ({"anchor": "end"}, "anchor 'end' is unknown; use rollout or start"),
     ],
 )

@@ -121,9 +121,9 @@ def test_rows_are_looked_at_first_where_a_restraint_depends_on_them() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"negative_floor": 0.0}, "negative_floor is 0.0; it must be below 0"),
-        ({"ratio_clip": 1.0}, "ratio_clip is 1.0; it must be below 1"),
-        ({"start_kl": -1.0}, "start_kl is -1.0; it must be at least 0"),
+        ({"negative_floor": 0.0}, "negative_floor must be below 0, got 0.0"),
+        ({"ratio_clip": 1.0}, "ratio_clip must be below 1, got 1.0"),
+        ({"start_kl": -1.0}, "start_kl must be at least 0, got -1.0"),
     ],
 )
 def test_restraints_that_cannot_work_are_refused(changes: dict[str, Any], sentence: str) -> None:

@@ -173,8 +173,8 @@ def test_one_copy_is_refused_where_the_upper_bound_is_used() -> None:
     [
         ({"negative": "mix"}, "negative 'mix' is unknown; use mixture, eubo, elbo or zero"),
         ({"renyi_order": 0.5}, "renyi_order 0.5 gives no upper bound"),
-        ({"renyi_order": math.nan}, "renyi_order is nan; it must be a number"),
-        ({"upper_weight": 1.5}, "upper_weight is 1.5; it must be at most 1"),
+        ({"renyi_order": math.nan}, "renyi_order must be a number, got nan"),
+        ({"upper_weight": 1.5}, "upper_weight must be at most 1, got 1.5"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], sentence: str) -> None:

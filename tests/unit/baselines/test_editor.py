@@ -157,7 +157,7 @@ def test_nan_logits_are_an_error_and_not_a_score(
     scripted: Callable[..., Denoiser], answer: Answer
 ) -> None:
     model = scripted(lambda canvas: torch.full((*canvas.tokens.shape, 259), torch.nan))
-    with pytest.raises(DenoiserError, match="gave NaN logits"):
+    with pytest.raises(DenoiserError, match="finite, got NaN"):
         EditorAgreement(denoiser=model).score([answer("ab")])
 
 

@@ -151,7 +151,7 @@ def test_what_cannot_be_read_is_refused(
     scripted: Callable[..., Denoiser], block_causal: NativeDenoiser, answer: Answer
 ) -> None:
     broken = scripted(lambda canvas: torch.full((*canvas.tokens.shape, 259), torch.nan))
-    with pytest.raises(DenoiserError, match="gave NaN logits"):
+    with pytest.raises(DenoiserError, match="finite, got NaN"):
         masked_log_likelihood(broken, [answer("ab")])
     with pytest.raises(InputError, match="more than the 64"):
         masked_log_likelihood(block_causal, [answer("a" * 64)])

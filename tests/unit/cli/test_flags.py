@@ -55,8 +55,8 @@ def test_what_is_left_out_is_the_default_of_the_class() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--num-trips", "11"), "--num-trips is 11; it must be at most 10"),
-        (("--num-trips", "0"), "--num-trips is 0; it must be at least 1"),
+        (("--num-trips", "11"), "--num-trips must be at most 10, got 11"),
+        (("--num-trips", "0"), "--num-trips must be at least 1, got 0"),
         (("--ratio", "most"), "--ratio 'most' is neither a number nor uniform"),
         (("--mix", "u"), "--mix 'u' is not of the form"),
         (("--kind", "odd"), "--kind"),

@@ -341,7 +341,7 @@ def test_an_answer_too_long_for_the_model_is_refused(llada: Denoiser, answer: An
         ({"tail": "shown"}, "tail 'shown'"),
         ({"trips": 0}, "trips is 0"),
         ({"rebuild_steps": 0}, "rebuild_steps is 0"),
-        ({"rebuild_temperature": -1.0}, "rebuild_temperature is -1.0; it must be at least 0"),
+        ({"rebuild_temperature": -1.0}, "rebuild_temperature must be at least 0, got -1.0"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changes: dict[str, float], message: str) -> None:

@@ -226,9 +226,9 @@ def test_a_vote_costs_its_samples_and_nothing_else() -> None:
 
 
 def test_a_budget_below_one_is_refused() -> None:
-    with pytest.raises(SettingsError, match="budget is 0; it must be at least 1"):
+    with pytest.raises(SettingsError, match="budget must be at least 1, got 0"):
         decide([0.1], budget=0)
-    with pytest.raises(SettingsError, match="budget is 0; it must be at least 1"):
+    with pytest.raises(SettingsError, match="budget must be at least 1, got 0"):
         best_of(Pool().draw, Table({}), [], 0)
     with pytest.raises(SettingsError, match="budget is -1"):
         majority_vote(Pool().draw, number_of, [], -1)

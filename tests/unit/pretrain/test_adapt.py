@@ -463,7 +463,7 @@ def test_a_model_that_holds_less_than_a_row_is_refused(
         ({"tokens": 1009}, "tokens 1009 has no divisor that is a multiple of 8"),
         ({"least_canvas": 17}, "least_canvas 17 is more than canvas 16"),
         ({"template": "hello"}, "template 'hello' must hold {prompt} once"),
-        ({"minutes": 0.0}, "minutes is 0.0; it must be above 0"),
+        ({"minutes": 0.0}, "minutes must be above 0, got 0.0"),
         ({"block_share": 1.5}, r"block_share is 1\.5; it must be"),
         ({"dtype": "int8"}, "dtype 'int8' is unknown; use bfloat16, float16 or float32"),
     ],

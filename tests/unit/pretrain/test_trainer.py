@@ -439,8 +439,8 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
     [
         ({"mix": {"chess": 1.0}}, "mix names 'chess'"),
         ({"width": 18}, "width 18 is no multiple of twice heads 2"),
-        ({"steps": 0}, "steps is 0; it must be at least 1"),
-        ({"batch": 0}, "batch is 0; it must be at least 1"),
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"batch": 0}, "batch must be at least 1, got 0"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(

@@ -221,7 +221,7 @@ def test_the_past_is_handed_on_where_there_is_one() -> None:
 
 def test_nan_logits_are_an_error_and_not_a_text(scripted: Scripted, ids: Ids) -> None:
     model = scripted(lambda canvas: torch.full((*canvas.tokens.shape, 259), torch.nan))
-    with pytest.raises(DenoiserError, match="gave NaN logits"):
+    with pytest.raises(DenoiserError, match="finite, got NaN"):
         run(model, [(ids("p"), ids("__"))])
 
 

@@ -110,7 +110,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "cannot make; set kl_weight 0, or leave sharding out.",
     ),
     "more round trips than anybody waits for": (
-        {"trips": 10**8}, "trips is 100000000; it must be at most 10,000.",
+        {"trips": 10**8}, "trips must be at most 10,000, got 100000000.",
     ),
     "a text for a count": (
         {"updates": "many"},
@@ -167,7 +167,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "beta 2.0 belongs to method regression, and method is spg; leave beta out.",
     ),
     "a distance of nothing": (
-        {"method": "regression", "beta": 0}, "beta is 0.0; it must be above 0.",
+        {"method": "regression", "beta": 0}, "beta must be above 0, got 0.0.",
     ),
     "a weight that is no number": (
         {"metric_weights": "token_accuracy"},
@@ -181,7 +181,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"renyi_order": 0.5},
         "renyi_order 0.5 gives no upper bound; use 1 or more, such as 1.5.",
     ),
-    "round trips of no step": ({"trips": 0}, "trips is 0; it must be at least 1."),
+    "round trips of no step": ({"trips": 0}, "trips must be at least 1, got 0."),
     "a warm-up without end": (
         {"warmup": 10, "updates": 10}, "warmup 10 is not below updates 10.",
     ),
