@@ -17,7 +17,7 @@ SRC = ROOT / "src"
 
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
-    "values": {"errors"},
+    "values": {"extension", "settings", "errors"},
     "rng": {"errors"},
     "answers": {"errors"},
     "turns": {"errors"},
@@ -30,9 +30,13 @@ ALLOWED: dict[str, set[str]] = {
 ALLOWED["consistency"] = ALLOWED["sampling"] | {"sampling", "answers", "extension"}
 ALLOWED["probes"] = ALLOWED["consistency"] | {"consistency"}
 ALLOWED["baselines"] = ALLOWED["consistency"]
-ALLOWED["decide"] = {"sampling", "values", "records", "settings", "errors"}
+ALLOWED["decide"] = {"sampling", "values", "records", "extension", "settings", "errors"}
 ALLOWED["tasks"] = {"answers", "records", "extension", "settings", "errors"}
 ALLOWED["verifier"] = ALLOWED["probes"] | {"probes", "decide"}
+ALLOWED["scoring"] = {
+    "decide", "tasks", "verifier", "probes", "consistency", "baselines", "sampling", "denoisers",
+    "values", "answers", "extension", "settings", "errors",
+}  # fmt: skip
 ALLOWED["testing"] = {"sampling", "denoisers", "values", "rng", "errors"}
 METHOD = set(ALLOWED) - {"testing"}
 ALLOWED["api"] = METHOD

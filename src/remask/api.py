@@ -42,7 +42,8 @@ from remask.scoring.registry import probe_scorer as probe_scorer
 from remask.scoring.registry import scorer_version as scorer_version
 from remask.scoring.registry import verifier as verifier
 from remask.settings import Number, Seed, Threshold, checked
-from remask.values import ROUNDTRIPS, Decision, Sample, Score, scores_of
+from remask.values import ROUNDTRIPS, Decision, Sample, Score
+from remask.values import scores_of as scores_of
 from remask.verifier.origin import check_sampler, fitted_sampler
 from remask.verifier.threshold import threshold_for as threshold_for
 from remask.verifier.verifier import Verifier

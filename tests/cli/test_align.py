@@ -74,7 +74,7 @@ def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
         (("--tuning", "lora", "--set", "lora_targets=o_proj"), "lora_targets o_proj matches no "),
         (("--set", "colour=red"), "colour is no setting; there are model, task"),
         (("--config", "nowhere.yaml"), "config nowhere.yaml cannot be read"),
-        (("--steps", "3"), "steps 3 is no multiple of the 4 blocks"),
+        (("--steps", "3"), "steps must be a multiple of the number of blocks (4), got 3"),
     ],
 )
 def test_a_mistake_is_one_sentence(

@@ -222,7 +222,7 @@ def test_every_task_and_kind_has_a_reader() -> None:
         "pycode": "code", "arc": "choice", "math": "formula",
     }  # fmt: skip
     assert {api.reader(name).critical for name in KNOWN} <= set(CRITICAL)
-    with pytest.raises(SettingsError, match="kind 'poem' is unknown; use one of number, choice"):
+    with pytest.raises(SettingsError, match="Unknown kind 'poem'. Known: number, choice"):
         api.reader("poem")
 
 
@@ -303,9 +303,9 @@ def test_the_probe_masks_what_decides_an_answer_of_its_kind(model: NativeDenoise
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("confidenc", "scorer 'confidenc' is unknown; use confidence."),
-        ("nope", f"unknown; use roundtrips, {', '.join(list(api.SCORERS)[1:])}, or module:name."),
-        (ByLength, "cannot be made of the model: ByLength() takes no arguments."),
+        ("confidenc", "Unknown scorer 'confidenc'. Did you mean 'confidence'?"),
+        ("nope", f"Unknown scorer 'nope'. Known: {', '.join(api.SCORERS)}, or module:name."),
+        (ByLength, "too many positional arguments."),
         (lambda model, questions: 3, "scorer 'int' has no name, score; see docs/extending.md."),
     ],
 )

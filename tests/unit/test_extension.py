@@ -29,8 +29,8 @@ def test_a_module_of_the_current_folder_is_found(
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("roundtrip", "scorer 'roundtrip' is unknown; use roundtrips."),
-        ("x", "scorer 'x' is unknown; use confidence, roundtrips, or module:name."),
+        ("roundtrip", "Unknown scorer 'roundtrip'. Did you mean 'roundtrips'?"),
+        ("x", "Unknown scorer 'x'. Known: confidence, roundtrips, or module:name."),
         (
             "no_module:x",
             "scorer 'no_module:x' cannot be imported (ModuleNotFoundError: No module named "

@@ -43,7 +43,7 @@ class Example:
         ),
         ({"ratio": 1.0}, "ratio must be below 1, got 1.0."),
         ({"ratio": float("nan")}, "ratio must be a number at least 0 and below 1, got nan."),
-        ({"design": "odd"}, "design 'odd' is unknown; use plain or fancy."),
+        ({"design": "odd"}, "design must be plain or fancy, got 'odd'."),
     ],
 )
 def test_python_callers_get_the_bounds(values: dict[str, Any], sentence: str) -> None:
@@ -55,23 +55,23 @@ def test_python_callers_get_the_bounds(values: dict[str, Any], sentence: str) ->
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"cuont": 1}, "cuont is no setting; use count."),
+        ({"cuont": 1}, "Unknown setting 'cuont'. Did you mean 'count'?"),
         (
             {"zzz": 1},
-            "zzz is no setting; there are out, count, ratio, names, design, quick, title.",
+            "Unknown setting 'zzz'. Known: out, count, ratio, names, design, quick, title.",
         ),
         (
             {"count": "4"},
-            "count is '4'; give a whole number at least 1 and at most 10,000 (the default is 4).",
+            "count must be an integer at least 1 and at most 10,000, got '4'.",
         ),
-        ({"ratio": "half"}, "ratio is 'half'; give a number at least 0 and below 1."),
-        ({"names": [""]}, "names is ['']; give names (the default is a, b)."),
-        ({"design": 1}, "design is 1; give plain or fancy (the default is plain)."),
-        ({"quick": 1}, "quick is 1; give true or false (the default is False)."),
-        ({"title": 1}, "title is 1; give a text."),
-        ({"ratio": True}, "ratio is True; give a number at least 0 and below 1."),
-        ({"ratio": 10**400}, f"ratio is {10**400!r:.80}; give a number at least 0 and below 1."),
-        ({"out": "a\0b"}, "out is 'a\\x00b'; give a path."),
+        ({"ratio": "half"}, "ratio must be a number at least 0 and below 1, got 'half'."),
+        ({"names": [""]}, "names must be a list of names, got ['']."),
+        ({"design": 1}, "design must be plain or fancy, got 1."),
+        ({"quick": 1}, "quick must be true or false, got 1."),
+        ({"title": 1}, "title must be a string, got 1."),
+        ({"ratio": True}, "ratio must be a number at least 0 and below 1, got True."),
+        ({"ratio": 10**400}, f"ratio must be below 1, got {10**400!r:.80}...."),
+        ({"out": "a\0b"}, "out must be a path, got 'a\\x00b'."),
     ],
 )
 def test_a_mapping_from_outside_is_refused_in_one_sentence(
@@ -83,7 +83,7 @@ def test_a_mapping_from_outside_is_refused_in_one_sentence(
 
 
 def test_a_mapping_from_outside_becomes_the_settings() -> None:
-    """YAML 1.1 takes 1e-6 for a text; a flag gives names with commas."""
+    """YAML 1.1 takes 1e-6 for a string; a flag gives names with commas."""
     found = validate(Example, {"out": "x", "ratio": "1e-6", "names": "c, d"})
     assert found == Example(out=Path("x"), ratio=1e-6, names=("c", "d"))
     with pytest.raises(SettingsError, match=r"^out is missing; give --out, or out in run\.yaml\.$"):

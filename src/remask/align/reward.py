@@ -23,7 +23,7 @@ from remask.align.method_settings import Annealed, TrainerState
 from remask.errors import InputError
 from remask.extension import taken
 from remask.tasks.base import Problem
-from remask.values import Sample, Score, Scorer
+from remask.values import Sample, Score, Scorer, scores_of
 
 Messages = Sequence[Mapping[str, Any]]
 Turn = str | Messages  # a prompt or a completion: a text, or a conversation
@@ -92,7 +92,7 @@ class ScoreSource:
         chosen = self._chosen(places, sample_from_text)
         if chosen:
             made = _made(scorer, chosen, [self.prompts[i] for i in places])
-            for i, score in zip(places, made.score(chosen), strict=True):
+            for i, score in zip(places, scores_of(made, chosen), strict=True):
                 scores[i] = score
         return scores
 
@@ -145,8 +145,10 @@ class ScoredReward(Annealed, NamedReward):
         if log_metric is not None:
             log_metric("bmc/alpha", alpha)
         log_scores(log_metric, values)
+        # An answer without a score is rewarded as wrong.
         return [
-            e * (self.base_reward + alpha * (v or 0.0)) for e, v in zip(earned, values, strict=True)
+            e * (self.base_reward + alpha * v) if v is not None else 0.0
+            for e, v in zip(earned, values, strict=True)
         ]
 
 
@@ -155,7 +157,7 @@ class ConsistencyReward(ScoredReward):
     """1[right] * (1.5 + alpha * score): the paper's gated reward.
 
     A wrong answer is worth 0 however stable it is, and is not scored, which saves its round trips.
-    A right one whose score has no value gets the base reward.
+    A right answer without a score is rewarded as a wrong one.
     """
 
     grade: Grade

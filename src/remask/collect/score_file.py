@@ -43,7 +43,7 @@ from remask.records.parquet import (
 from remask.sampling.batches import check_length, token_budget
 from remask.sampling.settings import sampler_settings
 from remask.scoring.registry import baseline_forwards
-from remask.values import ROUNDTRIPS, Sample, Score, Scorer
+from remask.values import ROUNDTRIPS, Sample, Score, Scorer, scores_of
 from remask.verifier.columns import LABEL_FREE_PROBES, score_name
 
 
@@ -314,7 +314,7 @@ def _scores(scorer: Scorer, samples: Sequence[Sample]) -> list[Score | str]:
     if not samples:
         return []
     try:
-        return [*scorer.score(samples)]
+        return [*scores_of(scorer, samples)]
     except (DenoiserError, InputError) as error:
         if len(samples) == 1:
             return [str(error)]

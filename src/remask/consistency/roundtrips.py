@@ -46,7 +46,7 @@ from remask.sampling.batches import batches, check_sample, finished_rows, spread
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.loop import Denoised, denoise
 from remask.settings import Seed, checked
-from remask.values import ROUNDTRIPS, Canvas, RoundTrips, Sample, Score, mean, skips_empty
+from remask.values import NO_CONTENT, ROUNDTRIPS, Canvas, RoundTrips, Sample, Score, mean, skips_empty
 
 VERSION = 1  # of the score; another one means that the same answer would score otherwise
 _FALLBACK, _RATIO = -1, -2  # counters no canvas offset uses
@@ -133,10 +133,11 @@ class Consistency:
 
     def _measure(self, trips: RoundTrips, similarities: tuple[float, ...] | None) -> Score:
         size = trips.sample.num_response
-        if not trips.masked[:, :size].any():
+        reason = "" if trips.sample.has_content else NO_CONTENT
+        if reason or not trips.masked[:, :size].any():
             return Score(
-                value=None, reason=NOTHING_MASKED, forwards=trips.forwards, scorer=self.name,
-                version=VERSION,
+                value=None, reason=reason or NOTHING_MASKED, forwards=trips.forwards,
+                scorer=self.name, version=VERSION,
             )  # fmt: skip
         response = trips.sample.canvas[:size]
         context = Context(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import remask
 from remask import Denoiser, Sample, SamplerSettings, Score, Scorer
-from remask.api import SCORERS, AnyScorer, find_scorer, item_of, reader
+from remask.api import SCORERS, AnyScorer, find_scorer, item_of, reader, scores_of
 from remask.errors import InputError, SettingsError
 from remask.harnesses.settings import HarnessSettings
 
@@ -129,9 +129,9 @@ class Answerer:
         judge = self.judge({item_of(one.context): one.context for one in wanted})
         left = [self._left(*row) for row in zip(wanted, samples, texts, strict=True)]
         there = [one for one in left if isinstance(one, Sample)]
-        scores = iter(judge.score(there) if there else [])
+        scores = iter(scores_of(judge, there))
         return [
-            next(scores).signed(judge.name) if isinstance(one, Sample) else _refused(one, judge)
+            next(scores) if isinstance(one, Sample) else _refused(one, judge)
             for one in left
         ]
 

@@ -73,4 +73,4 @@ class Probe:
                 raise SettingsError(f"probe {name!r:.80} cannot be: {error}") from None
             if probe.name == name:
                 return probe
-        raise SettingsError(f"probe must be {_EXAMPLES}, got {shown(name)}.")
+        raise SettingsError(f"Unknown probe {shown(name)}. Known: {_EXAMPLES}.")

@@ -19,7 +19,7 @@ from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import rejection
 from remask.denoisers.base import Denoiser
 from remask.sampling.drafts import Draft, advance, finished
-from remask.values import Decision, RoundTrips, Sample, Score, Scorer
+from remask.values import Decision, RoundTrips, Sample, Score, Scorer, scores_of
 
 Emit = Callable[[str, Any], None]  # the name of an event, and its value
 Ends = Callable[[Draft], bool]  # whether nothing more of an answer is wanted
@@ -92,7 +92,7 @@ def score_row(scorer: Scorer, sample: Sample) -> BatchRow:
     columns = len(sample.prompt) + len(sample.canvas)
     group = "score", id(scorer)
     # How many passes a scorer takes is its own affair: one at least.
-    return BatchRow("score", group, columns, 1, sample, lambda _, batch: scorer.score(batch))
+    return BatchRow("score", group, columns, 1, sample, lambda _, batch: scores_of(scorer, batch))
 
 
 def draw(
@@ -116,7 +116,7 @@ def verify(samples: Sequence[Sample], scorer: Scorer, kind: str) -> Program[list
     if not isinstance(scorer, Consistency):
         scores = yield [score_row(scorer, sample) for sample in samples]
         return [
-            Verified(sample=sample, trips=None, score=score.signed(scorer.name))
+            Verified(sample=sample, trips=None, score=score)
             for sample, score in zip(samples, scores, strict=True)
         ]
     settings, seed = scorer.settings, scorer.seed

@@ -143,7 +143,7 @@ def test_a_text_that_was_edited_until_it_rests_has_full_agreement(llada2: Native
     done = edit(model, canvas, settings, within=canvas.canvas)
     rows = zip(prompts, done.tokens[:, BLOCK:].tolist(), strict=True)
     samples = [
-        Sample(item="i", prompt=prompt, canvas=tuple(tokens), num_response=BLOCK, text="")
+        Sample(item="i", prompt=prompt, canvas=tuple(tokens), num_response=BLOCK, text="a")
         for prompt, tokens in rows
     ]
     scores = EditorAgreement(denoiser=model).score(samples)

@@ -70,7 +70,7 @@ def test_without_a_trace_there_is_no_score(
 
 def test_an_end_that_took_no_step_has_no_path(answer: Answer) -> None:
     trace = Trace(entropy=(0.2,), tentative=(), mean_entropy=())
-    (score,) = DenoisingEntropy().score([replace(answer("."), steps=(0,), trace=trace)])
+    (score,) = DenoisingEntropy().score([replace(answer("."), text="a", steps=(0,), trace=trace)])
     assert (score.value, score.reason) == (None, NO_TRACE)
 
 

@@ -237,24 +237,35 @@ def test_score_makes_the_round_trips_and_measures_them(core: Consistency, answer
     assert core.score(samples) == core.measure(made)
 
 
-def test_ratio_zero_leaves_the_positional_metrics_out(core: Consistency, answer: Answer) -> None:
-    """The text came back untouched: numbers, answer and letters are 1, and nothing was asked."""
+def test_ratio_zero_masks_nothing_and_gives_no_score(core: Consistency, answer: Answer) -> None:
     still = replace(core, settings=ConsistencySettings(mask_ratio=0.0, trips=2))
     (score,) = still.score([answer("1 + 1 = 2.")])
-    assert set(score.by_metric) == {"number_retention", "answer_match", "character_similarity"}
-    assert (score.value, score.forwards, score.stderr) == (1.0, 0, 0.0)
-    assert set(score.drift) == {None}
+    assert (score.value, score.forwards, score.by_metric) == (None, 0, {})
+    assert "no token" in score.reason
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\u200b"])
+def test_an_answer_without_content_has_no_score(
+    core: Consistency, answer: Answer, text: str
+) -> None:
+    """An answer beside it keeps the score that it has alone."""
+    empty, full = replace(answer("ab."), text=text), answer("1 + 1 = 2.")
+    for metrics in (None, ("token_accuracy",), ("character_similarity",)):
+        scorer = replace(core, task_metrics=metrics)
+        none, some = scorer.score([empty, full])
+        assert (none.value, none.reason, none.forwards) == (None, "the answer is empty", 0)
+        assert [some] == scorer.score([full])
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"metric_set": "best"}, "metrics 'best' is unknown"),
-        ({"extra_metrics": ("bleu",)}, "metric 'bleu' is unknown"),
-        ({"task_metrics": ("bleu",)}, "metric 'bleu' is unknown"),
-        ({"weights": {"confidence": 1.0}}, "weights name confidence"),
-        ({"weights": dict.fromkeys(CORE, 0.5)}, "weights sum to 2.5"),
-        ({"weights": {**dict.fromkeys(CORE, 0.5), "confidence": -1.0}}, "weight -1.0"),
+        ({"metric_set": "best"}, "metric_set must be paper or core, got 'best'"),
+        ({"extra_metrics": ("bleu",)}, "Unknown metric 'bleu'"),
+        ({"task_metrics": ("bleu",)}, "Unknown metric 'bleu'"),
+        ({"weights": {"confidence": 1.0}}, "weights must name the metrics .*, got confidence"),
+        ({"weights": dict.fromkeys(CORE, 0.5)}, "weights must sum to 1, got 2.5"),
+        ({"weights": {**dict.fromkeys(CORE, 0.5), "confidence": -1.0}}, "must be at least 0, got -1.0"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(
@@ -267,7 +278,7 @@ def test_settings_that_cannot_work_are_refused(
 def test_weights_of_the_paper_set_do_not_serve_the_core_set(core: Consistency) -> None:
     six = dict.fromkeys((*CORE, "semantic_similarity"), 1 / 6)
     assert replace(core, metric_set="paper", weights=six).weights == six
-    with pytest.raises(SettingsError, match="give one weight to each of"):
+    with pytest.raises(SettingsError, match="weights must name the metrics"):
         replace(core, weights=six)
 
 
@@ -313,7 +324,7 @@ def test_a_metric_may_be_named_by_its_module(
 
 def test_a_metric_that_forgets_a_trip_is_refused(core: Consistency, trips: RoundTrips) -> None:
     short = Metric(name="short", compute=lambda trips, context: [1.0])
-    with pytest.raises(SettingsError, match="metric 'short' gives 1 values to 2 trips"):
+    with pytest.raises(SettingsError, match=r"one value per round trip \(2\), got 1"):
         replace(core, extra_metrics=(short,)).measure([trips])
 
 

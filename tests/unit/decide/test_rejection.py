@@ -28,7 +28,7 @@ class Pool:
                 prompt=(3,),
                 canvas=(4, 0),
                 num_response=2,
-                text=self.texts[item][number] if self.texts else "",
+                text=self.texts[item][number] if self.texts else "a text",
                 forwards=100 + number,
             )
             for item in items
@@ -228,9 +228,9 @@ def test_a_vote_costs_its_samples_and_nothing_else() -> None:
 def test_a_budget_below_one_is_refused() -> None:
     with pytest.raises(SettingsError, match="budget must be at least 1, got 0"):
         decide([0.1], budget=0)
-    with pytest.raises(SettingsError, match="budget must be at least 1, got 0"):
+    with pytest.raises(SettingsError, match="n must be at least 1, got 0"):
         best_of(Pool().draw, Table({}), [], 0)
-    with pytest.raises(SettingsError, match="budget is -1"):
+    with pytest.raises(SettingsError, match="n must be at least 1, got -1"):
         majority_vote(Pool().draw, number_of, [], -1)
 
 

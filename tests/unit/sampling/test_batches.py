@@ -67,7 +67,7 @@ def test_whole_rows_have_one_budget_for_all_models(block_causal: NativeDenoiser)
     """The editor's pass computes all columns: 5 rows of 200 on a CPU, where a walk may take 8."""
     assert [len(b) for b in whole_rows([200] * 12, torch.device("cpu"))] == [5, 5, 2]
     counted = Long(block_causal)
-    answer = Sample(item="a", prompt=(40,) * 192, canvas=(50,) * 8, num_response=8, text="")
+    answer = Sample(item="a", prompt=(40,) * 192, canvas=(50,) * 8, num_response=8, text="a")
     EditorAgreement(denoiser=counted).score([answer] * 12)
     assert counted.by_call == [5, 5, 2]
 

@@ -234,11 +234,11 @@ def test_a_temperature_needs_keys(by_place: ByPlace, ids: Ids) -> None:
     ("changes", "told"),
     [
         ({"reveal_threshold": None}, "needs a reveal_threshold"),
-        ({"reveal_threshold": 0.0}, "reveal_threshold is 0.0"),
-        ({"edit_threshold": -0.1}, "edit_threshold is -0.1"),
-        ({"edit_threshold": 1.1}, "edit_threshold is 1.1"),
-        ({"edit_threshold": float("nan")}, "edit_threshold is nan"),
-        ({"post_steps": -1}, "post_steps is -1"),
+        ({"reveal_threshold": 0.0}, "reveal_threshold must be .*, got 0.0"),
+        ({"edit_threshold": -0.1}, "edit_threshold must be .*, got -0.1"),
+        ({"edit_threshold": 1.1}, "edit_threshold must be .*, got 1.1"),
+        ({"edit_threshold": float("nan")}, "edit_threshold must be .*, got nan"),
+        ({"post_steps": -1}, "post_steps must be .*, got -1"),
         ({"order": "entropy"}, "reveal_threshold compares probabilities"),
     ],
 )

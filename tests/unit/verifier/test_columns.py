@@ -34,7 +34,7 @@ def test_a_probe_of_critical_tokens_has_no_reading_of_the_response() -> None:
     assert readings_of("halves8") == ("critical_min", "critical_mean")
     assert readings_of("generation")[0] == "response_min"
     assert readings_of("forced8")[0] == "response_mean"
-    with pytest.raises(SettingsError, match="probe 'what' is unknown"):
+    with pytest.raises(SettingsError, match="Unknown probe 'what'"):
         readings_of("what")
 
 

@@ -113,5 +113,5 @@ def test_too_few_labels_leave_the_label_free_mean_and_no_threshold() -> None:
 def test_answers_without_features_and_probes_that_nobody_knows_are_refused() -> None:
     with pytest.raises(InputError, match="no answer has features"):
         stages_of([{}, {"length": 4}])
-    with pytest.raises(SettingsError, match="probe 'guess' is unknown"):
+    with pytest.raises(SettingsError, match="Unknown probe 'guess'"):
         stages_of([{"guess.response_mean": -1.0}])
