@@ -88,7 +88,8 @@ class JudgeSettings:
         str,
         Setting(
             "roundtrips, probe, verifier, confidence, self_evaluation, editor, dise, perplexity, "
-            "length, or a module:name of yours."
+            "length, critical_count, dcocoa, tre, denoising_entropy, temporal_vote, "
+            "temporal_entropy, or a module:name of yours."
         ),
     ] = ROUNDTRIPS
     metrics: MetricNames = "paper"

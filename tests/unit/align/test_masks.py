@@ -197,10 +197,10 @@ def test_more_copies_than_blocks_are_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"mask_sampler": "some"}, "mask_sampler 'some' is unknown; use full, random, block_all"),
-        ({"loss_region": "all"}, "loss_region 'all' is unknown; use all_masked or active_block"),
+        ({"mask_sampler": "some"}, "mask_sampler must be full, random, block_all.*, got 'some'"),
+        ({"loss_region": "all"}, "loss_region must be all_masked or active_block.*, got 'all'"),
         ({"copies": 0}, "copies must be at least 1, got 0"),
-        ({"block": 0}, "block is 0"),
+        ({"block": 0}, "block must be at least 1, got 0"),
         ({"prompt_mask_ratio": 1.0}, "prompt_mask_ratio must be below 1, got 1.0"),
         ({"mask_sampler": "full"}, "copies 2 of mask_sampler 'full' would hide the same response"),
     ],

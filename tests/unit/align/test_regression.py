@@ -127,7 +127,7 @@ def test_each_answer_moves_by_its_advantage_over_beta_and_stops(network: Any, ba
     [
         ({"beta": 0.0}, "beta must be above 0, got 0.0"),
         ({"beta": math.nan}, "beta must be a number above 0, got nan"),
-        ({"anchor": "end"}, "anchor 'end' is unknown; use rollout or start"),
+        ({"anchor": "end"}, "anchor must be rollout or start.*, got 'end'"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], sentence: str) -> None:

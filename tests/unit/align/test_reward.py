@@ -119,12 +119,12 @@ def test_right_rewards_span_one_and_a_half_to_two_and_a_half() -> None:
     assert reward.base_reward + reward.alpha(Progress(global_step=9, max_steps=9)) * 1 == 2.5
 
 
-def test_a_right_answer_without_a_score_gets_the_base_reward(
+def test_a_right_answer_without_a_score_is_rewarded_as_wrong(
     samples: Callable[[Sequence[str]], list[Sample]],
 ) -> None:
     batch = Batch(golds=["z"], texts=["z"])
     reward = ConsistencyReward(scorer=Lengths(), grade=grade)
-    assert reward(**batch.arguments(), sample=samples(["z"])) == [1.5]
+    assert reward(**batch.arguments(), sample=samples(["z"])) == [0.0]
 
 
 def test_nothing_is_scored_where_nothing_is_right(

@@ -375,7 +375,7 @@ def test_a_name_tells_the_blocks_that_config_does_not(
 @pytest.mark.parametrize(
     ("name", "changes", "what"),
     [
-        ("SDAR", {"block_size": 0}, "gives block_size as 0; it must be an integer above 0"),
+        ("SDAR", {"block_size": 0}, "gives block_size as 0; it must be a whole number above 0"),
         ("SDAR", {"block_size": True}, "gives block_size as True"),
         ("Fast-dLLM", {"bd_size": "32"}, "gives bd_size as '32'"),
         ("SDAR", {"attention_bias": True}, "sets attention_bias to True"),

@@ -284,9 +284,9 @@ CASES: dict[str, tuple[Damage, str]] = {
         all_of(without("config.json"), lambda folder: (folder / "config.json").mkdir()),
         "config.json cannot be read",
     ),
-    "null for a size": (config(d_model=None), "gives d_model as None; it must be an integer"),
-    "text for a size": (config(n_layers="2"), "gives n_layers as '2'; it must be an integer"),
-    "a negative size": (config(n_heads=-4), "gives n_heads as -4; it must be an integer"),
+    "null for a size": (config(d_model=None), "gives d_model as None; it must be a whole number"),
+    "text for a size": (config(n_layers="2"), "gives n_layers as '2'; it must be a whole number"),
+    "a negative size": (config(n_heads=-4), "gives n_heads as -4; it must be a whole number"),
     "a size of no machine": (config(n_layers=10**9), "gives n_layers as 1000000000; it must be at"),
     "sizes beyond counting": (
         config(d_model=10**9 - 8, mlp_hidden_size=10**9, n_heads=1, n_kv_heads=1),

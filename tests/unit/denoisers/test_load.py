@@ -352,8 +352,8 @@ def test_a_special_id_that_is_no_id_is_named(folder: Path, name: str, value: obj
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("n_heads", 0, "n_heads as 0; it must be an integer above 0."),
-        ("d_model", "32", "d_model as '32'; it must be an integer above 0."),
+        ("n_heads", 0, "n_heads as 0; it must be a whole number above 0."),
+        ("d_model", "32", "d_model as '32'; it must be a whole number above 0."),
         ("rope_theta", "big", "rope_theta as 'big'; it must be a number above 0."),
         ("mask_token_id", 9999, "mask_token_id as 9999; it must be an id below 262."),
         ("mask_token_id", -1, "mask_token_id as -1; it must be an id below 262."),
