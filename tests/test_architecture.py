@@ -19,7 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "values": {"extension", "settings", "errors"},
     "rng": {"errors"},
-    "answers": {"errors"},
+    "answers": {"settings", "errors"},
     "turns": {"errors"},
     "settings": {"errors"},
     "extension": {"settings", "errors"},

@@ -214,6 +214,10 @@ class Misfit(Exception):
         super().__init__(wanted)
         self.wanted, self.value, self.place = wanted, value, place
 
+    def error(self, name: str, kind: Callable[[str], Exception]) -> Exception:
+        """Return the error that names the field or the argument."""
+        return kind(f"{name}{self.place} must be {self.wanted}, got {shown(self.value)}.")
+
     def at(self, place: str) -> "Misfit":
         """Return the same misfit inside a list or a mapping."""
         return Misfit(self.wanted, self.value, place + self.place)
@@ -234,9 +238,7 @@ def fit(
     try:
         return rule(hint, is_text)(value)
     except Misfit as misfit:
-        raise error(
-            f"{name}{misfit.place} must be {misfit.wanted}, got {shown(misfit.value)}."
-        ) from None
+        raise misfit.error(name, error) from None
 
 
 @cache
@@ -245,7 +247,7 @@ def rule(hint: Any, is_text: bool = False, setting: Setting | None = None) -> Ru
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         own = next((part for part in args[1:] if isinstance(part, Setting)), setting)
-        return rule(args[0], is_text, own)
+        return rule(Any if Any in args[1:] else args[0], is_text, own)
     if origin in (Union, UnionType):
         return _one_of([rule(part, is_text, setting) for part in args], NoneType in args)
     if origin is Literal:
@@ -262,7 +264,7 @@ def rule(hint: Any, is_text: bool = False, setting: Setting | None = None) -> Ru
         return _holds(callable, "a function")
     if getattr(hint, "_is_protocol", False):
         return _protocol_rule(hint)
-    if isinstance(hint, type) and hint is not object:
+    if isinstance(hint, type) and hint not in (object, Any):  # Any is a class
         return _holds(lambda value: isinstance(value, hint), _with_article(hint.__name__))
     return lambda value: value
 
@@ -301,7 +303,7 @@ def _number_rule(kind: type, setting: Setting | None, is_text: bool) -> Rule:
     abstract, words = _NUMBERS[kind]
     bounds = setting if setting is not None and str(setting) else None
     wanted = f"{words} {bounds}" if bounds else words
-    limits = bounds or (_INT64 if kind is int else Setting())
+    limits = bounds or Setting()
 
     def apply(value: Any) -> Any:
         if is_text and kind is float and isinstance(value, str):
@@ -309,7 +311,10 @@ def _number_rule(kind: type, setting: Setting | None, is_text: bool) -> Rule:
         if not isinstance(value, abstract) or isinstance(value, bool):
             raise Misfit(wanted, value)
         number = value if type(value) in (int, float) else kind(value)
-        if broken := limits.broken_by(number) if number == number else wanted:
+        broken = limits.broken_by(number) if number == number else wanted
+        if not broken and kind is int:
+            broken = _INT64.broken_by(number)
+        if broken:
             raise Misfit(broken, value)
         if kind is float and not _is_finite(number):
             raise Misfit(wanted if bounds else "a finite number", value)
@@ -343,6 +348,8 @@ def _one_of(rules: Sequence[Rule], optional: bool) -> Rule:
     def apply(value: Any) -> Any:
         if value is None and optional:
             return None
+        if isinstance(value, abc.Iterator):  # read once, for all alternatives
+            value = _listed(value, "a list")
         misfits = []
         for each in rules:
             try:
@@ -544,8 +551,8 @@ def _fit_argument(name: str, hint: Any, value: Any) -> Any:
     """Return an argument as its hint has it: a wrong number or choice is a `SettingsError`."""
     try:
         return rule(hint)(value)
-    except Misfit:
+    except Misfit as misfit:
         one = setting_field(name, hint)
         kinds = get_args(one.kind) if get_origin(one.kind) in (Union, UnionType) else (one.kind,)
         plain = any(kind in (bool, int, float) or get_origin(kind) is Literal for kind in kinds)
-        return fit(name, hint, value, error=SettingsError if plain else InputError)
+        raise misfit.error(name, SettingsError if plain else InputError) from None

@@ -20,6 +20,7 @@ from remask.answers.search import (
     joined,
     statements,
 )
+from remask.settings import checked
 
 _NOUNS = "option|choice"
 _AROUND = re.compile(  # what may stand around a letter and means nothing
@@ -110,11 +111,13 @@ def _shapes(letters: str) -> _Shapes:
     )
 
 
+@checked
 def extract_choice(text: str, letters: str = "ABCDE") -> str | None:
     """Return the letter that `text` settles on, or None where there is none."""
     return find_choice(text, letters).answer
 
 
+@checked
 def find_choice(text: str, letters: str = "ABCDE", *, leading: bool = False) -> Extraction:
     """Return the letter that `text` settles on and its tier.
 

@@ -31,6 +31,7 @@ from remask.answers.search import (
     joined,
     statements,
 )
+from remask.settings import checked
 
 MAX_DIGITS = 256
 
@@ -41,6 +42,7 @@ _NUMBER = re.compile(LITERAL)
 _WRAPPER = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{")
 
 
+@checked
 def numbers(text: str) -> Counter[str]:
     """Return the multiset of the numbers in `text`, each in canonical form.
 
@@ -58,6 +60,7 @@ def numbers(text: str) -> Counter[str]:
     return canonical
 
 
+@checked
 def number_spans(text: str) -> list[tuple[int, int]]:
     """Return where each number of `text` begins and ends, its sign left out."""
     return [match.span() for match in _NUMBER.finditer(text)]
@@ -451,6 +454,7 @@ _BEGINS = re.compile(
 )
 
 
+@checked
 def canonical_number(text: str) -> str | None:
     """Return the canonical form of a text that is one number, or None where it is not.
 
@@ -490,11 +494,13 @@ class _NumberKind:
         return _last_number(text)
 
 
+@checked
 def extract_number(text: str) -> str | None:
     """Return the final numeric answer of `text` in canonical form, or None where there is none."""
     return find_number(text).answer
 
 
+@checked
 def find_number(text: str) -> Extraction:
     """Return the final numeric answer of `text` and its tier."""
     return find_answer(text, _NumberKind())

@@ -46,7 +46,16 @@ from remask.sampling.batches import batches, check_sample, finished_rows, spread
 from remask.sampling.blocks import BlockIterator, BlockView, block_numbers, row_block
 from remask.sampling.loop import Denoised, denoise
 from remask.settings import Seed, checked
-from remask.values import NO_CONTENT, ROUNDTRIPS, Canvas, RoundTrips, Sample, Score, mean, skips_empty
+from remask.values import (
+    NO_CONTENT,
+    ROUNDTRIPS,
+    Canvas,
+    RoundTrips,
+    Sample,
+    Score,
+    mean,
+    skips_empty,
+)
 
 VERSION = 1  # of the score; another one means that the same answer would score otherwise
 _FALLBACK, _RATIO = -1, -2  # counters no canvas offset uses

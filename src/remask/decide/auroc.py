@@ -4,15 +4,20 @@ It is here because weights are chosen by it; what else is measured, and every in
 `analysis`.
 """
 
+from typing import Annotated, Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from remask.decide.columns import Flags, Floats
 from remask.errors import InputError
-from remask.settings import shown
+from remask.settings import checked, shown
+
+Column = Annotated[ArrayLike, Any]  # validated by `pair`
 
 
-def auroc(scores: ArrayLike, right: ArrayLike) -> float | None:
+@checked
+def auroc(scores: Column, right: Column) -> float | None:
     """Return the chance that a right answer outscores a wrong one, ties counted half.
 
     None if there are no right answers, or no wrong ones. A score of None ranks below every number.
@@ -68,17 +73,15 @@ def pair(scores: ArrayLike, right: ArrayLike) -> tuple[Floats, Flags]:
 
 def _column(name: str, given: ArrayLike) -> Floats:
     """Return numbers as a column, (n,)."""
-    if not isinstance(given, np.ndarray):
-        if not isinstance(given, str | bytes | dict | set) and hasattr(given, "__iter__"):
-            given = given.tolist() if hasattr(given, "tolist") else list(given)
-        if isinstance(given, list):
-            lowest = -np.inf if name == "scores" else None
-            given = [lowest if value is None else value for value in given]
     try:
+        if not isinstance(given, np.ndarray | str | bytes | dict | set):
+            listed = given.tolist() if hasattr(given, "tolist") else list(given)
+            lowest = -np.inf if name == "scores" else None
+            given = [lowest if value is None else value for value in listed]
         column = np.asarray(given)
         is_number = column.ndim == 1 and (column.size == 0 or column.dtype.kind in "biuf")
         column = column.astype(np.float64) if is_number else column
-    except (TypeError, ValueError, OverflowError):  # ragged lists, objects that are no arrays
+    except Exception:  # ragged lists, and objects that are not arrays
         is_number = False
     if not is_number:
         raise InputError(f"{name} must be a list of numbers, got {shown(given)}.")

@@ -59,9 +59,10 @@ class Probe:
         return f"{self.pattern}{self.passes}" if self.pattern in REPEATED else self.pattern
 
     @staticmethod
+    @checked
     def named(name: str) -> "Probe":
         """Return the probe that bears this name."""
-        parts = _NAME.fullmatch(name) if isinstance(name, str) else None
+        parts = _NAME.fullmatch(name)
         if parts is not None and parts[1] in get_args(Pattern):
             try:
                 probe = Probe(

@@ -4,9 +4,11 @@ A task of your own is handed over as an object, or named `module:name` on the co
 """
 
 from pathlib import Path
+from typing import Annotated
 
 from remask.errors import TaskError
 from remask.extension import resolve
+from remask.settings import Setting, checked
 from remask.tasks import public
 from remask.tasks.base import Problem, Task
 from remask.tasks.choice import Choice
@@ -21,13 +23,14 @@ WORDINGS = ("llada", "dream")  # whose prompts ask the public benchmarks
 _MEMBERS = ("name", "levels", "metrics", "problem", "extract", "judge", "grade", "canvas_length")
 
 
+@checked
 def task(
     given: str | Task | BenchmarkSpec,
     *,
     path: Path | None = None,
     allow_execution: bool = False,
     wording: str = "llada",
-    shots: int = 0,
+    shots: Annotated[int, Setting(least=0)] = 0,
 ) -> Task:
     """Return a task by its name, by `module:name`, or as it was given.
 

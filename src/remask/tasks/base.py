@@ -7,16 +7,20 @@ hash alone decides the split. No torch here: graders run anywhere.
 """
 
 import hashlib
+import inspect
 import json
 import random
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import wraps
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from remask.answers import Extraction
 from remask.errors import TaskError
+from remask.extension import running
+from remask.settings import checked
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -225,6 +229,28 @@ def check_level(task: Levelled, level: str, split: str) -> str:
     return level
 
 
+_METHODS = ("problem", "extract", "judge", "grade", "process_ok", "canvas_length")
+
+
+def guarded(kind: type[T]) -> type[T]:
+    """Decorate a class of tasks: arguments are validated, and an exception shows its cause."""
+    for name in _METHODS:
+        method = vars(kind).get(name)
+        if inspect.isfunction(method):
+            setattr(kind, name, checked(_guarded(method)))
+    return kind
+
+
+def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with running("task", str(self.name)):
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+@guarded
 class Generated(ABC):
     """What tasks that make their own problems have in common: levels, numbering, splits."""
 
@@ -233,6 +259,10 @@ class Generated(ABC):
     metrics: tuple[str, ...] = METRICS
     critical: str = "number"  # what decides in an answer: a key of `answers.critical.CRITICAL`
     canvases: tuple[int, ...]  # of each level: tokens that hold any solution
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        guarded(cls)
 
     def problem(
         self, index: int, *, split: Split = "test", level: str = "", seed: int = 0

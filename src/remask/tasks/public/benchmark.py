@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from remask.errors import TaskError
-from remask.tasks.base import Grade, Problem, Split, answer_key, check_level, compared_by
+from remask.tasks.base import (
+    Grade,
+    Problem,
+    Split,
+    answer_key,
+    check_level,
+    compared_by,
+    guarded,
+)
 from remask.tasks.public.source import BenchmarkRow, BenchmarkSource, Hub
 from remask.tasks.public.wording import Wording, mark
 
@@ -62,6 +70,7 @@ class Format(Protocol):
         ...
 
 
+@guarded
 class Benchmark:
     """A public benchmark."""
 
