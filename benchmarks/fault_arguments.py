@@ -317,7 +317,7 @@ ROUND = {
     "scorer": maybe(scorer), "seed": SEED,
 }  # fmt: skip
 ANSWER = either(text, instance(remask.Sample))
-PAIRS = items(pair(text, ANSWER))
+PAIRS = items(pair(PROMPT, ANSWER))
 TURNS = items(pair(text, text))
 
 
@@ -366,7 +366,7 @@ TARGETS: list[Target] = [
     Target("sample_from_text", api.sample_from_text, {"model": MODEL, "prompt": "2+2?", "answer": "It is 4.", "item": None, "length": None, "examples": (), "system": ""},
            {"model": model, "prompt": PROMPT, "answer": text, "item": maybe(text), "length": maybe(LENGTH), "examples": TURNS, "system": text}, 3),
     Target("score", api.score, {"model": MODEL, "prompt": "2+2?", "answer": "It is 4.", "kind": "number", "settings": TRIPS, "metrics": "core", "weights": None, "scorer": None, "seed": 0},
-           {"model": model, "prompt": text, "answer": ANSWER, **ROUND}, 3),
+           {"model": model, "prompt": PROMPT, "answer": ANSWER, **ROUND}, 3),
     Target("score_many", api.score_many, {"model": MODEL, "pairs": [("2+2?", "It is 4.")], "scorer": "probe", "kind": "number", "seed": 0},
            {"model": model, "pairs": PAIRS, "scorer": maybe(scorer), "kind": task, "seed": SEED}, 2),
     Target("solve", solved, {"model": MODEL, "prompt": "2+2?", "sampler": SAMPLER, "settings": TRIPS, "metrics": "core", "kind": "number", "weights": None, "scorer": None, "threshold": 0.5, "budget": 2, "seed": 0, "examples": ()},
@@ -415,11 +415,11 @@ TARGETS: list[Target] = [
     Target("Metric", remask.Metric, {"name": "one", "compute": _metric, "equation": "", "needs_encoder": False},
            {"name": text, "compute": function, "equation": text, "needs_encoder": boolean}),
     Target("Score", remask.Score, {"value": 0.5, "by_metric": {}, "by_trip": {}, "drift": (), "logp": (), "stderr": None, "forwards": 0, "reason": ""},
-           {"value": maybe(FLOAT), "by_metric": mapping(text, FLOAT), "by_trip": mapping(text, items(maybe(FLOAT))), "drift": items(maybe(FLOAT)), "logp": items(maybe(FLOAT)), "stderr": maybe(FLOAT), "forwards": SEED, "reason": text}),
+           {"value": maybe(FLOAT), "by_metric": mapping(text, FLOAT), "by_trip": mapping(text, items(maybe(FLOAT))), "drift": items(maybe(FLOAT)), "logp": items(maybe(FLOAT)), "stderr": maybe(FLOAT), "forwards": INT, "reason": text}),
     Target("Sample", remask.Sample, {"item": "a", "number": 0, "prompt": (40,), "canvas": (40, 0), "num_response": 2, "text": "a", "probs": None, "steps": None, "forwards": 0},
-           {"item": text, "number": INT, "prompt": items(SEED), "canvas": items(SEED), "num_response": SEED, "text": text, "probs": maybe(items(FLOAT)), "steps": maybe(items(SEED)), "forwards": SEED, "trace": maybe(instance(Trace))}),
+           {"item": text, "number": INT, "prompt": items(SEED), "canvas": items(SEED), "num_response": SEED, "text": text, "probs": maybe(items(FLOAT)), "steps": maybe(items(SEED)), "forwards": INT, "trace": maybe(instance(Trace))}),
     Target("Decision", remask.Decision, {"item": "a", "action": "accept", "sample": SAMPLE, "score": remask.Score(value=0.5), "attempts": (), "forwards": 1, "reason": ""},
-           {"item": text, "action": word("accept", "fallback"), "sample": instance(remask.Sample), "score": instance(remask.Score), "attempts": items(pair(instance(remask.Sample), instance(remask.Score))), "forwards": SEED, "reason": text}),
+           {"item": text, "action": word("accept", "fallback"), "sample": instance(remask.Sample), "score": instance(remask.Score), "attempts": items(pair(instance(remask.Sample), instance(remask.Score))), "forwards": INT, "reason": text}),
     *(Target(f"answers.{name}", getattr(answers, name), {"text": "It is 4."}, {"text": text}, 1)
       for name in ("extract_number", "extract_choice", "find_number", "numbers")),
     *_methods(),

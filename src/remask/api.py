@@ -143,7 +143,7 @@ def sample_from_text(
 @checked
 def score(
     model: Denoiser,
-    prompt: str,
+    prompt: Prompt,
     answer: str | Sample,
     *,
     kind: Kind = "number",
@@ -185,7 +185,7 @@ def _chosen(
 @checked
 def score_many(
     model: Denoiser,
-    pairs: Sequence[tuple[str, str | Sample]],
+    pairs: Sequence[tuple[Prompt, str | Sample]],
     *,
     scorer: AnyScorer | None = None,
     kind: Kind = "number",
@@ -196,7 +196,8 @@ def score_many(
     `kind` of the answers and `seed` of the draws are for a scorer that has to be made.
     """
     items = [a.item if isinstance(a, Sample) else item_of(p) for p, a in pairs]
-    questions = dict(zip(items, (prompt for prompt, _ in pairs), strict=True))
+    asked = zip(items, (prompt for prompt, _ in pairs), strict=True)
+    questions = {item: prompt for item, prompt in asked if isinstance(prompt, str)}
     scorer = ROUNDTRIPS if scorer is None else scorer
     judge = find_scorer(scorer, model, questions, kind=kind, seed=seed)
     length = judge.length if isinstance(judge, Verifier) else None  # of the canvas of the fit

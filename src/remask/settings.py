@@ -279,7 +279,8 @@ def _holds(test: Callable[[Any], bool], wanted: str, make: Rule | None = None) -
 
 
 def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ == "bool_"  # numpy's
+    of_numpy = type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
+    return isinstance(value, bool) or of_numpy
 
 
 def _is_path(value: Any) -> bool:
@@ -310,7 +311,7 @@ def _number_rule(kind: type, setting: Setting | None, is_text: bool) -> Rule:
             value = _read_float(value)
         if not isinstance(value, abstract) or isinstance(value, bool):
             raise Misfit(wanted, value)
-        number = value if type(value) in (int, float) else kind(value)
+        number: Any = value if type(value) in (int, float) else kind(value)
         broken = limits.broken_by(number) if number == number else wanted
         if not broken and kind is int:
             broken = _INT64.broken_by(number)

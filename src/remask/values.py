@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from remask.errors import ExtensionError, InputError
 from remask.extension import running
-from remask.settings import Number, checked, shown
+from remask.settings import Number, Setting, checked, shown
 
 if TYPE_CHECKING:
     import torch
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Likeliest = tuple[tuple[int, float], ...]  # tokens and their log p, the likeliest first
 ROUNDTRIPS = "roundtrips"  # the paper's scorer, which is meant where none is named
 Verdict = Literal["trust", "undecided", "doubt"]
+Forwards = Annotated[int, Setting("Forward passes.", least=0)]
 NO_CONTENT = "the answer is empty"
 _BLANK = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))  # categories of Unicode that show nothing
 
@@ -103,7 +104,7 @@ class Sample:
     text: str
     probs: tuple[float, ...] | None = None  # (C,) of each token when it was unmasked, untempered
     steps: tuple[int, ...] | None = None  # (C,) the step that unmasked it; -1: filled after the end
-    forwards: int = 0  # forward passes this answer cost
+    forwards: Forwards = 0  # forward passes this answer cost
     trace: Trace | None = field(default=None, compare=False, repr=False)  # None: not wanted
     # (C,) what was likeliest when each token was unmasked, untempered; (): not wanted
     likeliest: tuple[Likeliest, ...] = field(default=(), compare=False, repr=False)
@@ -158,7 +159,7 @@ class Score:
     drift: tuple[float | None, ...] = ()  # per response token; None where no trip masked it
     logp: tuple[float | None, ...] = ()  # per response token; None where no probe read it
     stderr: float | None = None  # of `value`, over trips; None for a single trip
-    forwards: int = 0  # beyond those that generated the answer
+    forwards: Forwards = 0  # beyond those that generated the answer
     reason: str = ""  # why there is no value; or why one of a fit is no probability
     stage: str = ""  # of a fitted verifier: the one that settled it; the value is a probability
     # Who says so. Equal scores say the same of an answer, whoever gave them.
@@ -205,7 +206,7 @@ class Decision:
     sample: Sample
     score: Score
     attempts: tuple[tuple[Sample, Score], ...]  # in the order drawn
-    forwards: int  # generation and verification of every attempt
+    forwards: Forwards  # generation and verification of every attempt
     reason: str
 
 

@@ -204,7 +204,7 @@ def test_what_cannot_work_is_refused_by_name(
 def test_a_stratified_uniform_ratio_is_refused_with_the_librarys_sentence(client: Client) -> None:
     asked = {"mask_design": "stratified", "mask_ratio": "uniform"}
     error = client.refused("/v1/verify", {**BODY, "remask": asked})
-    assert "needs a fixed mask_ratio" in error["message"]
+    assert "mask_ratio must be a number with mask_design 'stratified'" in error["message"]
     assert error["param"] == "remask.mask_ratio"
 
 

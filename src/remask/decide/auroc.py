@@ -71,7 +71,7 @@ def pair(scores: ArrayLike, right: ArrayLike) -> tuple[Floats, Flags]:
     return values, labels.astype(bool)
 
 
-def _column(name: str, given: ArrayLike) -> Floats:
+def _column(name: str, given: Any) -> Floats:
     """Return numbers as a column, (n,)."""
     try:
         if not isinstance(given, np.ndarray | str | bytes | dict | set):
