@@ -103,8 +103,8 @@ def denoise(
         watch: (B, L) bool, positions whose highest probability is averaged; the canvas by default.
         truth: (B, L) tokens whose log-probability at the first step is wanted.
         steady: a step reveals its count, although a threshold may have brought it ahead of it.
-        skips_idle: a step that unmasks nothing takes no pass: the next prediction is of the same
-            tokens, and counts for both steps. Not for a rule with a threshold or a gap.
+        skips_idle: a step that unmasks nothing of a row takes no pass of it: the next prediction is
+            of the same tokens, and counts for both steps. Not for a rule with a threshold or a gap.
         trace: is shown every step.
     """
     keys = _keys(keys, drawn=temperature > 0 or draws_places(rule))
@@ -113,19 +113,16 @@ def denoise(
     notes = _Notes(tokens, canvas.canvas if watch is None else watch, trace)
     truth = (tokens if truth is None else truth).flatten()
     hidden, num_top = hidden_behind(denoiser, cache), trace.num_top if trace else 0
-    pace = _Pace(masked, schedule(masked.sum(1), steps), rule, steady)
-    repeats, notes.skips_idle = 1, skips_idle
+    pace = _Pace(masked, schedule(masked.sum(1), steps), rule, steady, skips_idle)
     for step in range(steps):
         num_places = pace.num_masked(step, masked)
         if num_places == 0:
             break
-        if skips_idle and not pace.unmasks(step):
-            repeats += 1
-            continue
         # A stable sort lists the masked places first; unlike nonzero() it needs no host read.
         places = (~masked).flatten().byte().argsort(stable=True)[:num_places]  # (M,)
         # Streams of this step, one per position of each row's own canvas: blind to the batch.
-        streams = None if keys is None else rng.fold_in(rng.fold_in(keys, step)[:, None], offsets)
+        number = pace.numbers[step]  # (B,)
+        streams = None if keys is None else rng.fold_in(rng.fold_in(keys, number)[:, None], offsets)
         noise = _noise(temperature, streams, places)
         rows = hidden(replace(canvas, tokens=tokens)).flatten(0, 1)[places]  # (M, H)
         predicted = predict(
@@ -135,8 +132,8 @@ def denoise(
         predicted, revealed = pace.reveal(step, predicted, places, rank, masked)
         drawn = scatter(predicted.tokens, places, masked.shape, 0)
         tokens = torch.where(revealed, drawn, tokens)
-        notes.note(step, predicted, tokens, places, masked, revealed, repeats)
-        masked, repeats = masked & ~revealed, 1
+        notes.note(step, pace, predicted, tokens, places, masked, revealed)
+        masked = masked & ~revealed
     return notes.finish(tokens, denoiser)
 
 
@@ -186,7 +183,15 @@ def _ranked(sure: Tensor, rule: Rule, streams: Tensor | None) -> Tensor:
 class _Pace:
     """How many places of each row a step reveals: `reveals` (S, B), and what a rule adds."""
 
-    def __init__(self, masked: Tensor, reveals: Tensor, rule: Rule, steady: bool) -> None:
+    def __init__(
+        self, masked: Tensor, reveals: Tensor, rule: Rule, steady: bool, skips_idle: bool
+    ) -> None:
+        steps = torch.arange(len(reveals), device=masked.device)[:, None].expand_as(reveals)
+        if skips_idle:  # each row goes from one step that unmasks tokens to the next
+            order = (reveals == 0).byte().argsort(dim=0, stable=True)
+            reveals, steps = reveals.gather(0, order), steps.gather(0, order)
+        self.numbers = steps  # (S, B) the step of the schedule that each row takes
+        self.repeats = torch.diff(steps, dim=0, prepend=torch.full_like(steps[:1], -1))  # (S, B)
         self.reveals, self.rule, self.steady = reveals, rule, steady
         self.left = masked.sum(1) - reveals.cumsum(0)  # (S, B) that may stay masked
         early = rule.reveal_threshold is not None or rule.commit_gap is not None
@@ -196,12 +201,6 @@ class _Pace:
         """Return the batch's masked tokens before each step: the one host read of the loop."""
         each = self.reveals.sum(1)
         return [int(total) for total in (masked.sum() - each.cumsum(0) + each).tolist()]
-
-    def unmasks(self, step: int) -> bool:
-        """Return whether this step may unmask a token of the batch."""
-        if self.totals is None:
-            return True
-        return self.totals[step + 1 : step + 2] != [self.totals[step]]
 
     def num_masked(self, step: int, masked: Tensor) -> int:
         """Return the batch's masked tokens before this step.
@@ -241,36 +240,32 @@ class _Notes:
         self.logp = torch.zeros(tokens.shape, device=device)
         self.watched, self.seen, self.busy = torch.zeros(3, len(tokens), device=device)
         self.fault = torch.zeros((), dtype=torch.uint8, device=device)
-        self.is_first, self.skips_idle = True, False
 
     def note(
         self,
         step: int,
+        pace: _Pace,
         predicted: Prediction,
         tokens: Tensor,
         places: Tensor,
         masked: Tensor,
         revealed: Tensor,
-        repeats: int,
     ) -> None:
-        """Take down one step; `masked` as it was before it, `tokens` as they are now.
-
-        It counts `repeats` times, of which only the last unmasks tokens.
-        """
+        """Take down one step; `masked` as it was before it, `tokens` as they are now."""
         looking = masked & self.watch
         num_looking = looking.sum(1)
         top = scatter(predicted.top.exp(), places, masked.shape, 0.0)
         watched = (top * looking).sum(1) / num_looking.clamp(min=1)
-        for _ in range(repeats):  # added one by one: a product would round otherwise
-            self.watched += watched
-        self.seen += (num_looking > 0) * repeats
-        self.busy += (revealed if self.skips_idle else masked).any(1)
+        repeats = pace.repeats[step] * (num_looking > 0)  # (B,)
+        self.watched += watched * repeats
+        self.seen += repeats
+        self.busy += masked.any(1)
         self.fault = torch.maximum(self.fault, predicted.fault)
-        if self.is_first:
-            self.logp, self.is_first = scatter(predicted.truth, places, masked.shape, 0.0), False
+        if step == 0:
+            self.logp = scatter(predicted.truth, places, masked.shape, 0.0)
         prob = scatter(predicted.logp.exp(), places, masked.shape, 1.0)
         self.probs = torch.where(revealed, prob, self.probs)
-        self.steps = torch.where(revealed, step, self.steps)
+        self.steps = torch.where(revealed, pace.numbers[step][:, None], self.steps)
         if self.trace is not None:
             entropy = scatter(predicted.entropy, places, masked.shape, 0.0)
             likeliest = scatter(predicted.likeliest, places, masked.shape, 0)

@@ -1,21 +1,26 @@
 """The editor's agreement, by hand, against the contract, and block by block."""
 
 import copy
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import remask
+from remask.baselines.dise import DiSE
 from remask.baselines.editor import EditorAgreement
 from remask.denoisers.base import Denoiser, Preset
+from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.llada2 import LLaDA2, LLaDA2Config
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.wrap import Counted, Guided
+from remask.denoisers.wrap import Counted, Guided, Replicas
 from remask.errors import DenoiserError, InputError
+from remask.sampling import batches
 from remask.sampling.editing import edit
 from remask.sampling.settings import EditSettings
 from remask.testing import check_scorer
@@ -164,3 +169,24 @@ def test_nan_logits_are_an_error_and_not_a_score(
 def test_a_row_beyond_the_context_is_refused(llada2: NativeDenoiser, answer: Answer) -> None:
     with pytest.raises(InputError, match="more than the 64"):
         EditorAgreement(denoiser=llada2).score([answer("a" * 64)])
+
+
+@pytest.mark.parametrize("scorer", [EditorAgreement, DiSE])
+def test_replicas_share_the_batches(
+    llada: NativeDenoiser, answer: Answer, scorer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each replica works, and the scores are those of one device."""
+    both = threading.Barrier(2, timeout=60)
+
+    @dataclass(frozen=True, eq=False)
+    class Waiting(Counted):
+        def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
+            both.wait()  # passes only if two replicas work at once
+            return super().hidden(canvas, cache)
+
+    replicas = [Waiting(llada), Waiting(llada)]
+    samples = [answer("a" * 60, item=str(n)) for n in range(2)]
+    model = Replicas(replicas[0], others=(replicas[1],))
+    monkeypatch.setattr(batches, "token_budget", lambda device: 1)  # one row fills a batch
+    assert scorer(denoiser=model).score(samples) == scorer(denoiser=llada).score(samples)
+    assert [replica.forwards for replica in replicas] == [1, 1]

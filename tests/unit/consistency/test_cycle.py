@@ -9,11 +9,13 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from remask.consistency import roundtrips
 from remask.consistency.roundtrips import TripInput, mask_and_rebuild, round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.wrap import Counted, Guided
 from remask.errors import InputError, SettingsError
+from remask.sampling.loop import denoise
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
 from remask.values import Canvas, RoundTrips, Sample
@@ -348,3 +350,31 @@ def test_an_answer_too_long_for_the_model_is_refused(llada: Denoiser, answer: An
 def test_settings_that_cannot_work_are_refused(changes: dict[str, float], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         replace(ConsistencySettings(), **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_steps_that_unmask_nothing_take_no_pass_and_change_nothing(
+    llada: Denoiser, answer: Answer, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """400 steps for at most 12 tokens: as many passes as tokens, and the same reconstruction."""
+    settings = ConsistencySettings(
+        mask_ratio=0.7, trips=3, rebuild_steps=400, rebuild_temperature=temperature
+    )
+    samples = [answer("1 + 1 = 2..."), answer("abc...", item="b")]
+    counted = Counted(llada)
+    skipping = round_trips(counted, samples, settings)
+    monkeypatch.setattr(
+        roundtrips, "denoise", lambda *given, skips_idle, **named: denoise(*given, **named)
+    )
+    plain = round_trips(llada, samples, settings)
+    for one, other in zip(skipping, plain, strict=True):
+        assert one.forwards == int(one.masked.sum())
+        assert other.forwards > 20 * one.forwards
+        assert torch.equal(one.rebuilt, other.rebuilt)
+        assert one.steps is not None
+        assert other.steps is not None
+        assert torch.equal(one.steps, other.steps)
+        assert torch.equal(one.logp, other.logp)
+        assert one.confidence == pytest.approx(other.confidence, abs=1e-6)
+    longest = max(int(masked.sum()) for trips in skipping for masked in trips.masked)
+    assert counted.forwards == 6 * longest
