@@ -28,6 +28,7 @@ from remask.analysis.methods import (
     better_consistency,
     columns,
     methods,
+    ranked,
     recorded,
 )
 from remask.analysis.pool import Pool, is_scored, others_right, pool_size, pools
@@ -128,14 +129,14 @@ def diagnosis(rows: Iterable[Record], *, resamples: int = 1000, seed: int = 0) -
 def judge(
     method: Method, pooled: Sequence[Pool], *, resamples: int = 1000, seed: int = 0
 ) -> Diagnosis:
-    """Return how well one method did on the pools it has a score for."""
-    scores, right = columns(method, pooled)
+    """Return how well one method ranks the answers of these pools."""
+    scores, right = ranked(method, pooled)
     return Diagnosis(
         method=method.name,
         auroc=bootstrap(auroc, scores, right, resamples=resamples, seed=seed),
         aupr=bootstrap(aupr, scores, right, resamples=resamples, seed=seed),
         base_rate=fmean(right) if right else 0.0,
-        absent=len(pooled) - len(scores),
+        absent=len(pooled) - len(columns(method, pooled)[0]),
         forwards=fmean(method.forwards(pool) for pool in pooled),
     )
 
@@ -170,18 +171,19 @@ def judge_fully(
     def measured(statistic: Statistic, *data: ArrayLike) -> Interval | None:
         return bootstrap(statistic, *data, resamples=resamples, seed=seed)
 
-    given = {x: measured(partial(accuracy_at, coverage=x / 100), scores, right) for x in COVERAGES}
+    ranks = ranked(method, pooled)
+    given = {x: measured(partial(accuracy_at, coverage=x / 100), *ranks) for x in COVERAGES}
     return replace(
         judge(method, pooled, resamples=resamples, seed=seed),
         ece=measured(ece, scores, right),
         brier=measured(brier, scores, right),
-        aurc=measured(aurc, scores, right),
-        prr=measured(prr, scores, right),
+        aurc=measured(aurc, *ranks),
+        prr=measured(prr, *ranks),
         accuracy_at={x: interval for x, interval in given.items() if interval is not None},
         mean_right=measured(mean, scores[right]),
         mean_wrong=measured(mean, scores[~right]),
-        precision=precision(scores, right, THRESHOLD),
-        recall=recall(scores, right, THRESHOLD),
+        precision=precision(*ranks, THRESHOLD),
+        recall=recall(*ranks, THRESHOLD),
     )
 
 

@@ -4,6 +4,7 @@ A method's cost is what its score needs, generation included: one answer for con
 and its round trips for these, the whole pool for self-consistency.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -80,6 +81,19 @@ def columns(method: Method, pooled: Sequence[Pool]) -> tuple[list[float], list[b
     pairs = [(method.score(pool), bool(pool[0].right)) for pool in pooled]
     scored = [(score, right) for score, right in pairs if score is not None]
     return [score for score, _ in scored], [right for _, right in scored]
+
+
+def ranked(method: Method, pooled: Sequence[Pool]) -> tuple[list[float], list[bool]]:
+    """Return `columns` for measures of ranks, with the answers to which the method gave no score.
+
+    Such an answer has null in the records, and ranks below every score.
+    """
+    pairs = [(method.score(pool), pool[0]) for pool in pooled]
+    if all(score is None for score, _ in pairs):
+        return [], []
+    tried = [p for p in pairs if p[0] is not None or p[1].scores.get(method.name, 0) is None]
+    scores = [-math.inf if score is None else score for score, _ in tried]
+    return scores, [bool(row.right) for _, row in tried]
 
 
 def better_consistency(pooled: Sequence[Pool]) -> tuple[Method, float] | None:

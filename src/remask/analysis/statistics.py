@@ -45,7 +45,8 @@ def aupr(scores: ArrayLike, right: ArrayLike) -> float | None:
         return None
     order = np.argsort(-values, kind="stable")
     values, right_above = values[order], labels[order].cumsum()
-    last = np.append(np.flatnonzero(np.diff(values)), len(values) - 1)  # of each distinct score
+    ends = np.flatnonzero(values[1:] != values[:-1])
+    last = np.append(ends, len(values) - 1)  # of each distinct score
     precision = right_above[last] / (last + 1)
     gained = np.diff(right_above[last], prepend=0) / right_above[-1]
     return float((precision * gained).sum())
@@ -56,7 +57,8 @@ def curve(scores: ArrayLike, right: ArrayLike) -> tuple[NDArray[Any], NDArray[An
     values, labels = pair(scores, right)
     order = np.argsort(-values, kind="stable")
     labels = labels[order]
-    last = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
+    ordered = values[order]
+    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(values) - 1)
     shares = (np.cumsum(kind)[last] / max(kind.sum(), 1) for kind in (~labels, labels))
     wrong_above, right_above = (np.concatenate([[0.0], share]) for share in shares)
     return wrong_above, right_above

@@ -1,6 +1,7 @@
 """What the full diagnosis adds, worked out on a few pools written by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -176,3 +177,24 @@ def test_one_threshold_is_carried_over_all_studies(make_record: Make, four: list
     assert (one["carried/threshold"].value, one["carried/four/coverage"].n) == (0.75, 4)
     assert (other["carried/low/coverage"].value, other["carried/low/coverage"].n) == (0, 1)
     assert "carried/low/precision" not in other
+
+
+def test_an_answer_without_a_score_ranks_below_every_score_and_is_counted(
+    make_record: Make,
+) -> None:
+    """Scores .2 right, .1 wrong, none wrong, none wrong: every right answer is above. One that was
+    never scored is left out, and the two at the end are ties: a right one among them halves it."""
+    def row(number: int, right: bool, scores: dict[str, float | None]) -> Record:
+        return replace(make_record(f"q{number}", 0, right=right), scores=scores)
+
+    rows = [
+        row(0, True, {"roundtrips": 0.2}), row(1, False, {"roundtrips": 0.1}),
+        row(2, False, {"roundtrips": None}), row(3, False, {"roundtrips": None}), row(4, True, {}),
+    ]  # fmt: skip
+    (found,) = [one for one in diagnosis(rows, resamples=5) if one.method == "roundtrips"]
+    assert found.auroc is not None
+    assert (found.auroc.value, found.absent) == (1.0, 3)
+    rows[3] = replace(rows[3], right=True)  # pairs: .2 above two wrong ones; none below one, tied
+    (found,) = [one for one in diagnosis(rows, resamples=5) if one.method == "roundtrips"]
+    assert found.auroc is not None
+    assert found.auroc.value == (1 + 1 + 0 + 0.5) / 4

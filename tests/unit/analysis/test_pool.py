@@ -153,12 +153,12 @@ def test_every_method_is_judged_on_the_first_sample(rows: list[Record]) -> None:
     assert aupr.value == pytest.approx(0.5), "W R W from the top: 1/2"
 
 
-def test_answers_without_a_score_are_left_out_and_counted(
+def test_an_answer_without_a_score_is_ranked_last_and_counted(
     make_record: Make, rows: list[Record]
 ) -> None:
     own = [*rows, make_record("d", 0, score=None, right=True, by_trip={})]
     found = judge(ROUNDTRIPS, pools(own), resamples=10)
-    assert (found.absent, found.auroc and found.auroc.n) == (1, 3)
+    assert (found.absent, found.auroc and found.auroc.n) == (1, 4)
     assert columns(ROUNDTRIPS, pools(own)) == ([0.6, 0.4, 0.7], [True, False, False])
 
 
