@@ -5,8 +5,8 @@
 A call replaces one or two arguments of a call that works, drops one, or adds one. What each
 parameter takes is written down here, not read from the hints: if an argument has a canonical form
 (an int for a numpy integer, a list for a generator), the result must equal that of the canonical
-call; if it has none, the call must raise a RemaskError. Everything else is a failure. The model is a
-scripted one, so that a call takes milliseconds.
+call; if it has none, the call must raise a RemaskError. Everything else is a failure. The model is
+a scripted one, so that a call takes milliseconds.
 """
 
 import argparse
@@ -40,11 +40,15 @@ class Wrong(Exception):
 Canonical = Callable[[Any], Any]  # an argument -> the plain form of it; raises Wrong
 
 
-def number(kind: type, low: float = -math.inf, high: float = math.inf, *, open_: bool = False) -> Canonical:
+def number(
+    kind: type, low: float = -math.inf, high: float = math.inf, *, open_: bool = False
+) -> Canonical:
     """Return what an integer or a finite number is; `open_` excludes the lower bound."""
 
     def canonical(value: Any) -> Any:
-        types = (int, np.integer) if kind is int else (int, float, np.integer, np.floating, Fraction)
+        types = (
+            (int, np.integer) if kind is int else (int, float, np.integer, np.floating, Fraction)
+        )
         if isinstance(value, bool | np.bool_) or not isinstance(value, types):
             raise Wrong
         try:
@@ -296,9 +300,13 @@ FLOAT = number(float)
 LENGTH, COUNT = number(int, 1, 2**20), number(int, 1, 1000)
 PROMPT = either(text, items(SEED))
 model = either(instance(ScriptedDenoiser))
-task = either(text, lambda v: v if all(hasattr(v, n) for n in ("judge", "levels", "extract")) else _wrong())
+task = either(
+    text, lambda v: v if all(hasattr(v, n) for n in ("judge", "levels", "extract")) else _wrong()
+)
 metric = either(text, instance(remask.Metric))
-metrics = either(word("paper", "core"), lambda v: items(metric)(v) if isinstance(v, list | tuple) else _wrong())
+metrics = either(
+    word("paper", "core"), lambda v: items(metric)(v) if isinstance(v, list | tuple) else _wrong()
+)
 
 
 def _is_scorer(value: Any) -> Any:
@@ -310,7 +318,10 @@ def _is_scorer(value: Any) -> Any:
 
 scorer = either(text, _is_scorer, function)
 WEIGHTS = maybe(mapping(text, FLOAT))
-settings, sampler = maybe(instance(remask.ConsistencySettings)), maybe(instance(remask.SamplerSettings))
+settings, sampler = (
+    maybe(instance(remask.ConsistencySettings)),
+    maybe(instance(remask.SamplerSettings)),
+)
 samples = items(instance(remask.Sample))
 ROUND = {
     "kind": task, "settings": settings, "metrics": metrics, "weights": WEIGHTS,
@@ -335,95 +346,594 @@ def _methods() -> list[Target]:
     task_ = TASKS["wordmath"]
     targets = [
         Target("Score.exceeds", score.exceeds, {"threshold": 0.5}, {"threshold": FLOAT}, 1),
-        Target("SamplerSettings.at", SAMPLER.at, {"temperature": 0.5},
-               {"temperature": number(float, 0, 100)}, 1),
+        Target(
+            "SamplerSettings.at",
+            SAMPLER.at,
+            {"temperature": 0.5},
+            {"temperature": number(float, 0, 100)},
+            1,
+        ),
         Target("SamplerSettings.for_sample", SAMPLER.for_sample, {"number": 1}, {"number": INT}, 1),
         Target("SamplerSettings.for_pool", SAMPLER.for_pool, {"size": 2}, {"size": INT}, 1),
         Target("Consistency.score", CORE.score, {"samples": [SAMPLE]}, {"samples": samples}, 1),
-        Target("Consistency.measure", CORE.measure, {"trips": []},
-               {"trips": items(instance(RoundTrips))}, 1),
-        Target("ModelConfidence.score", remask.ModelConfidence().score, {"samples": DRAWN},
-               {"samples": samples}, 1),
-        Target("EditorAgreement.score", remask.EditorAgreement(denoiser=MODEL).score,
-               {"samples": DRAWN}, {"samples": samples}, 1),
-        Target("task.problem", task_.problem, {"index": 1, "split": "test", "level": "easy", "seed": 0},
-               {"index": SEED, "split": text, "level": text, "seed": SEED}, 1),
-        Target("task.judge", task_.judge, {"problem": PROBLEM, "text": "It is 4."},
-               {"problem": instance(type(PROBLEM)), "text": text}, 2),
-        Target("task.grade", task_.grade, {"problem": PROBLEM, "text": "It is 4."},
-               {"problem": instance(type(PROBLEM)), "text": text}, 2),
+        Target(
+            "Consistency.measure",
+            CORE.measure,
+            {"trips": []},
+            {"trips": items(instance(RoundTrips))},
+            1,
+        ),
+        Target(
+            "ModelConfidence.score",
+            remask.ModelConfidence().score,
+            {"samples": DRAWN},
+            {"samples": samples},
+            1,
+        ),
+        Target(
+            "EditorAgreement.score",
+            remask.EditorAgreement(denoiser=MODEL).score,
+            {"samples": DRAWN},
+            {"samples": samples},
+            1,
+        ),
+        Target(
+            "task.problem",
+            task_.problem,
+            {"index": 1, "split": "test", "level": "easy", "seed": 0},
+            {"index": SEED, "split": text, "level": text, "seed": SEED},
+            1,
+        ),
+        Target(
+            "task.judge",
+            task_.judge,
+            {"problem": PROBLEM, "text": "It is 4."},
+            {"problem": instance(type(PROBLEM)), "text": text},
+            2,
+        ),
+        Target(
+            "task.grade",
+            task_.grade,
+            {"problem": PROBLEM, "text": "It is 4."},
+            {"problem": instance(type(PROBLEM)), "text": text},
+            2,
+        ),
         Target("task.extract", task_.extract, {"text": "It is 4."}, {"text": text}, 1),
         Target("task.canvas_length", task_.canvas_length, {"level": "easy"}, {"level": text}, 1),
-    ]  # fmt: skip
+    ]
     return targets
 
 
 TARGETS: list[Target] = [
-    Target("sample", api.sample, {"model": MODEL, "prompt": "2+2?", "settings": SAMPLER, "number": 0, "seed": 0, "trace": False},
-           {"model": model, "prompt": PROMPT, "settings": sampler, "number": INT, "seed": SEED, "trace": boolean}, 2),
-    Target("sample_many", api.sample_many, {"model": MODEL, "prompts": ["2+2?", "3?"], "settings": SAMPLER, "items": None, "number": 0, "seed": 0, "trace": False},
-           {"model": model, "prompts": items(PROMPT), "settings": sampler, "items": maybe(items(text)), "number": INT, "seed": SEED, "trace": boolean}, 2),
-    Target("sample_from_text", api.sample_from_text, {"model": MODEL, "prompt": "2+2?", "answer": "It is 4.", "item": None, "length": None, "examples": (), "system": ""},
-           {"model": model, "prompt": PROMPT, "answer": text, "item": maybe(text), "length": maybe(LENGTH), "examples": TURNS, "system": text}, 3),
-    Target("score", api.score, {"model": MODEL, "prompt": "2+2?", "answer": "It is 4.", "kind": "number", "settings": TRIPS, "metrics": "core", "weights": None, "scorer": None, "seed": 0},
-           {"model": model, "prompt": PROMPT, "answer": ANSWER, **ROUND}, 3),
-    Target("score_many", api.score_many, {"model": MODEL, "pairs": [("2+2?", "It is 4.")], "scorer": "probe", "kind": "number", "seed": 0},
-           {"model": model, "pairs": PAIRS, "scorer": maybe(scorer), "kind": task, "seed": SEED}, 2),
-    Target("solve", solved, {"model": MODEL, "prompt": "2+2?", "sampler": SAMPLER, "settings": TRIPS, "metrics": "core", "kind": "number", "weights": None, "scorer": None, "threshold": 0.5, "budget": 2, "seed": 0, "examples": ()},
-           {"model": model, "prompt": text, "sampler": sampler, **ROUND, "threshold": maybe(FLOAT), "budget": COUNT, "examples": TURNS}, 2),
-    Target("solve_many", api.solve_many, {"model": MODEL, "prompts": ["2+2?"], "scorer": "length", "kind": "number", "sampler": SAMPLER, "examples": (), "threshold": -1.0, "budget": 2, "seed": 0, "watch": lambda sample, score: None},
-           {"model": model, "prompts": items(text), "scorer": maybe(scorer), "kind": task, "sampler": sampler, "examples": TURNS, "threshold": maybe(FLOAT), "budget": COUNT, "seed": SEED, "watch": function}, 2),
-    Target("log_likelihood", remask.log_likelihood, {"model": MODEL, "samples": [SAMPLE], "draws": 2, "seed": 0, "greedy": False},
-           {"model": model, "samples": samples, "draws": number(int, 1, 100_000), "seed": SEED, "greedy": boolean}, 2),
-    Target("auroc", remask.auroc, {"scores": [0.1, 0.9, None], "right": [False, True, False]},
-           {"scores": items(maybe(either(FLOAT, boolean, word("never"), lambda v: v if v in (math.inf, -math.inf) else _wrong()))), "right": items(either(boolean, number(float, 0, 1)))}, 2),
-    Target("sampler_settings", remask.sampler_settings, {"model": MODEL, "kind": "", "canvas": None, "length": 16, "steps": None, "block": None, "temperature": None, "order": None, "reveal_threshold": None, "commit_gap": None, "edit_threshold": None},
-           {"model": lambda v: v if hasattr(v, "preset") else _wrong(), "kind": text, "canvas": maybe(LENGTH), "length": maybe(LENGTH), "steps": maybe(number(int, 1, 2**16)), "block": maybe(LENGTH), "temperature": maybe(number(float, 0, 100)), "order": maybe(word("low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy")), "reveal_threshold": maybe(number(float, 0, 1, open_=True)), "commit_gap": maybe(number(float, 0, open_=True)), "edit_threshold": maybe(number(float, 0, 1))}, 1),
-    Target("reject", remask.reject, {"draw": draw, "scorer": Lengths(), "items": ["a", "b"], "threshold": 0.5, "budget": 2, "watch": lambda sample, score: None},
-           {"draw": function, "scorer": _is_scorer, "items": items(text), "threshold": FLOAT, "budget": COUNT, "watch": function}, 3),
-    Target("best_of", remask.best_of, {"draw": draw, "scorer": Lengths(), "items": ["a", "b"], "n": 2},
-           {"draw": function, "scorer": _is_scorer, "items": items(text), "n": COUNT}, 4),
-    Target("majority_vote", remask.majority_vote, {"draw": draw, "key": lambda sample: sample.text, "items": ["a"], "n": 2},
-           {"draw": function, "key": function, "items": items(text), "n": COUNT}, 4),
-    Target("task", remask.task, {"given": "wordmath", "path": None, "allow_execution": False, "wording": "llada", "shots": 0},
-           {"given": task, "path": maybe(text), "allow_execution": boolean, "wording": text, "shots": number(int, 0, 100)}, 1),
+    Target(
+        "sample",
+        api.sample,
+        {
+            "model": MODEL,
+            "prompt": "2+2?",
+            "settings": SAMPLER,
+            "number": 0,
+            "seed": 0,
+            "trace": False,
+        },
+        {
+            "model": model,
+            "prompt": PROMPT,
+            "settings": sampler,
+            "number": INT,
+            "seed": SEED,
+            "trace": boolean,
+        },
+        2,
+    ),
+    Target(
+        "sample_many",
+        api.sample_many,
+        {
+            "model": MODEL,
+            "prompts": ["2+2?", "3?"],
+            "settings": SAMPLER,
+            "items": None,
+            "number": 0,
+            "seed": 0,
+            "trace": False,
+        },
+        {
+            "model": model,
+            "prompts": items(PROMPT),
+            "settings": sampler,
+            "items": maybe(items(text)),
+            "number": INT,
+            "seed": SEED,
+            "trace": boolean,
+        },
+        2,
+    ),
+    Target(
+        "sample_from_text",
+        api.sample_from_text,
+        {
+            "model": MODEL,
+            "prompt": "2+2?",
+            "answer": "It is 4.",
+            "item": None,
+            "length": None,
+            "examples": (),
+            "system": "",
+        },
+        {
+            "model": model,
+            "prompt": PROMPT,
+            "answer": text,
+            "item": maybe(text),
+            "length": maybe(LENGTH),
+            "examples": TURNS,
+            "system": text,
+        },
+        3,
+    ),
+    Target(
+        "score",
+        api.score,
+        {
+            "model": MODEL,
+            "prompt": "2+2?",
+            "answer": "It is 4.",
+            "kind": "number",
+            "settings": TRIPS,
+            "metrics": "core",
+            "weights": None,
+            "scorer": None,
+            "seed": 0,
+        },
+        {"model": model, "prompt": PROMPT, "answer": ANSWER, **ROUND},
+        3,
+    ),
+    Target(
+        "score_many",
+        api.score_many,
+        {
+            "model": MODEL,
+            "pairs": [("2+2?", "It is 4.")],
+            "scorer": "probe",
+            "kind": "number",
+            "seed": 0,
+        },
+        {"model": model, "pairs": PAIRS, "scorer": maybe(scorer), "kind": task, "seed": SEED},
+        2,
+    ),
+    Target(
+        "solve",
+        solved,
+        {
+            "model": MODEL,
+            "prompt": "2+2?",
+            "sampler": SAMPLER,
+            "settings": TRIPS,
+            "metrics": "core",
+            "kind": "number",
+            "weights": None,
+            "scorer": None,
+            "threshold": 0.5,
+            "budget": 2,
+            "seed": 0,
+            "examples": (),
+        },
+        {
+            "model": model,
+            "prompt": text,
+            "sampler": sampler,
+            **ROUND,
+            "threshold": maybe(FLOAT),
+            "budget": COUNT,
+            "examples": TURNS,
+        },
+        2,
+    ),
+    Target(
+        "solve_many",
+        api.solve_many,
+        {
+            "model": MODEL,
+            "prompts": ["2+2?"],
+            "scorer": "length",
+            "kind": "number",
+            "sampler": SAMPLER,
+            "examples": (),
+            "threshold": -1.0,
+            "budget": 2,
+            "seed": 0,
+            "watch": lambda sample, score: None,
+        },
+        {
+            "model": model,
+            "prompts": items(text),
+            "scorer": maybe(scorer),
+            "kind": task,
+            "sampler": sampler,
+            "examples": TURNS,
+            "threshold": maybe(FLOAT),
+            "budget": COUNT,
+            "seed": SEED,
+            "watch": function,
+        },
+        2,
+    ),
+    Target(
+        "log_likelihood",
+        remask.log_likelihood,
+        {"model": MODEL, "samples": [SAMPLE], "draws": 2, "seed": 0, "greedy": False},
+        {
+            "model": model,
+            "samples": samples,
+            "draws": number(int, 1, 100_000),
+            "seed": SEED,
+            "greedy": boolean,
+        },
+        2,
+    ),
+    Target(
+        "auroc",
+        remask.auroc,
+        {"scores": [0.1, 0.9, None], "right": [False, True, False]},
+        {
+            "scores": items(
+                maybe(
+                    either(
+                        FLOAT,
+                        boolean,
+                        word("never"),
+                        lambda v: v if v in (math.inf, -math.inf) else _wrong(),
+                    )
+                )
+            ),
+            "right": items(either(boolean, number(float, 0, 1))),
+        },
+        2,
+    ),
+    Target(
+        "sampler_settings",
+        remask.sampler_settings,
+        {
+            "model": MODEL,
+            "kind": "",
+            "canvas": None,
+            "length": 16,
+            "steps": None,
+            "block": None,
+            "temperature": None,
+            "order": None,
+            "reveal_threshold": None,
+            "commit_gap": None,
+            "edit_threshold": None,
+        },
+        {
+            "model": lambda v: v if hasattr(v, "preset") else _wrong(),
+            "kind": text,
+            "canvas": maybe(LENGTH),
+            "length": maybe(LENGTH),
+            "steps": maybe(number(int, 1, 2**16)),
+            "block": maybe(LENGTH),
+            "temperature": maybe(number(float, 0, 100)),
+            "order": maybe(
+                word("low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy")
+            ),
+            "reveal_threshold": maybe(number(float, 0, 1, open_=True)),
+            "commit_gap": maybe(number(float, 0, open_=True)),
+            "edit_threshold": maybe(number(float, 0, 1)),
+        },
+        1,
+    ),
+    Target(
+        "reject",
+        remask.reject,
+        {
+            "draw": draw,
+            "scorer": Lengths(),
+            "items": ["a", "b"],
+            "threshold": 0.5,
+            "budget": 2,
+            "watch": lambda sample, score: None,
+        },
+        {
+            "draw": function,
+            "scorer": _is_scorer,
+            "items": items(text),
+            "threshold": FLOAT,
+            "budget": COUNT,
+            "watch": function,
+        },
+        3,
+    ),
+    Target(
+        "best_of",
+        remask.best_of,
+        {"draw": draw, "scorer": Lengths(), "items": ["a", "b"], "n": 2},
+        {"draw": function, "scorer": _is_scorer, "items": items(text), "n": COUNT},
+        4,
+    ),
+    Target(
+        "majority_vote",
+        remask.majority_vote,
+        {"draw": draw, "key": lambda sample: sample.text, "items": ["a"], "n": 2},
+        {"draw": function, "key": function, "items": items(text), "n": COUNT},
+        4,
+    ),
+    Target(
+        "task",
+        remask.task,
+        {
+            "given": "wordmath",
+            "path": None,
+            "allow_execution": False,
+            "wording": "llada",
+            "shots": 0,
+        },
+        {
+            "given": task,
+            "path": maybe(text),
+            "allow_execution": boolean,
+            "wording": text,
+            "shots": number(int, 0, 100),
+        },
+        1,
+    ),
     Target("reader", api.reader, {"kind": "number"}, {"kind": task}, 1),
     Target("item_of", api.item_of, {"prompt": "x"}, {"prompt": PROMPT}, 1),
     Target("scorer_version", api.scorer_version, {"name": "probe"}, {"name": text}, 1),
-    Target("consistency", lambda *a, **k: scored(api.consistency(*a, **k)), {"model": MODEL, "kind": "number", "settings": TRIPS, "metrics": "core", "weights": None, "seed": 0},
-           {"model": model, **{name: kind for name, kind in ROUND.items() if name != "scorer"}}, 1),
-    Target("verifier", lambda *a, **k: scored(api.verifier(*a, **k)), {"model": MODEL, "questions": {}, "kind": "number", "fitted": None, "budget": None, "seed": 0},
-           {"model": model, "questions": mapping(text, text), "kind": task, "fitted": maybe(instance(type(None))), "budget": maybe(SEED), "seed": SEED}, 2),
-    Target("find_scorer", lambda *a, **k: scored(api.find_scorer(*a, **k)), {"given": "perplexity", "model": MODEL, "prompts": ["2+2?"], "kind": "number", "seed": 0},
-           {"given": scorer, "model": model, "prompts": either(mapping(text, text), items(text)), "kind": task, "seed": SEED}, 3),
-    Target("ConsistencySettings", remask.ConsistencySettings, {"mask_ratio": 0.9, "mask_design": "independent", "tail": "masked", "trips": 4, "rebuild_steps": 16, "rebuild_temperature": 0.0},
-           {"mask_ratio": either(number(float, 0, 1), word("uniform")), "mask_design": word("independent", "stratified"), "tail": word("masked", "visible"), "trips": number(int, 1, 10_000), "rebuild_steps": number(int, 1, 2**16), "rebuild_temperature": number(float, 0, 100)}),
-    Target("SamplerSettings", remask.SamplerSettings, {"length": 16, "steps": 16, "block": 16, "temperature": 0.0, "top_p": None, "top_k": None, "ends_last": False, "suppress_eos": False, "sub_block": None},
-           {"length": LENGTH, "steps": number(int, 1, 2**16), "block": LENGTH, "temperature": number(float, 0, 100), "top_p": maybe(number(float, 0, 1, open_=True)), "top_k": maybe(POSITIVE), "ends_last": boolean, "suppress_eos": boolean, "sub_block": maybe(SEED)}),
-    Target("Probe", Probe, {"pattern": "halves", "passes": 8}, {"pattern": word("critical", "halves", "random", "stratified", "forced", "visible", "suffix"), "passes": number(int, 1, 10_000)}),
+    Target(
+        "consistency",
+        lambda *a, **k: scored(api.consistency(*a, **k)),
+        {
+            "model": MODEL,
+            "kind": "number",
+            "settings": TRIPS,
+            "metrics": "core",
+            "weights": None,
+            "seed": 0,
+        },
+        {"model": model, **{name: kind for name, kind in ROUND.items() if name != "scorer"}},
+        1,
+    ),
+    Target(
+        "verifier",
+        lambda *a, **k: scored(api.verifier(*a, **k)),
+        {
+            "model": MODEL,
+            "questions": {},
+            "kind": "number",
+            "fitted": None,
+            "budget": None,
+            "seed": 0,
+        },
+        {
+            "model": model,
+            "questions": mapping(text, text),
+            "kind": task,
+            "fitted": maybe(instance(type(None))),
+            "budget": maybe(SEED),
+            "seed": SEED,
+        },
+        2,
+    ),
+    Target(
+        "find_scorer",
+        lambda *a, **k: scored(api.find_scorer(*a, **k)),
+        {"given": "perplexity", "model": MODEL, "prompts": ["2+2?"], "kind": "number", "seed": 0},
+        {
+            "given": scorer,
+            "model": model,
+            "prompts": either(mapping(text, text), items(text)),
+            "kind": task,
+            "seed": SEED,
+        },
+        3,
+    ),
+    Target(
+        "ConsistencySettings",
+        remask.ConsistencySettings,
+        {
+            "mask_ratio": 0.9,
+            "mask_design": "independent",
+            "tail": "masked",
+            "trips": 4,
+            "rebuild_steps": 16,
+            "rebuild_temperature": 0.0,
+        },
+        {
+            "mask_ratio": either(number(float, 0, 1), word("uniform")),
+            "mask_design": word("independent", "stratified"),
+            "tail": word("masked", "visible"),
+            "trips": number(int, 1, 10_000),
+            "rebuild_steps": number(int, 1, 2**16),
+            "rebuild_temperature": number(float, 0, 100),
+        },
+    ),
+    Target(
+        "SamplerSettings",
+        remask.SamplerSettings,
+        {
+            "length": 16,
+            "steps": 16,
+            "block": 16,
+            "temperature": 0.0,
+            "top_p": None,
+            "top_k": None,
+            "ends_last": False,
+            "suppress_eos": False,
+            "sub_block": None,
+        },
+        {
+            "length": LENGTH,
+            "steps": number(int, 1, 2**16),
+            "block": LENGTH,
+            "temperature": number(float, 0, 100),
+            "top_p": maybe(number(float, 0, 1, open_=True)),
+            "top_k": maybe(POSITIVE),
+            "ends_last": boolean,
+            "suppress_eos": boolean,
+            "sub_block": maybe(SEED),
+        },
+    ),
+    Target(
+        "Probe",
+        Probe,
+        {"pattern": "halves", "passes": 8},
+        {
+            "pattern": word(
+                "critical", "halves", "random", "stratified", "forced", "visible", "suffix"
+            ),
+            "passes": number(int, 1, 10_000),
+        },
+    ),
     Target("Probe.named", Probe.named, {"name": "halves8"}, {"name": text}, 1),
-    Target("Consistency", lambda **k: scored(remask.Consistency(**k)), {"denoiser": MODEL, "extract": answers.extract_number, "settings": TRIPS, "metric_set": "core", "task_metrics": None, "extra_metrics": (), "weights": None, "seed": 0, "name": "roundtrips"},
-           {"denoiser": model, "extract": function, "settings": instance(remask.ConsistencySettings), "metric_set": word("paper", "core"), "task_metrics": maybe(items(metric)), "extra_metrics": items(metric), "weights": WEIGHTS, "seed": SEED, "name": text}),
-    Target("Perplexity", lambda **k: scored(Perplexity(**k)), {"denoiser": MODEL, "draws": 2, "seed": 0, "name": "perplexity"},
-           {"denoiser": model, "draws": number(int, 1, 100_000), "seed": SEED, "name": text}),
-    Target("EditorAgreement", lambda **k: scored(remask.EditorAgreement(**k)), {"denoiser": MODEL, "name": "editor"}, {"denoiser": model, "name": text}),
-    Target("ModelConfidence", lambda **k: scored(remask.ModelConfidence(**k)), {"scope": "response"}, {"scope": word("response", "canvas")}),
-    Target("SelfConsistency", lambda **k: scored(remask.SelfConsistency(**k)), {"pools": {SAMPLE.item: [SAMPLE]}, "key": lambda sample: sample.text, "kind": "vote"},
-           {"pools": mapping(text, samples), "key": function, "kind": word("vote", "agreement")}),
-    Target("SelfEvaluation", lambda **k: scored(remask.SelfEvaluation(**k)), {"denoiser": MODEL, "questions": {}, "settings": SAMPLER, "seed": 0, "name": "judge"},
-           {"denoiser": model, "questions": mapping(text, text), "settings": instance(remask.SamplerSettings), "seed": SEED, "name": text}),
-    Target("Metric", remask.Metric, {"name": "one", "compute": _metric, "equation": "", "needs_encoder": False},
-           {"name": text, "compute": function, "equation": text, "needs_encoder": boolean}),
-    Target("Score", remask.Score, {"value": 0.5, "by_metric": {}, "by_trip": {}, "drift": (), "logp": (), "stderr": None, "forwards": 0, "reason": ""},
-           {"value": maybe(FLOAT), "by_metric": mapping(text, FLOAT), "by_trip": mapping(text, items(maybe(FLOAT))), "drift": items(maybe(FLOAT)), "logp": items(maybe(FLOAT)), "stderr": maybe(FLOAT), "forwards": INT, "reason": text}),
-    Target("Sample", remask.Sample, {"item": "a", "number": 0, "prompt": (40,), "canvas": (40, 0), "num_response": 2, "text": "a", "probs": None, "steps": None, "forwards": 0},
-           {"item": text, "number": INT, "prompt": items(SEED), "canvas": items(SEED), "num_response": SEED, "text": text, "probs": maybe(items(FLOAT)), "steps": maybe(items(SEED)), "forwards": INT, "trace": maybe(instance(Trace))}),
-    Target("Decision", remask.Decision, {"item": "a", "action": "accept", "sample": SAMPLE, "score": remask.Score(value=0.5), "attempts": (), "forwards": 1, "reason": ""},
-           {"item": text, "action": word("accept", "fallback"), "sample": instance(remask.Sample), "score": instance(remask.Score), "attempts": items(pair(instance(remask.Sample), instance(remask.Score))), "forwards": INT, "reason": text}),
-    *(Target(f"answers.{name}", getattr(answers, name), {"text": "It is 4."}, {"text": text}, 1)
-      for name in ("extract_number", "extract_choice", "find_number", "numbers")),
+    Target(
+        "Consistency",
+        lambda **k: scored(remask.Consistency(**k)),
+        {
+            "denoiser": MODEL,
+            "extract": answers.extract_number,
+            "settings": TRIPS,
+            "metric_set": "core",
+            "task_metrics": None,
+            "extra_metrics": (),
+            "weights": None,
+            "seed": 0,
+            "name": "roundtrips",
+        },
+        {
+            "denoiser": model,
+            "extract": function,
+            "settings": instance(remask.ConsistencySettings),
+            "metric_set": word("paper", "core"),
+            "task_metrics": maybe(items(metric)),
+            "extra_metrics": items(metric),
+            "weights": WEIGHTS,
+            "seed": SEED,
+            "name": text,
+        },
+    ),
+    Target(
+        "Perplexity",
+        lambda **k: scored(Perplexity(**k)),
+        {"denoiser": MODEL, "draws": 2, "seed": 0, "name": "perplexity"},
+        {"denoiser": model, "draws": number(int, 1, 100_000), "seed": SEED, "name": text},
+    ),
+    Target(
+        "EditorAgreement",
+        lambda **k: scored(remask.EditorAgreement(**k)),
+        {"denoiser": MODEL, "name": "editor"},
+        {"denoiser": model, "name": text},
+    ),
+    Target(
+        "ModelConfidence",
+        lambda **k: scored(remask.ModelConfidence(**k)),
+        {"scope": "response"},
+        {"scope": word("response", "canvas")},
+    ),
+    Target(
+        "SelfConsistency",
+        lambda **k: scored(remask.SelfConsistency(**k)),
+        {"pools": {SAMPLE.item: [SAMPLE]}, "key": lambda sample: sample.text, "kind": "vote"},
+        {"pools": mapping(text, samples), "key": function, "kind": word("vote", "agreement")},
+    ),
+    Target(
+        "SelfEvaluation",
+        lambda **k: scored(remask.SelfEvaluation(**k)),
+        {"denoiser": MODEL, "questions": {}, "settings": SAMPLER, "seed": 0, "name": "judge"},
+        {
+            "denoiser": model,
+            "questions": mapping(text, text),
+            "settings": instance(remask.SamplerSettings),
+            "seed": SEED,
+            "name": text,
+        },
+    ),
+    Target(
+        "Metric",
+        remask.Metric,
+        {"name": "one", "compute": _metric, "equation": "", "needs_encoder": False},
+        {"name": text, "compute": function, "equation": text, "needs_encoder": boolean},
+    ),
+    Target(
+        "Score",
+        remask.Score,
+        {
+            "value": 0.5,
+            "by_metric": {},
+            "by_trip": {},
+            "drift": (),
+            "logp": (),
+            "stderr": None,
+            "forwards": 0,
+            "reason": "",
+        },
+        {
+            "value": maybe(FLOAT),
+            "by_metric": mapping(text, FLOAT),
+            "by_trip": mapping(text, items(maybe(FLOAT))),
+            "drift": items(maybe(FLOAT)),
+            "logp": items(maybe(FLOAT)),
+            "stderr": maybe(FLOAT),
+            "forwards": INT,
+            "reason": text,
+        },
+    ),
+    Target(
+        "Sample",
+        remask.Sample,
+        {
+            "item": "a",
+            "number": 0,
+            "prompt": (40,),
+            "canvas": (40, 0),
+            "num_response": 2,
+            "text": "a",
+            "probs": None,
+            "steps": None,
+            "forwards": 0,
+        },
+        {
+            "item": text,
+            "number": INT,
+            "prompt": items(SEED),
+            "canvas": items(SEED),
+            "num_response": SEED,
+            "text": text,
+            "probs": maybe(items(FLOAT)),
+            "steps": maybe(items(SEED)),
+            "forwards": INT,
+            "trace": maybe(instance(Trace)),
+        },
+    ),
+    Target(
+        "Decision",
+        remask.Decision,
+        {
+            "item": "a",
+            "action": "accept",
+            "sample": SAMPLE,
+            "score": remask.Score(value=0.5),
+            "attempts": (),
+            "forwards": 1,
+            "reason": "",
+        },
+        {
+            "item": text,
+            "action": word("accept", "fallback"),
+            "sample": instance(remask.Sample),
+            "score": instance(remask.Score),
+            "attempts": items(pair(instance(remask.Sample), instance(remask.Score))),
+            "forwards": INT,
+            "reason": text,
+        },
+    ),
+    *(
+        Target(f"answers.{name}", getattr(answers, name), {"text": "It is 4."}, {"text": text}, 1)
+        for name in ("extract_number", "extract_choice", "find_number", "numbers")
+    ),
     *_methods(),
-]  # fmt: skip
+]
 
 
 def drawn_call(rng: random.Random) -> tuple[Target, dict[str, Callable[[], Any]], str]:

@@ -254,14 +254,16 @@ def rule(hint: Any, is_text: bool = False, setting: Setting | None = None) -> Ru
         return _choice(args)
     if hint in _NUMBERS:
         return _number_rule(hint, setting, is_text)
-    if hint in _PLAIN:
-        return _PLAIN[hint]
-    if origin in (list, tuple, abc.Sequence, abc.Iterable):
+    if origin in (list, tuple, abc.Sequence):
         return _list_rule(origin, args, is_text)
-    if origin is abc.Mapping or origin is dict:
+    if origin is abc.Mapping:
         return _mapping_rule(rule(args[0], is_text), rule(args[1], is_text))
-    if origin is abc.Callable or hint in (Callable, abc.Callable):
+    if origin is abc.Callable:
         return _holds(callable, "a function")
+    return _PLAIN[hint] if hint in _PLAIN else _object_rule(hint)
+
+
+def _object_rule(hint: Any) -> Rule:
     if getattr(hint, "_is_protocol", False):
         return _protocol_rule(hint)
     if isinstance(hint, type) and hint not in (object, Any):  # Any is a class
@@ -294,7 +296,6 @@ _NUMBERS: Mapping[Any, tuple[type, str]] = {
 _PLAIN: Mapping[Any, Rule] = {
     bool: _holds(_is_bool, "true or false", bool),
     str: _holds(lambda value: isinstance(value, str), "a string"),
-    bytes: _holds(lambda value: isinstance(value, bytes), "bytes"),
     Path: _holds(_is_path, "a path", Path),
     NoneType: _holds(lambda value: value is None, "None"),
 }
@@ -449,7 +450,7 @@ def _members(protocol: type) -> tuple[str, ...]:
     names = dict[str, None]()
     for base in protocol.__mro__:
         if getattr(base, "_is_protocol", False):
-            names |= dict.fromkeys([*vars(base), *base.__dict__.get("__annotations__", {})])
+            names |= dict.fromkeys([*vars(base), *inspect.get_annotations(base)])
     return tuple(name for name in names if not name.startswith("_"))
 
 

@@ -222,7 +222,7 @@ def test_every_task_and_kind_has_a_reader() -> None:
         "pycode": "code", "arc": "choice", "math": "formula",
     }  # fmt: skip
     assert {api.reader(name).critical for name in KNOWN} <= set(CRITICAL)
-    with pytest.raises(SettingsError, match="Unknown kind 'poem'. Known: number, choice"):
+    with pytest.raises(SettingsError, match=r"Unknown kind 'poem'. Known: number, choice"):
         api.reader("poem")
 
 

@@ -121,9 +121,7 @@ class TestChecked:
             ({"other": 1.5}, "other must be an integer, got 1.5"),
         ],
     )  # fmt: skip
-    def test_a_wrong_value_is_named_with_its_place(
-        self, given: dict[str, Any], words: str
-    ) -> None:
+    def test_a_wrong_value_is_named_with_its_place(self, given: dict[str, Any], words: str) -> None:
         with pytest.raises(RemaskError) as refused:
             example(**{"count": 1, **given})
         assert words in str(refused.value)
@@ -131,7 +129,7 @@ class TestChecked:
     def test_missing_and_unknown_arguments_are_input_errors(self) -> None:
         with pytest.raises(InputError, match="example: missing a required argument: 'count'"):
             example()  # type: ignore[call-arg]
-        with pytest.raises(InputError, match="words\\[0\\]|0 must be a string"):
+        with pytest.raises(InputError, match="0 must be a string"):
             example(1, 0.5, 3)  # type: ignore[arg-type]
 
     def test_the_signature_and_the_docstring_stay(self) -> None:
@@ -225,7 +223,7 @@ class TestPublicFunctions:
             lambda m: remask.auroc([math.nan], [True]),
             lambda m: remask.auroc([0.5], ["yes"]),
             lambda m: remask.sampler_settings(m, length=0),
-            lambda m: remask.best_of(lambda items, number: [], api.find_scorer("length", m, []), ["a"], 1),
+            lambda m: remask.best_of(lambda i, n: [], api.find_scorer("length", m, []), ["a"], 1),
             lambda m: remask.majority_vote(lambda items, number: 3, str, ["a"], 1),
             lambda m: Sample(item="a", prompt=(1,), canvas=(1,), num_response=2, text=""),
             lambda m: Sample(item="a", prompt=(1,), canvas=(1.0,), num_response=1, text=""),  # type: ignore[arg-type]
@@ -278,7 +276,8 @@ class TestUsersCode:
     def test_an_exception_is_shown_with_its_cause(
         self, model: NativeDenoiser, extension: dict[str, Any]
     ) -> None:
-        with pytest.raises(ExtensionError, match=r"TypeError: .*len.*test_arguments\.py, line") as caught:
+        cause = r"TypeError: .*len.*test_arguments\.py, line"
+        with pytest.raises(ExtensionError, match=cause) as caught:
             api.score(model, "x", "It is 5.", **extension)
         assert isinstance(caught.value.__cause__, TypeError)
 
@@ -434,5 +433,3 @@ def test_a_denoiser_with_missing_methods_is_refused() -> None:
 
     with pytest.raises(InputError, match="model must be a Denoiser with tokenizer, preset, device"):
         api.sample(Half(), "x")  # type: ignore[arg-type]
-
-

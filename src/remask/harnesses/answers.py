@@ -130,10 +130,7 @@ class Answerer:
         left = [self._left(*row) for row in zip(wanted, samples, texts, strict=True)]
         there = [one for one in left if isinstance(one, Sample)]
         scores = iter(scores_of(judge, there))
-        return [
-            next(scores) if isinstance(one, Sample) else _refused(one, judge)
-            for one in left
-        ]
+        return [next(scores) if isinstance(one, Sample) else _refused(one, judge) for one in left]
 
     def _left(self, one: Wanted, sample: Sample, text: str) -> Sample | str:
         """Return what is left of an answer where it was cut, or why that cannot be scored."""

@@ -184,6 +184,7 @@ def test_an_answer_without_a_score_ranks_below_every_score_and_is_counted(
 ) -> None:
     """Scores .2 right, .1 wrong, none wrong, none wrong: every right answer is above. One that was
     never scored is left out, and the two at the end are ties: a right one among them halves it."""
+
     def row(number: int, right: bool, scores: dict[str, float | None]) -> Record:
         return replace(make_record(f"q{number}", 0, right=right), scores=scores)
 

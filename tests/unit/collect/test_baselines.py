@@ -263,5 +263,5 @@ def test_probes_stand_in_the_features_of_verified_answers(
 
 
 def test_an_unknown_probe_is_refused_before_a_model_is_loaded() -> None:
-    with pytest.raises(SettingsError, match="Unknown probe 'half'. Known: critical"):
+    with pytest.raises(SettingsError, match=r"Unknown probe 'half'. Known: critical"):
         CollectSettings(task="wordmath", probes=("half",))

@@ -340,7 +340,10 @@ def test_an_answer_too_long_for_the_model_is_refused(llada: Denoiser, answer: An
         ({"mask_ratio": -0.1}, "mask_ratio must be at least 0 or uniform, got -0.1"),
         ({"mask_ratio": math.nan}, "mask_ratio must be .*, got nan"),
         ({"mask_design": "striped"}, "mask_design must be .*, got 'striped'"),
-        ({"mask_design": "stratified", "mask_ratio": "uniform"}, "mask_ratio must be a number with mask_design 'stratified'"),
+        (
+            {"mask_design": "stratified", "mask_ratio": "uniform"},
+            "mask_ratio must be a number with mask_design 'stratified'",
+        ),
         ({"tail": "shown"}, "tail must be .*, got 'shown'"),
         ({"trips": 0}, "trips must be at least 1, got 0"),
         ({"rebuild_steps": 0}, "rebuild_steps must be at least 1, got 0"),

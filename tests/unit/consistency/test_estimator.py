@@ -265,7 +265,7 @@ def test_an_answer_without_content_has_no_score(
         ({"task_metrics": ("bleu",)}, "Unknown metric 'bleu'"),
         ({"weights": {"confidence": 1.0}}, "weights must name the metrics .*, got confidence"),
         ({"weights": dict.fromkeys(CORE, 0.5)}, "weights must sum to 1, got 2.5"),
-        ({"weights": {**dict.fromkeys(CORE, 0.5), "confidence": -1.0}}, "must be at least 0, got -1.0"),
+        ({"weights": {**dict.fromkeys(CORE, 0.5), "confidence": -1}}, "must be at least 0, got -1"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(

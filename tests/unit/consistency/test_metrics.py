@@ -372,7 +372,7 @@ def test_the_uniform_composite_is_the_mean_of_what_is_present(values: dict[str, 
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({"confidence": 1.0}, "weights must name the metrics answer_match, confidence, got confidence"),
+        ({"confidence": 1.0}, "must name the metrics answer_match, confidence, got confidence"),
         ({"confidence": 0.5, "answer_match": 0.4}, "must sum to 1, got 0.9"),
         ({"confidence": 1.5, "answer_match": -0.5}, "'answer_match' must be at least 0, got -0.5"),
         ({"confidence": math.nan, "answer_match": 1.0}, "'confidence' must be at least 0, got nan"),

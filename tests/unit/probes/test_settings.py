@@ -50,7 +50,8 @@ def test_a_name_is_read_or_refused(name: str) -> None:
     ("name", "reason"),
     [
         ("critic", "Unknown probe"), ("critical ", "Unknown probe"), ("forced", "Unknown probe"),
-        ("forced08", "Unknown probe"), ("random4", "Unknown probe"), ("random015x4", "Unknown probe"),
+        ("forced08", "Unknown probe"), ("random4", "Unknown probe"),
+        ("random015x4", "Unknown probe"),
         ("forced80x8", "Unknown probe"), ("critical2", "no such number"), ("halves7", "pairs"),
         ("random15x0", "at least 1"), ("random0x4", "above 0"), ("stratified101x4", "at most 1"),
         ("forced99999", "at most 10,000"),

@@ -467,7 +467,7 @@ def test_a_study_of_ones_own_is_an_object_or_named_by_its_module(whole: Path) ->
     assert [each.name for each in told.tables] == ["rows"]
     named = study("remask.report.studies.cost:COST", [whole])
     assert named == study("cost", [whole])
-    with pytest.raises(SettingsError, match="Unknown study 'none'. Known: diagnosis, "):
+    with pytest.raises(SettingsError, match=r"Unknown study 'none'. Known: diagnosis, "):
         study("none", [whole])
 
 

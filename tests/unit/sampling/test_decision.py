@@ -51,12 +51,12 @@ def test_length_steps_and_block(
 def test_a_model_with_blocks_of_its_own_gets_whole_ones() -> None:
     model = Model(Preset(length=128, steps=128, block=4), block_size=4)
     assert lengths(sampler_settings(model, canvas=30)) == (32, 32, 4)
-    with pytest.raises(SettingsError, match="length must be a multiple of block \(4\), got 30"):
+    with pytest.raises(SettingsError, match=r"length must be a multiple of block \(4\), got 30"):
         sampler_settings(model, canvas=64, length=30)
 
 
 def test_a_length_that_the_blocks_do_not_divide_is_refused() -> None:
-    with pytest.raises(SettingsError, match="length must be a multiple of block \(32\), got 100"):
+    with pytest.raises(SettingsError, match=r"length must be a multiple of block \(32\), got 100"):
         sampler_settings(Model(), canvas=80, length=100)
 
 

@@ -49,9 +49,7 @@ def test_a_preset_brings_its_second_temperature() -> None:
 
 @pytest.mark.parametrize("value", [0.0, -0.1, math.nan, math.inf])
 def test_a_second_temperature_that_draws_no_other_sample_is_refused(value: float) -> None:
-    with pytest.raises(
-        SettingsError, match=f"resample_temperature must be .*above 0, got {value}"
-    ):
+    with pytest.raises(SettingsError, match=f"resample_temperature must be .*above 0, got {value}"):
         replace(PLAIN, resample_temperature=value)
 
 

@@ -415,8 +415,8 @@ def test_a_prompt_too_long_for_the_model_is_refused_with_both_lengths(llada: Den
     [
         ({"length": 10, "block": 4}, "length must be a multiple of block \\(4\\), got 10"),
         ({"length": 0}, "length must be at least 1, got 0"),
-        ({"steps": 3, "block": 4}, "steps must be a multiple of the number of blocks \\(2\\), got 3"),
-        ({"steps": 1, "block": 4}, "steps must be a multiple of the number of blocks \\(2\\), got 1"),
+        ({"steps": 3, "block": 4}, r"steps must be a multiple of .* \(2\), got 3"),
+        ({"steps": 1, "block": 4}, r"steps must be a multiple of .* \(2\), got 1"),
         ({"temperature": -0.1}, "temperature must be at least 0, got -0.1"),
         (
             {"temperature": math.nan},

@@ -20,7 +20,10 @@ from remask.errors import SettingsError
 
 LEAST = {"model": "tiny", "task": "wordmath", "out": "runs"}
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
-    "an unknown key": ({"learing_rate": 1}, "Unknown setting 'learing_rate'. Did you mean 'learning_rate'?"),
+    "an unknown key": (
+        {"learing_rate": 1},
+        "Unknown setting 'learing_rate'. Did you mean 'learning_rate'?",
+    ),
     "a word that is like no other": (
         {"nope": 1},
         f"Unknown setting 'nope'. Known: {', '.join(f.name for f in fields(AlignSettings))}.",
