@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from remask.serve.body import body_route, check_query
 from remask.serve.chat import add_chat_route
 from remask.serve.completions import add_completion_route
-from remask.serve.errors import ApiError, ErrorResponse, unreadable, validation_error
+from remask.serve.errors import ApiError, ErrorResponse, validation_error
 from remask.serve.info_routes import add_model_routes, add_page, add_state_routes
 from remask.serve.middleware import Middleware
-from remask.serve.routes import add_own_routes, check_query
+from remask.serve.routes import add_own_routes
 from remask.serve.service import Service
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def build_app(service: Service) -> "FastAPI":
         generate_unique_id_function=lambda route: route.name,
         responses={status: {"model": ErrorResponse} for status in _STATUSES},
     )
-    checked = APIRouter(dependencies=[Depends(check_query)])
+    checked = APIRouter(dependencies=[Depends(check_query)], route_class=body_route(service))
     for add_routes in (add_own_routes, add_chat_route, add_completion_route, add_model_routes):
         add_routes(checked, service)
     app.include_router(checked)
@@ -47,25 +48,21 @@ def build_app(service: Service) -> "FastAPI":
 
 
 def _add_handlers(app: "FastAPI") -> None:
-    """Raise the framework's errors as ours, for the middleware to answer: it alone does."""
+    """Raise the framework's errors as ours; the middleware alone answers errors."""
     from fastapi.exceptions import RequestValidationError
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> None:
-        errors = list(error.errors())
-        in_query = errors[0]["loc"][0] == "query"
-        raise validation_error(errors, dict(request.query_params) if in_query else error.body)
+        raise validation_error(list(error.errors()), dict(request.query_params))
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> None:
-        if error.status_code == 400:  # the framework could not read the body
-            raise unreadable(error.__cause__)
         headers = dict(error.headers or {})
         message = str(error.detail)
         if error.status_code == 404:
-            message = "there is no such route; GET /openapi.json lists them all."
+            message = "There is no such route; GET /openapi.json lists all routes."
         elif error.status_code == 405:
             allowed = headers.get("Allow", "GET")  # older frameworks do not say it of files
-            message = f"{request.method} is no method of this route; use {allowed}."
+            message = f"The method must be {allowed}, got {request.method}."
         param = _PARAMS.get(error.status_code)
         raise ApiError(error.status_code, message, param=param, headers=headers)

@@ -12,7 +12,7 @@ from remask.serve import programs
 from remask.serve.errors import InvalidValue
 from remask.serve.inputs import draft_of, read_chat, scorer_of
 from remask.serve.openai_schema import ChatRequest, OpenAIRequest
-from remask.serve.programs import Program, Verified
+from remask.serve.programs import Plan, Verified, draw_needs, verify_needs
 from remask.serve.request import ClientRequest
 from remask.serve.responses import (
     FinishReason,
@@ -29,7 +29,7 @@ from remask.serve.routes import (
     log_texts,
     respond,
     say_system,
-    solve_program,
+    solve_plan,
 )
 from remask.serve.sent import SentAnswer, SentSoFar, ends_at, sent_answer, token_logs
 from remask.serve.service import Service
@@ -113,14 +113,14 @@ async def _chat(service: Service, body: ChatRequest, request: Request) -> HttpRe
     client = ClientRequest(service, request)
     _check(body)
 
-    def prepare() -> tuple[ChatResponder, Program[Any]]:
+    def prepare() -> tuple[ChatResponder, Plan]:
         inputs = read_chat(service, body)
         responder = ChatResponder(service=service, inputs=inputs, client=client, body=body)
-        return responder, responder.program()
+        return responder, responder.plan()
 
-    responder, program = await client.in_thread(prepare)
+    responder, plan = await client.in_thread(prepare)
     log_texts(client, *(message.text for message in body.messages))
-    client.start(program)
+    client.start(plan)
     if body.stream:
         response = event_stream(client, responder.stream())
     else:
@@ -166,17 +166,18 @@ class ChatResponder(Responder):
         """Whether answers are drawn until one is accepted."""
         return self.inputs.budget > 1
 
-    def program(self) -> Program[Any]:
-        """Return the program that answers the chat, or raise where none can."""
+    def plan(self) -> Plan:
+        """Return the program that answers the chat, or raise if there is none."""
         if self.decides:
-            return solve_program(self)
+            return solve_plan(self)
         denoiser, inputs, emit = self.service.denoiser, self.inputs, self.client.emit
         drafts = [draft_of(self.service, inputs, i) for i in range(self.body.num_choices)]
         ends = ends_at(denoiser.tokenizer, inputs.stops)
         if self.body.remask is None:
-            return programs.draw(denoiser, drafts, emit, ends)
+            return Plan(programs.draw(denoiser, drafts, emit, ends), draw_needs(drafts))
         scorer = scorer_of(self.service, inputs)
-        return programs.draw_and_verify(denoiser, drafts, scorer, inputs.kind, emit, ends)
+        program = programs.draw_and_verify(denoiser, drafts, scorer, inputs.kind, emit, ends)
+        return Plan(program, draw_needs(drafts) + verify_needs(drafts, scorer))
 
     def completion(self, result: Any) -> ChatCompletion:
         """Return the response as one document."""

@@ -13,7 +13,7 @@ from remask.serve.chat import END_OF_STREAM, TokenUsage, check_stream, openai_he
 from remask.serve.errors import InvalidValue
 from remask.serve.inputs import Inputs, draft_of, read_completions
 from remask.serve.openai_schema import CompletionRequest
-from remask.serve.programs import Program
+from remask.serve.programs import Plan, draw_needs
 from remask.serve.request import ClientRequest
 from remask.serve.responses import FinishReason, Response
 from remask.serve.routes import STREAMED, event, event_stream, log_texts, respond
@@ -68,13 +68,13 @@ async def _complete(service: Service, body: CompletionRequest, request: Request)
     client = ClientRequest(service, request)
     _check(body)
 
-    def prepare() -> tuple[CompletionResponder, Program[list[Sample]]]:
+    def prepare() -> tuple[CompletionResponder, Plan]:
         responder = CompletionResponder(service, client, body, read_completions(service, body))
-        return responder, responder.program()
+        return responder, responder.plan()
 
-    responder, program = await client.in_thread(prepare)
+    responder, plan = await client.in_thread(prepare)
     log_texts(client, *body.prompts)
-    client.start(program)
+    client.start(plan)
     if body.stream:
         return event_stream(client, responder.stream())
     samples = await client.run()
@@ -116,13 +116,14 @@ class CompletionResponder:
         """What each choice answers, and which sample it is."""
         return [(inputs, n) for inputs in self.inputs for n in range(self.body.num_choices)]
 
-    def program(self) -> Program[list[Sample]]:
-        """Return the program that draws the answers, or raise where none can."""
+    def plan(self) -> Plan:
+        """Return the program that draws the answers, or raise if there is none."""
         denoiser = self.service.denoiser
         unique = {(inputs.item, n): (inputs, n) for inputs, n in self.choices}
         drafts = [draft_of(self.service, inputs, n) for inputs, n in unique.values()]
         ends = ends_at(denoiser.tokenizer, self.inputs[0].stops)
-        return programs.draw(denoiser, drafts, self.client.emit, ends)
+        program = programs.draw(denoiser, drafts, self.client.emit, ends)
+        return Plan(program, draw_needs(drafts))
 
     def completion(self, samples: list[Sample]) -> TextCompletion:
         """Return the response as one document."""

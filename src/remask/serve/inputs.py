@@ -6,7 +6,6 @@ The same names mean the same as on the command line.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain
 from typing import Any
 
 from remask import api
@@ -43,7 +42,6 @@ from remask.verifier.threshold import why_none
 
 _SOURCES = ("prompt", "messages", "task")  # where a question stands
 _SAMPLING = ("temperature", "top_p")  # of a request, beside the length of the canvas
-_CHARACTERS = 16  # that a token may have on average
 _TRIP_FIELDS = [f.name for f in fields(ConsistencySettings) if f.name in TripSettings.model_fields]
 
 
@@ -312,7 +310,6 @@ def scorer_of(service: Service, inputs: Inputs) -> Scorer:
 def sample_of(service: Service, inputs: Inputs, answer: str) -> Sample:
     """Return the client's answer as a sample, or raise where it cannot be verified."""
     ids = prompt_ids(service, inputs)
-    _check_text(service, answer, "answer")
     with naming("answer"):
         sample = api.sample_from_text(
             service.denoiser, ids, answer, item=inputs.item,
@@ -338,8 +335,6 @@ def draft_of(service: Service, inputs: Inputs, number: int = 0) -> Draft:
 def prompt_ids(service: Service, inputs: Inputs) -> list[int]:
     """Return the prompt as the model reads it, or raise where it cannot."""
     param, tokenizer = inputs.name_of("prompt"), service.denoiser.tokenizer
-    for text in (inputs.system, *chain(*inputs.examples), inputs.prompt, inputs.beginning):
-        _check_text(service, text, param)
     with naming(param):
         if not inputs.raw:
             return tokenizer.render(inputs.prompt, inputs.examples, inputs.system, inputs.beginning)
@@ -411,15 +406,6 @@ def check_variety(temperature: float | None, size: int, param: str) -> None:
             f"temperature 0 draws the same answer every time, and {param} is {size}; leave "
             f"temperature out, give one above 0, or {param} 1.",
             "temperature",
-        )
-
-
-def _check_text(service: Service, text: str, param: str) -> None:
-    """Refuse what is too long beyond doubt, before it is cut into tokens."""
-    most = _CHARACTERS * most_tokens(service)
-    if len(text) > most:
-        raise InvalidValue(
-            f"a text is longer than {most} characters; shorten it.", param, "too_many_tokens"
         )
 
 

@@ -6,17 +6,17 @@
 
 A row says which others it may share a batch with (`group`), how much of one it takes (`columns`)
 and how long (`passes`). A program knows neither threads nor HTTP: the batcher runs its rows in
-batches with others, and may stop it at any yield. `emit` is called with every event on the way.
+batches with others, and may end it at any yield (`OutOfTime`). `emit` is called with every event.
 """
 
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from remask.consistency.roundtrips import Consistency, TripInput, collect, mask_and_rebuild
 from remask.consistency.settings import ConsistencySettings
-from remask.decide.rejection import rejection
+from remask.decide.rejection import decide, rejection
 from remask.denoisers.base import Denoiser
 from remask.sampling.drafts import Draft, advance, finished
 from remask.values import Decision, RoundTrips, Sample, Score, Scorer, scores_of
@@ -33,17 +33,29 @@ class BatchRow:
     kind: str  # its name in /metrics
     group: Hashable  # rows of one group may share a batch
     columns: int  # tokens that it takes in a batch; 0 where it needs no model
-    passes: int  # forward passes that it is expected to take
+    passes: int  # expected forward passes
     value: Any
     run: Callable[[Denoiser, Sequence[Any]], list[Any]]  # values of one group -> a result of each
 
     @property
     def cost(self) -> int:
-        """What it is expected to take of the model: passes times tokens."""
-        return self.passes * self.columns
+        """Expected passes x tokens; without columns, a number of texts."""
+        return self.passes * max(1, self.columns)
 
 
 Program = Generator[Sequence[BatchRow], list[Any], _Result]
+Need = tuple[str, float]  # a kind of row, and the cost of all rows of this kind
+
+
+class Plan(NamedTuple):
+    """A program and what it needs until it has an answer, in the order of its rows."""
+
+    program: Program[Any]
+    needs: list[Need]
+
+
+class OutOfTime(Exception):
+    """Thrown into a program to end it: it returns what it has, or lets the exception pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +82,8 @@ def trip_row(trip: TripInput, settings: ConsistencySettings) -> BatchRow:
     # Only stratified masks depend on how many trips there are.
     stratified = settings.mask_design == "stratified"
     group = "trip", settings if stratified else replace(settings, trips=1)
-    columns = len(trip.sample.prompt) + len(trip.sample.canvas)
     run = partial(mask_and_rebuild, settings=settings)
-    return BatchRow("trip", group, columns, settings.rebuild_steps, trip, run)
+    return BatchRow("trip", group, _columns(trip.sample), settings.rebuild_steps, trip, run)
 
 
 def measure_row(scorer: Consistency, kind: str, trips: RoundTrips) -> BatchRow:
@@ -81,18 +92,39 @@ def measure_row(scorer: Consistency, kind: str, trips: RoundTrips) -> BatchRow:
     `kind` is that of the answers that the scorer reads: others may not share its batch.
     """
     group = "measure", kind, scorer.metric_set
-    return BatchRow("measure", group, 0, 0, trips, lambda _, batch: scorer.measure(batch))
+    num_texts = len(trips.texts)
+    return BatchRow("measure", group, 0, num_texts, trips, lambda _, batch: scorer.measure(batch))
 
 
 def score_row(scorer: Scorer, sample: Sample) -> BatchRow:
-    """Return the row of an answer that something else than round trips scores.
+    """Return the row of an answer that a scorer without round trips scores.
 
-    Its batch has answers of the same request alone: a scorer may know its question only.
+    Answers of other requests cannot share its batch: the scorer may know one question only.
     """
-    columns = len(sample.prompt) + len(sample.canvas)
-    group = "score", id(scorer)
-    # How many passes a scorer takes is its own affair: one at least.
-    return BatchRow("score", group, columns, 1, sample, lambda _, batch: scores_of(scorer, batch))
+    # The number of passes is unknown; the batcher measures the pace of each scorer.
+    return BatchRow(
+        scorer.name, ("score", id(scorer)), _columns(sample), 1, sample,
+        lambda _, batch: scores_of(scorer, batch),
+    )  # fmt: skip
+
+
+def _columns(answer: Sample | Draft) -> int:
+    return len(answer.prompt) + len(answer.canvas)
+
+
+def draw_needs(drafts: Sequence[Draft]) -> list[Need]:
+    """Return the cost of writing all blocks; answers that end early need less."""
+    return [("block", sum(_columns(draft) * draft.settings.steps for draft in drafts))]
+
+
+def verify_needs(answers: Sequence[Sample | Draft], scorer: Scorer) -> list[Need]:
+    """Return the cost of verifying answers."""
+    columns = sum(map(_columns, answers))
+    if not isinstance(scorer, Consistency):
+        return [(scorer.name, columns)]
+    how = scorer.settings
+    trips, texts = how.trips * how.rebuild_steps * columns, how.trips * len(answers)
+    return [("trip", trips), ("measure", texts)]
 
 
 def draw(
@@ -161,19 +193,40 @@ def solve(
     """Return the decision of Algorithm 1 and its attempts; each is an event, and verified another.
 
     `first` is the draft of sample 0; further samples start as copies of it with their own number.
+    When it is out of time, the decision is the best attempt so far. An answer that was written but
+    not verified has no score and counts only if there is no other.
     """
     attempts: list[Verified] = []
     algorithm = rejection([first.item], threshold=threshold, budget=budget)
-    needed = next(algorithm)
-    while True:
-        draft = replace(first, number=needed.number)
-        (sample,) = yield from draw(denoiser, [draft], emit)
-        emit("attempt", sample)
-        (verified,) = yield from verify([sample], scorer, kind)
-        emit("verification", verified)
-        attempts.append(verified)
-        try:
-            needed = algorithm.send([(sample, verified.score)])
-        except StopIteration as end:
-            (decision,) = end.value
-            return decision, attempts
+    needed, sample = next(algorithm), None
+    try:
+        while True:
+            draft = replace(first, number=needed.number)
+            (sample,) = yield from draw(denoiser, [draft], emit)
+            emit("attempt", sample)
+            (verified,) = yield from verify([sample], scorer, kind)
+            emit("verification", verified)
+            attempts.append(verified)
+            try:
+                needed = algorithm.send([(sample, verified.score)])
+            except StopIteration as end:
+                return end.value[0], attempts
+    except OutOfTime:
+        if not attempts and sample is not None:
+            score = Score(value=None, reason="the time limit came first", scorer=scorer.name)
+            attempts = [Verified(sample=sample, trips=None, score=score)]
+            emit("verification", attempts[0])
+        if not attempts:
+            raise
+    return _best(attempts, threshold, budget), attempts
+
+
+def _best(attempts: Sequence[Verified], threshold: float, budget: int) -> Decision:
+    """Return the decision among fewer attempts than the budget, none of which was accepted."""
+    item, num = attempts[0].sample.item, len(attempts)
+    (decision,) = decide(
+        lambda needed: [(attempts[needed.number].sample, attempts[needed.number].score)],
+        [item], threshold=threshold, budget=num,
+    )  # fmt: skip
+    reason = f"the time limit ended the search after {num} of {budget} samples"
+    return replace(decision, reason=f"{reason}: the best is returned")

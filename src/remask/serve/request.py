@@ -1,35 +1,38 @@
 """A request as the event loop sees it: its events, its end, and every way to end early.
 
-    client = ClientRequest(service, request)   # raises where the queue is full
-    client.start(program)
+    client = ClientRequest(service, request)
+    client.start(plan)                         # raises if the request would be late
     async with client.events() as events:      # what the program emits, until it is done
         async for name, value in events: ...
     client.result                              # or, without the events: await client.run()
 
-When the client leaves, or the time is up, the program is cancelled and nobody waits for it.
+The program is cancelled when the client leaves. At the deadline it ends with what it has.
 """
 
 import asyncio
 import contextlib
-import time
+import math
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from remask.serve.errors import ApiError
+from remask.serve.errors import ApiError, InvalidValue
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from remask.serve.programs import Program
+    from remask.serve.programs import Plan
     from remask.serve.service import Service
 
-CLIENT_ID = "x-client-request-id"  # a name of the client's own, by which it asks for its place
-_DONE, _LEFT, _LATE = "done", "left", "late"
+CLIENT_ID = "x-client-request-id"  # the client's own name for a request, to ask for its place
+TIME_LIMIT = "x-remask-timeout"  # seconds, at most those of the server
+# Programs end this much earlier than the time limit, so that the response arrives in time.
+_RESERVE, _MOST_RESERVE = 0.05, 2.0  # share of the limit, seconds
+_DONE, _LEFT = "done", "left"
 _Made = TypeVar("_Made")
 
 
 class ClientLeft(Exception):
-    """The client has gone: there is nobody to answer."""
+    """The client has closed the connection."""
 
 
 class ClientRequest:
@@ -37,16 +40,35 @@ class ClientRequest:
 
     def __init__(self, service: "Service", request: "Request") -> None:
         self.service, self.request = service, request
-        self.began = time.perf_counter()
+        self.began = request.scope.get("state", {}).get("began", service.batcher.clock())
         self.result: Any = None
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
-        service.batcher.check_room()
 
     @property
     def seconds(self) -> float:
         """Time since it arrived."""
-        return time.perf_counter() - self.began
+        return self.service.batcher.clock() - self.began
+
+    @property
+    def limit(self) -> float:
+        """Seconds that it may take: the server's limit, or less if the client's header says so."""
+        most, given = self.service.settings.seconds, self.request.headers.get(TIME_LIMIT)
+        if given is None:
+            return most
+        try:
+            seconds = float(given)
+        except ValueError:
+            seconds = math.nan
+        if not seconds > 0:
+            message = f"{TIME_LIMIT} must be a number of seconds above 0, got {given[:60]!r}."
+            raise InvalidValue(message, TIME_LIMIT)
+        return min(most, seconds)
+
+    @property
+    def deadline(self) -> float:
+        """When its program must end, on the batcher's clock."""
+        return self.began + self.limit - min(_MOST_RESERVE, _RESERVE * self.limit)
 
     @property
     def id(self) -> str:
@@ -55,15 +77,15 @@ class ClientRequest:
 
     def emit(self, name: str, value: Any) -> None:
         """Queue an event of the program; called in the model's thread."""
-        # The loop may be gone when the server is: then nobody listens.
+        # The loop is closed if the server has stopped: nobody listens then.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._queue.put_nowait, (name, value))
 
-    def start(self, program: "Program[Any]") -> None:
-        """Hand the program to the batcher, or raise where the queue is full."""
+    def start(self, plan: "Plan") -> None:
+        """Hand the program to the batcher, or raise if there is no room or not enough time."""
         name = self.request.headers.get(CLIENT_ID, "")
         self._job = self.service.batcher.submit(
-            program, lambda result: self.emit(_DONE, result), name
+            plan.program, lambda result: self.emit(_DONE, result), name, plan.needs, self.deadline
         )
 
     def events(self) -> contextlib.aclosing[AsyncGenerator[tuple[str, Any], None]]:
@@ -71,17 +93,19 @@ class ClientRequest:
         return contextlib.aclosing(self._events())
 
     async def _events(self) -> AsyncGenerator[tuple[str, Any], None]:
-        left = max(0.0, self.service.settings.seconds - self.seconds)
-        timer = self._loop.call_later(left, self._stop, _LATE)
+        left = max(0.0, self.deadline - self.service.batcher.clock())
+        timer = self._loop.call_later(left, self._expire)
         watch = self._loop.create_task(self._watch())
         try:
             while True:
                 name, value = await self._queue.get()
+                if name == _LEFT:
+                    raise ClientLeft
                 if name == _DONE:
-                    self.result = _raised_or_result(value)
+                    if isinstance(value, BaseException):
+                        raise value
+                    self.result = value
                     return
-                if name in (_LEFT, _LATE):
-                    raise self._early_end(name)
                 yield name, value
         finally:
             timer.cancel()
@@ -100,27 +124,16 @@ class ClientRequest:
         return await self._loop.run_in_executor(self.service.helpers, make)
 
     async def _watch(self) -> None:
-        """Notice that the client leaves."""
+        """Cancel the program when the client leaves."""
         while (await self.request.receive())["type"] != "http.disconnect":
             pass
-        self._stop(_LEFT)
-
-    def _stop(self, why: str) -> None:
-        """End the program at once: the listener may be stuck with a client that does not read."""
         self.service.batcher.cancel(self._job)
-        self._queue.put_nowait((why, None))
+        self._queue.put_nowait((_LEFT, None))
 
-    def _early_end(self, name: str) -> Exception:
-        if name == _LEFT:
-            return ClientLeft()
-        seconds = self.service.settings.seconds
-        return ApiError(
-            504, f"not finished within {seconds:g} s; ask for less, or try again later.",
-            code="timeout",
-        )  # fmt: skip
-
-
-def _raised_or_result(value: Any) -> Any:
-    if isinstance(value, BaseException):
-        raise value
-    return value
+    def _expire(self) -> None:
+        message = f"not finished within {self.limit:g} s; ask for less, or try again later."
+        late = ApiError(504, message, code="timeout")
+        # In a thread: the program may be running in the model's.
+        self._loop.run_in_executor(
+            self.service.helpers, self.service.batcher.expire, self._job, late
+        )

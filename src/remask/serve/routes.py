@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 
 from remask.serve import programs
 from remask.serve.cli_equivalent import verify_command
-from remask.serve.errors import api_error, unsupported
+from remask.serve.errors import api_error
 from remask.serve.inputs import (
     Inputs,
     decided_above,
@@ -23,7 +23,7 @@ from remask.serve.inputs import (
     sample_of,
     scorer_of,
 )
-from remask.serve.programs import Program, Verified
+from remask.serve.programs import Plan, draw_needs, verify_needs
 from remask.serve.request import ClientLeft, ClientRequest
 from remask.serve.responses import Responder, Response, Solution, Verification
 from remask.serve.schema import SolveRequest, VerifyRequest
@@ -54,14 +54,16 @@ def add_own_routes(router: "APIRouter", service: Service) -> None:
 async def _verify(service: Service, body: VerifyRequest, request: Request) -> HttpResponse:
     client = ClientRequest(service, request)
 
-    def prepare() -> tuple[Inputs, Program[list[Verified]]]:
+    def prepare() -> tuple[Inputs, Plan]:
         inputs = read_inputs(service, body)
-        sample = sample_of(service, inputs, body.answer)
-        return inputs, programs.verify([sample], scorer_of(service, inputs), inputs.kind)
+        samples = [sample_of(service, inputs, body.answer)]
+        scorer = scorer_of(service, inputs)
+        program = programs.verify(samples, scorer, inputs.kind)
+        return inputs, Plan(program, verify_needs(samples, scorer))
 
-    inputs, program = await client.in_thread(prepare)
+    inputs, plan = await client.in_thread(prepare)
     log_texts(client, inputs.prompt, body.answer)
-    client.start(program)
+    client.start(plan)
     (verified,) = await client.run()
     responder = Responder(service=service, inputs=inputs, client=client)
     command = verify_command(service, inputs, verified.sample.text)
@@ -72,14 +74,14 @@ async def _verify(service: Service, body: VerifyRequest, request: Request) -> Ht
 async def _solve(service: Service, body: SolveRequest, request: Request) -> HttpResponse:
     client = ClientRequest(service, request)
 
-    def prepare() -> tuple[Responder, Program[Any]]:
+    def prepare() -> tuple[Responder, Plan]:
         inputs = read_inputs(service, body)
         responder = Responder(service=service, inputs=inputs, client=client)
-        return responder, solve_program(responder)
+        return responder, solve_plan(responder)
 
-    responder, program = await client.in_thread(prepare)
+    responder, plan = await client.in_thread(prepare)
     log_texts(client, responder.inputs.prompt)
-    client.start(program)
+    client.start(plan)
     if body.stream:
         stream = event_stream(client, _events(responder), "error")
         return say_system(service, responder.inputs, stream)
@@ -88,18 +90,15 @@ async def _solve(service: Service, body: SolveRequest, request: Request) -> Http
     return say_system(service, responder.inputs, response)
 
 
-def solve_program(responder: Responder) -> Program[Any]:
-    """Return the program that draws answers until one is accepted, or raise where none can be."""
+def solve_plan(responder: Responder) -> Plan:
+    """Return the program that draws answers until one is accepted; it needs one attempt."""
     service, inputs = responder.service, responder.inputs
-    return programs.solve(
-        service.denoiser,
-        draft_of(service, inputs),
-        scorer_of(service, inputs),
-        inputs.kind,
-        threshold=decided_above(service, inputs),
-        budget=inputs.budget,
-        emit=responder.client.emit,
-    )
+    draft, scorer = draft_of(service, inputs), scorer_of(service, inputs)
+    program = programs.solve(
+        service.denoiser, draft, scorer, inputs.kind, threshold=decided_above(service, inputs),
+        budget=inputs.budget, emit=responder.client.emit,
+    )  # fmt: skip
+    return Plan(program, draw_needs([draft]) + verify_needs([draft], scorer))
 
 
 async def _events(responder: Responder) -> AsyncGenerator[str, None]:
@@ -174,11 +173,3 @@ def event_stream(
             yield event(api_error(error, client.id).response(client.id), error_name)
 
     return StreamingResponse(stream(), media_type="text/event-stream")
-
-
-def check_query(request: Request) -> None:
-    """Refuse a parameter of the query that its route does not have."""
-    known = {field.alias for field in request.scope["route"].dependant.query_params}
-    for name in request.query_params:
-        if name not in known:
-            raise unsupported(name)
