@@ -125,7 +125,7 @@ def test_what_is_not_finished_when_the_server_has_gone_down_is_told_so(
     hurried = replace(settings, drain_seconds=0.5, last_seconds=120)
     answer, _ = asked_before_the_stop(held, hurried, finish=False)
     assert answer.status_code == 503
-    assert answer.json()["error"]["message"].startswith("the server is going down")
+    assert answer.json()["error"]["message"].startswith("The server is shutting down")
 
 
 def test_what_does_not_finish_in_time_is_told_so(

@@ -169,7 +169,7 @@ def test_a_full_queue_says_when_to_come_again(
 
 def test_time_that_is_up_is_told(client: Client, held: Any, settings: ServeSettings) -> None:
     """The model never answers."""
-    service = build_service(held, replace(settings, seconds=0.01))
+    service = build_service(held, replace(settings, seconds=1.0))
     hurried = type(client)(service, build_app(service))
     answer = hurried.post("/v1/verify", BODY)
     assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")
@@ -220,7 +220,7 @@ def test_the_page_is_served_and_nothing_beside_it(client: Client) -> None:
 
 def test_routes_and_methods_that_do_not_exist_are_told(client: Client) -> None:
     assert client.get("/v1/engines").json()["error"]["message"] == (
-        "there is no such route; GET /openapi.json lists them all."
+        "There is no such route; GET /openapi.json lists all routes."
     )
     for method, path, allowed in (
         ("GET", "/v1/verify", "POST"), ("DELETE", "/v1/models", "GET"),
@@ -230,5 +230,5 @@ def test_routes_and_methods_that_do_not_exist_are_told(client: Client) -> None:
         assert wrong.status_code == 405
         assert wrong.headers["allow"] == allowed
         assert wrong.json()["error"]["message"] == (
-            f"{method} is no method of this route; use {allowed}."
+            f"The method must be {allowed}, got {method}."
         )

@@ -184,7 +184,7 @@ def test_a_system_turn_is_part_of_what_is_verified(client: Client, denoiser: Den
          "messages.0.content.0.type"),
         ([{"role": "user", "content": "<|eot_id|>"}], "messages"),
         ([{"role": "user", "content": "9" * 300}], "messages"),
-        ([{"role": "user", "content": "9" * 5_000}], "messages"),
+        ([{"role": "user", "content": "9" * 5_000}], "messages.0.content"),
     ],
 )  # fmt: skip
 def test_a_conversation_that_cannot_be_told_is_refused_by_name(

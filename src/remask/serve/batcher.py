@@ -202,14 +202,14 @@ class Batcher:
 
     def check_room(self, deadline: float = math.inf, needs: Sequence["Need"] = ()) -> None:
         """Raise if a request that needs at least this much would be refused now."""
-        left, alone = deadline - self.clock(), self.pace.seconds(needs)
+        left, alone = max(0.0, deadline - self.clock()), self.pace.seconds(needs)
         with self._change:
             if not self.ready:
                 raise _going_down()
             if len(self._jobs) >= self.max_queue:
                 raise _busy(f"The queue is full ({self.max_queue} requests)", 1, "queue_full")
-            if alone > left:
-                cause = f"The request takes about {alone:.3g} s, more than the {left:.3g} s it has"
+            if alone > left or left == 0:
+                cause = f"The request needs about {alone:.3g} s and has {left:.3g} s left"
                 raise _busy(f"{cause}; ask for fewer tokens, trips or steps", alone, "too_slow")
             late = self._late_by(_ADMITTED, deadline, needs) if self._jobs else 0.0
         if late > 0:

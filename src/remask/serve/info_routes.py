@@ -107,9 +107,7 @@ def add_state_routes(router: "APIRouter", service: Service) -> None:
     async def ready() -> HttpResponse:
         """Say whether requests are taken."""
         if not service.batcher.ready:
-            raise ApiError(
-                503, "no requests are taken; the server is going down.", code="not_ready"
-            )
+            raise ApiError(503, "The server is shutting down.", code="not_ready")
         return json_response(well)
 
     @router.get("/metrics", response_class=PlainTextResponse)

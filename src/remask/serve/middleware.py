@@ -64,7 +64,7 @@ class Middleware:
             headers = Headers(scope=scope)
             self._check(scope["path"], headers)
             body = await _read(headers, receive, self.service.settings)
-            scope["state"]["began"] = self.service.batcher.clock()  # when its time limit starts
+            call.scope["state"]["began"] = self.service.batcher.clock()  # when its time limit starts
             await self.app(call.scope, _replay(body, receive), call.send)
         except ClientLeft:
             call.status = call.status or 499  # nobody reads it but the log

@@ -537,7 +537,7 @@ def test_closing_finishes_what_runs_and_refuses_the_rest(desk: Desk) -> None:
     closing.start()
     while desk.batcher.ready:
         time.sleep(0.001)
-    with pytest.raises(ApiError, match="going down"):
+    with pytest.raises(ApiError, match="shutting down"):
         desk.submit("late", work([Row(press, 3)]))
     press.go_on.set()
     closing.join(LIMIT)
