@@ -50,7 +50,8 @@ def test_a_small_request_does_not_wait_for_heavy_ones(
     """Each of the heavy ones takes minutes: all of them still run when the small one is done."""
     how = ConsistencySettings(trips=1, rebuild_steps=2)
     known = remask.score(denoiser, "What is 2 + 2?", "4", settings=how, metrics="core")
-    with live(denoiser, settings) as (service, url), ExitStack() as clients:
+    patient = replace(settings, seconds=100 * LIMIT)
+    with live(denoiser, patient) as (service, url), ExitStack() as clients:
         for path, body in (("/v1/verify", HEAVY), *[("/v1/solve", SOLVE)] * 7):
             clients.enter_context(waiting(url, path, body))
         assert soon(lambda: service.batcher.num_jobs == 8)

@@ -248,15 +248,24 @@ class Batcher:
         self._step(job, lambda: job.program.throw(OutOfTime()), error)
 
     def close(self, seconds: float) -> None:
-        """Accept no more requests, finish what runs, and stop; expire what is left then."""
+        """Accept no more requests, give the others this long to finish, and stop."""
         with self._change:
             self._closing = True
-            self._change.wait_for(lambda: not self._jobs, seconds)
+            self._change.wait_for(lambda: not self._jobs or self._stopped, seconds)
+        self.stop()
+        self.join(seconds)
+
+    def stop(self) -> None:
+        """Expire all requests now, and stop."""
+        with self._change:
+            self._closing = self._stopped = True
             left = list(self._jobs)
-            self._stopped = True
             self._change.notify_all()
         for job in left:
             self.expire(job, _going_down())
+
+    def join(self, seconds: float) -> None:
+        """Wait for the end of the thread."""
         self._thread.join(seconds)
 
     def _run(self) -> None:
@@ -302,20 +311,28 @@ class Batcher:
         this deadline, and only deadlines from there on count.
         """
         with self._change:
-            due: list[tuple[float, Any]] = [(j.deadline, j.needs) for j in self._jobs if j.needs]
+            due = [(job.deadline, self._urgent_seconds(job)) for job in self._jobs]
         if since is not None:
-            due.append((since, needs))
-        late, seconds, now = 0.0, self.pace.longest, self.clock()
-        for deadline, needs_of_one in sorted(due, key=lambda each: each[0]):
-            seconds += self.pace.seconds(needs_of_one)
-            if since is None or deadline >= since:
-                late = max(late, seconds - share * (deadline - now))
+            due.append((since, self.pace.seconds(needs)))
+        late, total, now = 0.0, self.pace.longest, self.clock()
+        for deadline, seconds in sorted(due):
+            total += seconds
+            if (seconds > 0 and since is None) or (since is not None and deadline >= since):
+                late = max(late, total - share * (deadline - now))
         return late
+
+    def _urgent_seconds(self, job: BatchJob) -> float:
+        """Return the time that a request needs for its answer; 0 if it has one or is hopeless."""
+        seconds = self.pace.seconds(job.needs)
+        return seconds if seconds <= job.deadline - self.clock() else 0.0
+
+    def _urgency(self, job: BatchJob) -> tuple[float, ...]:
+        return not self._urgent_seconds(job), *job.age
 
     def _order(self, turn: int) -> Callable[[BatchJob], tuple[float, ...]]:
         """Return what orders requests for a batch."""
         if self._late_by(_URGENT) > 0:
-            return lambda job: (not job.needs, *job.age)
+            return self._urgency
         if turn % _TURNS == 0 and not self._closing:
             return lambda job: job.age
         return self._size_class
@@ -409,8 +426,8 @@ class Batcher:
         if not self._waiting:
             return first
         if self._late_by(_URGENT) > 0:
-            due = min((t.job.age for t in current.batch if t.job.needs), default=(math.inf, 0))
-            first = [t for t in self._waiting if t.job.needs and t.job.age < due]
+            due = min((False, math.inf), *(self._urgency(ticket.job) for ticket in current.batch))
+            first = [ticket for ticket in self._waiting if self._urgency(ticket.job) < due]
         elif (
             current.lent <= current.used + _ALLOWANCE * self.short
             and not all(self._is_short(ticket.job) for ticket in current.batch)

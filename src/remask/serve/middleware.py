@@ -64,10 +64,12 @@ class Middleware:
             headers = Headers(scope=scope)
             self._check(scope["path"], headers)
             body = await _read(headers, receive, self.service.settings)
-            call.scope["state"]["began"] = self.service.batcher.clock()  # when its time limit starts
+            call.scope["state"]["began"] = self.service.batcher.clock()
             await self.app(call.scope, _replay(body, receive), call.send)
         except ClientLeft:
-            call.status = call.status or 499  # nobody reads it but the log
+            call.status = call.status or 499  # client closed the request; only logged
+        except asyncio.CancelledError:  # by the server that stops
+            await call.fail(ApiError(503, "The server is shutting down.", code="going_down"))
         except Exception as error:
             await call.fail(error)
         call.log()

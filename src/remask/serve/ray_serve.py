@@ -58,7 +58,7 @@ class ModelReplica:
     def __init__(self, settings: ReplicaSettings, key: str | None) -> None:
         """Load the model and start its queue."""
         from remask.serve.aside import made_aside
-        from remask.serve.service import Service, build_service
+        from remask.serve.service import Service, build_service, time_model
 
         def make() -> Service:
             model = load(
@@ -68,6 +68,7 @@ class ModelReplica:
             return build_service(model, settings.served(key))
 
         self.service = made_aside(make)
+        time_model(self.service)
 
     def __serve_build_asgi_app__(self) -> Any:
         """Return what answers requests; Ray calls it when the replica is made."""

@@ -23,6 +23,7 @@ from remask.tasks import TASKS, steps_ok
 from remask.values import ROUNDTRIPS, Decision, RoundTrips, Sample, Score, Verdict
 
 FinishReason = Literal["stop", "length"]
+StopCause = Literal["accepted", "budget", "deadline"]  # what ended the search
 _RUNS_CODE = {"pycode"}  # whose grader would run what a client sends
 _SAMPLER = ("temperature", "resample_temperature", "length", "steps", "block")
 
@@ -159,6 +160,7 @@ class SolveDecision(AnswerReport):
     number: int
     budget: int
     num_attempts: int
+    stopped: StopCause
 
 
 class Solution(SolveDecision):
@@ -260,7 +262,8 @@ class Responder:
 
     def decision(self, decided: Decision) -> SolveDecision:
         """Return the event `decision`."""
-        sample, inputs = decided.sample, self.inputs
+        sample, inputs, num = decided.sample, self.inputs, len(decided.attempts)
+        stopped: StopCause = "budget" if num == inputs.budget else "deadline"
         sampler = {name: getattr(inputs.sampler, name) for name in _SAMPLER}
         return SolveDecision(
             **self._report(sample, decided.score, decided.forwards),
@@ -272,7 +275,8 @@ class Responder:
             number=sample.number,
             budget=inputs.budget,
             reason=decided.reason,
-            num_attempts=len(decided.attempts),
+            num_attempts=num,
+            stopped="accepted" if decided.action == "accept" else stopped,
             settings=self._settings() | {"budget": inputs.budget, **sampler},
             command=solve_command(self.service, inputs),
         )

@@ -8,8 +8,8 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -17,9 +17,10 @@ from remask.errors import InputError
 from remask.records.text_file import read_text
 from remask.serve.app import build_app
 from remask.serve.protocol import protocol
-from remask.serve.service import Service
+from remask.serve.service import Service, time_model
 
 KEY_VARIABLE = "REMASK_API_KEY"
+log = logging.getLogger("remask.serve")
 _BACKLOG = 2048
 _TICK = 0.05  # seconds between two looks at a server that goes down
 
@@ -67,32 +68,45 @@ def server(service: Service) -> uvicorn.Server:
     settings = service.settings
 
     class Server(uvicorn.Server):
-        """One that closes the batcher first, and answers meanwhile: `/ready` with 503."""
+        """Server that drains the batcher on shutdown and answers meanwhile: `/ready` with 503."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            """Drain at the first signal and end the requests at the second.
+
+            Unlike uvicorn's, it does not raise the signals again after the shutdown.
+            """
+            self.force_exit = self.should_exit
+            self.should_exit = True
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            num_jobs = service.batcher.num_jobs
+            log.info("shutting down; %d requests run or wait, a second signal ends them", num_jobs)
             closing = threading.Thread(
                 target=service.batcher.close, args=(settings.drain_seconds,), daemon=True
             )
             closing.start()
-            while closing.is_alive() and not self.force_exit:  # a second Ctrl-C waits for nothing
+            while closing.is_alive() and not self.force_exit:
                 await asyncio.sleep(_TICK)
+            service.batcher.stop()
+            self.force_exit = False  # the ended requests are answered, unless there is a third one
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
         build_app(service), http=protocol(settings.head_seconds), ws="none", log_config=None,
-        access_log=False, server_header=False,
+        access_log=False, server_header=False, lifespan="off",
         timeout_graceful_shutdown=math.ceil(settings.last_seconds),
     )  # fmt: skip
     return Server(config)
 
 
 def serve(service: Service, made: socket.socket, say: Callable[[str], None], show: bool) -> None:
-    """Call `say` with the address and serve until interrupted; then finish what runs."""
+    """Time the model, call `say` with the address, and serve until interrupted; then drain."""
+    time_model(service)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("remask.serve").setLevel(logging.INFO)
     url = url_of(service.settings.host, made)
     say(url)
     if show:
         threading.Timer(0.5, webbrowser.open, [url]).start()
-    with suppress(KeyboardInterrupt):
-        server(service).run(sockets=[made])
+    server(service).run(sockets=[made])
+    service.batcher.join(service.settings.last_seconds)  # the model must not run at exit

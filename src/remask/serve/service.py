@@ -3,12 +3,15 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING
 
 from remask import api
 from remask.consistency.semantic import sentence_encoder
+from remask.consistency.settings import ConsistencySettings
 from remask.decide.stages import StagedVerifier
 from remask.errors import MissingExtra
+from remask.serve import programs
 from remask.serve.batcher import Batcher
 from remask.serve.metrics import ServerMetrics
 from remask.serve.settings import ServeSettings
@@ -40,6 +43,19 @@ def check_extra() -> None:
             __import__(package)
         except ImportError:
             raise MissingExtra(package.replace("_", "-"), "serve") from None
+
+
+def time_model(service: Service) -> None:
+    """Measure the model's pace with one batch, before the first request has to be admitted.
+
+    Without it, the batcher accepts every request until the first batch has been served.
+    """
+    denoiser, done = service.denoiser, Event()
+    settings = ConsistencySettings(trips=8, rebuild_steps=8)
+    scorer = api.consistency(denoiser, kind="text", settings=settings, metrics="core")
+    sample = api.sample_from_text(denoiser, "What is 12 + 5?", "12 + 5 = 17.")
+    service.batcher.submit(programs.verify([sample], scorer, "text"), lambda outcome: done.set())
+    done.wait()
 
 
 def build_service(denoiser: "Denoiser", settings: ServeSettings) -> Service:

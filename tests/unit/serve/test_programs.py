@@ -67,7 +67,7 @@ def test_another_scorer_is_handed_the_answers_themselves(llada: NativeDenoiser) 
     other = api.find_scorer("editor", llada, [PROMPT])
     samples = [api.sample_from_text(llada, PROMPT, text) for text in ("3", "It is 4.")]
     verified, kinds = drive(llada, verify(samples, other, "number"))
-    assert kinds == [["score"] * 2]
+    assert kinds == [["editor"] * 2]
     assert [v.score.scorer for v in verified] == ["editor"] * 2
     assert [v.score for v in verified] == [other.score([sample])[0] for sample in samples]
     assert [v.trips for v in verified] == [None] * 2

@@ -9,7 +9,7 @@ import torch
 from starlette.requests import Request
 
 from remask.serve.errors import ApiError
-from remask.serve.programs import BatchRow
+from remask.serve.programs import BatchRow, Plan
 from remask.serve.request import ClientRequest
 from remask.serve.service import build_service
 from remask.serve.settings import ServeSettings
@@ -41,7 +41,7 @@ def test_time_that_is_up_ends_the_program_even_of_a_client_that_does_not_read() 
     async def ask() -> None:
         client = ClientRequest(service, Request({"type": "http", "headers": []}, silence))
         program: Any = endless(client)
-        client.start(program)
+        client.start(Plan(program, []))
         async with client.events() as events:
             assert await anext(events) == ("block", None)
             async with asyncio.timeout(LIMIT):
