@@ -2,6 +2,7 @@
 
     python benchmarks/serve.py
     python benchmarks/serve.py --figures docs/figures.json --commit SHA --hardware "2 cores"
+    python benchmarks/serve.py overload --seconds 60 --clients 16
 
 Throughput: the same answers are scored by `score_many` in one call and by the server, whose clients
 are in a process of their own, at 1, 8 and 32 clients. Each run of the server stands between two
@@ -13,6 +14,10 @@ end, so that each of them always has work.
 
 Memory: of a server in a process of its own, after the first 500 mixed requests and after all.
 
+Overload: clients verify and solve at random for a time, each sending its next request after the
+answer, or after the wait that a 429 names. Counted are requests that are answered in time, refused,
+late (after the server's time limit, or 504) and lost (any other status, or no answer).
+
 Mixed requests (see `mixed`): a batch runs out of memory and one gives NaN on the way. These two use
 a small random model, so that what is measured is the server.
 """
@@ -20,14 +25,17 @@ a small random model, so that what is measured is the server.
 import argparse
 import asyncio
 import json
+import random
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -178,11 +186,11 @@ def _served(clients: int, seconds: list[float], ratio: float) -> Figures:
 
 
 @contextmanager
-def command(model: str) -> Iterator[tuple[int, str]]:
+def command(model: str, *more: str) -> Iterator[tuple[int, str]]:
     """Run `remask serve`; yield its process id and address."""
     words = ["serve", "--model", model, "--port", "0", "--metrics", "core", "--json"]
     child = subprocess.Popen(
-        [sys.executable, "-m", "remask.cli", *words, "--device", "cpu"],
+        [sys.executable, "-m", "remask.cli", *words, "--device", "cpu", *more],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     try:
@@ -197,6 +205,93 @@ def resident_mb(pid: int) -> float:
     """Return the memory of a process, as Linux tells it."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+
+
+@dataclass
+class Overload:
+    """What became of the requests of one run, in seconds."""
+
+    limit: float  # of the server, for one request
+    answered: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+    late: list[float] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    stopped: int = 0  # solutions that are the best attempt at the deadline
+
+    async def send(self, client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> float:
+        """Send a request and count it; return how long to wait before the next."""
+        began = time.perf_counter()
+        try:
+            answer = await client.post(path, json=body)
+        except httpx.HTTPError as error:
+            self.lost.append(repr(error))
+            return 0.0
+        seconds = time.perf_counter() - began
+        if answer.status_code == 429:
+            self.refused.append(seconds)
+            return float(answer.headers["retry-after"])
+        if answer.status_code == 504 or (answer.status_code == 200 and seconds > self.limit):
+            self.late.append(seconds)
+        elif answer.status_code == 200:
+            self.answered.append(seconds)
+            self.stopped += answer.json().get("stopped") == "deadline"
+        else:
+            self.lost.append(f"{answer.status_code} {answer.text[:200]}")
+        return 0.0
+
+
+async def overloaded(url: str, seconds: float, clients: int, limit: float) -> Overload:
+    """Return what becomes of requests that so many clients send for a time."""
+    tally, pairs, chance = Overload(limit), answers(50), random.Random(0)
+    end = time.perf_counter() + seconds
+    limits = httpx.Limits(max_connections=clients)
+    async with httpx.AsyncClient(base_url=url, timeout=2 * limit + 60, limits=limits) as client:
+
+        async def work() -> None:
+            while time.perf_counter() < end:
+                prompt, solution = chance.choice(pairs)
+                body = {"prompt": prompt, "kind": "wordmath", "seed": chance.randrange(1000)}
+                verify = chance.random() < 0.5
+                path, more = ("/v1/verify", {"answer": solution}) if verify else ("/v1/solve", {})
+                wait = await tally.send(client, path, body | more)
+                await asyncio.sleep(max(0.0, min(wait, end - time.perf_counter())))
+
+        await asyncio.gather(*(work() for _ in range(clients)))
+    return tally
+
+
+def overload(words: Sequence[str]) -> None:
+    """Measure the server under more requests than it can answer."""
+    parser = argparse.ArgumentParser(description="Overload the server.")
+    parser.add_argument("--model", default="tiny")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=120.0, help="time limit of a request, s")
+    arguments = parse(parser, words)
+    counts = Counter[str]()
+    for _ in range(arguments.runs):
+        with command(arguments.model, "--seconds", str(arguments.limit)) as (_, url):
+            tally = asyncio.run(
+                overloaded(url, arguments.seconds, arguments.clients, arguments.limit)
+            )
+        slowest, refusal = (max(x, default=0.0) for x in (tally.answered, tally.refused))
+        print(
+            f"overload: {len(tally.answered)} answered in at most {slowest:.1f} s ({tally.stopped} "
+            f"at the deadline), {len(tally.refused)} refused in at most {refusal:.2f} s, "
+            f"{len(tally.late)} late, {len(tally.lost)} lost",
+            *tally.lost[:5],
+            sep="\n", flush=True,
+        )  # fmt: skip
+        counts["answered"] += len(tally.answered)
+        counts["refused"] += len(tally.refused)
+        counts["failed"] += len(tally.late) + len(tally.lost)
+    runs, seconds, clients = arguments.runs, arguments.seconds, arguments.clients
+    unit = f"requests in {runs} runs of {seconds:g} s with {clients} clients"
+    found = {f"faults/overload/{n}": figure_of(counts[n], unit, counts.total())
+             for n in ("answered", "refused", "failed")}  # fmt: skip
+    text = " ".join(["python benchmarks/serve.py overload", *_without(words)])
+    save(arguments, found, "overload", text)
 
 
 def memory(folder: Path, number: int) -> Figures:
@@ -264,6 +359,9 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
 
 def main(words: Sequence[str]) -> None:
     """Measure, print, and merge into a figures.json where one is named."""
+    if words[:1] == ["overload"]:
+        overload(words[1:])
+        return
     arguments = read_arguments(words)
     found = throughput(arguments) if arguments.answers else {}
     if not arguments.no_fairness:
