@@ -10,20 +10,25 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from lib.live import live, soon  # type: ignore[import-not-found]
+from torch import Tensor
 
 from remask.denoisers.base import Denoiser
+from remask.denoisers.kv_cache import KVCache
+from remask.denoisers.wrap import Wrapped
 from remask.errors import InputError
 from remask.serve.run import bound, read_key
 from remask.serve.service import Service
 from remask.serve.settings import ServeSettings
+from remask.values import Canvas
 
 Held = Any  # see conftest.py
 LIMIT = 300.0  # seconds that only a defect takes
@@ -128,17 +133,103 @@ def test_what_is_not_finished_when_the_server_has_gone_down_is_told_so(
     assert answer.json()["error"]["message"].startswith("The server is shutting down")
 
 
-def test_what_does_not_finish_in_time_is_told_so(
-    denoiser: Denoiser, settings: ServeSettings
+CHEAP = {**LONG, "remask": {**SHORT["remask"], "budget": 32, "threshold": 2.0}}
+
+
+@dataclass(frozen=True, eq=False)
+class Slowing(Wrapped):
+    """A model that stops in a pass, until it may go on."""
+
+    at: int
+    go_on: threading.Event = field(default_factory=threading.Event)
+    passes: Iterator[int] = field(default_factory=count)
+
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
+        if next(self.passes) == self.at:
+            assert self.go_on.wait(LIMIT)
+        return super().hidden(canvas, cache)
+
+
+@pytest.mark.parametrize("route", ["/v1/solve", "/v1/chat/completions"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_search_at_its_deadline_is_the_best_attempt(
+    denoiser: Denoiser, settings: ServeSettings, route: str, stream: bool
 ) -> None:
-    """The whole would take minutes."""
-    hurried = replace(settings, seconds=1.0)
-    with live(denoiser, hurried) as (_, url):
-        answer = httpx.post(f"{url}/v1/solve", json=LONG, timeout=LIMIT)
-        stream = httpx.post(f"{url}/v1/solve", json={**LONG, "stream": True}, timeout=LIMIT)
-    assert answer.status_code == 504
-    assert stream.status_code == 200
-    assert '"type": "timeout_error"' in stream.text.strip().split("\n")[-1]
+    """An attempt takes at most nine passes; the model stops in the 30th, of 32 attempts."""
+    model = Slowing(denoiser, at=30)
+    body: dict[str, Any] = {**CHEAP, "stream": stream}
+    if "chat" in route:
+        message = {"role": "user", "content": body.pop("prompt")}
+        body |= {"model": settings.model, "messages": [message]}
+    with live(model, settings) as (_, url):
+        headers = {"x-remask-timeout": "5"}
+        answer = httpx.post(f"{url}{route}", json=body, headers=headers, timeout=LIMIT)
+        model.go_on.set()
+    assert answer.status_code == 200
+    if stream:
+        found = [line[6:] for line in answer.text.split("\n") if line.startswith("data: {")]
+        found = json.loads(found[-1])
+        found = found["choices"] and found["remask"] if "chat" in route else found
+    else:
+        found = answer.json()["remask"] if "chat" in route else answer.json()
+    assert (found["stopped"], found["action"]) == ("deadline", "fallback")
+    assert 3 <= found["num_attempts"] < 32
+    assert f"after {found['num_attempts']} of 32 samples" in found["reason"]
+    assert found["score"] is not None
+
+
+def test_a_request_without_an_answer_at_its_deadline_is_told_so(
+    held: Held, settings: ServeSettings
+) -> None:
+    with live(held, settings) as (_, url):
+        for body in (LONG, {**LONG, "stream": True}):
+            headers = {"x-remask-timeout": "0.5"}
+            answer = httpx.post(f"{url}/v1/solve", json=body, headers=headers, timeout=LIMIT)
+            assert answer.status_code == (200 if body.get("stream") else 504)
+            assert '"type": "timeout_error"' in answer.text.strip().split("\n")[-1]
+        held.go_on.set()
+
+
+@pytest.mark.parametrize("given", ["soon", "0", "-1", "nan", ""])
+def test_a_time_limit_is_a_number_of_seconds(url: str, given: str) -> None:
+    headers = {"x-remask-timeout": given}
+    answer = httpx.post(f"{url}/v1/verify", json=SHORT, headers=headers, timeout=LIMIT)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, "x-remask-timeout")
+    assert repr(given) in error["message"]
+
+
+def test_large_bodies_are_read_beside_the_event_loop(
+    denoiser: Denoiser, settings: ServeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the readers of four bodies of a megabyte wait, others are answered."""
+    from remask.serve import body as module
+
+    go_on, read = threading.Event(), module.read_body
+
+    def waiting(*given: Any) -> Any:
+        assert go_on.wait(LIMIT)
+        return read(*given)
+
+    monkeypatch.setattr(module, "read_body", waiting)
+    large = json.dumps({f"field{i:06}": 1 for i in range(60_000)})
+    with (
+        live(denoiser, replace(settings, body_bytes=2**21)) as (_, url),
+        ThreadPoolExecutor(4) as people,
+    ):
+        headers = {"content-type": "application/json"}
+        answers = [
+            people.submit(httpx.post, f"{url}/v1/verify", content=large, headers=headers,
+                          timeout=LIMIT)
+            for _ in range(4)
+        ]  # fmt: skip
+        for _ in range(5):
+            assert httpx.get(f"{url}/health", timeout=LIMIT).status_code == 200
+        assert not any(answer.done() for answer in answers)
+        go_on.set()
+        for answer in answers:
+            error = answer.result().json()["error"]
+            assert (answer.result().status_code, error["code"]) == (400, "too_large")
 
 
 def test_a_port_that_is_taken_is_a_sentence() -> None:
@@ -164,30 +255,71 @@ def test_a_key_is_read_from_a_file_before_the_environment(tmp_path: Path) -> Non
         read_key(file, None)
 
 
-@pytest.fixture(scope="module")
-def command(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`remask serve` as a process of its own, with a key."""
+@pytest.fixture
+def start(folder: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
+    """Start `remask serve` as a process of its own, with a key; return it with its address."""
     words = ["serve", "--model", str(folder), "--port", "0", "--metrics", "core", "--device", "cpu"]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "remask.cli", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "REMASK_API_KEY": "sesame", "OMP_NUM_THREADS": "1"},
-    )
-    assert child.stdout is not None
-    line = child.stdout.readline()
-    found = re.search(r"http://\S+", line)
-    assert found, line + (child.stderr.read() if child.stderr else "")
-    yield child, found.group().rstrip("/")
-    child.kill()
-    child.wait()
+    children: list[subprocess.Popen[str]] = []
+
+    def begin(*more: str) -> tuple[subprocess.Popen[str], str]:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "remask.cli", *words, *more],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "REMASK_API_KEY": "sesame", "OMP_NUM_THREADS": "1"},
+        )
+        children.append(child)
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        found = re.search(r"http://\S+", line)
+        assert found, line + (child.stderr.read() if child.stderr else "")
+        return child, found.group().rstrip("/")
+
+    yield begin
+    for child in children:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize(
+    ("signals", "status"),
+    [((signal.SIGTERM,), 200), ((signal.SIGINT, signal.SIGINT), 503)],
+)
+def test_the_command_drains_at_the_first_signal_and_ends_at_the_second(
+    start: Callable[..., tuple[subprocess.Popen[str], str]],
+    signals: tuple[signal.Signals, ...],
+    status: int,
+) -> None:
+    """The search ends with its deadline, or in the first attempt."""
+    child, url = start("--seconds", "6" if status == 200 else "300")
+    headers = {"authorization": "Bearer sesame"}
+    body = CHEAP if status == 200 else LONG
+
+    def get(path: str) -> httpx.Response:
+        return httpx.get(f"{url}{path}", headers=headers, timeout=LIMIT)
+
+    with ThreadPoolExecutor(1) as other:
+        answer = other.submit(
+            httpx.post, f"{url}/v1/solve", json=body, headers=headers, timeout=LIMIT
+        )
+        assert soon(lambda: get("/v1/queue").json()["requests"] == 1 or answer.done())
+        for number, sent in enumerate(signals):
+            child.send_signal(sent)
+            if number + 1 < len(signals):
+                assert soon(lambda: get("/ready").status_code == 503)
+        assert answer.result().status_code == status
+    assert child.wait(LIMIT) == 0
+    assert child.stderr is not None
+    log = child.stderr.read()
+    assert "shutting down; 1 requests" in log
+    assert "Traceback" not in log
 
 
 def test_the_command_serves_until_it_is_interrupted(
-    command: tuple[subprocess.Popen[str], str],
+    start: Callable[..., tuple[subprocess.Popen[str], str]],
 ) -> None:
-    child, url = command
+    child, url = start()
     assert httpx.get(f"{url}/v1/models", timeout=LIMIT).status_code == 401
     key = {"authorization": "Bearer sesame"}
     assert httpx.get(f"{url}/v1/models", headers=key, timeout=LIMIT).status_code == 200

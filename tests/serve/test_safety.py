@@ -229,6 +229,4 @@ def test_routes_and_methods_that_do_not_exist_are_told(client: Client) -> None:
         wrong: httpx.Response = client.send(method, path)
         assert wrong.status_code == 405
         assert wrong.headers["allow"] == allowed
-        assert wrong.json()["error"]["message"] == (
-            f"The method must be {allowed}, got {method}."
-        )
+        assert wrong.json()["error"]["message"] == (f"The method must be {allowed}, got {method}.")

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from remask.errors import DenoiserError
-from remask.serve.batcher import Batcher
+from remask.serve.batcher import Batcher, Pace
 from remask.serve.errors import ApiError
 from remask.serve.metrics import ServerMetrics
+from remask.serve.programs import OutOfTime
 from remask.testing import ScriptedDenoiser
 
 MODEL = ScriptedDenoiser(script=lambda tokens: torch.zeros(*tokens.shape, 262))
@@ -60,7 +61,7 @@ class Row:
     columns: int = 250
     group: str = "a"
     passes: int = 1
-    kind = "pretended"
+    kind: str = "pretended"
 
     @property
     def cost(self) -> int:
@@ -85,12 +86,17 @@ class Desk:
     """A batcher, and the outcomes of what was handed in."""
 
     def __init__(self, max_queue: int = 99) -> None:
-        self.batcher = Batcher(MODEL, ServerMetrics(), max_queue)
+        self.now = 0.0
+        self.batcher = Batcher(MODEL, ServerMetrics(), max_queue, lambda: self.now)
         self.outcomes: dict[str, Any] = {}
         self.changed = threading.Condition()
 
-    def submit(self, name: str, job: Any) -> Any:
-        return self.batcher.submit(job, lambda outcome: self.note(name, outcome), name)
+    def submit(self, name: str, job: Any, *due: Any) -> Any:
+        return self.batcher.submit(job, lambda outcome: self.note(name, outcome), name, *due)
+
+    def measured(self, pace: float) -> None:
+        """Set the cost per second of the rows here, in batches of a second."""
+        self.batcher.pace.note(Row(Press(), 0), pace, 1.0)
 
     def note(self, name: str, outcome: Any) -> None:
         with self.changed:
@@ -116,7 +122,7 @@ def held(desk: Desk, press: Press, submit: Callable[[], None]) -> None:
     """Submit while the thread is busy with a batch, so that all of it waits together."""
     press.go_on.clear()
     desk.batcher.start()
-    desk.submit("first", work([Row(press, 99)]))
+    desk.submit("first", work([Row(press, 99, kind="first")]))
     assert press.begun.wait(LIMIT)
     submit()
     press.go_on.set()
@@ -578,3 +584,191 @@ def test_a_thread_that_dies_leaves_nobody_waiting(
     assert isinstance(outcome, ApiError)
     assert not desk.batcher.ready
     assert "a defect" in caplog.text
+
+
+def needs(cost: float) -> list[tuple[str, float]]:
+    return [("pretended", cost)]
+
+
+def test_the_pace_is_a_mean_of_each_kind_of_row() -> None:
+    """1,000 in 10 s, then 1,000 in 1 s: 1,900 in 10 s. A kind that never ran is like the others."""
+    pace, row = Pace(), Row(Press(), 0)
+    assert pace.seconds(needs(500)) == 0.0
+    pace.note(row, 1_000, 10.0)
+    assert pace.seconds(needs(500)) == pytest.approx(5.0)
+    pace.note(row, 1_000, 1.0)
+    assert pace.seconds(needs(500)) == pytest.approx(500 * 10 / 1_900)
+    pace.note(Row(Press(), 0, columns=0, kind="texts"), 4, 2.0)
+    assert pace.seconds([("texts", 2), ("unheard", 500)]) == pytest.approx(1.0 + 500 * 10 / 1_900)
+
+
+def test_one_stalled_batch_does_not_ruin_the_pace() -> None:
+    """An hour counts as four times the usual second: 1,900 in 4.9 s."""
+    pace = Pace()
+    pace.note(Row(Press(), 0), 1_000, 1.0)
+    pace.note(Row(Press(), 0), 1_000, 3_600.0)
+    assert pace.seconds(needs(1_900)) == pytest.approx(0.9 + 4.0)
+
+
+def refused(desk: Desk, cost: float, deadline: float) -> ApiError:
+    with pytest.raises(ApiError) as error:
+        desk.submit("refused", work([]), needs(cost), deadline)
+    assert error.value.status == 429
+    return error.value
+
+
+def test_a_request_that_would_be_late_is_refused_until_the_queue_is_shorter(desk: Desk) -> None:
+    """10 s each at 100 a second, and a batch of 1 s: five fit into half of 120 s, and a sixth when
+    one of them is gone."""
+    press = Press()
+    desk.measured(100.0)
+    jobs: list[Any] = []
+
+    def submit() -> None:
+        for i in range(1, 6):
+            row = Row(press, i, group=str(i), passes=4)
+            jobs.append(desk.submit(str(i), work([row]), needs(1_000), 120.0))
+        error = refused(desk, 1_000, 120.0)
+        assert (error.code, error.headers) == ("overloaded", {"Retry-After": "1"})
+        assert refused(desk, 2_050, 120.0).headers == {"Retry-After": "12"}
+        desk.batcher.check_room(120.0)
+        desk.batcher.cancel(jobs[0])
+        desk.batcher.check_room(120.0, needs(1_000))
+
+    held(desk, press, submit)
+    desk.wait("5")
+
+
+def test_what_cannot_be_done_in_time_is_refused_though_the_queue_is_empty(desk: Desk) -> None:
+    """121 s for 120 s; 119 s are accepted, because waiting would not help."""
+    desk.batcher.start()
+    desk.measured(100.0)
+    error = refused(desk, 12_100, 120.0)
+    assert (error.code, error.headers) == ("too_slow", {"Retry-After": "121"})
+    desk.submit("x", work([Row(Press(), 1)]), needs(11_900), 120.0)
+    assert desk.wait("x") == [[-1]]
+
+
+def test_everything_is_accepted_before_the_pace_is_known(desk: Desk) -> None:
+    desk.batcher.start()
+    desk.submit("x", work([Row(Press(), 1)]), needs(1e12), 1.0)
+    assert desk.wait("x") == [[-1]]
+
+
+@pytest.mark.parametrize(
+    ("now", "known"),
+    [(0.0, [[99], [2], [3], [4], [1]]), (30.0, [[99], [1], [2], [3], [4]]),
+     (50.0, [[99], [2], [3], [4], [1]])],
+)  # fmt: skip
+def test_the_oldest_go_first_when_their_deadline_is_near(
+    desk: Desk, now: float, known: list[list[int]]
+) -> None:
+    """The old one needs 25 s until 60 s: three quarters of the time are enough at 0 s, not at
+    30 s. At 50 s it is hopeless."""
+    press = Press()
+    desk.measured(1_000.0)
+
+    def submit() -> None:
+        old = work([Row(press, 1, group="old", passes=100)])
+        desk.submit("old", old, needs(25_000), 60.0)
+        for i in (2, 3, 4):
+            row = Row(press, i, group=str(i))
+            desk.submit(str(i), work([row]), needs(250), 120.0)
+        desk.now = now
+
+    held(desk, press, submit)
+    desk.wait("old", "2", "3", "4")
+    # Short requests may interrupt the old one, so that batches end in this order.
+    assert press.batches == known
+
+
+@pytest.mark.parametrize(("now", "known"), [(0.0, [1, 2]), (17.0, [2, 1])])
+def test_an_urgent_request_goes_before_one_that_has_an_answer(
+    desk: Desk, now: float, known: list[int]
+) -> None:
+    """The latter is older, short, and improves its answer; the other needs 5 s until 24 s."""
+    press = Press()
+    desk.measured(1_000.0)
+
+    def submit() -> None:
+        desk.submit("solve", work([Row(press, 1, group="a")]), (), 10.0)
+        desk.submit("verify", work([Row(press, 2, group="b", passes=20)]), needs(5_000), 24.0)
+        desk.now = now
+
+    held(desk, press, submit)
+    desk.wait("solve", "verify")
+    assert press.batches == [[99], *([value] for value in known)]
+
+
+def test_a_request_near_its_deadline_interrupts_a_long_batch(desk: Desk) -> None:
+    """It is not short: 5,000 at 1,000 a second until 6 s."""
+    press = Press()
+    desk.measured(1_000.0)
+    late = work([Row(press, 2, group="b", passes=20)])
+    press.at[1, 2] = lambda: desk.submit("late", late, needs(5_000), 13.0)
+    press.at[1, 4] = lambda: setattr(desk, "now", 6.5)
+    desk.batcher.start()
+    desk.submit("long", work([Row(press, 1, columns=1_000, passes=10)]))
+    desk.wait("long", "late")
+    assert press.batches == [[2], [1]]
+    assert press.passes.index((2, 0)) == 5
+
+
+def lasting(press: Press) -> Iterator[Any]:
+    """Work until the time is up, and return how many rounds are done."""
+    done = 0
+    try:
+        while True:
+            yield [Row(press, done)]
+            done += 1
+    except OutOfTime:
+        return done  # type: ignore[return-value]
+
+
+def test_a_request_at_its_deadline_ends_with_what_it_has(desk: Desk) -> None:
+    """In the middle of its third round; another program has nothing and ends with the error."""
+    press, late = Press(), ApiError(504, "late")
+    jobs: dict[str, Any] = {}
+
+    def expire() -> None:
+        for job in jobs.values():
+            desk.batcher.expire(job, late)
+
+    press.at[2, 0] = expire
+
+    def submit() -> None:
+        jobs["best"] = desk.submit("best", lasting(press))
+        jobs["none"] = desk.submit("none", work([Row(press, 7, group="b", passes=50)]))
+
+    held(desk, press, submit)
+    assert desk.wait("best", "none") == [2, late]
+    desk.batcher.expire(jobs["best"], late)  # told once
+    desk.submit("next", work([Row(press, 8)]))
+    assert desk.wait("next") == [[-8]]
+    assert [7] not in press.batches
+
+
+def test_a_request_that_never_began_ends_at_its_deadline(desk: Desk) -> None:
+    press = Press()
+
+    def submit() -> None:
+        desk.batcher.expire(desk.submit("x", lasting(press)), ApiError(504, "late"))
+
+    held(desk, press, submit)
+    (outcome,) = desk.wait("x")
+    assert isinstance(outcome, ApiError)
+
+
+def test_a_server_that_is_stopped_ends_its_requests_at_once(desk: Desk) -> None:
+    press = Press()
+    press.go_on.clear()
+    desk.batcher.start()
+    desk.submit("x", lasting(press))
+    assert press.begun.wait(LIMIT)
+    closing = threading.Thread(target=desk.batcher.close, args=(LIMIT,))
+    closing.start()
+    desk.batcher.stop()
+    assert desk.wait("x") == [0]
+    press.go_on.set()
+    closing.join(LIMIT)
+    assert not closing.is_alive()

@@ -12,7 +12,16 @@ from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.sampling.drafts import begin
 from remask.sampling.settings import SamplerSettings
-from remask.serve.programs import Program, draw, solve, trip_row, verify
+from remask.serve.programs import (
+    OutOfTime,
+    Program,
+    draw,
+    draw_needs,
+    solve,
+    trip_row,
+    verify,
+    verify_needs,
+)
 
 HOW = SamplerSettings(length=8, steps=4, block=4, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
@@ -121,3 +130,84 @@ def test_blocks_share_a_batch_whatever_their_length(llada: NativeDenoiser) -> No
     first, second, third = (begin(llada, ids, how, item="i") for how in (HOW, longer, hotter))
     assert first.block_settings == second.block_settings
     assert first.block_settings != third.block_settings
+
+
+def stopped_after(model: Denoiser, program: Program[Any], num: int) -> Any:
+    """Run so many rounds of a program, each row alone, and then say that it is out of time."""
+    rows = next(program)
+    for _ in range(num):
+        rows = program.send([row.run(model, [row.value])[0] for row in rows])
+    with pytest.raises(StopIteration) as end:
+        program.throw(OutOfTime())
+    return end.value.value
+
+
+def test_solve_out_of_time_returns_the_best_attempt(
+    llada: NativeDenoiser, scorer: Consistency
+) -> None:
+    """Each attempt takes at most two blocks, the trips and the metrics; the third is begun."""
+    known = api.solve(
+        llada, PROMPT, sampler=HOW, settings=TRIPS, metrics="core", threshold=2.0, budget=2, seed=5
+    )
+    events: list[str] = []
+    rounds = 2 + sum(-(-s.num_response // HOW.block) + 1 for s, _ in known.attempts)
+    program = solve(
+        llada, draft_of(llada), scorer, "number", threshold=2.0, budget=9,
+        emit=lambda name, value: events.append(name),
+    )  # fmt: skip
+    decision, attempts = stopped_after(llada, program, rounds)
+    assert [a.sample.canvas for a in attempts] == [s.canvas for s, _ in known.attempts]
+    assert decision.sample.canvas == known.sample.canvas
+    assert decision.action == "fallback"
+    assert decision.forwards == known.forwards
+    assert "after 2 of 9 samples" in decision.reason
+
+
+def test_solve_out_of_time_returns_an_answer_that_was_not_verified(
+    llada: NativeDenoiser, scorer: Consistency
+) -> None:
+    events: list[str] = []
+    known = api.sample(llada, PROMPT, settings=HOW, seed=5)
+    program = solve(
+        llada, draft_of(llada), scorer, "number", threshold=-1.0, budget=9,
+        emit=lambda name, value: events.append(name),
+    )  # fmt: skip
+    rounds = -(-known.num_response // HOW.block)
+    decision, (attempt,) = stopped_after(llada, program, rounds)
+    assert decision.sample.canvas == known.canvas
+    assert (decision.action, decision.score.value) == ("fallback", None)
+    assert attempt.score.reason
+    assert events[-2:] == ["attempt", "verification"]
+
+
+def test_programs_without_an_answer_are_just_out_of_time(
+    llada: NativeDenoiser, scorer: Consistency
+) -> None:
+    def emit(name: str, value: Any) -> None:
+        pass
+
+    sample = api.sample_from_text(llada, PROMPT, "3")
+    programs: list[Program[Any]] = [
+        solve(llada, draft_of(llada), scorer, "number", threshold=0.5, budget=2, emit=emit),
+        draw(llada, [draft_of(llada)], emit),
+        verify([sample], scorer, "number"),
+    ]
+    for program in programs:
+        next(program)
+        with pytest.raises(OutOfTime):
+            program.throw(OutOfTime())
+
+
+def test_needs_are_the_cost_of_all_rows(llada: NativeDenoiser, scorer: Consistency) -> None:
+    """Of two answers: what their rows cost, and of drafts what all blocks cost."""
+    samples = [api.sample_from_text(llada, PROMPT, text) for text in ("3", "It is 4.")]
+    program = verify(samples, scorer, "number")
+    trips = next(program)
+    texts = program.send([row.run(llada, [row.value])[0] for row in trips])
+    costs = [(rows[0].kind, sum(row.cost for row in rows)) for rows in (trips, texts)]
+    assert verify_needs(samples, scorer) == costs
+    draft = draft_of(llada)
+    assert draw_needs([draft, draft]) == [("block", 2 * draft.num_columns * HOW.steps)]
+    other = api.find_scorer("editor", llada, [PROMPT])
+    columns = sum(len(s.prompt) + len(s.canvas) for s in samples)
+    assert verify_needs(samples, other) == [("editor", columns)]
