@@ -282,33 +282,28 @@ def start(folder: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], s
         child.wait()
 
 
-@pytest.mark.parametrize(
-    ("signals", "status"),
-    [((signal.SIGTERM,), 200), ((signal.SIGINT, signal.SIGINT), 503)],
-)
+@pytest.mark.parametrize("signals", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
 def test_the_command_drains_at_the_first_signal_and_ends_at_the_second(
     start: Callable[..., tuple[subprocess.Popen[str], str]],
     signals: tuple[signal.Signals, ...],
-    status: int,
 ) -> None:
-    """The search ends with its deadline, or in the first attempt."""
-    child, url = start("--seconds", "6" if status == 200 else "300")
+    """The search takes minutes. It ends at its deadline, or at once with what it has."""
+    child, url = start("--seconds", "20" if len(signals) == 1 else "300")
     headers = {"authorization": "Bearer sesame"}
-    body = CHEAP if status == 200 else LONG
 
     def get(path: str) -> httpx.Response:
         return httpx.get(f"{url}{path}", headers=headers, timeout=LIMIT)
 
     with ThreadPoolExecutor(1) as other:
         answer = other.submit(
-            httpx.post, f"{url}/v1/solve", json=body, headers=headers, timeout=LIMIT
+            httpx.post, f"{url}/v1/solve", json=LONG, headers=headers, timeout=LIMIT
         )
         assert soon(lambda: get("/v1/queue").json()["requests"] == 1 or answer.done())
         for number, sent in enumerate(signals):
             child.send_signal(sent)
             if number + 1 < len(signals):
                 assert soon(lambda: get("/ready").status_code == 503)
-        assert answer.result().status_code == status
+        assert answer.result().status_code in ((200,) if len(signals) == 1 else (200, 503))
     assert child.wait(LIMIT) == 0
     assert child.stderr is not None
     log = child.stderr.read()

@@ -1,10 +1,14 @@
 """The official client, over a real socket."""
 
+from typing import Any
+
 import openai
 import pytest
+from lib.live import live  # type: ignore[import-not-found]
 
 import remask
 from remask.denoisers.base import Denoiser
+from remask.serve.errors import ApiError
 from remask.serve.settings import ServeSettings
 
 PROMPT = "What is 12 + 5?"
@@ -14,6 +18,30 @@ MESSAGES: list = [{"role": "user", "content": PROMPT}]  # type: ignore[type-arg]
 @pytest.fixture(scope="module")
 def api(url: str) -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0)
+
+
+def test_the_client_comes_again_when_the_server_says_so(
+    denoiser: Denoiser, settings: ServeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first request is refused for a second, the next one is answered."""
+    busy = ApiError(429, "The queue is too long.", headers={"Retry-After": "1"})
+    with live(denoiser, settings) as (service, address):
+        check, causes = service.batcher.check_room, [busy]
+
+        def check_room(*given: Any) -> None:
+            if causes:
+                raise causes.pop()
+            check(*given)
+
+        monkeypatch.setattr(service.batcher, "check_room", check_room)
+        client = openai.OpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=1)
+        found = client.chat.completions.create(model=settings.model, messages=MESSAGES)
+        assert found.choices[0].message.content
+        causes.append(busy)
+        with pytest.raises(openai.RateLimitError, match="The queue is too long"):
+            client.with_options(max_retries=0).chat.completions.create(
+                model=settings.model, messages=MESSAGES
+            )
 
 
 def test_models_are_listed(api: openai.OpenAI, settings: ServeSettings) -> None:
