@@ -4,11 +4,11 @@
     service         the model at work: its batcher, metrics and helpers
     middleware      what every request must pass
     routes          verify and solve; `chat`, `completions`, OpenAI's; `info_routes`, the rest
-    schema          the bodies of requests; `openai_schema`, OpenAI's
+    schema          the bodies of requests; `openai_schema`, OpenAI's; `body` reads them
     inputs          from a body to what the core needs; `turns`, from messages
     request         a request as the event loop sees it
     programs        requests as generators of rows
-    batcher         rows of many requests through one model, `paced`
+    batcher         rows of many requests through one model; admission and deadlines
     sent            what of an answer is sent, up to its `stops`
     responses       the documents that are answered; `cli_equivalent`, the command for the same
     errors          what goes wrong, in OpenAI's shape
