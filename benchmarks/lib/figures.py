@@ -45,7 +45,6 @@ NAMED = re.compile(
         r"h200/llada8b/(stable/)?(step_seconds/(rollout|score|update)|step_memory_gb)",
         r"serve/((throughput_ratio|p50_ms|p95_ms)/\d+|memory_growth|mixed/\w+|fairness/\w+)",
         r"clients/ok",
-        r"faults/[\w/]+",
         r"page/first_paint_ms",
         r"embedded/megabytes",
         r"real/.+",

@@ -67,7 +67,7 @@ class BatchJob:
         deadline: float = math.inf,
     ) -> None:
         self.program, self.done, self.name = program, done, name
-        self.needs = [list(need) for need in needs]  # [kind, cost] until it has an answer
+        self.needs = list(needs)  # until it has an answer
         self.deadline = deadline  # on the batcher's clock
         self.lock = threading.Lock()  # held while the program runs
         self.alive = True
@@ -144,7 +144,7 @@ class Pace:
             if cost > 0:
                 self._sums[kind] = sums
 
-    def seconds(self, needs: Sequence[Sequence[Any]]) -> float:
+    def seconds(self, needs: Sequence["Need"]) -> float:
         """Return the time that needs take; 0 before anything was measured."""
         total = 0.0
         for kind, cost in needs:
@@ -456,7 +456,7 @@ class Batcher:
         job.results[ticket.place] = result
         job.num_missing -= 1
         if job.needs and job.needs[0][0] == row.kind:
-            job.needs[0][1] -= row.cost
+            job.needs[0] = row.kind, job.needs[0][1] - row.cost
         if job.num_missing == 0:
             self._advance(job, job.results)
 

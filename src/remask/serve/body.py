@@ -10,7 +10,6 @@ from email.message import Message
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,6 +19,8 @@ from remask.serve.inputs import most_tokens
 from remask.serve.request import ClientRequest
 
 if TYPE_CHECKING:
+    from fastapi.routing import APIRoute
+
     from remask.serve.service import Service
 
 MAX_DEPTH = 16  # levels of nesting
@@ -30,12 +31,14 @@ _QUOTED = 60  # characters of a name that an error repeats
 _Body = TypeVar("_Body", bound=BaseModel)
 
 
-def body_route(service: "Service") -> type[APIRoute]:
+def body_route(service: "Service") -> "type[APIRoute]":
     """Return a class of routes whose endpoints with a `body` are called with (body, request).
 
     FastAPI documents such a route, but it would validate the body in the event loop. A request
     that would be late anyway is refused before its body is read.
     """
+    from fastapi.routing import APIRoute
+
     most_characters = _CHARACTERS * most_tokens(service)
 
     class BodyRoute(APIRoute):

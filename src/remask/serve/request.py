@@ -40,7 +40,7 @@ class ClientRequest:
 
     def __init__(self, service: "Service", request: "Request") -> None:
         self.service, self.request = service, request
-        self.began = request.scope.get("state", {}).get("began", service.batcher.clock())
+        self.began: float = request.scope.get("state", {}).get("began", service.batcher.clock())
         self.result: Any = None
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
@@ -53,7 +53,8 @@ class ClientRequest:
     @property
     def limit(self) -> float:
         """Seconds that it may take: the server's limit, or less if the client's header says so."""
-        most, given = self.service.settings.seconds, self.request.headers.get(TIME_LIMIT)
+        most: float = self.service.settings.seconds
+        given = self.request.headers.get(TIME_LIMIT)
         if given is None:
             return most
         try:

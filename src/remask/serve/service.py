@@ -3,8 +3,8 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Event
-from typing import TYPE_CHECKING
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 from remask import api
 from remask.consistency.semantic import sentence_encoder
@@ -55,9 +55,9 @@ def time_model(service: Service) -> None:
     scorer = api.consistency(denoiser, kind="text", settings=settings, metrics="core")
     sample = api.sample_from_text(denoiser, "What is 12 + 5?", "12 + 5 = 17.")
     for _ in range(2):  # the first run also warms up the model, which takes longer
-        batcher.pace, done = Pace(), Event()
-        batcher.submit(programs.verify([sample], scorer, "text"), lambda _, done=done: done.set())
-        done.wait()
+        batcher.pace, done = Pace(), SimpleQueue[Any]()
+        batcher.submit(programs.verify([sample], scorer, "text"), done.put)
+        done.get()
 
 
 def build_service(denoiser: "Denoiser", settings: ServeSettings) -> Service:
