@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import hypothesis
 import pytest
 import schemathesis
+from hypothesis import strategies as st
 from schemathesis import GenerationMode, checks
 
 from remask.serve.settings import ServeSettings
@@ -109,6 +111,40 @@ def test_bodies_that_do_not_fit_are_refused(
         document[path]["POST"], GenerationMode.NEGATIVE, lambda case: None, settings.body_bytes
     )
     assert seen[200] == 0
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+FIELDS = (
+    "model",
+    "prompt",
+    "messages",
+    "task",
+    "answer",
+    "remask",
+    "stop",
+    "seed",
+    "n",
+    "logprobs",
+)
+
+
+@pytest.mark.parametrize("path", POSTED)
+@SETTINGS
+@hypothesis.given(
+    body=ANY_JSON
+    | st.dictionaries(st.sampled_from(FIELDS), ANY_JSON)
+    | st.dictionaries(st.sampled_from(FIELDS), st.just("x") | ANY_JSON, min_size=3)
+)
+def test_no_body_is_an_error_of_the_server(url: str, path: str, body: Any) -> None:
+    answer = httpx.post(
+        f"{url}{path}", content=json.dumps(body), timeout=300,
+        headers={"content-type": "application/json"},
+    )  # fmt: skip
+    assert answer.status_code < 500, answer.text
+    assert answer.status_code == 200 or answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("path", GOT)

@@ -27,6 +27,7 @@ MAX_DEPTH = 16  # levels of nesting
 MAX_VALUES = 10_000  # fields and items, all levels together
 MAX_ITEMS = 1_000  # fields or items of one object or list
 _CHARACTERS = 16  # of a text, for each token that the server allows
+_ERRORS = 100  # that are looked at
 _QUOTED = 60  # characters of a name that an error repeats
 _Body = TypeVar("_Body", bound=BaseModel)
 
@@ -88,7 +89,7 @@ def read_body(kind: type[_Body], content: bytes, most_characters: int) -> _Body:
     try:
         return kind.model_validate(body)
     except ValidationError as misfit:
-        errors = misfit.errors(include_url=False)
+        errors = misfit.errors(include_url=False)[:_ERRORS]  # those of the first field are first
         raise validation_error([{**e, "loc": ("body", *e["loc"])} for e in errors], body) from None
 
 
