@@ -87,3 +87,29 @@ def test_figures_need_a_commit_and_hardware(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit):
         serve.read_arguments(["--figures", str(Path("f.json"))])
     assert "--figures needs --commit and --hardware" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "counts", "wait"),
+    [
+        (200, {"stopped": "deadline"}, (1, 0, 0, 0), 0.0),
+        (429, {}, (0, 1, 0, 0), 7.0),
+        (504, {}, (0, 0, 1, 0), 0.0),
+        (500, {}, (0, 0, 0, 1), 0.0),
+    ],
+)
+def test_overload_counts_what_became_of_a_request(
+    status: int, told: dict[str, Any], counts: tuple[int, ...], wait: float
+) -> None:
+    answer = httpx.Response(status, json=told, headers={"retry-after": "7"})
+    tally = serve.Overload(limit=60.0)
+
+    async def send() -> float:
+        transport = httpx.MockTransport(lambda request: answer)
+        async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+            return float(await tally.send(client, "/v1/solve", {}))
+
+    assert asyncio.run(send()) == wait
+    counted = tuple(map(len, (tally.answered, tally.refused, tally.late, tally.lost)))
+    assert counted == counts
+    assert tally.stopped == (status == 200)
