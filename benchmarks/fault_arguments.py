@@ -268,8 +268,8 @@ ODD: list[Callable[[], Any]] = [
         [remask.Metric(name="bad", compute=lambda t, c: 3)],
         [remask.Metric(name="bad", compute=lambda t, c: [math.nan] * len(t.texts))],
         *(Odd(script=_SCRIPT, max_length=512, name=name) for name in (
-            "narrow", "short", "double", "nan", "infinite", "none", "list", "nothing", "cut", "rows",
-            "flat", "absent",
+            "narrow", "short", "double", "nan", "infinite", "none", "list", "nothing", "cut",
+            "rows", "flat", "absent",
         )),
     )),
     lambda: iter(["x", "y"]), lambda: (p for p in ["2+2?", "3+3?"]), lambda: iter([]),

@@ -22,32 +22,37 @@ from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.sampler import sample as sample_ids
 from remask.sampling.settings import Length, SamplerSettings, sampler_settings
-from remask.scoring.registry import READERS as READERS
-from remask.scoring.registry import SCORERS as SCORERS
 from remask.scoring.registry import (
+    READERS,
+    SCORERS,
     AnyScorer,
     Kind,
     Metrics,
     Prompt,
+    Reader,
+    ScorerMaker,
     consistency,
+    critical_tokens,
     find_scorer,
     item_of,
+    kinds_like,
+    probe_scorer,
     reader,
+    scorer_version,
+    verifier,
 )
-from remask.scoring.registry import Reader as Reader
-from remask.scoring.registry import ScorerMaker as ScorerMaker
-from remask.scoring.registry import critical_tokens as critical_tokens
-from remask.scoring.registry import kinds_like as kinds_like
-from remask.scoring.registry import probe_scorer as probe_scorer
-from remask.scoring.registry import scorer_version as scorer_version
-from remask.scoring.registry import verifier as verifier
 from remask.settings import Number, Seed, Threshold, checked
-from remask.values import ROUNDTRIPS, Decision, Sample, Score
-from remask.values import scores_of as scores_of
+from remask.values import ROUNDTRIPS, Decision, Sample, Score, scores_of
 from remask.verifier.origin import check_sampler, fitted_sampler
-from remask.verifier.threshold import threshold_for as threshold_for
+from remask.verifier.threshold import threshold_for
 from remask.verifier.verifier import Verifier
 
+__all__ = [
+    "READERS", "SCORERS", "AnyScorer", "Examples", "Kind", "Metrics", "Prompt", "Reader",
+    "ScorerMaker", "Verifier", "consistency", "critical_tokens", "find_scorer", "item_of",
+    "kinds_like", "probe_scorer", "reader", "sample", "sample_from_text", "sample_many", "score",
+    "score_many", "scorer_version", "scores_of", "solve", "solve_many", "threshold_for", "verifier",
+]  # fmt: skip
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
 _USUAL = ConsistencySettings()
 

@@ -4,11 +4,10 @@ A task of your own is handed over as an object, or named `module:name` on the co
 """
 
 from pathlib import Path
-from typing import Annotated
 
 from remask.errors import TaskError
 from remask.extension import resolve
-from remask.settings import Setting, checked
+from remask.settings import checked
 from remask.tasks import public
 from remask.tasks.base import Problem, Task
 from remask.tasks.choice import Choice
@@ -30,7 +29,7 @@ def task(
     path: Path | None = None,
     allow_execution: bool = False,
     wording: str = "llada",
-    shots: Annotated[int, Setting(least=0)] = 0,
+    shots: int = 0,
 ) -> Task:
     """Return a task by its name, by `module:name`, or as it was given.
 

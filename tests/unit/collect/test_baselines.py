@@ -171,12 +171,14 @@ def judged(make_record: MakeRecord, values: list[float | None]) -> list[Record]:
     return rows
 
 
-def test_an_absent_number_is_counted_and_left_out(make_record: MakeRecord) -> None:
-    """Two of four are judged, the right one higher; writing costs 10 and the reply 32."""
+def test_an_absent_number_is_counted_and_ranked_last(make_record: MakeRecord) -> None:
+    """Right .9, wrong .2, right none, wrong none: (1 + 1 + 0 + .5) / 4. Writing costs 10 and the
+    reply 32.
+    """
     rows = judged(make_record, [0.9, 0.2, None, None])
     (row,) = (one for one in diagnosis(rows, resamples=9) if one.method == "self_evaluation")
     assert row.auroc is not None
-    assert (row.auroc.value, row.absent, row.forwards) == (1.0, 2, 42.0)
+    assert (row.auroc.value, row.absent, row.forwards) == (0.625, 2, 42.0)
 
 
 def test_a_judge_that_never_says_a_number_is_shown_as_absent(
