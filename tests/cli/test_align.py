@@ -54,9 +54,9 @@ def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (("--updates", "0"), "updates is 0; give a whole number at least 1"),
-        (("--reward", "applause"), "reward 'applause' is unknown; use consistency, outcome, ung"),
-        (("--reward", "outcom"), "reward 'outcom' is unknown; use outcome."),
+        (("--updates", "0"), "updates must be at least 1, got 0"),
+        (("--reward", "applause"), "Unknown reward 'applause'. Known: consistency, outcome, ung"),
+        (("--reward", "outcom"), "Unknown reward 'outcom'. Did you mean 'outcome'?"),
         (("--reward", "no_module:fn"), "reward 'no_module:fn' cannot be imported"),
         (("--reward", "math:pi"), "reward 'math:pi' is float, not a function"),
         (("--reward", ":"), "reward ':' cannot be imported"),
@@ -72,7 +72,7 @@ def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
         (("--task", "golf"), "task 'golf' is unknown"),
         (("--level", "absurd"), "level 'absurd' of task 'countdown' is unknown"),
         (("--tuning", "lora", "--set", "lora_targets=o_proj"), "lora_targets o_proj matches no "),
-        (("--set", "colour=red"), "colour is no setting; there are model, task"),
+        (("--set", "colour=red"), "Unknown setting 'colour'. Known: model, task"),
         (("--config", "nowhere.yaml"), "config nowhere.yaml cannot be read"),
         (("--steps", "3"), "steps must be a multiple of the number of blocks (4), got 3"),
     ],

@@ -46,23 +46,23 @@ def beyond() -> Iterator[Case]:
     }
     for words, names in flags.items():
         for name in names:
-            for value, limit in ((HUGE, "it must be at most"), ("0", "it must be at least 1")):
-                yield (*words, name, value), 2, f"{name} is {value}; {limit}"
+            for value, limit in ((HUGE, "at most"), ("0", "at least 1")):
+                yield (*words, name, value), 2, f"{name} must be {limit}"
             yield (*words, name, "many"), 2, name
             yield (*words, name, "1.5"), 2, name
     for words, name in ((SOLVE, "--temperature"), (VERIFY, "--rebuild-temperature")):
         for value in ("-1", "1e9", "nan"):
-            yield (*words, name, value), 2, f"{name} is {float(value)}; it must be at "
+            yield (*words, name, value), 2, f"{name} must be at "
     for words, name in ((COLLECT, "--scored"), (COLLECT, "--shots"), (COLLECT, "--workers")):
-        yield (*words, name, HUGE), 2, f"{name} is {HUGE}; it must be at most"
-        yield (*words, name, "-1"), 2, f"{name} is -1; it must be at least"
+        yield (*words, name, HUGE), 2, f"{name} must be at most"
+        yield (*words, name, "-1"), 2, f"{name} must be at least"
 
 
 def settings() -> Iterator[Case]:
     """The same for settings that are checked by their classes."""
     for name, least in (("steps", 1), ("batch", 1), ("layers", 1), ("width", 1), ("workers", 0)):
-        yield (*TRAIN, f"--{name}", HUGE), 1, f"{name} is {HUGE}; it must be at most"
-        yield (*TRAIN, f"--{name}", "-1"), 1, f"{name} is -1; it must be at least {least}"
+        yield (*TRAIN, f"--{name}", HUGE), 1, f"{name} must be at most"
+        yield (*TRAIN, f"--{name}", "-1"), 1, f"{name} must be at least {least}, got -1"
     yield (*TRAIN, "--lr", "nan"), 1, "lr must be a number above 0, got nan"
     yield (*TRAIN, "--mix", "wordmath=0"), 1, "must have shares from 0 up, not all 0"
     yield (*TRAIN, "--mix", "chess=1"), 1, "mix names 'chess'"
@@ -70,17 +70,17 @@ def settings() -> Iterator[Case]:
     for name in (*counts, "copies", "length", "steps", "block", "eval-problems"):
         field = name.replace("-", "_")
         for value in (HUGE, "-1"):
-            yield (*ALIGN, f"--{name}", value, "--dry-run"), 1, f"{field} is {value}; give a whole"
+            yield (*ALIGN, f"--{name}", value, "--dry-run"), 1, f"{field} must be at "
     for name in ("trips", "rebuild_steps"):
         flag = f"--{name.replace('_', '-')}"
-        yield (*ALIGN, flag, HUGE, "--dry-run"), 1, f"{name} is {HUGE}; it must be at most"
-    yield (*ALIGN, "--reward", "outcom", "--dry-run"), 1, "reward 'outcom' is unknown; use outcome"
-    yield (*ALIGN, "--reward", "zzz", "--dry-run"), 1, "reward 'zzz' is unknown; use consistency, "
+        yield (*ALIGN, flag, HUGE, "--dry-run"), 1, f"{name} must be at most"
+    yield (*ALIGN, "--reward", "outcom", "--dry-run"), 1, "Did you mean 'outcome'?"
+    yield (*ALIGN, "--reward", "zzz", "--dry-run"), 1, "Unknown reward 'zzz'. Known: consistency"
     yield (*ALIGN, "--reward", "nosuch:f", "--dry-run"), 1, "reward 'nosuch:f' cannot be imported"
     yield (*ALIGN, "--set", "task=nope"), 2, "task is given by --task and by --set task=nope"
-    yield (*ALIGN, "--set", "nope=1", "--dry-run"), 1, "nope is no setting; there are model"
-    yield (*ALIGN, "--set", "renyi=1", "--dry-run"), 1, "renyi is no setting; there are model"
-    yield (*ALIGN, "--set", "renyi_ordr=1", "--dry-run"), 1, "is no setting; use renyi_order."
+    yield (*ALIGN, "--set", "nope=1", "--dry-run"), 1, "Unknown setting 'nope'. Known: model"
+    yield (*ALIGN, "--set", "renyi=1", "--dry-run"), 1, "Unknown setting 'renyi'. Known: model"
+    yield (*ALIGN, "--set", "renyi_ordr=1", "--dry-run"), 1, "Did you mean 'renyi_order'?"
     yield (*ALIGN, "--set", "kl_weight=[", "--dry-run"), 2, "has a value that is no YAML"
     yield (*ALIGN, "--set", "kl_weight=2026-13-45", "--dry-run"), 2, "a value that is no YAML"
     for config, said in (("utf16", "is UTF-16"), ("list", "holds list"), ("binary", "is not valid"),
@@ -204,7 +204,7 @@ def misuse() -> Iterator[Case]:
     yield ("serve", "-m", "{model}", "--key-file", "binary"), 1, "binary is not valid UTF-8"
     yield ("serve", "-m", "{model}", "--key-file", "missing"), 1, "missing: No such file"
     yield ("serve", "-m", "{model}", "--max-queue", "0"), 2, "--max-queue"
-    yield ("serve", "-m", "{model}", "--scorer", "editr"), 1, "scorer 'editr' is unknown; use edit"
+    yield ("serve", "-m", "{model}", "--scorer", "editr"), 1, "Unknown scorer 'editr'. Did you"
     words = ("serve", "-m", "{model}", "--scorer", "editor", "--metrics", "core")
     yield words, 2, "--metrics belongs to round trips, not to --scorer editor"
     yield (*VERIFY[:2], "--answer-file", "utf16", *VERIFY[3:]), 1, "utf16 is UTF-16, not UTF-8"

@@ -88,7 +88,7 @@ def test_another_scorer_scores_a_file(run: Run, model: str, source: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("--scorer", "editr"), 1, "scorer 'editr' is unknown; use editor."),
+        (("--scorer", "editr"), 1, "Unknown scorer 'editr'. Did you mean 'editor'?"),
         (("--scorer", "editor", "--trips", "2"), 2, "--trips belongs to round trips, not to --sc"),
         (("--scorer", "editor", "--metrics", "core"), 2, "--metrics belongs to round trips, not"),
         (("--scorer", "editor", "--weights", "w.json"), 2, "--weights belongs to round trips, n"),

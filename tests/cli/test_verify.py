@@ -127,9 +127,9 @@ def test_a_scorer_reads_answers_as_their_kind_is_read(run: Run, model: str, tmp_
     ("words", "code", "sentence"),
     [
         (("--metrics", "best"), 2, "--metrics 'best' is neither paper nor core, nor a list of"),
-        (("--metrics", "answer_match,best"), 1, "metric 'best' is unknown; use token_accuracy, "),
+        (("--metrics", "answer_match,best"), 1, "Unknown metric 'best'. Known: token_accuracy, "),
         (("--metrics", "nosuch:x"), 1, "metric 'nosuch:x' cannot be imported"),
-        (("--scorer", "editr"), 1, "scorer 'editr' is unknown; use editor."),
+        (("--scorer", "editr"), 1, "Unknown scorer 'editr'. Did you mean 'editor'?"),
         (("--scorer", "nosuch:x"), 1, "scorer 'nosuch:x' cannot be imported"),
         (("--scorer", "editor", "--weights", "w.json"), 2, "--weights belongs to round trips, not"),
         (

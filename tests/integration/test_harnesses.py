@@ -242,11 +242,11 @@ def test_a_request_that_cannot_be_met_is_refused_in_a_sentence(lm: Callable[...,
         lm().generate_until([request("", {})])
     with pytest.raises(InputError, match="contains the mask token"):
         lm().generate_until([request("a <|mdm_mask|> b", {})])
-    with pytest.raises(SettingsError, match="stepz is no setting; use steps"):
+    with pytest.raises(SettingsError, match="Unknown setting 'stepz'. Did you mean 'steps'"):
         lm(stepz=3)
     with pytest.raises(SettingsError, match="scorer 'nope' is unknown; use one of roundtrips"):
         lm(scorer="nope")
-    with pytest.raises(SettingsError, match="kind 'nope' is unknown; use one of number"):
+    with pytest.raises(SettingsError, match="Unknown kind 'nope'. Known: number"):
         lm(kind="nope")
     with pytest.raises(SettingsError, match="model is missing; give --model_args model=tiny"):
         type(lm()).create_from_arg_string("scorer=verifier")
@@ -488,7 +488,7 @@ def test_what_inspect_cannot_have_is_refused_in_a_sentence(api: Any) -> None:
     [
         ("nope", {}, "model 'nope' is neither 'tiny', nor a folder"),
         ("tiny", {"scorer": "nope"}, "scorer 'nope' is unknown; use one of roundtrips, "),
-        ("tiny", {"kind": "nope"}, "kind 'nope' is unknown; use one of number, "),
+        ("tiny", {"kind": "nope"}, "Unknown kind 'nope'. Known: number, "),
     ],
 )
 def test_inspect_says_in_a_sentence_what_cannot_be_loaded(

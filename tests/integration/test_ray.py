@@ -81,7 +81,7 @@ def test_other_columns_are_named_and_wrong_batches_refused(folder: str) -> None:
     ("given", "sentence"),
     [
         ({"scorer": "nope"}, "scorer 'nope' is unknown"),
-        ({"kind": "nope"}, "kind 'nope' is unknown; use one of number"),
+        ({"kind": "nope"}, "Unknown kind 'nope'. Known: number"),
         ({"fitted": "gone.json"}, "fitted is gone.json, and there is no such file; give one that"),
         ({"fitted": "gone.json", "scorer": "probe"}, "fitted belongs to scorer verifier, not to"),
         ({"max_forwards": 0}, "0"),
@@ -114,7 +114,7 @@ def test_a_replica_is_a_whole_server_and_ends_its_queue(folder: str) -> None:
     ("arguments", "sentence"),
     [
         ({}, "model is missing; give --model, or model in the arguments."),
-        ({"model": "tiny", "replicas": "2"}, "replicas is no setting; "),
+        ({"model": "tiny", "replicas": "2"}, "Unknown setting 'replicas'. "),
         ({"model": "tiny", "num_replicas": "0"}, "num_replicas is 0; "),
         ({"model": "tiny", "host": "0.0.0.0"}, "so a key is needed; set REMASK_API_KEY"),
     ],
