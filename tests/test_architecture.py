@@ -32,7 +32,7 @@ ALLOWED["probes"] = ALLOWED["consistency"] | {"consistency"}
 ALLOWED["baselines"] = ALLOWED["consistency"]
 ALLOWED["decide"] = {"sampling", "values", "records", "extension", "settings", "errors"}
 ALLOWED["tasks"] = {"answers", "records", "extension", "settings", "errors"}
-ALLOWED["verifier"] = ALLOWED["probes"] | {"probes", "decide"}
+ALLOWED["verifier"] = ALLOWED["probes"] | {"probes", "decide", "records"}
 ALLOWED["scoring"] = {
     "decide", "tasks", "verifier", "probes", "consistency", "baselines", "sampling", "denoisers",
     "values", "answers", "extension", "settings", "errors",

@@ -22,6 +22,7 @@ from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.sampling.sampler import sample as sample_ids
 from remask.sampling.settings import Length, SamplerSettings, sampler_settings
+from remask.scoring.context import score_context, threshold_for
 from remask.scoring.registry import (
     READERS,
     SCORERS,
@@ -44,14 +45,14 @@ from remask.scoring.registry import (
 from remask.settings import Number, Seed, Threshold, checked
 from remask.values import ROUNDTRIPS, Decision, Sample, Score, scores_of
 from remask.verifier.origin import check_sampler, fitted_sampler
-from remask.verifier.threshold import threshold_for
+from remask.verifier.threshold import ScoreThreshold, Source
 from remask.verifier.verifier import Verifier
 
 __all__ = [
     "READERS", "SCORERS", "AnyScorer", "Examples", "Kind", "Metrics", "Prompt", "Reader",
-    "ScorerMaker", "Verifier", "consistency", "critical_tokens", "find_scorer", "item_of",
+    "ScoreThreshold", "ScorerMaker", "Source", "Verifier", "consistency", "critical_tokens", "find_scorer", "item_of",
     "kinds_like", "probe_scorer", "reader", "sample", "sample_from_text", "sample_many", "score",
-    "score_many", "scorer_version", "scores_of", "solve", "solve_many", "threshold_for", "verifier",
+    "score_context", "score_many", "scorer_version", "scores_of", "solve", "solve_many", "threshold_for", "verifier",
 ]  # fmt: skip
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
 _USUAL = ConsistencySettings()
@@ -265,8 +266,9 @@ def solve_many(
         kind: of the answers: how they are read, and which departures of the preset apply.
         sampler: how answers are written; by default the settings of preset and task, or of a fit.
         examples: turns before each prompt.
-        threshold: a score above it is accepted; by default the threshold of the scorer, or of the
-            preset for this scorer. Any finite number, because log-likelihoods are scores too.
+        threshold: a score above it is accepted. By default the threshold of a fit, or of the preset
+            for these settings; default round trips fall back to the paper's 0.75, which is not
+            validated. Any finite number, because log-likelihoods are scores too.
         budget: maximum answers per prompt.
         seed: of every draw.
         watch: is called with every attempt.
@@ -286,7 +288,8 @@ def solve_many(
         drawn = sample_ids(model, rows, writer, items=items, number=number, seed=seed)
         return [_asked(sample, texts[sample.item]) for sample in drawn]
 
-    limit = threshold_for(model, how.name, judge) if threshold is None else threshold
-    decisions = reject(draw, judge, list(ids), threshold=limit, budget=budget, watch=watch)
-    by_item = {decision.item: decision for decision in decisions}
+    limit = threshold_for(model, judge, kind=kind, source="model", given=threshold, stops=True)
+    assert limit.value is not None
+    decisions = reject(draw, judge, list(ids), threshold=limit.value, budget=budget, watch=watch)
+    by_item = {d.item: replace(d, threshold_source=limit.source or "") for d in decisions}
     return [by_item[item_of(prompt)] for prompt in prompts]

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 Likeliest = tuple[tuple[int, float], ...]  # tokens and their log p, the likeliest first
 ROUNDTRIPS = "roundtrips"  # the paper's scorer, which is meant where none is named
-Verdict = Literal["trust", "undecided", "doubt"]
+Verdict = Literal["trust", "undecided", "doubt", "unknown"]  # unknown: no threshold, or no score
+ROUNDING = 1e-9  # scores this close to a threshold are equal to it
 Forwards = Annotated[int, Setting("Forward passes.", least=0)]
 NO_CONTENT = "the answer is empty"
 _BLANK = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))  # categories of Unicode that show nothing
@@ -179,21 +180,42 @@ class Score:
 
     @checked
     def exceeds(self, threshold: float) -> bool:
-        """Say whether the answer is accepted: strictly above the threshold, as in Algorithm 1."""
-        return self.rank > threshold
+        """Return whether Algorithm 1 accepts the answer: its score is strictly above the threshold.
+
+        An answer without a score is never accepted, and neither is a score that only rounding puts
+        above the threshold.
+        """
+        return self.value is not None and self.value > threshold + ROUNDING
 
     @checked
-    def verdict(self, threshold: float | None) -> Verdict | None:
-        """Return what to make of the answer; None where a score or a threshold is missing.
+    def verdict(self, threshold: float | None, *, is_certified: bool = False) -> Verdict:
+        """Return the verdict; `unknown` without a score or a threshold.
 
-        Within one standard error of the threshold, other masks might have put the score on its
-        other side. A decision is made there all the same: see `exceeds`.
+        `undecided` is within one standard error of the threshold: other masks could have put the
+        score on the other side. A certificate guarantees the comparison itself, so its verdict is
+        `trust` if the answer is accepted and `doubt` otherwise.
         """
         if self.value is None or threshold is None:
-            return None
-        if self.stderr and abs(self.value - threshold) <= self.stderr:
+            return "unknown"
+        if self.stderr and not is_certified and abs(self.value - threshold) <= self.stderr:
             return "undecided"
         return "trust" if self.exceeds(threshold) else "doubt"
+
+
+def is_trusted(verdict: Verdict) -> bool | None:
+    """Return the field `trusted` of JSON documents; None for `unknown`."""
+    return None if verdict == "unknown" else verdict == "trust"
+
+
+def score_text(value: float, threshold: float | None = None) -> str:
+    """Return a score with three decimals, or with as many as show its side of the threshold."""
+    digits = 3
+    while threshold is not None and abs(value - threshold) > ROUNDING and digits < 10:
+        rounded = round(value, digits)
+        if rounded != threshold and (rounded > threshold) == (value > threshold):
+            break
+        digits += 1
+    return f"{value:.{digits}f}"
 
 
 @checked
@@ -208,6 +230,8 @@ class Decision:
     attempts: tuple[tuple[Sample, Score], ...]  # in the order drawn
     forwards: Forwards  # generation and verification of every attempt
     reason: str
+    threshold: float | None = None  # of rejection sampling
+    threshold_source: str = ""  # see `verifier.threshold.ScoreThreshold`
 
 
 class Scorer(Protocol):

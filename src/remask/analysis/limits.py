@@ -1,8 +1,8 @@
 """Thresholds that answers are judged by, each with where it is from.
 
-What the caller gives comes first, then the best F1 on answers of another split, then what the
-model's preset has for the task, by which the server judges and which manifests tell, then the
-paper's.
+What the caller gives comes first, then the best F1 on answers of another split, then the preset's
+for the task, which manifests record, then the paper's. Figures use each of them. Verdicts need one
+that applies: see `verifier.threshold`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,17 @@ from remask.analysis.methods import THRESHOLD
 from remask.decide.threshold import accepts_all, best_f1
 from remask.records.manifest import Manifest
 from remask.records.record import Record
-from remask.values import ROUNDTRIPS
+from remask.values import ROUNDTRIPS, Score, Verdict
+from remask.verifier.threshold import (
+    NO_THRESHOLD,
+    differences,
+    find_threshold,
+    is_paper,
+    manifest_context,
+)
 
 Origin = Literal["given", "validation", "model", "paper"]
+_NO_MANIFEST = f"{NO_THRESHOLD} (there is no manifest)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,18 +32,23 @@ class Limit:
 
     value: float
     origin: Origin
-    of_model: float | None = None  # the preset's own, where it is known
+    of_model: float | None = None  # the preset's own, if it is recorded
+    reason: str = ""  # why scores get no verdict by it
 
     def __str__(self) -> str:
         """Return the threshold and where it is from."""
-        server = "" if self.of_model is None else f"; the server judges by {self.of_model:g}"
+        server = "" if self.of_model is None else f"; the preset has {self.of_model:g}"
         words = {
             "given": f"as given{server}",
             "validation": f"the best F1 on answers of another split{server}",
-            "model": "the model's own, by which the server judges",
-            "paper": "the paper's, as the manifest tells none of the model",
+            "model": "from the model's preset",
+            "paper": "the paper's, not validated for this model",
         }
         return f"{self.value:g}, {words[self.origin]}"
+
+    def verdict(self, score: Score) -> Verdict:
+        """Return the verdict on an answer by this threshold."""
+        return score.verdict(None if self.reason else self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,17 +57,31 @@ class Limits:
 
     given: Mapping[str, float] = field(default_factory=dict)
     chosen: Mapping[str, float] = field(default_factory=dict)  # on answers of another split
+    manifests: Mapping[str, Manifest | None] = field(default_factory=dict)  # of those answers
 
     def of(self, task: str, manifest: Manifest | None) -> Limit:
-        """Return the threshold of answers to a task, collected as the manifest tells."""
+        """Return the threshold of answers to a task, collected as the manifest says."""
         own = None if manifest is None else manifest.thresholds.get(ROUNDTRIPS)
         if task in self.given:
             return Limit(value=self.given[task], origin="given", of_model=own)
         if task in self.chosen:
-            return Limit(value=self.chosen[task], origin="validation", of_model=own)
-        if own is not None:
-            return Limit(value=own, origin="model", of_model=own)
-        return Limit(value=THRESHOLD, origin="paper")
+            other = self._other(task, manifest)
+            return Limit(value=self.chosen[task], origin="validation", of_model=own, reason=other)
+        reason = _NO_MANIFEST
+        if manifest is not None:
+            context = manifest_context(manifest, task)
+            reason = find_threshold(context, manifest.thresholds).reason
+        if own is not None and not is_paper(ROUNDTRIPS, own):
+            return Limit(value=own, origin="model", of_model=own, reason=reason)
+        return Limit(value=THRESHOLD, origin="paper", reason=reason)
+
+    def _other(self, task: str, manifest: Manifest | None) -> str:
+        """Return why a threshold chosen on another split is not for these answers."""
+        before = self.manifests.get(task)
+        if before is None or manifest is None:
+            return _NO_MANIFEST
+        other = differences(manifest_context(before, task), manifest_context(manifest, task))
+        return f"{NO_THRESHOLD} (the other split has {other})" if other else ""
 
 
 def chosen_on(answers: Mapping[str, Sequence[Record]]) -> dict[str, float]:

@@ -144,7 +144,8 @@ def is_whole_study(path: Path) -> bool:
 def _whole(path: Path, thresholds: Mapping[str, float]) -> Source:
     folders = seed_folders(path)
     chosen = {task: read(path, f"threshold-{task}") for task in TASKS}
-    limits = Limits(given=thresholds, chosen=chosen_on(chosen))
+    manifests = {task: find_manifest(path / f"threshold-{task}.jsonl") for task in TASKS}
+    limits = Limits(given=thresholds, chosen=chosen_on(chosen), manifests=manifests)
     studies = [
         StudyRecords(
             name=name,
@@ -285,7 +286,8 @@ def source_of(
     tests = [file for file in answers if file.is_test] or answers
     validation = [file for file in answers if file not in tests]
     chosen = chosen_on({file.task: file.rows for file in reversed(validation)})
-    limits = Limits(given=thresholds or {}, chosen=chosen)
+    manifests = {file.task: file.manifest for file in reversed(validation)}
+    limits = Limits(given=thresholds or {}, chosen=chosen, manifests=manifests)
     usual = {file.group for file in tests if not file.changed}
     studies = [
         _study(file, validation, limits, is_changed=bool(file.changed) and file.group in usual)

@@ -21,8 +21,9 @@ from remask.analysis.pool import (
 )
 from remask.decide.auroc import auroc
 from remask.decide.columns import trip_mean
+from remask.decide.settings import PAPER_THRESHOLD
 
-THRESHOLD = 0.75  # the paper's
+THRESHOLD = PAPER_THRESHOLD
 
 
 @dataclass(frozen=True, kw_only=True)

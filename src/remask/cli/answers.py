@@ -13,8 +13,8 @@ from remask.cli.app import load_model, print_json
 from remask.cli.certificate import (
     Criterion,
     certified_kind,
-    model_identity,
-    query_identity,
+    model_context,
+    query_context,
     read_criterion,
 )
 from remask.cli.engines import Backend, backend
@@ -33,11 +33,16 @@ if TYPE_CHECKING:
     from remask.collect.score_file import ScoreJob, ScoreSummary
     from remask.denoisers.base import Denoiser
     from remask.values import Decision, Sample, Score, Scorer
+    from remask.verifier.threshold import ScoreThreshold, Source
 
 Answer = Annotated[str | None, typer.Argument(help="The answer, as text; - reads it from stdin.")]
 AnswerText = Annotated[str | None, typer.Option("--answer", help="The answer, as text.")]
 AnswerFile = Annotated[Path | None, Setting("A file that holds the answer; - is stdin.")]
-Source = Annotated[Path, typer.Argument(help="Rows to score, .jsonl or .parquet.")]
+Rows = Annotated[Path, typer.Argument(help="Rows to score, .jsonl or .parquet.")]
+Own = Annotated[
+    bool,
+    typer.Option("--own", help="The model wrote the answer: thresholds for its own answers apply."),
+]
 Columns = Annotated[
     dict[str, Any], FlagsOf(kind=ScoreSettings, only=("prompt_column", "answer_column"))
 ]
@@ -75,24 +80,25 @@ def solve(
     kind = verification.kind(certified_kind(judge.certificate, kind), task.task)
     query = read_query(prompt, task, kind, seed)
     from remask import api
-    from remask.verifier.threshold import threshold_for
 
     given, metrics = _other_scorer(judge, trips, verification), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind)
     denoiser = load_model(model)
-    identity = query_identity(model.model, denoiser, task)
-    verification.check(query, identity)
-    scorer = _made(given, denoiser, query, seed)
-    threshold = _given(criterion.threshold(judge.threshold))
-    if threshold is None:
-        threshold = threshold_for(denoiser, query.kind, scorer or ROUNDTRIPS)
+    context = query_context(
+        model.model, denoiser, query, task, source="model", consistency=_scored(judge, trips)
+    )
+    verification.check(context)
+    scorer = _made(given, denoiser, query, trips, metrics, criterion, seed)
+    threshold = api.threshold_for(
+        denoiser, scorer, kind=query.kind, source="model", given=_given(judge.threshold),
+        certificate=criterion.certificate, stops=True,
+    )  # fmt: skip
     drawn = verification.sampler(denoiser, query, sampler).for_pool(budget)
-    criterion.check(budget, query, sampler=asdict(drawn), **identity, **_scored(judge, trips))
+    criterion.check(replace(context, sampler=asdict(drawn), budget=budget))
     _show_query(query, as_json)
     decision = api.solve(
-        denoiser, query.prompt, kind=query.kind, sampler=drawn, settings=trips,
-        metrics=metrics, weights=criterion.weights, scorer=scorer, threshold=threshold,
-        budget=budget, seed=seed, examples=query.examples,
+        denoiser, query.prompt, kind=query.kind, sampler=drawn, scorer=scorer,
+        threshold=threshold.value, budget=budget, seed=seed, examples=query.examples,
         watch=_watcher(threshold, query.kind, silent=as_json),
     )  # fmt: skip
     document = _settings_document(model, query, judge, trips, seed, verification)
@@ -113,6 +119,7 @@ def verify(
     judge: opt.UnweightedJudge,
     weights: opt.EitherWeights = None,
     trips: opt.TripSettings,
+    own: Own = False,
     seed: opt.ProblemSeed = 0,
     as_json: opt.Json = False,
 ) -> None:
@@ -127,35 +134,35 @@ def verify(
     query = read_query(prompt, task, kind, seed)
     text = read_answer(answer, answer_text, answer_file)
     from remask import api
-    from remask.verifier.threshold import threshold_of
 
     given, metrics = _other_scorer(judge, trips, verification), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind, at_hand=True)
     denoiser = load_model(model)
-    identity = query_identity(model.model, denoiser, task)
-    verification.check(query, identity)
-    scorer = _made(given, denoiser, query, seed)
-    criterion.check(1, query, **identity, **_scored(judge, trips))
-    threshold = _given(criterion.threshold(judge.threshold))
-    if threshold is None:
-        threshold = threshold_of(denoiser, query.kind, scorer or ROUNDTRIPS, at_hand=True)
+    source = _source(own)
+    context = query_context(
+        model.model, denoiser, query, task, source=source, consistency=_scored(judge, trips)
+    )
+    verification.check(context)
+    scorer = _made(given, denoiser, query, trips, metrics, criterion, seed)
+    criterion.check(context)
+    threshold = api.threshold_for(
+        denoiser, scorer, kind=query.kind, source=source, given=_given(judge.threshold),
+        certificate=criterion.certificate,
+    )  # fmt: skip
     sample = api.sample_from_text(
         denoiser, query.prompt, text, length=criterion.length or verification.length,
         examples=query.examples,
     )  # fmt: skip
-    score = api.score(
-        denoiser, query.prompt, sample, kind=query.kind, settings=trips, metrics=metrics,
-        weights=criterion.weights, scorer=scorer, seed=seed,
-    )  # fmt: skip
+    score = api.score(denoiser, query.prompt, sample, kind=query.kind, scorer=scorer, seed=seed)
     document = _settings_document(model, query, judge, trips, seed, verification)
-    document |= {"weights": criterion.weights, "threshold": threshold, **criterion.verdict(score)}
+    document |= {"weights": criterion.weights, "source": source, **criterion.verdict(score)}
     _show_query(query, as_json)
-    _show_verdict(denoiser, sample, score, query, document, as_json)
+    _show_verdict(denoiser, sample, score, query, threshold, document, as_json)
 
 
 def score(
     *,
-    source: Source,
+    source: Rows,
     out: opt.Out,
     model: opt.ModelUnpacked,
     columns: Columns,
@@ -164,6 +171,7 @@ def score(
     judge: FileJudge,
     weights: opt.EitherWeights = None,
     metrics: Metrics = "paper",
+    own: Own = False,
     batch: Batch = 32,
     shard: FileShard = None,
     force: opt.Force = False,
@@ -183,6 +191,7 @@ def score(
     """
     model, judge = opt.with_weights(model, judge, weights)
     opt.require_model(model)
+    from remask import api
     from remask.collect import score_file
     from remask.collect.job_shard import JobShard
     from remask.verifier.columns import score_name
@@ -194,13 +203,18 @@ def score(
     _other_scorer(judge, trips, verification)
     criterion = read_criterion(judge, read_as, at_hand=True)
     with backend(engine, model) as place:
-        identity = model_identity(model.model, place.precision)
-        criterion.check(1, Query("", read_as), **identity, **_scored(judge, trips))
-        verification.check(Query("", read_as), identity)
+        context = model_context(
+            model.model, place.precision, api.reader(read_as).name, source=_source(own),
+            consistency=_scored(judge, trips),
+        )  # fmt: skip
+        criterion.check(context)
+        verification.check(context)
+        certified = criterion.certificate
         settings = ScoreSettings(
             model=model.model, dtype=place.precision, preset=model.preset, kind=read_as,
             scorer=judge.scorer, metrics=metrics, weights=criterion.weights,
-            threshold=criterion.threshold(None), length=criterion.length or verification.length,
+            threshold=None if certified is None else certified.threshold,
+            length=criterion.length or verification.length,
             seed=seed, consistency=trips, max_forwards=verification.max_forwards, **columns,
         )  # fmt: skip
         inputs = (judge.weights, judge.certificate, judge.fitted)
@@ -264,19 +278,32 @@ def _other_scorer(
 
 
 def _made(
-    scorer: "api.AnyScorer | None", denoiser: "Denoiser", query: Query, seed: int
-) -> "Scorer | None":
-    """Return the scorer for answers to this query; None for the round trips."""
+    scorer: "api.AnyScorer | None",
+    denoiser: "Denoiser",
+    query: Query,
+    trips: opt.TripSettings,
+    metrics: "api.Metrics",
+    criterion: Criterion,
+    seed: int,
+) -> "Scorer":
+    """Return the scorer of answers to this query; None is the round trips."""
     from remask import api
 
     if scorer is None:
-        return None
+        return api.consistency(
+            denoiser, kind=query.kind, settings=trips, metrics=metrics,
+            weights=criterion.weights, seed=seed,
+        )  # fmt: skip
     return api.find_scorer(scorer, denoiser, [query.prompt], kind=query.kind, seed=seed)
 
 
-def _scored(judge: opt.JudgeSettings, trips: opt.TripSettings) -> dict[str, Any]:
-    """Return the settings that the scores depend on, as `Criterion.check` compares them."""
-    return {"consistency": asdict(trips)} if judge.scorer == ROUNDTRIPS else {}
+def _scored(judge: opt.JudgeSettings, trips: opt.TripSettings) -> dict[str, Any] | None:
+    """Return the settings of the round trips; None for other scorers."""
+    return asdict(trips) if judge.scorer == ROUNDTRIPS else None
+
+
+def _source(own: bool) -> "Source":
+    return "model" if own else "external"
 
 
 def _settings_document(
@@ -323,7 +350,11 @@ def _show_summary(
 
 
 def _show_decision(
-    decision: "Decision", query: Query, threshold: float, document: dict[str, Any], as_json: bool
+    decision: "Decision",
+    query: Query,
+    threshold: "ScoreThreshold",
+    document: dict[str, Any],
+    as_json: bool,
 ) -> None:
     """Print what was decided, with its grade where the truth is known."""
     from remask import api
@@ -333,9 +364,9 @@ def _show_decision(
     graded = query.grade(decision.sample.text)
     if as_json:
         result = json_output.decided(decision, threshold, extract)
-        print_json({"prompt": query.prompt, "threshold": threshold, **document, **result, **graded})
+        print_json({"prompt": query.prompt, **document, **result, **graded})
     else:
-        terminal.show_decision(decision, extract(decision.sample.text), graded)
+        terminal.show_decision(decision, threshold, extract(decision.sample.text), graded)
         _say_promise(document)
 
 
@@ -352,6 +383,7 @@ def _show_verdict(
     sample: "Sample",
     score: "Score",
     query: Query,
+    threshold: "ScoreThreshold",
     document: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -359,7 +391,7 @@ def _show_verdict(
     from remask import api
     from remask.cli import json_output, terminal
 
-    extract, threshold = api.reader(query.kind).extract, document["threshold"]
+    extract = api.reader(query.kind).extract
     tokens, graded = sample.canvas[: sample.num_response], query.grade(sample.text)
     if as_json:
         result = json_output.scored(sample.text, score, threshold, extract)
@@ -383,7 +415,9 @@ def _say_promise(document: Mapping[str, Any]) -> None:
         terminal.say(f"{verdict}. {document['promise']}")
 
 
-def _watcher(threshold: float, kind: str, *, silent: bool) -> "Callable[[Sample, Score], None]":
+def _watcher(
+    threshold: "ScoreThreshold", kind: str, *, silent: bool
+) -> "Callable[[Sample, Score], None]":
     """Return what shows each attempt as it comes."""
     from remask import api
     from remask.cli import terminal

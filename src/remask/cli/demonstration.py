@@ -51,7 +51,7 @@ from remask.report.terminal import show_correction, show_diagnosis
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem
-from remask.values import ROUNDTRIPS, Canvas, RoundTrips, Sample, Score
+from remask.values import Canvas, RoundTrips, Sample, Score
 
 MODEL = "tiny"
 TASK = "wordmath"
@@ -156,7 +156,9 @@ def make_plan(model: Denoiser, problems: int, samples: int, seed: int) -> Plan:
     for level in levels:
         usual = sampler_settings(model, kind=TASK, canvas=task.canvas_length(level))
         samplers[level] = replace(usual, steps=max(1, usual.length // TOKENS_PER_STEP))
-    threshold = api.threshold_for(model, TASK, ROUNDTRIPS)
+    scorer = api.consistency(model, kind=TASK, settings=CONSISTENCY, metrics=METRIC_SET)
+    threshold = api.threshold_for(model, scorer, kind=TASK, source="model").value
+    assert threshold is not None
     return Plan(levels=levels, samplers=samplers, samples=samples, threshold=threshold, seed=seed)
 
 

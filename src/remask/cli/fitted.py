@@ -5,6 +5,7 @@ refused, as far as that can be seen.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from remask import api
     from remask.decide.stages import StagedVerifier
     from remask.denoisers.base import Denoiser
+    from remask.verifier.threshold import ScoreContext
 
 VERIFIER = "verifier"
-_OF_TASKS = ("wording", "shots")  # of how a task is asked; a prompt of the user's has none
 
 
 class VerifierFlags(NamedTuple):
@@ -78,16 +79,15 @@ class VerifierFlags(NamedTuple):
         check_sampler(self.fitted, drawn)
         return drawn
 
-    def check(self, query: Query, identity: Mapping[str, Any]) -> None:
-        """Raise where the fitted one would speak for answers of another origin."""
+    def check(self, context: "ScoreContext") -> None:
+        """Raise unless a fitted verifier is for answers like these."""
         if self.fitted is None:
             return
         from remask import api
-        from remask.verifier.origin import check_origin
+        from remask.verifier.threshold import check_fit
 
-        ours = {name: v for name, v in identity.items() if query.problem or name not in _OF_TASKS}
-        kinds = api.kinds_like(self.fitted.provenance.task)
-        check_origin(self.fitted, {**ours, "task": api.reader(query.kind).name}, kinds)
+        ours = replace(context, level=None)  # a fit is for all levels of a task
+        check_fit(self.fitted, ours, api.kinds_like(self.fitted.provenance.task))
 
 
 def read_verifier_flags(judge: JudgeSettings) -> VerifierFlags:

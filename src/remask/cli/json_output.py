@@ -6,13 +6,15 @@ Not here: what a terminal shows (`paint`), and what is written to files (`jobs`,
 from collections.abc import Callable
 from typing import Any
 
-from remask.values import Decision, Score
+from remask.values import Decision, Score, is_trusted
+from remask.verifier.threshold import ScoreThreshold
 
 Extract = Callable[[str], str | None]
 
 
-def scored(text: str, score: Score, limit: float | None, extract: Extract) -> dict[str, Any]:
-    """Return an answer with its score; without a threshold nobody can say whether to trust it."""
+def scored(text: str, score: Score, threshold: ScoreThreshold, extract: Extract) -> dict[str, Any]:
+    """Return an answer with its score and its verdict."""
+    verdict = threshold.verdict(score)
     return {
         "answer": text,
         "extracted": extract(text),
@@ -20,22 +22,23 @@ def scored(text: str, score: Score, limit: float | None, extract: Extract) -> di
         "score": score.value,
         "stderr": score.stderr,
         "metrics": dict(score.by_metric),
-        "trusted": None if limit is None else score.exceeds(limit),
-        "verdict": score.verdict(limit),
+        **threshold.fields,
+        "trusted": is_trusted(verdict),
+        "verdict": verdict,
         **({"error": score.reason} if score.value is None else {}),
         **({"reason": score.reason} if score.value is not None and score.reason else {}),
         **({"stage": score.stage} if score.stage else {}),
     }
 
 
-def decided(decision: Decision, limit: float, extract: Extract) -> dict[str, Any]:
+def decided(decision: Decision, threshold: ScoreThreshold, extract: Extract) -> dict[str, Any]:
     """Return a decision and its attempts."""
     attempts = [
-        {"number": sample.number, **scored(sample.text, score, limit, extract)}
+        {"number": sample.number, **scored(sample.text, score, threshold, extract)}
         | {"forwards": sample.forwards + score.forwards}
         for sample, score in decision.attempts
     ]
-    return scored(decision.sample.text, decision.score, limit, extract) | {
+    return scored(decision.sample.text, decision.score, threshold, extract) | {
         "action": decision.action,
         "reason": decision.reason,
         "attempts": attempts,

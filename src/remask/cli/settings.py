@@ -95,7 +95,7 @@ class JudgeSettings:
     metrics: MetricNames = "paper"
     threshold: Annotated[
         float | None,
-        Setting("A score above it is trusted; the preset's by default."),
+        Setting("A score above it is trusted; by default the one known for these settings."),
     ] = None
     weights: Annotated[Path | None, Setting("Weights that fit wrote; uniform ones by default.")] = (
         None

@@ -25,9 +25,12 @@ from rich.progress import (
 from rich.status import Status
 from rich.text import Text
 
+from remask import values
+
 if TYPE_CHECKING:
     from remask.denoisers.tokenizer import Tokenizer
     from remask.values import Decision, Sample, Score
+    from remask.verifier.threshold import ScoreThreshold
 
 # A token, or the tokens of one character, and their drift or doubt.
 Span = tuple[str, float | None]
@@ -41,9 +44,9 @@ _SCALE = (  # drift up to and including, mark, style
 )
 _UNKNOWN = ("?", "dim")
 _VERDICTS = {  # what a line says of the threshold, its style
-    "trust": ("above {}, trust it", "bold green"),
-    "undecided": ("within one standard error of {}, undecided", "bold yellow"),
-    "doubt": ("not above {}, doubt it", "bold yellow"),
+    "trust": ("trust, above {}", "bold green"),
+    "undecided": ("undecided, within one standard error of {}", "bold yellow"),
+    "doubt": ("doubt, not above {}", "bold yellow"),
 }
 LEGEND = "lost in round trips: . up to 25 %  - 50 %  = 75 %  # 100 %  ? never masked"
 DOUBT_LEGEND = "chance of another token: . up to 25 %  - 50 %  = 75 %  # 100 %  ? not read"
@@ -147,11 +150,12 @@ def say(line: str) -> None:
     show(Console(), escape(line))
 
 
-def score_text(score: "Score") -> str:
+def score_text(score: "Score", threshold: float | None = None) -> str:
     """Return a score as "0.812 ± 0.031", or why there is none."""
     if score.value is None:
         return f"no score ({score.reason})"
-    return f"{score.value:.3f}" + ("" if score.stderr is None else f" ± {score.stderr:.3f}")
+    error = "" if score.stderr is None else f" ± {score.stderr:.3f}"
+    return values.score_text(score.value, threshold) + error
 
 
 def show_question(prompt: str, problem_id: str) -> None:
@@ -161,22 +165,31 @@ def show_question(prompt: str, problem_id: str) -> None:
     show(console, paragraph(prompt) + "\n")
 
 
-def show_attempt(sample: "Sample", score: "Score", threshold: float, answer: str | None) -> None:
+def show_attempt(
+    sample: "Sample", score: "Score", threshold: "ScoreThreshold", answer: str | None
+) -> None:
     """Print one line about an attempt of rejection sampling."""
-    accepted = score.exceeds(threshold)
-    verdict = f"above {threshold:g}, accepted" if accepted else f"not above {threshold:g}"
+    limit = threshold.value
+    assert limit is not None
+    accepted = score.exceeds(limit)
+    side = f"above {limit:.10g}, accepted" if accepted else f"not above {limit:.10g}"
+    verdict = threshold.verdict(score)
+    side += "" if verdict == "unknown" else f", {verdict}"
     result = "no final result" if answer is None else f"result {escape(answer)}"
-    line = f"attempt {sample.number + 1:<3}{score_text(score)}  {verdict}  ({result})"
+    line = f"attempt {sample.number + 1:<3}{score_text(score, limit)}  {side}  ({result})"
     show(Console(), Text(line, style="green" if accepted else "yellow"))
 
 
-def show_decision(decision: "Decision", answer: str | None, graded: Mapping[str, Any]) -> None:
-    """Print the answer that was settled on and what it cost."""
+def show_decision(
+    decision: "Decision", threshold: "ScoreThreshold", answer: str | None, graded: Mapping[str, Any]
+) -> None:
+    """Print the chosen answer, why it was chosen, and what it cost."""
     console = Console()
     show(console, "\n" + paragraph(decision.sample.text) + "\n")
     _show_result(console, answer, graded)
     written = sum(sample.forwards for sample, _ in decision.attempts)
     show(console, f"{decision.action}: {decision.reason}")
+    show(console, f"threshold {threshold.value:.10g}: {threshold.source}")
     _show_reason(console, decision.score)
     show(
         console,
@@ -187,7 +200,7 @@ def show_decision(decision: "Decision", answer: str | None, graded: Mapping[str,
 
 def show_verdict(
     score: "Score",
-    threshold: float | None,
+    threshold: "ScoreThreshold",
     tokens: Iterable[Span],
     answer: str | None,
     graded: Mapping[str, Any],
@@ -208,16 +221,17 @@ def show_verdict(
     show(console, f"cost: {score.forwards:,} {passes}{settled}")
 
 
-def _verdict(score: "Score", threshold: float | None) -> Text:
-    """Return what a score says of an answer, as a line; without a threshold the score alone."""
+def _verdict(score: "Score", threshold: "ScoreThreshold") -> Text:
+    """Return a score with its verdict, as one line."""
     if score.value is None:
-        return Text(f"{score_text(score)}: nothing to judge the answer by", style="bold yellow")
-    line = f"score {score_text(score)}"
-    verdict = score.verdict(threshold)
-    if verdict is None or threshold is None:
-        return Text(f"{line} by {score.scorer}, which has no threshold here", style="bold")
+        return Text(f"{score_text(score)}: unknown", style="bold yellow")
+    line = f"score {score_text(score, threshold.value)}"
+    verdict = threshold.verdict(score)
+    if verdict == "unknown":
+        return Text(f"{line} by {score.scorer}: {threshold.reason}", style="bold")
     words, style = _VERDICTS[verdict]
-    return Text(f"{line}: {words.format(f'the threshold {threshold:g}')}", style=style)
+    source = f"the threshold {threshold.value:.10g} ({threshold.source})"
+    return Text(f"{line}: {words.format(source)}", style=style)
 
 
 def _show_reason(console: Console, score: "Score") -> None:

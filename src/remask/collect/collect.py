@@ -258,7 +258,7 @@ class CollectionRun:
             dataset=task.provenance(settings.split) if isinstance(task, Benchmark) else None,
             model=identify(self.denoiser),
             scorers={name: api.scorer_version(name) for name in names},
-            thresholds=dict(self.denoiser.preset.for_task(task.name).thresholds),
+            thresholds=dict(self.denoiser.preset.thresholds(task.name)),
             shard=self.shard_range,
         )
 

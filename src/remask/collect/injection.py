@@ -92,7 +92,7 @@ def collect_injected(
         settings=json.loads(json.dumps({"model": denoiser.name, **about})),
         model=identify(denoiser),
         scorers={ROUNDTRIPS: api.scorer_version(ROUNDTRIPS)},
-        thresholds=dict(denoiser.preset.for_task(task).thresholds),
+        thresholds=dict(denoiser.preset.thresholds(task)),
     )
 
     def compute(model: Denoiser, some: Sequence[Pair]) -> Lines:

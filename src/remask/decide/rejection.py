@@ -7,14 +7,15 @@ between and a replay of records (`decide`) all follow the same rule.
 """
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
-from remask.decide.settings import Budget
+from remask.decide.settings import PAPER_THRESHOLD, Budget
 from remask.errors import InputError
 from remask.extension import bind, call
 from remask.settings import Threshold, checked, fit
-from remask.values import Decision, Sample, Score, Scorer, scores_of
+from remask.values import Decision, Sample, Score, Scorer, score_text, scores_of
 
 Draw = Callable[[Sequence[str], int], list[Sample]]  # items, sample number -> a sample of each
 Watch = Callable[[Sample, Score], None]  # is called with every attempt
@@ -33,7 +34,7 @@ Rejection = Generator[Round, Sequence[Attempt], list[Decision]]
 
 @checked
 def rejection(
-    items: Sequence[str], *, threshold: Threshold = 0.75, budget: Budget = 10
+    items: Sequence[str], *, threshold: Threshold = PAPER_THRESHOLD, budget: Budget = 10
 ) -> Rejection:
     """Yield rounds, receive an attempt per item, and return a decision per item: Algorithm 1.
 
@@ -61,7 +62,7 @@ def decide(
     attempt: Callable[[Round], Sequence[Attempt]],
     items: Sequence[str],
     *,
-    threshold: Threshold = 0.75,
+    threshold: Threshold = PAPER_THRESHOLD,
     budget: Budget = 10,
 ) -> list[Decision]:
     """Return a decision per item by Algorithm 1, where `attempt` makes the attempts of a round."""
@@ -82,7 +83,7 @@ def reject(
     scorer: Scorer,
     items: Sequence[str],
     *,
-    threshold: Threshold = 0.75,
+    threshold: Threshold = PAPER_THRESHOLD,
     budget: Budget = 10,
     watch: Watch = lambda sample, score: None,
 ) -> list[Decision]:
@@ -148,12 +149,15 @@ def _attempts(draw: Draw, scorer: Scorer, items: Sequence[str], number: int) -> 
 
 
 def _decide(item: str, attempts: Sequence[Attempt], threshold: float) -> Decision:
-    number, last = len(attempts), attempts[-1]
-    if last[1].exceeds(threshold):
-        reason = f"sample {number} scored {last[1].rank:.3f}, above {threshold:g}"
-        return _decision(item, attempts, last, "accept", reason)
-    reason = f"no sample of {number} scored above {threshold:g}: the best is returned"
-    return _fallback(item, attempts, reason)
+    number, (sample, score) = len(attempts), attempts[-1]
+    if score.value is not None and score.exceeds(threshold):
+        value = score_text(score.value, threshold)
+        reason = f"sample {number} scored {value}, above {threshold:.10g}"
+        decision = _decision(item, attempts, (sample, score), "accept", reason)
+    else:
+        reason = f"no sample of {number} scored above {threshold:.10g}: the best is returned"
+        decision = _fallback(item, attempts, reason)
+    return replace(decision, threshold=threshold)
 
 
 def _fallback(item: str, attempts: Sequence[Attempt], reason: str) -> Decision:

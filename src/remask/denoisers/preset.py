@@ -66,14 +66,13 @@ class Preset:
         """Whether `top_k` cuts before `top_p`: in the loops of SDAR and LLaDA2, not in Dream's."""
         return self.schedule == "shares"
 
-    @property
-    def thresholds(self) -> Mapping[str, float]:
-        """Above which to trust an answer, by scorer."""
-        return _by_scorer(self.threshold)
+    def thresholds(self, kind: str = "number") -> Mapping[str, float]:
+        """Return the thresholds for one kind of answer, by scorer; the paper's if it has none.
 
-    def threshold_for(self, scorer: str) -> float | None:
-        """Return the score above which to trust an answer; None where none is known for it."""
-        return self.thresholds.get(scorer)
+        Those at the top level of generation_config.json are for the kind `number`.
+        """
+        usual = self.threshold if kind == "number" else Preset.threshold
+        return _by_scorer(self.tasks.get(kind, {}).get("threshold", usual))
 
     def _changed(self, changes: Mapping[str, Any]) -> "Preset":
         """Return the preset with changes; a threshold leaves those of other scorers alone."""

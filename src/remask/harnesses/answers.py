@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 
 import remask
 from remask import Denoiser, Sample, SamplerSettings, Score, Scorer
-from remask.api import SCORERS, AnyScorer, find_scorer, item_of, reader, scores_of
+from remask.api import (
+    SCORERS,
+    AnyScorer,
+    ScoreThreshold,
+    Source,
+    find_scorer,
+    item_of,
+    reader,
+    scores_of,
+    threshold_for,
+)
 from remask.errors import InputError, SettingsError
 from remask.harnesses.settings import HarnessSettings
 
@@ -33,6 +43,7 @@ class Answer(NamedTuple):
     sample: Sample
     is_cut: bool  # before a text at which it was to stop
     score: Score | None  # None: nothing scores answers
+    threshold: ScoreThreshold = ScoreThreshold()
 
     @property
     def ended(self) -> bool:
@@ -115,10 +126,19 @@ class Answerer:
             samples.update(zip(rows, written, strict=True))
         texts = [_cut(samples[i].text, one.stops) for i, one in enumerate(wanted)]
         scores = self._scores(wanted, [samples[i] for i in range(len(wanted))], texts)
+        thresholds = {is_cut: self._threshold(is_cut=is_cut) for is_cut in (False, True)}
+        is_cut = [text != samples[i].text for i, text in enumerate(texts)]
         return [
-            Answer(text, samples[i], text != samples[i].text, scores[i])
+            Answer(text, samples[i], is_cut[i], scores[i], thresholds[is_cut[i]])
             for i, text in enumerate(texts)
         ]
+
+    def _threshold(self, *, is_cut: bool) -> ScoreThreshold:
+        """Return the threshold of the scores; a cut answer counts as external."""
+        if self.scorer is None:
+            return ScoreThreshold()
+        source: Source = "external" if is_cut else "model"
+        return threshold_for(self.model, self.judge({}), kind=self.settings.kind, source=source)
 
     def _scores(
         self, wanted: Sequence[Wanted], samples: Sequence[Sample], texts: Sequence[str]
@@ -154,9 +174,11 @@ def _check_name(scorer: AnyScorer | None) -> None:
         )
 
 
-def score_fields(score: Score) -> dict[str, Any]:
-    """Return a score as JSON has it; the names are those of `remask verify --json`."""
+def score_fields(score: Score, threshold: ScoreThreshold) -> dict[str, Any]:
+    """Return a score and its verdict with the field names of `remask verify --json`."""
     return {
+        "verdict": threshold.verdict(score),
+        **threshold.fields,
         "score": score.value,
         "stderr": score.stderr,
         "scorer": score.scorer,

@@ -157,7 +157,11 @@ class RemaskAPI(ModelAPI):  # type: ignore[misc]  # Inspect's types are not read
 
     def _choice(self, answer: Answer) -> Any:
         """Return an answer as Inspect has it; what is known of it stands in its metadata."""
-        known = None if answer.score is None else {"remask": score_fields(answer.score)}
+        known = (
+            None
+            if answer.score is None
+            else {"remask": score_fields(answer.score, answer.threshold)}
+        )
         message = ChatMessageAssistant(
             content=answer.text, model=self.model_name, source="generate", metadata=known
         )

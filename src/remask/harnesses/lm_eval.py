@@ -233,7 +233,7 @@ class RemaskLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
         if answer.score is None:
             return ScoredText(answer.text)
         self.forwards += answer.score.forwards
-        return ScoredText(answer.text, score_fields(answer.score))
+        return ScoredText(answer.text, score_fields(answer.score, answer.threshold))
 
     def _given(self, item: str, context: list[int], ids: list[int]) -> Sample:
         """Return a given text after its context."""

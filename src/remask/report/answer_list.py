@@ -13,11 +13,11 @@ from statistics import median
 from typing import Any
 
 from remask.analysis.audit import REASONS, audit
-from remask.analysis.limits import Limits
+from remask.analysis.limits import Limit, Limits
 from remask.analysis.load_records import RecordFile
 from remask.records.record import Record
 from remask.report.drift_spans import cut, painted, patterned, shown
-from remask.values import ROUNDTRIPS, Score, Verdict
+from remask.values import ROUNDTRIPS, Score, Verdict, score_text
 
 DOUBTED = "confident but doubted"
 SPURIOUS = "right but spurious"
@@ -48,7 +48,8 @@ class ListedAnswer:
 
     file: int
     row: Record
-    threshold: float
+    limit: Limit
+    verdict: Verdict
     kinds: tuple[str, ...]
     doubts: tuple[str, ...]
 
@@ -105,21 +106,24 @@ def encode(value: Any) -> str:
 
 
 def _of(number: int, file: RecordFile, limits: Limits) -> Iterator[ListedAnswer]:
-    threshold = file.limit(limits).value
+    limit = file.limit(limits)
     sure = [value for row in file.rows if (value := _confidence(row)) is not None]
     usual = median(sure) if sure else 1.0
     for row, doubts in zip(file.rows, audit(file.rows), strict=True):
-        kinds = tuple(_kinds(row, threshold, usual, is_doubtful=bool(doubts)))
-        yield ListedAnswer(file=number, row=row, threshold=threshold, kinds=kinds, doubts=doubts)
+        verdict = verdict_on(row, limit)
+        kinds = tuple(_kinds(row, verdict, usual, is_doubtful=bool(doubts)))
+        yield ListedAnswer(
+            file=number, row=row, limit=limit, verdict=verdict, kinds=kinds, doubts=doubts
+        )
 
 
-def verdict_on(row: Record, threshold: float) -> Verdict | None:
-    """Return what the round trips make of an answer; None where they did not score it."""
-    return Score(value=row.scores.get(ROUNDTRIPS), stderr=row.stderr).verdict(threshold)
+def verdict_on(row: Record, limit: Limit) -> Verdict:
+    """Return the verdict of the round trips on an answer."""
+    return limit.verdict(Score(value=row.scores.get(ROUNDTRIPS), stderr=row.stderr))
 
 
-def _kinds(row: Record, threshold: float, usual: float, *, is_doubtful: bool) -> Iterator[str]:
-    verdict, confidence = verdict_on(row, threshold), _confidence(row)
+def _kinds(row: Record, verdict: Verdict, usual: float, *, is_doubtful: bool) -> Iterator[str]:
+    confidence = _confidence(row)
     if verdict == "doubt" and confidence is not None and confidence > usual:
         yield DOUBTED
     if row.right and row.process_ok is False:
@@ -155,6 +159,7 @@ def _values(
     runs = painted(row, by_pattern=by_pattern)
     plain = [(cut(row.text), None)]
     by_trip = row.by_trip
+    limit = None if entry.limit.reason else entry.limit.value
     return [
         entry.file, cut(row.id, SHORT), row.number, prompt, cut(row.gold, SHORT),
         [part for run in (plain if runs is None else runs) for part in run],
@@ -163,15 +168,16 @@ def _values(
         int(row.right), row.process_ok, cut(row.reason or "", SHORT),
         [list(KINDS).index(kind) for kind in entry.kinds],
         [REASONS.index(doubt) for doubt in entry.doubts],
-        _rounded(row.scores.get(ROUNDTRIPS)), _rounded(row.stderr), entry.threshold,
-        verdict_on(row, entry.threshold), _rounded(_confidence(row)),
+        _rounded(row.scores.get(ROUNDTRIPS), limit), _rounded(row.stderr), limit,
+        entry.verdict, _rounded(_confidence(row)),
         [row.forwards, row.verify_forwards],
         [[_rounded(value) for value in by_trip.get(metric, ())] for metric in metrics],
     ]  # fmt: skip
 
 
-def _rounded(value: float | None) -> float | None:
+def _rounded(value: float | None, threshold: float | None = None) -> float | None:
+    """Return a number in three digits, or in more if these hide its side of the threshold."""
     if value is None:
         return None
-    short = round(value, 3)
+    short = float(score_text(value, threshold))
     return int(short) if short == int(short) else short

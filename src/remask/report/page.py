@@ -271,12 +271,15 @@ def _counted(
             "page small. Rare kinds were kept before frequent ones; the table of files says how "
             "many of each there are."
         )
-    limits = sorted({(entry.row.task, entry.threshold) for entry in listed})
-    named = ", ".join(f"{html_text(task)} {threshold:g}" for task, threshold in limits)
-    held += (
-        f" An answer is trusted or doubted by the threshold of its task ({named}), and undecided "
-        "within one standard error of it."
-    )
+    limits = {(e.row.task, e.limit.value) for e in listed if not e.limit.reason}
+    if limits:
+        named = ", ".join(f"{html_text(task)} {value:g}" for task, value in sorted(limits))
+        held += (
+            f" The verdict is trust or doubt by the threshold of the task ({named}), and undecided "
+            "within one standard error of it."
+        )
+    for reason in sorted({e.limit.reason for e in listed if e.limit.reason}):
+        held += f" The verdict is unknown: {html_text(reason)}."
     table = _files_table(files, listed, listing.shown)
     return {"held": held, "files": html_table(table), "data": listing.data}
 
@@ -413,13 +416,12 @@ def _manifest(file: RecordFile) -> str:
 
 def _unseen(listed: Sequence[ListedAnswer]) -> str:
     """Return how many wrong answers the round trips confirmed, in a sentence."""
-    scored = [entry for entry in listed if entry.row.scores.get("roundtrips") is not None]
-    wrong = [entry for entry in scored if not entry.row.right]
+    wrong = [e for e in listed if e.verdict != "unknown" and not e.row.right]
     if not wrong:
-        return "No wrong answer was scored here, so these records cannot show what is missed."
+        return "No wrong answer has a verdict here, so these records cannot show what is missed."
     missed = sum(TRUSTED in entry.kinds for entry in wrong)
     open_ = sum(UNDECIDED in entry.kinds for entry in wrong)
     return (
-        f"Of {len(wrong):,} wrong answers that were scored, {missed:,} ({missed / len(wrong):.0%}) "
-        f"are trusted: these the round trips did not see. {open_:,} are undecided."
+        f"Of {len(wrong):,} wrong answers with a verdict, {missed:,} ({missed / len(wrong):.0%}) "
+        f"are trusted: the round trips missed them. {open_:,} are undecided."
     )

@@ -19,7 +19,7 @@ from remask.report.answer_list import verdict_on
 from remask.report.table import text
 
 GUESSING = 0.5  # the AUROC of a score that tells nothing
-WORDS = {"trust": "trusted", "undecided": "undecided", "doubt": "doubted"}
+WORDS = ("trust", "undecided", "doubt")
 
 
 def firsts(study: StudyRecords) -> list[Record]:
@@ -62,17 +62,19 @@ def auroc_of(figures: Figures, study: str) -> Figure | None:
 
 
 def judged(study: StudyRecords, limit: Limit) -> str:
-    """Return what the threshold makes of the answers of a study, in the words of a verdict."""
+    """Return how many first answers of a study have each verdict."""
     counts: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for row in firsts(study):
-        verdict = verdict_on(row, limit.value)
-        if verdict is not None:
+        if row.scores.get(ROUNDTRIPS.name) is not None:
+            verdict = verdict_on(row, limit)
             counts[verdict] += 1
             right[verdict] += bool(row.right)
     if not counts:
         return "No first answer was scored."
-    listed = [f"{counts[v]:,} {WORDS[v]} ({right[v]:,} right)" for v in WORDS if counts[v]]
+    if limit.reason:
+        return f"No verdicts: {limit.reason}."
+    listed = [f"{v} {counts[v]:,} ({right[v]:,} right)" for v in WORDS if counts[v]]
     return f"Threshold {limit}. First answers: {', '.join(listed)}."
 
 

@@ -44,7 +44,8 @@ from remask.tasks.base import Task
 from remask.values import ROUNDTRIPS, Sample, Scorer
 from remask.verifier.columns import AT_HAND, PROBE, VERIFIER
 from remask.verifier.columns import VERSION as VERIFIER_VERSION
-from remask.verifier.origin import check_origin, trip_settings
+from remask.verifier.origin import trip_settings
+from remask.verifier.threshold import ScoreContext, check_fit
 from remask.verifier.verifier import Verifier
 
 Prompt = str | Sequence[int]  # a user's turn as text; or token ids, which are used as they are
@@ -148,8 +149,8 @@ def verifier(
     """
     how, trips = reader(kind), trip_settings(fitted)
     if fitted is not None:
-        ours = {"task": how.name, "model": model.name, "dtype": dtype_of(model)}
-        check_origin(fitted, ours, kinds_like(fitted.provenance.task))
+        ours = ScoreContext(kind=how.name, model=model.name, dtype=dtype_of(model))
+        check_fit(fitted, ours, kinds_like(fitted.provenance.task))
     return Verifier(
         denoiser=model,
         extract=how.extract,

@@ -41,17 +41,18 @@ def solve_command(service: Service, inputs: Inputs) -> str | None:
     return _command(service, inputs, "solve", flags)
 
 
-def _command(service: Service, inputs: Inputs, name: str, own: dict[str, Any]) -> str | None:
-    texts = [inputs.prompt, *(str(value) for value in own.values())]
+def _command(service: Service, inputs: Inputs, name: str, given: dict[str, Any]) -> str | None:
+    texts = [inputs.prompt, *(str(value) for value in given.values())]
     if inputs.examples or inputs.system or inputs.beginning or inputs.remask.item is not None:
         return None
     if any("\0" in text for text in texts):
         return None
-    flags = {**_model_flags(service), **_prompt_flags(inputs), **own}
+    flags = {**_model_flags(service), **_prompt_flags(inputs), **given}
     flags |= _score_flags(inputs)
     if inputs.scorer == VERIFIER:
         flags |= _changed(service.settings, _USUAL, ("fitted", "max_forwards"))
-    words = ["remask", name, *(f"--{k.replace('_', '-')}={v}" for k, v in flags.items())]
+    own = ["--own"] if name == "verify" and inputs.source == "model" else []
+    words = ["remask", name, *own, *(f"--{k.replace('_', '-')}={v}" for k, v in flags.items())]
     if inputs.problem is None:
         words += ["--", inputs.prompt]
     return shlex.join(words)
@@ -83,7 +84,7 @@ def _score_flags(inputs: Inputs) -> dict[str, Any]:
         if inputs.metrics != "paper":
             flags["metrics"] = inputs.metrics
     if inputs.remask.threshold is not None:
-        flags["threshold"] = inputs.threshold
+        flags["threshold"] = inputs.remask.threshold
     return flags
 
 

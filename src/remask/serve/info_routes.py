@@ -10,7 +10,7 @@ from starlette.staticfiles import StaticFiles
 from remask.denoisers.native import dtype_of
 from remask.serve.errors import ApiError
 from remask.serve.examples import ExampleList, example_list
-from remask.serve.inputs import check_model, most_tokens, naming, scorers, usual_threshold
+from remask.serve.inputs import check_model, most_tokens, naming, preset_threshold, scorers
 from remask.serve.responses import Response
 from remask.serve.routes import json_response, system_place
 from remask.serve.schema import GeneratedTask, SolveSettings
@@ -144,7 +144,7 @@ def _model(service: Service) -> ServedModel:
         "kinds": list(get_args(AnswerKind)),
         "tasks": {name: list(task.levels) for name, task in TASKS.items()},
         "preset": {name: getattr(preset, name) for name in _PRESET}
-        | {"threshold": usual_threshold(service, settings.scorer)},
+        | {"threshold": preset_threshold(service)},
         "defaults": {name: getattr(usual, name) for name in _DEFAULTS},
         "limits": limits,
     }

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from remask import api
+from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.stages import StagedVerifier
+from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError, TaskError
 from remask.sampling.batches import whole_canvas
 from remask.sampling.drafts import Draft, begin
@@ -31,14 +33,14 @@ from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.turns import AskedChat
 from remask.values import ROUNDTRIPS, Sample, Scorer
-from remask.verifier.columns import VERIFIER, owner
+from remask.verifier.columns import VERIFIER
 from remask.verifier.origin import (
     canvas_length,
     check_sampler,
     fitted_sampler,
     other_settings,
 )
-from remask.verifier.threshold import why_none
+from remask.verifier.threshold import ScoreThreshold, Source
 
 _SOURCES = ("prompt", "messages", "task")  # where a question stands
 _SAMPLING = ("temperature", "top_p")  # of a request, beside the length of the canvas
@@ -60,8 +62,8 @@ class Inputs:
     remask: TripSettings  # as the client wrote it
     metrics: MetricSet
     scorer: str  # as the request, or whoever started the server, calls it
-    scorer_name: str  # as it calls itself
-    threshold: float | None  # None: nobody knows one of this scorer
+    source: Source = "model"  # who wrote the answer
+    threshold: ScoreThreshold = field(default_factory=ScoreThreshold)
     sampler: SamplerSettings | None = None  # where answers are drawn
     budget: int = 1
     stops: StopTexts = field(default_factory=StopTexts)
@@ -108,20 +110,19 @@ def read_inputs(service: Service, body: VerifyRequest | SolveRequest) -> Inputs:
     check_model(service, body.model)
     problem = _problem(body)
     kind = body.kind or ("number" if problem is None else problem.task)
-    inputs = _inputs(
-        service, kind, body.seed, body.remask, _turns(body, problem),
-        at_hand=isinstance(body, VerifyRequest),
-    )  # fmt: skip
+    inputs = _inputs(service, kind, body.seed, body.remask, _turns(body, problem))
     source = next(name for name in _SOURCES if getattr(body, name) is not None)
     names = {"prompt": source, "canvas": "answer"}
     inputs = replace(inputs, problem=problem, names=names)
     if isinstance(body, VerifyRequest):
-        return inputs
+        inputs = replace(inputs, source="model" if body.remask.own else "external")
+        return _judged(service, inputs)
     inputs = replace(inputs, names={**names, "canvas": "max_tokens"})
     budget = body.remask.budget
     check_variety(body.temperature, budget, "remask.budget")
     sampler = _sampler(service, inputs, body.temperature, body.max_tokens)
-    return replace(inputs, sampler=_pool(sampler, budget, "remask.budget"), budget=budget)
+    inputs = replace(inputs, sampler=_pool(sampler, budget, "remask.budget"), budget=budget)
+    return _judged(service, inputs, stops=True)
 
 
 def read_chat(service: Service, body: ChatRequest) -> Inputs:
@@ -137,7 +138,10 @@ def read_chat(service: Service, body: ChatRequest) -> Inputs:
         num_top=body.top_logprobs or 0,
         names={"prompt": "messages", "canvas": canvas, "kind": "remask.kind"},
     )
-    return _drawn(service, inputs, body, body.max_completion_tokens or body.max_tokens)
+    inputs = _drawn(service, inputs, body, body.max_completion_tokens or body.max_tokens)
+    if body.remask is None:
+        return inputs  # nothing is scored
+    return _judged(service, inputs, stops=inputs.budget > 1)
 
 
 def read_completions(service: Service, body: CompletionRequest) -> list[Inputs]:
@@ -171,19 +175,8 @@ def _pool(sampler: SamplerSettings, size: int, param: str) -> SamplerSettings:
 
 
 def _inputs(
-    service: Service,
-    kind: str,
-    seed: int,
-    remask: TripSettings,
-    turns: AskedChat,
-    *,
-    at_hand: bool = False,
+    service: Service, kind: str, seed: int, remask: TripSettings, turns: AskedChat
 ) -> Inputs:
-    scorer = _scorer(service, remask)
-    name = api.find_scorer(scorer, service.denoiser, {}).name if ":" in scorer else scorer
-    threshold = remask.threshold
-    if threshold is None:
-        threshold = usual_threshold(service, name, kind, at_hand=at_hand)
     return Inputs(
         prompt=turns.prompt,
         examples=turns.examples,
@@ -193,10 +186,19 @@ def _inputs(
         seed=seed,
         remask=remask,
         metrics=remask.metrics or service.settings.metrics,
-        scorer=scorer,
-        scorer_name=name,
-        threshold=threshold,
+        scorer=_scorer(service, remask),
     )
+
+
+def _judged(service: Service, inputs: Inputs, *, stops: bool = False) -> Inputs:
+    """Return the inputs with the threshold that applies, or raise if sampling cannot stop."""
+    scorer, given = _made(service, service.denoiser, inputs), inputs.remask.threshold
+    with naming("remask.threshold"):
+        found = api.threshold_for(
+            service.denoiser, scorer, kind=inputs.kind, source=inputs.source, given=given,
+            stops=stops,
+        )  # fmt: skip
+    return replace(inputs, threshold=found)
 
 
 def _scorer(service: Service, remask: TripSettings) -> str:
@@ -230,30 +232,13 @@ def _fitted(service: Service, scorer: str) -> StagedVerifier | None:
     return service.fitted if scorer == VERIFIER else None
 
 
-def usual_threshold(
-    service: Service, scorer: str, kind: str = "", *, at_hand: bool = False
-) -> float | None:
-    """Return the threshold of a scorer here, for answers at hand or written here; None: nobody's.
-
-    That of a fit is its own; else the preset has it, by task where a kind is given.
-    """
-    fitted = _fitted(service, scorer)
-    if fitted is not None and fitted.threshold is not None:
-        return fitted.threshold
-    is_whole = fitted is None and service.settings.max_forwards is None
-    whose, preset = owner(scorer, at_hand=at_hand, is_whole=is_whole), service.denoiser.preset
-    return None if whose is None else preset.for_task(kind).threshold_for(whose)
-
-
-def decided_above(service: Service, inputs: Inputs) -> float:
-    """Return the threshold that decides, or raise where there is none."""
-    if inputs.threshold is not None:
-        return inputs.threshold
-    cause = f"this model has no threshold for scores of {inputs.scorer_name!r}"
-    if inputs.scorer == VERIFIER:
-        missing = why_none(service.fitted, service.settings.max_forwards)
-        cause = missing.cause if missing else cause
-    raise InvalidValue(f"{cause}; give remask.threshold.", "remask.threshold")
+def preset_threshold(service: Service) -> float | None:
+    """Return the threshold of the server's scorer for the model's own answers, if it has one."""
+    fitted = _fitted(service, service.settings.scorer)
+    kind = "number" if fitted is None else fitted.provenance.task
+    return _judged(
+        service, _inputs(service, kind, 0, TripSettings(), AskedChat(""))
+    ).threshold.value
 
 
 def _problem(body: PromptRequest) -> Problem | None:
@@ -283,21 +268,28 @@ def _turns(body: PromptRequest, problem: Problem | None) -> AskedChat:
 
 def scorer_of(service: Service, inputs: Inputs) -> Scorer:
     """Return the scorer, ready: the model's thread loads no encoder."""
+    if inputs.scorer == VERIFIER and inputs.sampler is not None:
+        other = [n for n in other_settings(service.fitted, inputs.sampler) if n in _SAMPLING]
+        with naming(other[0] if other else inputs.name_of("canvas")):
+            check_sampler(service.fitted, inputs.sampler)
+    if inputs.scorer != ROUNDTRIPS:
+        # Its passes are charged, and can be interrupted.
+        return _made(service, service.batcher.denoiser, inputs)
+    scorer = _made(service, service.denoiser, inputs)
+    assert isinstance(scorer, Consistency)
+    scorer.warm()
+    return scorer
+
+
+def _made(service: Service, model: Denoiser, inputs: Inputs) -> Scorer:
+    """Return the scorer of a request, made of this model."""
     name, questions = inputs.scorer, {inputs.item: inputs.prompt}
     if name == ROUNDTRIPS:
         with naming("remask.mask_ratio"):
             settings = inputs.settings
-        scorer = api.consistency(
-            service.denoiser, kind=inputs.kind, settings=settings, metrics=inputs.metrics,
-            seed=inputs.seed,
-        )  # fmt: skip
-        scorer.warm()
-        return scorer
-    model = service.batcher.denoiser  # its passes are charged, and may be interrupted
-    if name == VERIFIER and inputs.sampler is not None:
-        other = [n for n in other_settings(service.fitted, inputs.sampler) if n in _SAMPLING]
-        with naming(other[0] if other else inputs.name_of("canvas")):
-            check_sampler(service.fitted, inputs.sampler)
+        return api.consistency(
+            model, kind=inputs.kind, settings=settings, metrics=inputs.metrics, seed=inputs.seed
+        )
     with naming(inputs.name_of("kind")):
         if name != VERIFIER:
             return api.find_scorer(name, model, questions, kind=inputs.kind, seed=inputs.seed)

@@ -89,6 +89,9 @@ class AnswerReport(Response):
     scorer: str
     score: float | None
     threshold: float | None
+    threshold_source: str | None  # given, fit, scorer, preset, or the paper's
+    threshold_reason: str  # why no threshold is known
+    verdict: Verdict
     reason: str
     cost: RequestCost
     settings: dict[str, Any]
@@ -102,8 +105,7 @@ class Verification(AnswerReport):
 
     object: Literal["remask.verification"]
     stderr: float | None
-    accepted: bool | None
-    verdict: Verdict | None
+    accepted: bool | None  # the verdict: true for trust, false for doubt, else null
     metrics: dict[str, MetricValue]
     tokens: list[VerifiedToken]
     trips: list[TripTrace]
@@ -202,15 +204,15 @@ class Responder:
 
     def verification(self, verified: Verified, command: str | None = None) -> Verification:
         """Return the document of /v1/verify; an attempt of a solution has no command."""
-        sample, score, limit = verified.sample, verified.score, self.inputs.threshold
+        sample, score = verified.sample, verified.score
+        verdict = self.inputs.threshold.verdict(score)
         return Verification(
             **self._report(sample, score, score.forwards),
             id=new_id("ver"),
             object="remask.verification",
             reason=score.reason,
             stderr=score.stderr,
-            accepted=None if limit is None else score.exceeds(limit),
-            verdict=score.verdict(limit),
+            accepted={"trust": True, "doubt": False}.get(verdict),
             metrics=metric_values(score),
             tokens=self._verified_tokens(sample, score),
             trips=self._traces(verified.trips),
@@ -226,7 +228,8 @@ class Responder:
             "extracted": self.inputs.extract(sample.text),
             "scorer": score.scorer,
             "score": score.value,
-            "threshold": self.inputs.threshold,
+            **self.inputs.threshold.fields,
+            "verdict": self.inputs.threshold.verdict(score),
             "cost": RequestCost(forwards=forwards, seconds=self.client.seconds),
             "graded": self._grade(sample.text),
             **({"stage": score.stage} if score.stage else {}),

@@ -17,7 +17,6 @@ from remask.serve.cli_equivalent import verify_command
 from remask.serve.errors import api_error
 from remask.serve.inputs import (
     Inputs,
-    decided_above,
     draft_of,
     read_inputs,
     sample_of,
@@ -93,9 +92,10 @@ async def _solve(service: Service, body: SolveRequest, request: Request) -> Http
 def solve_plan(responder: Responder) -> Plan:
     """Return the program that draws answers until one is accepted; it needs one attempt."""
     service, inputs = responder.service, responder.inputs
+    assert inputs.threshold.value is not None
     draft, scorer = draft_of(service, inputs), scorer_of(service, inputs)
     program = programs.solve(
-        service.denoiser, draft, scorer, inputs.kind, threshold=decided_above(service, inputs),
+        service.denoiser, draft, scorer, inputs.kind, threshold=inputs.threshold.value,
         budget=inputs.budget, emit=responder.client.emit,
     )  # fmt: skip
     return Plan(program, draw_needs([draft]) + verify_needs([draft], scorer))

@@ -52,6 +52,12 @@ class TripSettings(RequestPart):
     item: str | None = Field(default=None, min_length=1, max_length=200)
 
 
+class VerifySettings(TripSettings):
+    """How to verify an answer, and who wrote it."""
+
+    own: bool = False  # this model, so that thresholds for its own answers apply
+
+
 class SolveSettings(TripSettings):
     """How to verify, and how often to draw."""
 
@@ -123,7 +129,7 @@ class VerifyRequest(PromptRequest):
     """Body of POST /v1/verify."""
 
     answer: str
-    remask: TripSettings = TripSettings()
+    remask: VerifySettings = VerifySettings()
 
 
 class SolveRequest(PromptRequest):

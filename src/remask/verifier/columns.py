@@ -87,18 +87,6 @@ def score_name(scorer: str, *, at_hand: bool, is_fitted: bool = False) -> str:
     return AT_HAND if scorer == VERIFIER and at_hand and not is_fitted else scorer
 
 
-def owner(scorer: str, *, at_hand: bool, is_whole: bool = True) -> str | None:
-    """Return whose thresholds serve for scores of a scorer; None where nobody's do.
-
-    Args:
-        scorer: as it is named.
-        at_hand: whether the answers were not written here.
-        is_whole: whether it is label-free, with all its probes; anything else is another score.
-    """
-    is_known = is_whole or scorer != VERIFIER
-    return score_name(scorer, at_hand=at_hand) if is_known else None
-
-
 def probes_in(names: Iterable[str]) -> list[str]:
     """Return the probes that columns of these names need, each once."""
     owners = dict.fromkeys(name.partition(".")[0] for name in names if name not in _FREE)

@@ -1,6 +1,6 @@
-"""Where a fitted verifier is from, and for whom it may speak. No torch."""
+"""The settings that a fitted verifier was fitted with. No torch."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,33 +10,14 @@ from remask.decide.stages import StagedVerifier
 from remask.errors import RecordError, SettingsError
 from remask.probes.settings import Probe
 from remask.sampling.settings import SampledModel, SamplerSettings, sampler_settings
-from remask.verifier.columns import VERSION, probes_in
+from remask.verifier.columns import probes_in
+from remask.verifier.threshold import ScoreContext, differences
 
 # Of a sampler: what may be given beside a preset.
 _GIVEN = (
     "length", "steps", "block", "temperature", "order", "reveal_threshold", "commit_gap",
     "edit_threshold",
 )  # fmt: skip
-
-
-def check_origin(fitted: StagedVerifier, ours: Mapping[str, Any], kinds: Collection[str]) -> None:
-    """Raise where a fitted verifier would judge answers of another origin than it was fitted to.
-
-    Args:
-        fitted: to answers of one model to one task.
-        ours: the task and the model now, and what else is known of how it is loaded and asked; what
-            one of the two sides does not know is not compared.
-        kinds: names under which the task that it was fitted to is read.
-    """
-    about = fitted.provenance
-    if ours["task"] not in kinds:
-        _refuse("task", about.task, ours["task"])
-    known = {**about.settings, "model": about.model, "task": ours["task"]}
-    known["scorer version"] = f"{about.scorer} {about.scorer_version}"
-    for name, value in {**ours, "scorer version": f"verifier {VERSION}"}.items():
-        before = known.get(name)
-        if before is not None and value is not None and before != value:
-            _refuse(name, before, value)
 
 
 def trip_settings(fitted: StagedVerifier | None) -> ConsistencySettings:
@@ -99,17 +80,16 @@ def other_settings(fitted: StagedVerifier | None, sampler: SamplerSettings) -> l
 
 
 def check_sampler(fitted: StagedVerifier | None, sampler: SamplerSettings) -> None:
-    """Raise where answers are to be written in another way than those it was fitted to."""
-    other = other_settings(fitted, sampler)
+    """Raise if answers are to be written in another way than the verifier was fitted on."""
+    known, ours = (
+        ScoreContext(kind="", sampler={name: own[name] for name in other_settings(fitted, sampler)})
+        for own in (_settings(fitted, "sampler"), asdict(sampler))
+    )
+    other = differences(known, ours)
     if other:
-        known, ours = _settings(fitted, "sampler"), asdict(sampler)
-        before, now = (
-            " and ".join(f"{name} {one[name]}" for name in other) for one in (known, ours)
-        )
         raise SettingsError(
-            f"the verifier was fitted to answers written with {before}, and these are to be "
-            f"written with {now}; write them as those, fit one to answers like these, or use the "
-            "label-free one."
+            f"The verifier was fitted on answers written with {other}. Use these settings, fit it "
+            "again, or use the label-free verifier."
         )
 
 
@@ -124,11 +104,4 @@ def _settings(fitted: StagedVerifier | None, name: str) -> Mapping[str, Any]:
 def _damaged(name: str, known: object) -> SettingsError:
     return SettingsError(
         f"the fitted verifier says {name} {known!r:.80}, which cannot be; fit it again."
-    )
-
-
-def _refuse(field: str, before: object, now: object) -> None:
-    raise SettingsError(
-        f"the verifier was fitted to answers of {field} {before}, and this is {field} {now}; fit "
-        "one to answers of this, or use the label-free one."
     )

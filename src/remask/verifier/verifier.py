@@ -29,7 +29,6 @@ from remask.verifier.columns import (
     Features,
     lookup,
     needs_round_trips,
-    owner,
     probes_in,
     score_name,
     value_of,
@@ -104,12 +103,6 @@ class Verifier:
     def length(self) -> int | None:
         """The canvas of the answers that it was fitted to; None where it is label-free."""
         return canvas_length(self.fitted)
-
-    def owner(self, *, at_hand: bool) -> str | None:
-        """Return whose thresholds serve for its scores; None where nobody's do."""
-        return owner(
-            self.name, at_hand=at_hand, is_whole=self.fitted is None and self.budget is None
-        )
 
     @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:

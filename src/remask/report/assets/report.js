@@ -1,6 +1,6 @@
 // The list of answers and the threshold of a report. What the records hold is set as text alone.
 import { bar } from "./bars.js";
-import { byId, make, number, option, whole } from "./dom.js";
+import { byId, make, number, option, scoreText, whole } from "./dom.js";
 import { Slider } from "./slider.js";
 import { StudyError, fromReport } from "./study.js";
 import { paint } from "./tokens.js";
@@ -76,8 +76,8 @@ function facts(answer) {
   list.append(
     fact("read as the answer", answer.answer ?? "none could be read", { wide: long(answer.answer) }),
     fact("gold answer", answer.gold, { wide: long(answer.gold) }),
-    fact(`round trips, threshold ${answer.threshold}`, number(answer.score) + error, { score: answer.score, mark: answer.threshold, error: answer.stderr }),
-    fact("verdict", answer.verdict ?? "not scored"),
+    fact(answer.threshold === null ? "round trips" : `round trips, threshold ${answer.threshold}`, scoreText(answer.score, answer.threshold) + error, { score: answer.score, mark: answer.threshold, error: answer.stderr }),
+    fact("verdict", answer.verdict),
     fact("confidence", number(answer.confidence), { score: answer.confidence }),
     fact("forward passes", `${whole(written)} to write${verified === null ? "" : `, ${whole(verified)} to verify`}`),
   );

@@ -26,6 +26,15 @@ export function number(value, digits = 3) {
   return value === null || value === undefined ? "none" : value.toFixed(digits);
 }
 
+// A score with three digits, or with as many as show on which side of the threshold it is.
+export function scoreText(value, threshold) {
+  for (let digits = 3; value !== null && threshold !== null && digits < 10; digits += 1) {
+    const text = value.toFixed(digits);
+    if (Number(text) !== threshold && Number(text) > threshold === value > threshold) return text;
+  }
+  return number(value);
+}
+
 export const whole = (value) => value.toLocaleString("en");
 
 export const percent = (share, digits = 0) =>

@@ -1,14 +1,14 @@
 // One verified answer: its verdict, its tokens, its round trips, its metrics, and what can be taken along.
 import { bar, metricBars } from "./bars.js";
 import { copy, curl, json } from "./clipboard.js";
-import { byId, make, number, plural } from "./dom.js";
+import { byId, make, number, plural, scoreText } from "./dom.js";
 import { Heatmap } from "./heatmap.js";
 import { linkTo } from "./link.js";
 import { Player } from "./player.js";
 import { markdown, save } from "./save.js";
 import { isRead, isSureButLost, paintEach, repaint, shown } from "./tokens.js";
 import { drifted, sentence, tokensOf } from "./verdict.js";
-import { fitFacts, metricWord, scorerWord } from "./words.js";
+import { fitFacts, metricWord, scorerWord, thresholdWord } from "./words.js";
 
 const LEGENDS = {
   drift: ["Lost in round trips:", ["d1", "up to 25 %"], ["d2", "50 %"], ["d3", "75 %"], ["d4", "100 %"], ["du", "never masked"]],
@@ -78,19 +78,19 @@ export class Answer {
 
   #verdict() {
     const { found } = this;
-    const score = make("p", { name: "score" }, make("strong", { text: number(found.score) }),
+    const score = make("p", { name: "score" }, make("strong", { text: scoreText(found.score, found.threshold) }),
       found.stderr === null ? "" : ` \u00b1 ${number(found.stderr)}`);
     const told = make("p", { text: sentence(found), name: "told" });
     const facts = [
       ["result", found.extracted === null ? "none could be read" : shown(found.extracted)],
-      ["graded", graded(found)], ["scorer", scorerWord(found.scorer)], ["threshold", String(found.threshold ?? "none")],
+      ["graded", graded(found)], ["scorer", scorerWord(found.scorer)], ["threshold", thresholdWord(found)],
       ...fitFacts(found),
       ["verifying took", plural(found.cost.forwards, "forward pass", "es")],
       ["arrived after", `${found.cost.seconds.toFixed(1)} s, waiting included`],
     ].filter(([, value]) => value !== null);
     const list = make("dl", { name: "facts" }, ...facts.map(([term, value]) =>
       make("div", {}, make("dt", { text: term }), make("dd", { text: value }))));
-    byId("verdict").replaceChildren(score, make("div", { name: `meter ${found.verdict ?? ""}` }, told, bar(found.score, found.threshold, found.stderr)), list);
+    byId("verdict").replaceChildren(score, make("div", { name: `meter ${found.verdict}` }, told, bar(found.score, found.threshold, found.stderr)), list);
   }
 
   // A probe reads log p of tokens, round trips have their drift: one of the two can be painted.

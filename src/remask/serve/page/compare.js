@@ -1,17 +1,17 @@
 // Two answers side by side: any two that the history holds.
 import { bar } from "./bars.js";
-import { byId, make, number, option, plural } from "./dom.js";
+import { byId, make, number, option, plural, scoreText } from "./dom.js";
 import { short, summary } from "./history.js";
 import { paint, shown } from "./tokens.js";
 import { tokensOf } from "./verdict.js";
-import { fitFacts, metricWord, scorerWord } from "./words.js";
+import { fitFacts, metricWord, scorerWord, thresholdWord } from "./words.js";
 
 const titled = (entry, count) => (entry.mode === "verify" ? "Your answer" : `Candidate ${count + 1}`);
 const label = ({ entry, found, title }) => `${title}, ${summary(found)}: ${short(entry.question, 40)}`;
 
 function facts(entry, found) {
   const result = found.extracted === null ? "none could be read" : shown(found.extracted);
-  const list = [["result", result], ["scorer", scorerWord(found.scorer)], ["threshold", String(found.threshold ?? "none")],
+  const list = [["result", result], ["scorer", scorerWord(found.scorer)], ["threshold", thresholdWord(found)],
     ...fitFacts(found),
     ["verifying took", plural(found.cost.forwards, "forward pass", "es")]];
   return make("dl", { name: "facts" }, ...list.map(([term, value]) =>
@@ -22,10 +22,10 @@ function side({ entry, found, title }) {
   const text = make("div", { name: "text code", role: "group", tabindex: "0", "aria-label": `${title}, token by token` });
   text.dir = "auto";
   paint(text, tokensOf(found));
-  const word = { trust: "Trust it", undecided: "Undecided", doubt: "Doubt it" }[found.verdict] ?? "No verdict";
-  const score = make("p", { name: "score" }, make("strong", { text: number(found.score) }),
+  const word = { trust: "Trust", undecided: "Undecided", doubt: "Doubt" }[found.verdict] ?? "Unknown";
+  const score = make("p", { name: "score" }, make("strong", { text: scoreText(found.score, found.threshold) }),
     found.stderr === null ? "" : ` \u00b1 ${number(found.stderr)}`);
-  return make("div", { name: `side meter ${found.verdict ?? ""}` }, make("h3", { text: title }),
+  return make("div", { name: `side meter ${found.verdict}` }, make("h3", { text: title }),
     make("p", { text: short(entry.question, 200), name: "note" }), score,
     make("p", { text: word, name: "told" }), bar(found.score, found.threshold, found.stderr), facts(entry, found), text);
 }

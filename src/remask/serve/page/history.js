@@ -1,5 +1,5 @@
 // Earlier questions and their answers, in the storage of this browser, to be shown again or forgotten.
-import { button, byId, make, number, plural } from "./dom.js";
+import { button, byId, make, plural, scoreText } from "./dom.js";
 import { shown } from "./tokens.js";
 
 const KEY = "remask.history";
@@ -38,7 +38,7 @@ export const short = (text, most = 88) => {
 // An answer in a few words: its score and what to make of it.
 export function summary(found) {
   if (found.score === null) return "no score";
-  return `${number(found.score)}${found.verdict ? `, ${found.verdict}` : ""}`;
+  return `${scoreText(found.score, found.threshold)}, ${found.verdict ?? "unknown"}`;
 }
 
 // The answer that an entry came to: the one decided on, or the last that arrived.

@@ -1,6 +1,6 @@
 // The race: one lane for each candidate, its score against the threshold, the accepted one wins.
 import { bar } from "./bars.js";
-import { byId, make, number, plural, whole } from "./dom.js";
+import { byId, make, number, plural, scoreText, whole } from "./dom.js";
 import { shown } from "./tokens.js";
 
 function lane(count, choose) {
@@ -74,16 +74,15 @@ export class Race {
     this.says.textContent = `Candidate ${count + 1} is written; now it is scored.`;
   }
 
-  verification({ number: count, score, stderr, threshold, accepted, verdict }) {
+  verification({ number: count, score, stderr, threshold, verdict }) {
     const parts = this.#lane(count);
-    const told = score === null ? "no score" : number(score) + (stderr === null ? "" : ` \u00b1 ${number(stderr)}`);
+    const told = score === null ? "no score" : scoreText(score, threshold) + (stderr === null ? "" : ` \u00b1 ${number(stderr)}`);
     parts.track.replaceChildren(bar(score, threshold, stderr), make("span", { text: told, name: "figure" }));
-    const side = accepted === null ? "scored" : accepted ? "\u2713 above" : "not above";
-    parts.badge.textContent = verdict === "undecided" ? `${side}, undecided` : side;
-    parts.row.classList.add(accepted === false ? "below" : "above");
+    const side = score !== null && score > threshold ? "above" : "not above";
+    parts.badge.textContent = verdict === "unknown" ? side : verdict;
+    parts.row.classList.add(side === "above" ? "above" : "below");
     parts.pick.disabled = false;
-    const where = accepted === null ? "" : `, ${accepted ? "above" : "not above"} the threshold ${threshold}`;
-    this.says.textContent = `Candidate ${count + 1} scored ${told}${where}.`;
+    this.says.textContent = `Candidate ${count + 1} scored ${told}, ${side} the threshold ${threshold}.`;
     if (this.follows) this.choose(count);
   }
 

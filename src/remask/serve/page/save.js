@@ -1,7 +1,7 @@
 // A result as a file: the document as it came, or a page of Markdown to read.
-import { number, plural } from "./dom.js";
+import { number, plural, scoreText } from "./dom.js";
 import { shown } from "./tokens.js";
-import { fitFacts } from "./words.js";
+import { fitFacts, thresholdWord } from "./words.js";
 
 // A text as a block that nothing in it can close.
 function fenced(text) {
@@ -26,9 +26,9 @@ function drifting(found) {
 export function markdown(found, question, command) {
   const { score, stderr, threshold, verdict, scorer, model, extracted } = found;
   const facts = [
-    ["verdict", verdict ?? "none"],
-    ["score", score === null ? `none: ${found.reason}` : number(score) + (stderr === null ? "" : ` \u00b1 ${number(stderr)}`)],
-    ["threshold", threshold ?? "none"], ["result", extracted ?? "none could be read"],
+    ["verdict", verdict],
+    ["score", score === null ? `none: ${found.reason}` : scoreText(score, threshold) + (stderr === null ? "" : ` \u00b1 ${number(stderr)}`)],
+    ["threshold", thresholdWord(found)], ["result", extracted ?? "none could be read"],
     ["scorer", scorer], ...fitFacts(found), ["model", model], ["cost of verifying", plural(found.cost.forwards, "forward pass", "es")],
   ];
   const lost = drifting(found);

@@ -32,6 +32,9 @@ export function metricWord(name) {
   return probe ? probe(share, passes) : (known(SCORERS, name) ?? shown(name).replaceAll("_", " "));
 }
 
+export const thresholdWord = ({ threshold, threshold_source: source }) =>
+  (threshold === null ? "none" : source ? `${threshold}, ${source}` : String(threshold));
+
 // A stage of a verifier is named after its probes.
 export const stageWord = (name) => name.split("+").map(metricWord).join(" and ");
 
