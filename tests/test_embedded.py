@@ -71,7 +71,7 @@ def test_the_example_of_the_documentation_is_answered_as_it_says(model: Denoiser
     assert request["remask"]["trips"] == 4, "what is usual"
     score = remask.score(model, request["prompt"], request["answer"], metrics="core")
     assert score.value == pytest.approx(answer["score"], abs=0.005)
-    assert answer["threshold"] == model.preset.threshold_for("roundtrips")
+    assert answer["threshold"] == request["remask"]["threshold"]
     assert score.verdict(answer["threshold"]) == answer["verdict"] == "trust"
     assert score.forwards == answer["cost"]["forwards"]
 
@@ -96,7 +96,7 @@ def test_so_are_those_of_all_the_others_that_come_first(
 def judged(
     model: Denoiser, name: str, level: str, seed: int, *, scorer: str = "", metrics: Any = "core"
 ) -> str | None:
-    """Return the verdict on a ready-made solution, as the server gives it on its page."""
+    """Return the verdict on a ready-made solution by the preset's threshold."""
     problem = remask.task(name).problem(seed, level=level)
     chosen = None if scorer in ("", "roundtrips") else scorer
     score = remask.score(
@@ -108,8 +108,7 @@ def judged(
         metrics=metrics,
         seed=seed,
     )
-    limit = model.preset.for_task(name).threshold_for(scorer or "roundtrips")
-    return score.verdict(limit)
+    return score.verdict(model.preset.thresholds(name)[scorer or "roundtrips"])
 
 
 def test_every_trained_prompt_and_solution_fits_its_canvas(model: Denoiser) -> None:

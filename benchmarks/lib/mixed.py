@@ -21,7 +21,7 @@ from remask.sampling.settings import SamplerSettings
 
 TOLERANCE = 1e-5
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=4)
-REMASK = {"trips": 2, "rebuild_steps": 4, "metrics": "core"}
+REMASK = {"trips": 2, "rebuild_steps": 4, "metrics": "core", "threshold": 0.75}
 BUDGET = 2
 SHARES = {
     "verify": 40, "chat": 14, "stream": 10, "solve": 10, "malformed": 10, "oversized": 4,
@@ -66,7 +66,14 @@ def expected(denoiser: Denoiser, model: str, num_pairs: int = 12) -> Expected:
     how = drawn(denoiser)
     decided = [
         api.solve(
-            denoiser, prompt, sampler=how, settings=TRIPS, metrics="core", budget=BUDGET, seed=i
+            denoiser,
+            prompt,
+            sampler=how,
+            settings=TRIPS,
+            metrics="core",
+            budget=BUDGET,
+            seed=i,
+            threshold=REMASK["threshold"],
         )
         for i, (prompt, _) in enumerate(pairs)
     ]

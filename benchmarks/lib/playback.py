@@ -49,11 +49,13 @@ def verification(
         name: {"value": score, "weight": 1 / len(names), "by_trip": [score] * trips}
         for name in names
     }
+    verdict = Score(value=score, stderr=0.021).verdict(THRESHOLD)
     return {
         "id": "ver-0", "object": "remask.verification", "model": "tiny", "item": "prompt/0",
         "text": "".join(pieces), "extracted": "17", "score": score, "stderr": 0.021,
-        "scorer": "roundtrips", "threshold": THRESHOLD, "accepted": score > THRESHOLD,
-        "verdict": Score(value=score, stderr=0.021).verdict(THRESHOLD),
+        "scorer": "roundtrips", "threshold": THRESHOLD, "threshold_source": "preset",
+        "threshold_reason": "", "verdict": verdict,
+        "accepted": {"trust": True, "doubt": False}.get(verdict),
         "reason": "", "metrics": metrics,
         "tokens": [
             {"text": text, "drift": lost, "special": False,
@@ -91,7 +93,9 @@ def pieces(text: str) -> list[str]:
 
 def solution(answers: Sequence[Document]) -> Iterator[tuple[str, Document]]:
     """Yield the events of a race that the first answer above the threshold wins."""
-    best = max(range(len(answers)), key=lambda k: (answers[k]["accepted"], answers[k]["score"]))
+    best = max(
+        range(len(answers)), key=lambda k: (bool(answers[k]["accepted"]), answers[k]["score"])
+    )
     for number, answer in enumerate(answers):
         tokens = [t["text"] for t in answer["tokens"]]
         for cut in range(16, len(tokens) + 16, max(16, len(tokens) // 4)):

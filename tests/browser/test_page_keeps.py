@@ -163,7 +163,7 @@ def test_earlier_answers_are_shown_again_without_asking(page: Any, stage: Playba
     click(page, "li:last-child > .again")
     page.wait("!!document.querySelector('.lane.won')")
     assert text(page, "#answer-title") == "Candidate 3"
-    assert texts(page, ".lane .badge") == ["not above", "not above", "\u2713 accepted"]
+    assert texts(page, ".lane .badge") == ["doubt", "doubt", "\u2713 accepted"]
     assert page.run("document.querySelector('input[name=trips]').value") == "2"
     page.wait("document.activeElement.id === 'race-title'")
     click(page, "li:first-child > .again")
@@ -236,7 +236,7 @@ def test_two_answers_stand_side_by_side(page: Any, stage: Playback) -> None:
     click(page, "input[value=solve]")
     solve(page)
     assert texts(page, ".side h3") == ["Candidate 2", "Candidate 3"]
-    assert texts(page, ".side .told") == ["Doubt it", "Trust it"]
+    assert texts(page, ".side .told") == ["Doubt", "Trust"]
     two, three = stage.answers[1:]
     assert texts(page, ".side .text") == [two["text"], three["text"]]
     assert texts(page, "#compare-metrics tbody tr:last-child :is(th, td)") == [

@@ -291,7 +291,7 @@ def test_the_slider_begins_where_the_report_judges(browser: Any, tmp_path: Path)
     browser.open(write_page(tmp_path, tmp_path / "report.html").as_uri())
     assert texts(browser, "#slider .value") == ["0.83"]
     assert texts(browser, ".jumps button")[0] == "judged by, 0.83"
-    assert "0.83, the model's own, by which the server judges" in texts(browser, ".setup dd")
+    assert "0.83, from the model's preset" in texts(browser, ".setup dd")
 
 
 def test_an_answer_has_its_verdict(page: Any) -> None:

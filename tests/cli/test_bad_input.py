@@ -54,8 +54,8 @@ def test_misuse_is_one_sentence_and_exit_code_2(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["solve", "", "--budget", "1"], "the prompt is empty"),
-        (["solve", " \n", "--budget", "1"], "the prompt is empty"),
+        (["solve", "", "--threshold", "0.75", "--budget", "1"], "the prompt is empty"),
+        (["solve", " \n", "--threshold", "0.75", "--budget", "1"], "the prompt is empty"),
         (["verify", "", "12"], "the prompt is empty"),
         (["verify", "How many?", ""], "the answer is empty"),
         (["verify", "How many?", "12 " * 400], "more than the 1024"),
@@ -132,7 +132,8 @@ def test_nan_logits_are_an_error_and_never_a_score(
         if name.endswith("norm.weight"):
             tensors[name].fill_(3e38)
     save_file(tensors, broken / "model.safetensors")
-    for words in (["verify", "How many?", "12"], ["solve", "How many?", "--budget", "1"]):
+    solve = ["solve", "How many?", "--budget", "1", "--threshold", "0.75"]
+    for words in (["verify", "How many?", "12"], solve):
         assert "finite, got NaN" in fails(1, *words, *fast, "--model", broken)
     tensors[min(tensors)].fill_(torch.nan)
     save_file(tensors, broken / "model.safetensors")

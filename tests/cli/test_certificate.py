@@ -66,7 +66,8 @@ def test_an_answer_is_judged_by_the_weights_and_threshold_of_a_certificate(
     assert found["weights"] == ALONE
     assert found["accepted"] is (found["score"] > 0.25)
     assert found["promise"] == PROMISE
-    shown = run("solve", *files.words, "--budget", "1", "--weights", files.weights, "--json")
+    words = ("--weights", files.weights, "--threshold", "0.5", "--json")
+    shown = run("solve", *files.words, "--budget", "1", *words)
     assert json.loads(shown.out)["score"] == pytest.approx(found["score"])
     assert json.loads(shown.out)["threshold"] != 0.25
 
@@ -74,11 +75,11 @@ def test_an_answer_is_judged_by_the_weights_and_threshold_of_a_certificate(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("--budget", "2", "--temperature", "1"), "another sampler and budget (budget 1, its file"),
-        (("--trips", "3"), "another consistency (its file tells the consistency)"),
-        (("--steps", "4"), "another sampler (its file tells the sampler)"),
-        (("--level", "medium"), "another level (level easy)"),
-        (("--wording", "dream"), "another wording (wording llada)"),
+        (("--budget", "2", "--temperature", "1"), "budget 1, got 2; temperature 0, got 1"),
+        (("--trips", "3"), "trips 2, got 3"),
+        (("--steps", "4"), "steps 2, got 4"),
+        (("--level", "medium"), "level easy, got medium"),
+        (("--wording", "dream"), "wording llada, got dream"),
     ],
 )
 def test_a_certificate_for_another_way_of_asking_is_void(
@@ -111,7 +112,7 @@ def test_a_second_temperature_is_part_of_a_promise_about_several_samples(
     ).save(file)  # fmt: skip
     shown = run("solve", *words, "--budget", budget, "--certificate", file, "--json")
     assert shown.code == int(void)
-    assert ("certified with another sampler" in shown.err) == void
+    assert ("resample_temperature None, got 0.9" in shown.err) == void
 
 
 def test_files_for_other_metrics_and_doubled_wishes_are_refused(fails: Fails, files: Files) -> None:
@@ -164,13 +165,14 @@ def test_an_answer_at_hand_is_accepted_above_the_certified_threshold_alone(
     run: Run, files: Files, fast: tuple[str, ...], model: str
 ) -> None:
     value = score_of(model, ALONE)
-    words = ("verify", PROMPT, ANSWER, *fast, "--certificate", files.certificate)
+    words = ("verify", PROMPT, ANSWER, "--own", *fast, "--certificate", files.certificate)
     for threshold, accepted in ((value, False), (value - 1e-3, True)):
         certify(files, threshold=threshold)
         found = json.loads(run(*words, "--json").out)
         assert found["score"] == pytest.approx(value, abs=1e-6)
         assert (found["threshold"], found["accepted"]) == (threshold, accepted)
-        assert found["trusted"] is accepted
+        assert (found["trusted"], found["threshold_source"]) == (accepted, "certificate")
+        assert found["verdict"] == ("trust" if accepted else "doubt"), "a promise is not undecided"
         assert found["weights"] == ALONE
         shown = " ".join(run(*words).out.split())
         start = "accepted. Among answers" if accepted else "not accepted. Among answers"
@@ -199,7 +201,7 @@ def test_a_file_is_decided_by_a_certificate(
     source, out = tmp_path / "in.jsonl", tmp_path / f"scored.{suffix}"
     rows = [{"prompt": PROMPT, "answer": text} for text in (ANSWER, ANSWER * 2)]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ("score", source, "-o", out, *fast, "--certificate", files.certificate)
+    words = ("score", source, "-o", out, "--own", *fast, "--certificate", files.certificate)
     told = json.loads(run(*words, "--json").out)
     assert (told["rows"], told["failed"], told["accepted"]) == (2, 1, 1)
     assert told["promise"].startswith(f"Among answers accepted above {value - 1e-3:g} at most")
@@ -216,10 +218,10 @@ def test_a_file_is_decided_by_a_certificate(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"model": "another"}, "another model (model another)"),
-        ({"budget": 4}, "another budget (budget 4)"),
-        ({"settings": {"consistency": {"trips": 4}}}, "another consistency (its file tells"),
-        ({"settings": {"dtype": "bfloat16"}}, "dtype bfloat16"),
+        ({"model": "another"}, "certified for model another, got "),
+        ({"budget": 4}, "budget 4, got 1"),
+        ({"settings": {"consistency": {"trips": 4}}}, "trips 4, got 2"),
+        ({"settings": {"dtype": "bfloat16"}}, "dtype bfloat16, got float32"),
         ({"settings": {"revision": "0" * 40}}, "revision 000000"),
         ({"weights": None}, "certified with other weights than those in"),
     ],
@@ -232,15 +234,26 @@ def test_a_promise_for_another_score_is_void(
     source, out = tmp_path / "in.jsonl", tmp_path / "scored.jsonl"
     source.write_text(json.dumps({"prompt": PROMPT, "answer": ANSWER}) + "\n")
     what = (PROMPT, ANSWER) if command == "verify" else (source, "-o", out)
-    fitted = ("--certificate", files.certificate, "--weights", files.weights)
+    fitted = ("--own", "--certificate", files.certificate, "--weights", files.weights)
     assert sentence in fails(1, command, *what, *fast, *fitted)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["verify", "score"])
+def test_a_promise_about_the_model_s_answers_is_void_for_external_ones(
+    fails: Fails, files: Files, fast: tuple[str, ...], tmp_path: Path, command: str
+) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "scored.jsonl"
+    source.write_text(json.dumps({"prompt": PROMPT, "answer": ANSWER}) + "\n")
+    what = (PROMPT, ANSWER) if command == "verify" else (source, "-o", out)
+    error = fails(1, command, *what, *fast, "--certificate", files.certificate)
+    assert "certified for source model, got external. Pass --own if" in error
 
 
 def test_weights_beside_a_certificate_may_be_its_own(
     run: Run, files: Files, fast: tuple[str, ...]
 ) -> None:
-    fitted = ("--certificate", files.certificate, "--weights", files.weights)
+    fitted = ("--own", "--certificate", files.certificate, "--weights", files.weights)
     found = json.loads(run("verify", PROMPT, ANSWER, *fast, *fitted, "--json").out)
     assert (found["weights"], found["threshold"]) == (ALONE, 0.25)
 
@@ -268,7 +281,7 @@ def test_a_certificate_belongs_to_one_scorer(
     found = json.loads(run(*drawn, *mine, "--json").out)
     assert (found["scorer"], found["threshold"], found["accepted"]) == ("confidence", -1.0, True)
     assert found["promise"].startswith("Among answers accepted above -1 at most 10 % are wrong")
-    assert "another sampler (its file tells the sampler)" in fails(1, *words, *mine, "--steps", "4")
+    assert "steps 2, got 4" in fails(1, *words, *mine, "--steps", "4")
     assert fails(1, *drawn, "--certificate", confident).endswith(
         "was fitted to scores of 'confidence', not of 'roundtrips'; fit it again, or score with "
         "'confidence'."

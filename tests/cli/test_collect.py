@@ -147,7 +147,7 @@ def test_a_problem_of_a_benchmark_is_solved_and_verified(
     assert found["settings"]["kind"] == "gsm8k"
     shown = run("verify", *words, "--answer", "It is 9").out
     assert "(right)" in shown, "nothing is known of its steps"
-    shown = run("solve", *words, "--budget", "1", "--length", "16", "--json")
+    shown = run("solve", *words, "--budget", "1", "--length", "16", "--threshold", "0.75", "--json")
     assert json.loads(shown.out)["gold"] == "9"
     assert "index 7 is not one of 0 to 2" in fails(
         1, "verify", *words, "--seed", "7", "--answer", "9"

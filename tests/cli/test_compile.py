@@ -32,7 +32,7 @@ def test_a_command_compiles_the_model_where_it_is_told_to(
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(json.dumps({"prompt": PROMPT, "answer": ANSWER}) + "\n")
     words: dict[str, tuple[object, ...]] = {
-        "solve": (PROMPT, "--budget", "1", "--steps", "2"),
+        "solve": (PROMPT, "--budget", "1", "--steps", "2", "--threshold", "0.75"),
         "verify": (PROMPT, ANSWER),
         "score": (source, "-o", out),
         "collect": (

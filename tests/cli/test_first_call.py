@@ -72,7 +72,8 @@ def test_collect_draws_the_greedy_answer_and_warmer_ones(
 
 
 def test_one_greedy_answer_may_still_be_asked_for(run: Run, fast: Fast, tmp_path: Path) -> None:
-    assert run("solve", PROMPT, *fast, "--temperature", "0", "--budget", "1").code == 0
+    words: tuple[str, ...] = ("--temperature", "0", "--threshold", "0.75")
+    assert run("solve", PROMPT, *fast, *words, "--budget", "1").code == 0
     words = ("--task", "wordmath", "--problems", "1", "--temperature", "0", "--steps", "4")
     out = tmp_path / "out.jsonl"
     assert run("collect", "-o", out, *fast, *words, "--length", "16").code == 0

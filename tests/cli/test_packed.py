@@ -73,14 +73,15 @@ def test_a_certificate_holds_at_the_precision_it_was_made_at(
     Certificate(
         threshold=0.25, risk=0.1, confidence=0.95, n=50, accepted=44, wrong=0, provenance=about
     ).save(certificate)
-    asked = ("verify", "Two and two?", "2+2=4. #### 4", *fast, "--certificate", certificate)
+    asked = ("verify", "Two and two?", "2+2=4. #### 4", "--own", *fast)
+    asked += ("--certificate", str(certificate))
     assert "promise" in json.loads(run(*asked, *at_int8, "--json").out)
     said = fails(1, *asked)
-    assert "certified with another dtype (dtype int8/float32), so its promise is void" in said
+    assert "certified for dtype int8/float32, got float32" in said
     source, scored = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(json.dumps({"prompt": "Two and two?", "answer": "2+2=4. #### 4"}) + "\n")
-    words = ("score", source, "-o", scored, *fast, "--certificate", certificate)
-    assert "another dtype" in fails(1, *words, "--weights", "nf4")
+    words = ("score", source, "-o", scored, "--own", *fast, "--certificate", certificate)
+    assert "dtype int8/float32, got nf4/float32" in fails(1, *words, "--weights", "nf4")
     assert run(*words, *at_int8).code == 0
 
 

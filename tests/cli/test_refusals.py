@@ -197,7 +197,8 @@ def misuse() -> Iterator[Case]:
     for text in ("{long}",):
         yield ("verify", text, "12", *VERIFY[3:]), 1, "the prompt has 200,000 characters, which"
         yield ("verify", "a", text, *VERIFY[3:]), 1, "the answer has 200,000 characters, which"
-        yield ("solve", text, *SOLVE[2:], "--budget", "1"), 1, "the prompt has 200,000 characters"
+        words = ("solve", text, *SOLVE[2:], "--budget", "1", "--threshold", "0.75")
+        yield words, 1, "the prompt has 200,000 characters"
     yield ("models", "someone/else"), 1, "model 'someone/else' is not in the catalogue"
     yield ("doctor", "tiny", "--no-device"), 2, "leave --no-device out"
     yield ("doctor", "nowhere"), 1, "model 'nowhere' is neither"

@@ -14,21 +14,24 @@ from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.load import load
 from remask.sampling.settings import SamplerSettings
 from remask.tasks import task
+from remask.verifier.threshold import NO_THRESHOLD, PAPER
 
 Run = Callable[..., Any]
 Fast = tuple[str, ...]
 PROMPT = "Ann has 3 beads. Bo has 2 more. How many has Bo?"
 SHORT = ConsistencySettings(trips=2, rebuild_steps=2)
+LIMIT = ("--threshold", "0.75")  # none is known for short round trips
 
 
 def test_json_holds_the_decision_of_the_api(run: Run, fast: Fast, model: str) -> None:
     shown = run(
-        "solve", PROMPT, *fast, "--temperature", "0.8", "--budget", "3", "--seed", "5", "--json"
-    )
+        "solve", PROMPT, *fast, *LIMIT, "--temperature", "0.8", "--budget", "3", "--seed", "5",
+        "--json",
+    )  # fmt: skip
     found = json.loads(shown.out)
     denoiser = load(model)
     decision = api.solve(
-        denoiser, PROMPT, settings=SHORT, metrics="core", budget=3, seed=5,
+        denoiser, PROMPT, settings=SHORT, metrics="core", budget=3, seed=5, threshold=0.75,
         sampler=replace(SamplerSettings.of(denoiser.preset), temperature=0.8),
     )  # fmt: skip
     assert (found["answer"], found["action"]) == (decision.sample.text, decision.action)
@@ -51,13 +54,13 @@ def test_editing_is_that_of_the_api(run: Run, fast: Fast, model: str, edit: floa
     reads its answer several times.
     """
     words = ("--edit-threshold", edit, "--reveal-threshold", "0.9", "--budget", "1", "--json")
-    found = json.loads(run("solve", PROMPT, *fast, *words).out)
+    found = json.loads(run("solve", PROMPT, *fast, *LIMIT, *words).out)
     denoiser = load(model)
     sampler = replace(
         SamplerSettings.of(denoiser.preset), reveal_threshold=0.9, edit_threshold=edit
     )
     decision = api.solve(
-        denoiser, PROMPT, settings=SHORT, metrics="core", budget=1, sampler=sampler
+        denoiser, PROMPT, settings=SHORT, metrics="core", budget=1, sampler=sampler, threshold=0.75
     )
     assert (found["answer"], found["forwards"]) == (decision.sample.text, decision.forwards)
     assert found["sampler"]["edit_threshold"] == edit
@@ -67,7 +70,7 @@ def test_editing_is_that_of_the_api(run: Run, fast: Fast, model: str, edit: floa
 def test_editing_without_a_threshold_to_reveal_by_is_refused(
     fails: Callable[..., str], fast: Fast
 ) -> None:
-    told = fails(1, "solve", PROMPT, *fast, "--edit-threshold", "0.9")
+    told = fails(1, "solve", PROMPT, *fast, *LIMIT, "--edit-threshold", "0.9")
     assert told == "editing needs a reveal_threshold; 0.95 is LLaDA2.1's."
 
 
@@ -90,25 +93,32 @@ def test_the_first_answer_above_the_threshold_is_accepted(run: Run, fast: Fast) 
 
 
 def test_another_scorer_needs_a_threshold_of_its_own(
-    run: Run, fails: Callable[..., str], fast: Fast, model: str, tmp_path: Path
+    run: Run, fails: Callable[..., str], model: str, tmp_path: Path
 ) -> None:
     """0.75 is for round trips; a model's file may have one for each scorer."""
     words = ("solve", PROMPT, "--scorer", "editor", "--temperature", "1", "--budget", "2")
-    assert fails(1, *words, "--model", model) == (
-        f"{model} has no threshold for scores of 'editor'; give one with --threshold (threshold= "
-        "in Python), or find one on labelled answers with remask fit and certify."
-    )
+    assert fails(1, *words, "--model", model).startswith(NO_THRESHOLD)
     found = json.loads(run(*words, "--model", model, "--threshold", "-1", "--json").out)
     assert (found["scorer"], found["action"], found["threshold"]) == ("editor", "accept", -1)
+    assert (found["threshold_source"], found["verdict"]) == ("given", "trust")
     folder = tmp_path / "known"
     shutil.copytree(model, folder)
     path = folder / "generation_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"threshold": {"editor": 1.5}}))
     found = json.loads(run(*words, "--model", folder, "--json").out)
     assert (found["action"], found["threshold"], len(found["attempts"])) == ("fallback", 1.5, 2)
-    words = ("solve", PROMPT, *fast, "--model", folder, "--budget", "1", "--json")
-    found = json.loads(run(*words).out)
-    assert (found["scorer"], found["threshold"]) == ("roundtrips", 0.75)
+    assert (found["threshold_source"], found["verdict"]) == ("preset", "doubt")
+    assert fails(1, *words, "--model", folder, "--kind", "choice").startswith(NO_THRESHOLD)
+
+
+def test_default_round_trips_stop_by_the_paper_s_threshold_without_a_verdict(
+    run: Run, model: str
+) -> None:
+    words = ("solve", PROMPT, "--model", model, "--budget", "1")
+    found = json.loads(run(*words, "--json").out)
+    assert (found["threshold"], found["threshold_source"]) == (0.75, PAPER)
+    assert (found["verdict"], found["trusted"]) == ("unknown", None)
+    assert f"threshold 0.75: {PAPER}" in run(*words).out
 
 
 def test_a_task_draws_the_problem_of_that_number_and_grades_the_answer(
@@ -117,7 +127,7 @@ def test_a_task_draws_the_problem_of_that_number_and_grades_the_answer(
     problem = task("choice").problem(3, split="test", level="easy")
     words = ("--task", "choice", "--level", "easy", "--seed", "3", "--budget", "1")
     model = ("--length", "8")
-    found = json.loads(run("solve", *words, *fast, *model, "--json").out)
+    found = json.loads(run("solve", *words, *fast, *LIMIT, *model, "--json").out)
     assert (found["prompt"], found["id"], found["gold"]) == (
         problem.prompt,
         problem.id,
@@ -125,12 +135,13 @@ def test_a_task_draws_the_problem_of_that_number_and_grades_the_answer(
     )
     assert found["right"] is False  # a random model has no clue
     assert found["settings"]["kind"] == "choice"
-    shown = run("solve", *words, *fast, *model).out
+    shown = run("solve", *words, *fast, *LIMIT, *model).out
     assert problem.id in shown
     assert f"(wrong, it is {problem.gold})" in shown
 
 
 def test_another_length_keeps_one_token_a_step_and_one_block(run: Run, fast: Fast) -> None:
+    fast = (*fast, *LIMIT)
     found = json.loads(run("solve", PROMPT, *fast, "--budget", "1", "--length", "24", "--json").out)
     sampler = found["sampler"]
     assert (sampler["length"], sampler["steps"], sampler["block"]) == (24, 24, 24)
@@ -144,5 +155,6 @@ def test_another_length_keeps_one_token_a_step_and_one_block(run: Run, fast: Fas
 def test_the_mask_ratio_may_be_uniform(run: Run, fast: Fast) -> None:
     words = ("--mask-ratio", "uniform", "--budget", "1", "--json")
     assert (
-        json.loads(run("solve", PROMPT, *fast, *words).out)["settings"]["mask_ratio"] == "uniform"
+        json.loads(run("solve", PROMPT, *fast, *LIMIT, *words).out)["settings"]["mask_ratio"]
+        == "uniform"
     )

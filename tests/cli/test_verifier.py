@@ -19,6 +19,7 @@ from remask.errors import SettingsError
 from remask.records.manifest import FileState, read_manifest
 from remask.sampling.settings import sampler_settings
 from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, readings_of
+from remask.verifier.threshold import NO_THRESHOLD
 
 Run = Callable[..., Any]
 Fails = Callable[..., str]
@@ -177,7 +178,9 @@ def test_an_answer_at_hand_has_the_score_of_the_library(run: Run, fitted: Path, 
         assert told["score"] == pytest.approx(score.value, abs=1e-6)
         assert (told["stage"], told["forwards"]) == (score.stage, score.forwards)
         assert told["forwards"] <= (budget or 17)
-        assert told["threshold"] == staged.threshold
+        assert (told["threshold"], told["verdict"]) == (None, "unknown"), "fitted on own answers"
+        own = json.loads(run(*words, "--own", "--fitted", fitted, *flags).out)
+        assert (own["threshold"], own["threshold_source"]) == (staged.threshold, "fit")
         assert told["settings"]["kind"] == "wordmath"
         assert told["settings"]["fitted"] == str(fitted)
     bare = json.loads(run(*words, "--max-forwards", "9").out)
@@ -193,7 +196,7 @@ def test_solve_takes_the_threshold_that_labels_chose(
     told = json.loads(run(*words, "--fitted", fitted, "--json").out)
     assert told["threshold"] == StagedVerifier.read(fitted).threshold
     assert {attempt["stage"] for attempt in told["attempts"]} <= {"generation", *LABEL_FREE_PROBES}
-    assert "has no threshold for scores of 'verifier'" in fails(1, *words)
+    assert fails(1, *words).startswith(NO_THRESHOLD)
 
 
 def test_answers_are_written_as_those_that_it_was_fitted_to_or_refused(
@@ -204,11 +207,11 @@ def test_answers_are_written_as_those_that_it_was_fitted_to_or_refused(
     words = ("solve", "--task", "wordmath", "--budget", "1", *fit)
     error = fails(1, *words, "--length", "32", "--steps", "4")
     assert error.startswith(
-        "the verifier was fitted to answers written with length 16 and steps 2 and block 16, and "
-        "these are to be written with length 32 and steps 4 and block 32; write them as those, "
+        "The verifier was fitted on answers written with length 16, got 32; steps 2, got 4; block "
+        "16, got 32. "
     )
     error = fails(1, *words, "--length", "16", "--steps", "2", "--temperature", "1")
-    assert "with temperature 0.0, and these are to be written with temperature 1.0; " in error
+    assert "with temperature 0, got 1. " in error
     told = json.loads(run("solve", PROMPT, "--budget", "1", *fit, "--json").out)
     assert [told["sampler"][name] for name in ("length", "steps")] == [16, 2]
     denoiser, staged = load(model), StagedVerifier.read(fitted)
@@ -217,7 +220,7 @@ def test_answers_are_written_as_those_that_it_was_fitted_to_or_refused(
     decision = solve()
     assert len(decision.sample.canvas) == 16
     assert decision.sample.text == told["answer"]
-    with pytest.raises(SettingsError, match="answers written with length 16 and steps 2 and"):
+    with pytest.raises(SettingsError, match="answers written with length 16, got 32; steps 2"):
         solve(sampler=sampler_settings(denoiser, length=32))
 
 
@@ -282,10 +285,10 @@ def test_a_file_is_scored_and_never_written_over_the_fit(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"model": "another"}, "fitted to answers of model another, and this is model"),
-        ({"settings": {"dtype": "bfloat16"}}, "of dtype bfloat16, and this is dtype float32"),
+        ({"model": "another"}, "fitted on model another, got "),
+        ({"settings": {"dtype": "bfloat16"}}, "dtype bfloat16, got float32"),
         ({"settings": {"revision": "0" * 40}}, ""),
-        ({"scorer_version": 9}, "of scorer version verifier 9, and this is scorer version veri"),
+        ({"scorer_version": 9}, "scorer_version 9, got 1"),
     ],
 )
 def test_a_verifier_of_another_origin_is_refused(
@@ -310,8 +313,7 @@ def test_another_task_and_flags_of_another_scorer_are_refused(
     words = ("verify", PROMPT, ANSWER, "--model", model)
     mine = (*words, "--scorer", "verifier", "--fitted", fitted)
     said = fails(1, *mine, "--kind", "choice")
-    assert said.startswith("the verifier was fitted to answers of task wordmath, and this is task ")
-    assert said.endswith("fit one to answers of this, or use the label-free one.")
+    assert said.startswith("The verifier was fitted on kind wordmath, got choice. ")
     assert run(*mine, "--kind", "number").code == 0
     said = fails(2, *words, "--fitted", fitted)
     assert said.startswith("--fitted belongs to --scorer verifier, not to roundtrips")
@@ -379,12 +381,10 @@ def test_a_certificate_of_answers_written_here_is_void_for_one_at_hand(
     assert (told["scorer"], told["accepted"]) == ("verifier_at_hand", False)
     for scored in (words, ("score", source, "-o", tmp_path / "out.jsonl", *words[3:])):
         error = fails(1, *scored, "--certificate", files["verifier"])
-        assert "was fitted to scores of 'verifier', not of 'verifier_at_hand', which ans" in error
-        assert error.endswith("make one of these with remask certify --scorer verifier_at_hand.")
+        assert "was fitted to scores of 'verifier', not of 'verifier_at_hand';" in error
     drawn = ("solve", PROMPT, "--model", model, "--scorer", "verifier", "--budget", "1")
     error = fails(1, *drawn, "--certificate", files["verifier_at_hand"])
-    assert "was fitted to scores of 'verifier_at_hand', not of 'verifier', which answers" in error
-    assert error.endswith("make one of these with remask certify --scorer verifier.")
+    assert "was fitted to scores of 'verifier_at_hand', not of 'verifier';" in error
 
 
 def test_a_fit_for_answers_at_hand_looks_at_nothing_that_only_the_writer_knows(
@@ -412,13 +412,13 @@ def test_no_threshold_of_the_preset_serves_for_fewer_probes_or_a_fit_without_one
     few = write(tmp_path / "few.jsonl", answers(20, 4))
     assert run("fit", few, "-o", tmp_path / "few.json", "--scorer", "verifier").code == 0
     for flags, cause in (
-        (("--max-forwards", "1"), "within 1 forwards the verifier is another score, and the "),
-        (("--fitted", open_fit), "the fitted verifier has no threshold (that of the best F1 acce"),
-        (("--fitted", tmp_path / "few.json"), "has no threshold (20 right and 4 wrong answers "),
+        (("--max-forwards", "1"), "max_forwards all, got 1"),
+        (("--fitted", open_fit), "the fitted verifier has none: the best one by F1 accepts every"),
+        (("--fitted", tmp_path / "few.json"), "has none: 20 right and 4 wrong answers "),
     ):
         told = json.loads(run("verify", PROMPT, ANSWER, *words, *flags, "--json").out)
-        assert (told["threshold"], told["trusted"]) == (None, None)
+        assert (told["threshold"], told["trusted"], told["verdict"]) == (None, None, "unknown")
         error = fails(1, "solve", PROMPT, *words, *flags)
         assert cause in error
-        assert "; give one with --threshold (threshold= in Python)" in error
+        assert error.startswith(NO_THRESHOLD)
         assert "--columns" not in error, "which is of the whole label-free verifier"

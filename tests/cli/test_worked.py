@@ -49,6 +49,7 @@ def test_verify_shows_the_examples_to_the_model(
 
 def test_solve_shows_them_too(run: Run, asked: tuple[object, ...], data: Path, model: str) -> None:
     words = (*asked, "--budget", "1", "--length", "16", "--steps", "2", "--json")
+    words += ("--threshold", "0.75")
     shown = json.loads(run("solve", *words, "--shots", "1").out)
     denoiser = load(model)
     problem = find_task("gsm8k", path=data, shots=1).problem(0)

@@ -189,7 +189,7 @@ def test_a_missing_encoder_is_found_before_any_work(
 ) -> None:
     """Neither the model's thread nor the event loop, which is in this one, has to wait for it."""
     for budget in (1, 2):
-        asked = {**TRIPS, "metrics": "paper", "budget": budget}
+        asked = {**TRIPS, "metrics": "paper", "budget": budget, "threshold": 0.5}
         error = client.refused("/v1/chat/completions", {**body, "remask": asked})
         assert error["param"] == "remask.metrics"
     assert len(no_encoder) == 2

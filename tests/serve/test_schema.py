@@ -95,7 +95,13 @@ def test_bodies_that_fit_have_answers_that_fit(
             case.body.setdefault("remask", {})
         asked = case.body.get("remask")
         if asked is not None:
-            asked |= {"trips": 1, "rebuild_steps": 2, "metrics": "core", "budget": 1}
+            asked |= {
+                "trips": 1,
+                "rebuild_steps": 2,
+                "metrics": "core",
+                "budget": 1,
+                "threshold": 0.5,
+            }
             if "verify" in path:
                 del asked["budget"]
 

@@ -20,6 +20,7 @@ from remask.serve.app import build_app
 from remask.serve.service import build_service
 from remask.serve.settings import ServeSettings
 from remask.verifier.fit import fit_verifier
+from remask.verifier.threshold import NO_THRESHOLD
 
 Client = Any  # see conftest.py
 PROMPT, ANSWER = "What is 12 + 5?", "12 + 5 = 17. The answer is 17."
@@ -44,8 +45,9 @@ def test_round_trips_are_named_where_nothing_else_was_chosen(client: Client) -> 
     assert client.ok("/v1/verify", {**BODY, "remask": {"trips": 1}})["scorer"] == "roundtrips"
     (model,) = client.get("/v1/models").json()["data"]
     assert (model["remask"]["scorer"], model["remask"]["preset"]["threshold"]) == (
-        "roundtrips", 0.75,
-    )  # fmt: skip
+        "roundtrips",
+        None,
+    ), "0.75 is the paper's"
 
 
 def test_an_answer_has_the_score_of_the_library_and_no_verdict_without_a_threshold(
@@ -62,12 +64,14 @@ def test_an_answer_has_the_score_of_the_library_and_no_verdict_without_a_thresho
         responses.Verification.model_validate(found, strict=True)
         assert found["score"] == pytest.approx(known.value, abs=1e-5)
         assert (found["threshold"], found["accepted"]) == (None, None)
+        assert (found["verdict"], found["threshold_source"]) == ("unknown", None)
+        assert found["threshold_reason"].startswith(NO_THRESHOLD)
         assert found["scorer"] == (known.scorer or name)
         assert (found["reason"], found["trips"]) == (known.reason, [])
         assert found["settings"] == {"kind": "number", "seed": 0}
         assert {token["drift"] for token in found["tokens"]} == {None}
     sure = other.ok("/v1/verify", {**BODY, "remask": {"threshold": -1.0}})
-    assert sure["accepted"] is (known.value is not None)
+    assert sure["accepted"] is (None if known.value is None else True)
     words = shlex.split(other.ok("/v1/verify", BODY)["command"])
     assert f"--scorer={name}" in words
     assert not [word for word in words if word.startswith(("--trips", "--metrics"))]
@@ -106,9 +110,7 @@ def test_a_decision_needs_a_threshold_of_the_scorer(other: Client) -> None:
     name = other.service.settings.scorer
     error = other.refused("/v1/solve", {"prompt": PROMPT, "remask": {"budget": 2}})
     assert error["param"] == "remask.threshold"
-    assert error["message"] == (
-        f"this model has no threshold for scores of '{name}'; give remask.threshold."
-    )
+    assert error["message"].startswith(NO_THRESHOLD)
     body = {"prompt": PROMPT, "remask": {"budget": 2, "threshold": 2.0}}
     found = other.ok("/v1/solve", body)
     responses.Solution.model_validate(found, strict=True)
@@ -186,9 +188,7 @@ def test_a_fit_of_too_few_labels_says_so_with_its_score(
     (attempt,) = served.ok("/v1/solve", body)["attempts"]
     error = served.refused("/v1/solve", {"prompt": PROMPT})
     service.batcher.close(LIMIT)
-    assert error["message"] == (
-        f"the fitted verifier has no threshold ({few.reason}); give remask.threshold."
-    )
+    assert error["message"] == f"{NO_THRESHOLD} (the fitted verifier has none: {few.reason})."
     for document in (found, attempt["verification"]):
         assert (document["reason"], "stage" in document) == (few.reason, False)
 
@@ -203,7 +203,7 @@ def test_round_trips_can_be_chosen_where_another_scorer_serves(
     (model,) = served.get("/v1/models").json()["data"]
     service.batcher.close(LIMIT)
     assert (found["scorer"], found["cost"]["forwards"]) == ("roundtrips", 2)
-    assert found["threshold"] == 0.75, "that of the round trips"
+    assert (found["threshold"], found["verdict"]) == (None, "unknown")
     assert model["remask"]["scorers"][:3] == ["probe", "roundtrips", "verifier"]
 
 
@@ -249,14 +249,14 @@ def test_a_fitted_verifier_is_served_with_its_threshold(
     assert error["param"] == "temperature"
     body = {"prompt": PROMPT, "max_tokens": 32, "remask": {"budget": 1}}
     error = served.refused("/v1/solve", body)
-    assert (error["param"], "written with length 64, and" in error["message"]) == (
+    assert (error["param"], "written with length 64, got" in error["message"]) == (
         "max_tokens", True,
     )  # fmt: skip
     error = served.refused("/v1/verify", {**BODY, "kind": "choice"})
-    assert "fitted to answers of task wordmath, and this is task choice" in error["message"]
+    assert "fitted on kind wordmath, got choice" in error["message"]
     service.batcher.close(LIMIT)
     replace(staged, provenance=replace(about, metrics=staged.provenance.metrics, model="o")).save(
         path
     )
-    with pytest.raises(SettingsError, match="fitted to answers of model o, and this is model"):
+    with pytest.raises(SettingsError, match="fitted on model o, got "):
         build_service(denoiser, changed)

@@ -94,7 +94,7 @@ def test_verifications_in_a_stream_have_the_confidence_of_the_writing(client: Cl
 
 
 def test_a_problem_of_a_task_has_the_canvas_of_its_level(client: Client) -> None:
-    asked = {"task": "countdown", "seed": 2, "remask": {**TRIPS, "budget": 1}}
+    asked = {"task": "countdown", "seed": 2, "remask": {**TRIPS, "threshold": 0.5, "budget": 1}}
     found = client.ok("/v1/solve", asked)
     from remask.tasks import TASKS
 

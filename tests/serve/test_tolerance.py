@@ -227,7 +227,9 @@ def test_a_last_turn_of_the_assistant_is_continued(
     assert told["usage"]["prompt_tokens"] == len(ids)
     assert known.text != client.ok(CHAT, body)["choices"][0]["message"]["content"]
     trips = {"trips": 1, "rebuild_steps": 2}
-    solved = client.ok("/v1/solve", {"messages": begun, "remask": {**trips, "budget": 1}})
+    solved = client.ok(
+        "/v1/solve", {"messages": begun, "remask": {**trips, "threshold": 0.5, "budget": 1}}
+    )
     assert (solved["attempts"][0]["text"], solved["command"]) == (known.text, None)
     scored = client.ok("/v1/verify", {"messages": begun, "answer": "17", "remask": trips})
     sample = api.sample_from_text(denoiser, ids, "17", item=api.item_of(PROMPT))

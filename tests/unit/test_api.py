@@ -21,6 +21,7 @@ from remask.errors import InputError, SettingsError
 from remask.sampling.settings import SamplerSettings
 from remask.tasks import KNOWN, TASKS
 from remask.values import Sample, Score
+from remask.verifier.threshold import NO_THRESHOLD, PAPER
 
 PROMPTS = ["Add 2 and 3.", "How many legs has a duck?", "x"]
 WRITER = SamplerSettings(length=8, steps=8, block=8, temperature=0.7)
@@ -138,8 +139,14 @@ def test_decisions_alone_equal_decisions_together(model: NativeDenoiser) -> None
 
 def test_the_threshold_of_the_preset_is_the_default(model: NativeDenoiser) -> None:
     generous = replace(model, preset=replace(model.preset, temperature=0.5, threshold=-1.0))
-    decision = api.solve(generous, "x", settings=SHORT, metrics="core")
+    decision = api.solve(generous, "x")
     assert (decision.action, len(decision.attempts)) == ("accept", 1)
+    assert (decision.threshold, decision.threshold_source) == (-1.0, "preset")
+    decision = api.solve(model, "x", budget=1)
+    assert (decision.threshold, decision.threshold_source) == (0.75, PAPER)
+    for changed in ({"settings": SHORT}, {"metrics": "core"}):
+        with pytest.raises(SettingsError, match="no threshold is known for these settings"):
+            api.solve(generous, "x", **changed)
 
 
 def test_the_threshold_of_the_preset_is_that_of_the_scorer(model: NativeDenoiser) -> None:
@@ -153,10 +160,7 @@ def test_the_threshold_of_the_preset_is_that_of_the_scorer(model: NativeDenoiser
     assert (decision.action, len(decision.attempts)) == ("fallback", 2)
     with pytest.raises(SettingsError) as error:
         api.solve_many(model, ["x"], scorer="editor")
-    assert str(error.value) == (
-        f"{model.name} has no threshold for scores of 'editor'; give one with --threshold "
-        "(threshold= in Python), or find one on labelled answers with remask fit and certify."
-    )
+    assert str(error.value).startswith(NO_THRESHOLD)
     assert api.solve(model, "x", scorer="editor", threshold=-1.0).action == "accept"
 
 
@@ -174,7 +178,7 @@ def test_the_verifier_rejects_and_chooses_and_is_named(model: NativeDenoiser, na
     middle = sorted(values)[1]
     later = draw(threshold=middle)
     assert later.sample == none.sample, "the only one above the second best"
-    with pytest.raises(SettingsError, match=f"has no threshold for scores of '{name}'"):
+    with pytest.raises(SettingsError, match=f"has none for scorer {name}, kind number"):
         draw()
     judge = api.find_scorer(name, model, ["x"])
 
@@ -205,8 +209,8 @@ def test_resampling_at_a_temperature_of_0_of_the_users_is_refused(model: NativeD
     with pytest.raises(
         SettingsError, match=r"draws the same answer every time, and budget is 10; "
     ):
-        api.solve(model, "x", sampler=greedy, settings=SHORT, metrics="core")
-    decision = api.solve(model, "x", sampler=greedy, settings=SHORT, metrics="core", budget=1)
+        api.solve(model, "x", sampler=greedy, scorer="probe", threshold=0.5)
+    decision = api.solve(model, "x", sampler=greedy, scorer="probe", threshold=0.5, budget=1)
     assert len(decision.attempts) == 1
 
 

@@ -26,6 +26,7 @@ from remask.report import terminal
 from remask.tasks.base import Grade
 from remask.testing import write_checkpoint
 from remask.values import Sample
+from remask.verifier.threshold import ScoreThreshold
 
 PICTURES = ("separation", "roc", "drift-right", "drift-wrong")
 
@@ -52,6 +53,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(demonstration, "grade_pools", grade_by_length)
         patch.setattr(demonstration, "CONSISTENCY", ConsistencySettings(trips=2, rebuild_steps=2))
         patch.setattr(demonstration, "EMBEDDED", checkpoint)  # carries no figures
+        # None is known for these settings.
+        known = ScoreThreshold(value=0.75, source="given")
+        patch.setattr(demonstration.api, "threshold_for", lambda *_, **__: known)
         yield
 
 

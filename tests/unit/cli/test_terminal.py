@@ -12,6 +12,7 @@ from rich.console import Console
 from remask.cli import json_output, terminal
 from remask.testing import tiny_tokenizer
 from remask.values import Score
+from remask.verifier.threshold import ScoreThreshold
 
 SPANS = st.lists(st.tuples(st.text(max_size=30), st.none() | st.floats(0, 1)), max_size=8)
 
@@ -120,27 +121,29 @@ def test_a_score_is_told_with_its_error_or_its_reason() -> None:
         (
             Score(value=0.9, stderr=0.01),
             0.82,
-            "score 0.900 ± 0.010: above the threshold 0.82, trust it",
+            "score 0.900 ± 0.010: trust, above the threshold 0.82 (given)",
         ),
-        (Score(value=0.5), 0.82, "score 0.500: not above the threshold 0.82, doubt it"),
+        (Score(value=0.5), 0.82, "score 0.500: doubt, not above the threshold 0.82 (given)"),
         (
             Score(value=0.812, stderr=0.056),
             0.82,
-            "score 0.812 ± 0.056: within one standard error of the threshold 0.82, undecided",
+            "score 0.812 ± 0.056: undecided, within one standard error of the threshold 0.82 "
+            "(given)",
         ),
         (
             Score(value=None, reason="no text"),
             0.82,
-            "no score (no text): nothing to judge the answer by",
+            "no score (no text): unknown",
         ),
     ],
 )
-def test_a_verdict_is_one_of_three_words(
+def test_a_verdict_is_one_of_four_words(
     score: Score, threshold: float, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    terminal.show_verdict(score, threshold, [("7", 0.0)], "7", {})
+    limit = ScoreThreshold(value=threshold, source="given")
+    terminal.show_verdict(score, limit, [("7", 0.0)], "7", {})
     assert line in capsys.readouterr().out.splitlines()
-    document = json_output.scored("7", score, threshold, lambda text: text)
+    document = json_output.scored("7", score, limit, lambda text: text)
     assert document["verdict"] == score.verdict(threshold)
 
 
@@ -148,19 +151,21 @@ def test_the_stage_that_settled_an_answer_stands_with_its_cost(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     score = Score(value=0.9, logp=(-0.1,), forwards=1, stage="critical", scorer="verifier")
-    terminal.show_verdict(score, None, [("7", 0.1)], "7", {})
+    terminal.show_verdict(score, ScoreThreshold(), [("7", 0.1)], "7", {})
     assert capsys.readouterr().out.endswith("cost: 1 forward, settled at stage critical\n")
-    assert json_output.scored("7", score, None, lambda text: text)["stage"] == "critical"
-    assert "stage" not in json_output.scored("7", replace(score, stage=""), None, lambda text: text)
+    assert json_output.scored("7", score, ScoreThreshold(), lambda text: text)["stage"] == "critical"
+    assert "stage" not in json_output.scored(
+        "7", replace(score, stage=""), ScoreThreshold(), lambda text: text
+    )
 
 
 def test_a_score_that_is_no_probability_for_want_of_labels_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     score = Score(value=0.9, reason="4 are too few", scorer="verifier")
-    terminal.show_verdict(score, None, [("7", 0.1)], "7", {})
+    terminal.show_verdict(score, ScoreThreshold(), [("7", 0.1)], "7", {})
     assert "no probability: 4 are too few" in capsys.readouterr().out.splitlines()
-    document = json_output.scored("7", score, None, lambda text: text)
+    document = json_output.scored("7", score, ScoreThreshold(), lambda text: text)
     assert (document["reason"], "error" in document) == ("4 are too few", False)
 
 

@@ -79,12 +79,12 @@ def test_only_a_score_above_the_threshold_exceeds_it(value: float | None, accept
         (0.83, None, 0.82, "trust"),
         (0.82, 0.0, 0.82, "doubt"),  # all trips alike
         (-2.0, 0.5, -2.25, "undecided"),
-        (None, None, 0.82, None),
-        (0.9, 0.05, None, None),
+        (None, None, 0.82, "unknown"),
+        (0.9, 0.05, None, "unknown"),
     ],
 )
 def test_within_one_standard_error_of_the_threshold_nothing_is_decided(
-    value: float | None, stderr: float | None, threshold: float | None, verdict: str | None
+    value: float | None, stderr: float | None, threshold: float | None, verdict: str
 ) -> None:
     assert Score(value=value, stderr=stderr).verdict(threshold) == verdict
 

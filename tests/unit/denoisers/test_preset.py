@@ -22,25 +22,19 @@ def test_departures_of_a_task_apply_to_that_task_alone() -> None:
 
 
 def test_a_number_is_the_threshold_of_the_round_trips_and_of_no_other_scorer() -> None:
-    assert Preset().threshold_for("roundtrips") == 0.75, "the paper's"
+    assert Preset().thresholds() == {"roundtrips": 0.75}, "the paper's"
     preset = Preset.read({"threshold": 0.9, "tasks": {"choice": {"threshold": 0.6}}})
-    assert preset.threshold_for("roundtrips") == 0.9
-    assert preset.for_task("choice").threshold_for("roundtrips") == 0.6
-    assert preset.threshold_for("editor") is None
-    assert preset.for_task("choice").threshold_for("editor") is None
+    assert preset.thresholds() == {"roundtrips": 0.9}
+    assert preset.thresholds("choice") == {"roundtrips": 0.6}
 
 
-def test_a_scorer_s_threshold_leaves_those_of_the_others_alone() -> None:
-    """Of the file, of the default, and of a task beside the file."""
+def test_a_threshold_is_for_one_kind_of_answer() -> None:
+    """At the top level of the file for numbers, below `tasks` for one kind each."""
     config = {"threshold": {"editor": 0.4}, "tasks": {"choice": {"threshold": {"probe": 0.2}}}}
     preset = Preset.read({**config, "steps": 8})
-    assert preset.threshold == {"roundtrips": 0.75, "editor": 0.4}
-    names = ("roundtrips", "editor", "probe")
-    choice = preset.for_task("choice")
-    assert [choice.threshold_for(name) for name in names] == [0.75, 0.4, 0.2]
-    assert [preset.threshold_for(name) for name in names] == [0.75, 0.4, None]
-    number = Preset.read({**config, "tasks": {"choice": {"threshold": 0.5}}}).for_task("choice")
-    assert [number.threshold_for(name) for name in names] == [0.5, 0.4, None]
+    assert preset.thresholds("number") == {"roundtrips": 0.75, "editor": 0.4}
+    assert preset.thresholds("choice") == {"probe": 0.2}
+    assert preset.thresholds("code") == {"roundtrips": 0.75}, "the paper's"
     assert Preset.read({"threshold": {"roundtrips": 0.5}}) == Preset(threshold=0.5)
 
 

@@ -36,6 +36,9 @@ JSON = st.recursive(
 )
 
 
+GIVEN = Limits(given={"wordmath": 0.75})
+
+
 def a_file(*rows: Record, name: str = "f") -> RecordFile:
     return RecordFile(path=Path(f"{name}.jsonl"), rows=rows)
 
@@ -67,7 +70,7 @@ def test_kinds_follow_from_label_score_and_confidence(
     others = [make_record("b", confidence=0.6), make_record("c", confidence=0.6)]
     stderr = changes.pop("stderr", 0.0)
     row = replace(make_record("a", **changes), stderr=stderr)
-    found = listed_answers([a_file(row, *others)], Limits())
+    found = listed_answers([a_file(row, *others)], GIVEN)
     assert found[0].kinds == kinds
 
 
@@ -80,14 +83,14 @@ def test_a_task_has_its_own_threshold(make_record: Make) -> None:
     [entry] = listed_answers(
         [a_file(make_record(score=0.8))], Limits(given={"wordmath": 0.9, "choice": 0.1})
     )
-    assert (entry.threshold, entry.kinds) == (0.9, (ALARM,))
+    assert (entry.limit.value, entry.verdict, entry.kinds) == (0.9, "doubt", (ALARM,))
 
 
 def test_an_answer_carries_what_its_card_shows(make_record: Make) -> None:
     row = make_record(score=0.8125, answer="1")
     row = replace(row, text="1!", pieces=["1", "!", "<eos>"], reason="equal")
     files = [a_file(row)]
-    [answer] = listed(listed_answers(files, Limits()), files)
+    [answer] = listed(listed_answers(files, GIVEN), files)
     assert set(answer) == set(FIELDS)
     assert answer["runs"] == ["1", 0, "!", 50, "<eos>", None]
     assert (answer["painted"], answer["score"], answer["reason"]) == (1, 0.812, "equal")
@@ -105,7 +108,7 @@ def test_records_of_before_carry_their_text_unpainted(make_record: Make) -> None
     [answer] = listed(listed_answers(files, Limits()), files)
     assert (answer["runs"], answer["painted"]) == (["#### 1", None], 0)
     assert (answer["score"], answer["stderr"], answer["trips"]) == (None, None, [])
-    assert answer["verdict"] is None
+    assert (answer["verdict"], answer["threshold"]) == ("unknown", None)
     assert answer["forwards"] == [10, None]
 
 

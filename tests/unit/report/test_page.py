@@ -239,13 +239,14 @@ def test_the_page_says_what_was_measured_and_how(make_row: Make, tmp_path: Path)
         "tiny, float32, 0123456789ab", "wordmath, hard, test",
         "3 at temperature 1.6 of each question, 96 tokens at most, 48 steps",
         "4 round trips, 90% masked, 16 steps each, metrics core",
-        "0.82, the model&#x27;s own, by which the server judges", "2026-11-16 on cpu by remask 9",
+        "0.82, from the model&#x27;s preset", "2026-11-16 on cpu by remask 9",
     ):  # fmt: skip
         assert f"<dd>{fact}</dd>" in text
     assert {"samples per problem", "rejection sampling", "first answer", "vote of 3"} <= set(
         seen.cells
     )
-    assert "An answer is trusted or doubted by the threshold of its task (wordmath 0.82)" in text
+    assert "The verdict is unknown: no threshold is known for these settings" in text
+    assert "the preset&#x27;s is for metrics paper, got core" in text
     assert "<caption>r: round trips above 0.82, the threshold that answers are judged" in text
     assert "<caption>r: coverage, and the paper&#x27;s threshold 0.75</caption>" in text
     assert "ECE: how far they are from the share of right answers" in text
@@ -286,10 +287,15 @@ def test_a_folder_of_the_full_study_has_its_curves_and_chosen_thresholds(
     write_rows(tmp_path / "threshold-wordmath.jsonl", chosen)
     text = write_page(tmp_path, tmp_path / "p.html").read_text()
     assert "<caption>wordmath-hard: mask_ratio" in text
-    assert "by the threshold of its task (wordmath 0.4)" in text
+    assert "The verdict is unknown: no threshold is known" in text, "there are no manifests"
+    for path in tmp_path.glob("*.jsonl"):
+        asked = {"asked": {"model": "m", "metrics": "core", "consistency": {}}}
+        path.with_name(f"{path.name}.manifest.json").write_text(json.dumps(asked))
+    text = write_page(tmp_path, tmp_path / "p.html").read_text()
+    assert "by the threshold of the task (wordmath 0.4)" in text
     assert "Threshold 0.4, the best F1 on answers of another split." in text
     given = write_page(tmp_path, tmp_path / "q.html", thresholds={"wordmath": 0.8}).read_text()
-    assert "by the threshold of its task (wordmath 0.8)" in given
+    assert "by the threshold of the task (wordmath 0.8)" in given
 
 
 def test_a_large_study_stays_under_the_limit_and_says_what_is_left_out(

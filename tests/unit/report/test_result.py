@@ -115,8 +115,10 @@ def test_a_threshold_makes_three_heaps(make_record: Make) -> None:
         for k, score in enumerate(scores)
     ]
     assert judged(study(rows), Limit(value=0.75, origin="given")) == (
-        "Threshold 0.75, as given. First answers: 1 trusted (1 right), 2 undecided (1 right), "
-        "1 doubted (1 right)."
+        "Threshold 0.75, as given. First answers: trust 1 (1 right), undecided 2 (1 right), "
+        "doubt 1 (1 right)."
     )
+    unknown = Limit(value=0.75, origin="paper", reason="no threshold is known")
+    assert judged(study(rows), unknown) == "No verdicts: no threshold is known."
     rows = [make_record("a", score=None)]
     assert judged(study(rows), Limit(value=0.75, origin="given")) == "No first answer was scored."

@@ -11,9 +11,10 @@ from remask.decide.stages import StagedVerifier
 from remask.errors import SettingsError
 from remask.verifier.columns import VERSION
 from remask.verifier.fit import fit_verifier
-from remask.verifier.origin import canvas_length, check_origin, trip_settings
+from remask.verifier.origin import canvas_length, trip_settings
+from remask.verifier.threshold import ScoreContext, check_fit
 
-OURS = {"task": "wordmath", "model": "tiny", "dtype": "float32", "revision": None}
+OURS = ScoreContext(kind="wordmath", model="tiny", dtype="float32")
 
 
 @pytest.fixture
@@ -33,32 +34,34 @@ def fitted() -> StagedVerifier:
 def test_answers_of_the_same_origin_pass_and_what_is_unknown_is_not_compared(
     fitted: StagedVerifier,
 ) -> None:
-    check_origin(fitted, OURS, {"wordmath", "number"})
-    check_origin(fitted, {**OURS, "task": "number"}, {"wordmath", "number"})
-    check_origin(fitted, {**OURS, "dtype": None, "wording": "dream"}, {"wordmath"})
+    check_fit(fitted, OURS, {"wordmath", "number"})
+    check_fit(fitted, replace(OURS, kind="number"), {"wordmath", "number"})
+    check_fit(fitted, replace(OURS, dtype=None, source="external"), {"wordmath"})
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"task": "choice"}, "of task wordmath, and this is task choice; fit one to"),
-        ({"model": "other"}, "of model tiny, and this is model other;"),
-        ({"dtype": "bfloat16"}, "of dtype float32, and this is dtype bfloat16;"),
-        ({"revision": "b" * 40}, "of revision aaaa"),
-        ({"shots": 0}, "of shots 2, and this is shots 0;"),
+        ({"kind": "choice"}, "fitted on kind wordmath, got choice. Fit it again"),
+        ({"model": "other"}, "model tiny, got other"),
+        ({"dtype": "bfloat16"}, "dtype float32, got bfloat16"),
+        ({"revision": "b" * 40}, "revision aaaa"),
+        ({"shots": 0}, "shots 2, got 0"),
+        ({"wording": "dream"}, "wording llada, got dream"),
+        ({"model": "other", "dtype": "int8"}, "model tiny, got other; dtype float32, got int8"),
     ],
 )
 def test_answers_of_another_origin_are_refused(
     fitted: StagedVerifier, change: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(SettingsError, match=sentence):
-        check_origin(fitted, OURS | change, {"wordmath", "number"})
+        check_fit(fitted, replace(OURS, **change), {"wordmath", "number"})
 
 
 def test_features_of_another_version_are_refused(fitted: StagedVerifier) -> None:
     older = replace(fitted, provenance=replace(fitted.provenance, scorer_version=0))
-    with pytest.raises(SettingsError, match="scorer version verifier 0, and this is scorer versi"):
-        check_origin(older, OURS, {"wordmath"})
+    with pytest.raises(SettingsError, match=f"scorer_version 0, got {VERSION}"):
+        check_fit(older, OURS, {"wordmath"})
 
 
 def test_round_trips_and_the_canvas_are_those_it_was_fitted_to(fitted: StagedVerifier) -> None:

@@ -154,17 +154,6 @@ def test_a_stage_that_needs_the_generation_settles_no_answer_from_outside(
     assert [score.stage for score in verifier.score([sample, own])] == ["critical", "generation"]
 
 
-def test_what_is_not_the_whole_verifier_has_the_thresholds_of_nobody(
-    llada: NativeDenoiser, digits: Critical, staged: StagedVerifier
-) -> None:
-    whole = Verifier(denoiser=llada, extract=no_answer, critical=digits)
-    assert [whole.owner(at_hand=outside) for outside in (False, True)] == [
-        "verifier", "verifier_at_hand",
-    ]  # fmt: skip
-    for other in (replace(whole, budget=9), replace(whole, fitted=staged, budget=1)):
-        assert [other.owner(at_hand=outside) for outside in (False, True)] == [None, None]
-
-
 def test_an_answer_on_another_canvas_than_those_of_the_fit_is_refused(
     llada: NativeDenoiser, answer: Answer, digits: Critical, staged: StagedVerifier
 ) -> None:
