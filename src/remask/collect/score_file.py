@@ -269,7 +269,8 @@ def score_rows(
         results = [{**row, SCORER: own} for row, own in zip(results, names, strict=True)]
     if fitted is not None:
         results = [{**row, **_fit(s)} for row, s in zip(results, scores, strict=True)]
-    return [_decided(row, settings.threshold) for row in results]
+    pairs = zip(results, scores, strict=True)
+    return [_decided(row, score, settings.threshold) for row, score in pairs]
 
 
 def _scorer(
@@ -340,11 +341,16 @@ def _fit(score: Score | str) -> Row:
     return {STAGE: score.stage or None, REASON: reason or None}
 
 
-def _decided(row: Row, threshold: float | None) -> Row:
-    """Return the added columns with the decision, where there is a threshold to decide by."""
+def _decided(row: Row, score: Score | str, threshold: float | None) -> Row:
+    """Return the added columns with the decision of a certified threshold.
+
+    Both the score and its rounded value must exceed the threshold.
+    """
     if threshold is None:
         return row
-    return {**row, ACCEPTED: Score(value=row["remask_score"]).exceeds(threshold)}
+    shown = Score(value=row["remask_score"])
+    accepted = isinstance(score, Score) and score.exceeds(threshold) and shown.exceeds(threshold)
+    return {**row, ACCEPTED: accepted}
 
 
 def _rounded(value: float | None) -> float | None:

@@ -153,7 +153,9 @@ def test_the_stage_that_settled_an_answer_stands_with_its_cost(
     score = Score(value=0.9, logp=(-0.1,), forwards=1, stage="critical", scorer="verifier")
     terminal.show_verdict(score, ScoreThreshold(), [("7", 0.1)], "7", {})
     assert capsys.readouterr().out.endswith("cost: 1 forward, settled at stage critical\n")
-    assert json_output.scored("7", score, ScoreThreshold(), lambda text: text)["stage"] == "critical"
+    assert (
+        json_output.scored("7", score, ScoreThreshold(), lambda text: text)["stage"] == "critical"
+    )
     assert "stage" not in json_output.scored(
         "7", replace(score, stage=""), ScoreThreshold(), lambda text: text
     )
