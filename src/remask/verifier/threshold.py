@@ -176,7 +176,7 @@ def check_certificate(path: Path, certificate: Certificate, ours: ScoreContext) 
 def fitted_context(fitted: Fitted) -> ScoreContext:
     """Return the context of the scores that something was fitted to."""
     about = fitted.provenance
-    older = {"wording": "llada", "shots": 0}  # what files mean that do not say
+    older: dict[str, Any] = {"wording": "llada", "shots": 0}  # what files mean that do not say
     known = older | {name: value for name, value in about.settings.items() if value is not None}
     sampler = known.get("sampler")
     return ScoreContext(

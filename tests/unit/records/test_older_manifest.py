@@ -2,9 +2,9 @@
 
 from dataclasses import asdict
 
-from remask.cli.certificate import _drawn
-from remask.records.manifest import Manifest
+from remask.records.manifest import Manifest, whole_sampler
 from remask.sampling.settings import SamplerSettings
+from remask.verifier.threshold import ScoreContext, differences
 
 OLDER = {  # the keys of a manifest, or a certificate, of 0.1.0
     "order": "low_confidence", "order_temperature": 0.0, "ends_last": False,
@@ -19,4 +19,6 @@ def test_records_that_it_began_are_continued() -> None:
 
 
 def test_certificates_that_it_wrote_hold() -> None:
-    assert _drawn(OLDER, budget=10) == _drawn(NOW, budget=10)
+    known = ScoreContext(kind="", sampler=whole_sampler(OLDER))
+    assert not differences(known, ScoreContext(kind="", sampler=NOW))
+    assert differences(known, ScoreContext(kind="", sampler=NOW | {"commit_gap": 5.0}))
