@@ -24,6 +24,7 @@ from remask.denoisers.load import find_config, outline
 from remask.denoisers.published import Checkpoint
 from remask.denoisers.tokenizer import read_json
 from remask.sampling.batches import column_budget, token_budget
+from remask.tasks.execution import isolation
 
 if TYPE_CHECKING:
     import torch
@@ -143,4 +144,5 @@ def examine() -> dict[str, Any]:
         "cpu_threads": torch.get_num_threads(),
         "free_memory_gb": gigabytes(free_memory(torch.device("cpu"))),
         "free_gpu_memory_gb": gigabytes(free_memory(device)) if on_gpu else None,
+        "programs": ", ".join(isolation()) or "run with your rights",
     }

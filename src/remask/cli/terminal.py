@@ -371,6 +371,7 @@ def _show_device(console: Console, facts: Mapping[str, Any]) -> None:
         console,
         f"{facts['cpu_threads']} CPU threads, {facts['free_memory_gb']} GB free{more}",
     )
+    show(console, f"generated programs: {facts['programs']}")
 
 
 def waiting(what: str) -> Status:

@@ -1,8 +1,8 @@
 """HumanEval and MBPP: Python functions, judged by running their tests.
 
-Judging runs what a model wrote, in a child with limits (`tasks.execution`). That stops accidents
-and is no security boundary, so it must be allowed: `allow_execution=True`. How a program is found
-in a text is told in `listing`.
+Grading runs what a model wrote, in a process with limits (`tasks.execution`). This is no security
+boundary, so the caller must allow it: `allow_execution=True`. `listing` finds the program
+in a text.
 """
 
 import builtins
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from remask.errors import TaskError
 from remask.tasks.base import SPELLING, TIERS, Grade, Problem, Split
-from remask.tasks.execution import run_tests, watch_calls
+from remask.tasks.execution import SECONDS, run_tests, watch_calls
 from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
 from remask.tasks.public.listing import (
     ListedProgram,
+    compiles,
     completed,
     continued,
     defines,
@@ -26,8 +27,6 @@ from remask.tasks.public.sampled import calls_in, calls_of_tests
 from remask.tasks.public.source import BenchmarkRow, Hub
 from remask.tasks.public.wording import DREAM, LLADA, Wording
 from remask.tasks.pycode import PyCode
-
-SECONDS = 15.0  # of processor time, for one program and all its tests; the slowest gold takes 6
 
 HUMANEVAL_HUB = Hub(
     repository="openai/openai_humaneval", configs=("openai_humaneval",), licence="MIT",
@@ -75,9 +74,9 @@ class _Tested:
         """Raise where running code was not allowed."""
         if not self.allow_execution:
             raise TaskError(
-                f"{self.name} is graded by running the model's code, in a child process with limits"
-                " that is no security boundary; set allow_execution=True (--allow-execution) where"
-                " you accept that, best in a container."
+                f"{self.name} is graded by running the model's code, which requires"
+                " allow_execution=True (--allow-execution). The limits on a program are no security"
+                " boundary; use a container."
             )
 
     def run(self, program: ListedProgram, source: str, tests: Sequence[str]) -> Grade:
@@ -139,7 +138,12 @@ class HumanEval(_Tested):
     def judge(self, problem: Problem, text: str) -> Grade:
         """Return whether the function passes its tests."""
         program = self.program(problem, text)
-        return self.run(program, program.source, problem.facts["tests"])
+        prompt, name = problem.facts["prompt"], problem.facts["entry_point"]
+        head = prompt.rpartition(f"def {name}(")[0]
+        # Some tests call a helper of the prompt: they need its code, not the program's version.
+        helpers = head if "def " in head and compiles(head) else ""
+        tests = [f"{helpers}\n{test}" for test in problem.facts["tests"]]
+        return self.run(program, program.source, tests)
 
     def key(self, problem: Problem, text: str) -> str | None:
         """Return what the function does in the calls that the prompt shows."""
