@@ -197,7 +197,9 @@ def default_text(one: SettingField) -> str:
 
 def nearest(word: Any, known: Iterable[str]) -> str | None:
     """Return the known word that is spelt most like this one; None if none is close."""
-    return next(iter(difflib.get_close_matches(str(word), list(known), 1, _CLOSE)), None)
+    lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(str(word).lower(), list(lower), 1, _CLOSE)
+    return lower[close[0]] if close else None
 
 
 def unknown_name(what: str, name: Any, known: Iterable[str], also: str = "") -> SettingsError:

@@ -413,6 +413,14 @@ def decisive(settings: AlignSettings) -> dict[str, Any]:
     return {**named, "warmup": settings.num_warmup}
 
 
+def _twice(node: Any) -> str:
+    """Return a key that a YAML mapping has twice, of which YAML keeps the last; "" for none."""
+    pairs = node.value if type(node).__name__ == "MappingNode" else ()
+    keys = [str(key.value) for key, _ in pairs]
+    doubled = [key for number, key in enumerate(keys) if key in keys[:number]]
+    return next(filter(None, (*doubled, *(_twice(value) for _, value in pairs))), "")
+
+
 def _read_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
@@ -423,10 +431,13 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"config {path} cannot be read ({reason}); name a YAML file.") from None
     try:
         values = yaml.safe_load(text)
+        twice = _twice(yaml.compose(text, yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: the 31st of June
         where = getattr(error, "problem_mark", None)
         line = f" in line {where.line + 1}" if where else ""
         raise SettingsError(f"config {path} is not valid YAML{line}; correct it.") from None
+    if twice:
+        raise SettingsError(f"config {path} has {twice!r} twice; remove one.")
     if values is None:
         return {}
     if not isinstance(values, dict):

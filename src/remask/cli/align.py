@@ -101,8 +101,11 @@ def _named(words: list[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not equals:
             raise typer.BadParameter(f"--set {word!r} has no value; write name=value")
+        name = name.strip().replace("-", "_")
+        if name in out:
+            raise typer.BadParameter(f"--set gives {name} twice; remove one")
         try:
-            out[name.strip().replace("-", "_")] = yaml.safe_load(value)
+            out[name] = yaml.safe_load(value)
         except (yaml.YAMLError, ValueError, RecursionError):
             raise typer.BadParameter(f"--set {word!r} has a value that is no YAML") from None
     return out

@@ -6,6 +6,8 @@ standard output, progress to standard error; under --json standard output holds 
 """
 
 import json
+import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -19,6 +21,7 @@ from typer.core import TyperGroup
 from remask.cli.flags import UsageError, with_flags
 from remask.denoisers.quantisers import own_process
 from remask.errors import RemaskError
+from remask.settings import nearest, setting_fields
 
 if TYPE_CHECKING:
     from remask.cli.settings import ModelSettings
@@ -44,6 +47,8 @@ COMMANDS = {  # by name, in the order of `remask --help`: the module, and the li
     "align": ("align", "Train a model with the score as a reward."),
     "serve": ("serve", "Put a model behind HTTP, with a page to watch it."),
 }
+_RESUMED = ("score", "collect", "align", "adapt", "train")  # continue what is unfinished
+_STOPPED = {130: "interrupted", 128 + signal.SIGTERM: "terminated"}  # by exit code
 _PLAIN: Any = {
     "add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None,
 }  # fmt: skip
@@ -142,11 +147,28 @@ def tell(document: Any, sentence: str, as_json: bool) -> None:
         terminal.say(sentence)
 
 
+class _Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def _terminate(number: int, _: object) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    if os.getpid() != _PROCESS:  # a worker process that was forked
+        os.kill(os.getpid(), number)
+    raise _Terminated
+
+
+_PROCESS = os.getpid()
+
+
 def main() -> None:
     """Run the command line; a mistake is one sentence, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if not os.environ.get("COLUMNS", "1").lstrip("0").isdecimal():
+        del os.environ["COLUMNS"]  # rich would print lines without a column
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         with own_process():
             code = app(standalone_mode=False)
@@ -154,16 +176,42 @@ def main() -> None:
         _fail(str(error), 1)
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "remask"
-        message = error.format_message().replace(": Value error, ", ": ")  # of a choice
-        _fail(f"{message.rstrip('.')}; see {command} --help.", 2)
+        message = _usage_message(error)
+        see = " See" if message.endswith("?") else "; see"
+        _fail(f"{message.rstrip('.')}{see} {command} --help.", 2)
     except OSError as error:
         where = f"cannot use {error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.", 1)
     except (typer.Abort, KeyboardInterrupt):
         code = 130
-    if code == 130:
-        _fail("interrupted; score, collect and train continue when called again.", 130)
+    except _Terminated:
+        code = 128 + signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if code in _STOPPED:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends at once
+        resumes = any(word in _RESUMED for word in sys.argv[1:2])
+        remedy = " Run the same command again to continue." if resumes else ""
+        _fail(f"{_STOPPED[code]}.{remedy}", code)
     sys.exit(code or 0)
+
+
+def _usage_message(error: Any) -> str:
+    """Return what is wrong with a command line; the nearest option if one does not exist."""
+    wrong = getattr(error, "option_name", "")
+    if not hasattr(error, "possibilities") or not wrong or error.ctx is None:
+        return str(error.format_message())
+    parameters = error.ctx.command.params
+    known = [name for one in parameters for name in (*one.opts, *one.secondary_opts)]
+    near = nearest(wrong, [name for name in known if name.startswith("--")])
+    if "--set" in known and not near:
+        from remask.align.settings import AlignSettings
+
+        word, names = wrong.strip("-").replace("-", "_"), list(setting_fields(AlignSettings))
+        short = {"".join(part[0] for part in name.split("_")): name for name in names}
+        field = nearest(word, names) or short.get(word)  # such as lr for learning_rate
+        near = f"--set {field}=..." if field else None
+    return f"Unknown option {wrong}." + (f" Did you mean {near}?" if near else "")
 
 
 def _fail(sentence: str, code: int) -> None:

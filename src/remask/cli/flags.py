@@ -7,9 +7,10 @@ the field, and nothing is said twice. A number beyond its bounds is a mistake in
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, is_dataclass, replace
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -17,6 +18,8 @@ from remask.settings import (
     Setting,
     SettingField,
     default_text,
+    fit,
+    nearest,
     setting_field,
     setting_fields,
     shown,
@@ -109,15 +112,19 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 def _flag(one: SettingField, bounded: bool = True) -> inspect.Parameter:
     """Return the flag of a field."""
     kind, default = one.kind, one.default
-    parse = _parser(kind)
-    if parse is not None:
-        kind, default = str, str(default) if isinstance(default, int | float) else None
-    flag = one.name.replace("_", "-")
-    can_be_off = kind is bool and default is not False  # None: whoever reads it decides
-    switch = f"--{flag}/--no-{flag}" if can_be_off else f"--{flag}"
+    name = one.name.replace("_", "-")
+    metavar, read = None, None
+    if kind is not bool:
+        is_plain = kind in (int, float, str, Path)
+        metavar = f"<{kind.__name__.lower() if is_plain else '|'.join(_choices(kind)) or 'str'}>"
+        # typer and pydantic do not quote the value in their errors, so the flag is read here.
+        read = None if kind is str else _reader(f"--{name}", one, bounded)
+        if not is_plain:
+            kind, default = str, default if isinstance(default, int | float | str) else None
+    can_be_off = kind is bool and default is not False  # None: the reader of the flag decides
+    switch = f"--{name}/--no-{name}" if can_be_off else f"--{name}"
     names = [switch, *filter(None, [one.setting.short])]
-    check = _callback(one, parse, bounded)
-    option = typer.Option(*names, help=one.setting.help, callback=check)
+    option = typer.Option(*names, help=one.setting.help, parser=read, metavar=metavar)
     return inspect.Parameter(
         one.name, _KEYWORD,
         default=inspect.Parameter.empty if one.required else default,
@@ -125,36 +132,33 @@ def _flag(one: SettingField, bounded: bool = True) -> inspect.Parameter:
     )  # fmt: skip
 
 
-def _callback(
-    one: SettingField, parse: Callable[[str, str], Any] | None, bounded: bool
-) -> Callable[[typer.CallbackParam, Any], Any]:
-    def call(param: typer.CallbackParam, value: Any) -> Any:
-        flag = param.opts[0]
-        if value is not None and parse is not None:
-            return parse(flag, value)
-        if value is not None and bounded and one.kind in (int, float):
-            broken = one.setting.broken_by(value)
-            if broken:
-                raise UsageError(f"{flag} must be {broken}, got {shown(value)}")
-        return value
-
-    return call
+def _choices(kind: Any) -> tuple[str, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
-def _parser(kind: Any) -> Callable[[str, str], Any] | None:
-    """Return what reads a value that typer knows only as a text; None for the others."""
-    origin = get_origin(kind)
-    if origin is tuple:
-        return _names
-    if origin is Mapping:
-        return _shares
-    if origin in (Union, UnionType):
-        return lambda flag, text: _number_or_word(flag, text, get_args(kind))
-    return None
+def _reader(flag: str, one: SettingField, bounded: bool) -> Callable[[Any], Any]:
+    """Return what reads the value of a flag, and raises an error that quotes it."""
+    hint = one.hint if bounded else one.kind
 
+    def read(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text  # the default
+        if get_origin(one.kind) is Mapping:
+            return _shares(flag, text)
+        value: Any = text
+        with suppress(ValueError):
+            if one.kind is int:
+                value = int(text)
+            elif one.kind is float and not bounded:
+                return float(text)
+        near = nearest(text, _choices(one.kind))
+        try:
+            return fit(flag, hint, value, is_text=True, error=UsageError)
+        except UsageError as error:
+            remedy = f" Did you mean {near!r}?" if near else ""
+            raise UsageError(error.message + remedy) from None
 
-def _names(flag: str, text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    return read
 
 
 def _shares(flag: str, text: str) -> dict[str, float] | None:
@@ -163,15 +167,5 @@ def _shares(flag: str, text: str) -> dict[str, float] | None:
         pairs = [part.split("=") for part in text.split(",") if part]
         return {name.strip(): float(value) for name, value in pairs} or None
     except ValueError:
-        message = f"{flag} {text!r} is not of the form wordmath=0.4,choice=0.6"
-        raise UsageError(message) from None
-
-
-def _number_or_word(flag: str, text: str, kinds: tuple[Any, ...]) -> float | str:
-    (words,) = (get_args(kind) for kind in kinds if kind is not float)
-    if text in words:
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"{flag} {text!r} is neither a number nor {' or '.join(words)}") from None
+        wanted = "shares such as wordmath=0.4,choice=0.6"
+        raise UsageError(f"{flag} must be {wanted}, got {shown(text)}.") from None

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from remask.tasks.base import Problem, Task
 
 
+_LONGEST = 1_000_000  # bytes of an answer
+
+
 class Query(NamedTuple):
     """What is asked: a prompt of the user's, or a problem drawn from a task."""
 
@@ -97,9 +100,14 @@ def read_answer(positional: str | None, text: str | None, file: Path | None) -> 
     if text is not None:
         return text
     if str(given[0]) == "-":
-        raw, what = sys.stdin.buffer.read(), "standard input"
+        if sys.stdin is None:
+            raise UsageError("standard input is closed; give the answer with --answer")
+        raw, what = sys.stdin.buffer.read(_LONGEST + 1), "standard input"
     elif file is not None:
-        raw, what = file.read_bytes(), str(file)
+        with text_file.open_file(file, InputError) as opened:
+            raw, what = opened.read(_LONGEST + 1), str(file)
     else:
         return str(positional)
+    if len(raw) > _LONGEST:
+        raise InputError(f"{what} must have at most {_LONGEST:,} bytes, got more.")
     return text_file.decode(raw, what, InputError).rstrip("\r\n")

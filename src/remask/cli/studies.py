@@ -11,7 +11,7 @@ from remask.cli.app import load_model, print_json
 from remask.cli.flags import FlagsOf, UsageError
 from remask.extension import resolve
 from remask.records import outputs
-from remask.settings import Setting
+from remask.settings import Setting, unknown_name
 
 if TYPE_CHECKING:
     from rich.table import Table as Drawn
@@ -63,7 +63,7 @@ def study(
     from remask.report.studies import study as run_study
 
     if ":" not in name and name not in NAMES:
-        raise UsageError(f"study {name!r} is none of {', '.join(NAMES)}, nor module:name")
+        raise UsageError(str(unknown_name("study", name, NAMES, ", or module:name")))
     chosen = name if name in NAMES else resolve("study", name, STUDIES, ("name", "run"))
     name = chosen if isinstance(chosen, str) else chosen.name
     if model and name != "geometry":

@@ -22,6 +22,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from remask.denoisers.special_ids import Sources, TokenSpelling, find_special_ids
 from remask.errors import CheckpointError, InputError
+from remask.records.text_file import read_bytes
 
 LLADA_TEMPLATE = (
     "<|startoftext|><|start_header_id|>user<|end_header_id|>\n\n{prompt}<|eot_id|>"
@@ -362,7 +363,7 @@ def read_json(path: Path) -> dict[str, Any]:
     A byte order mark before it, which some editors write, changes nothing.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"))
+        value = json.loads(read_bytes(path, CheckpointError).decode("utf-8-sig"))
     except FileNotFoundError:
         raise CheckpointError(f"{path} does not exist; name the folder of a checkpoint.") from None
     except OSError as error:

@@ -104,7 +104,7 @@ def write_text(path: Path, text: str) -> None:
 
 def read(path: Path) -> Iterator[Row]:
     """Yield every row; a broken line is an error that names its number."""
-    with path.open("rb") as file:
+    with text_file.open_file(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 yield parse_line(line, path, number)
@@ -112,5 +112,11 @@ def read(path: Path) -> Iterator[Row]:
 
 def parse_line(line: bytes, path: Path, number: int) -> Row:
     """Return the row in a line that is not blank."""
-    content = text_file.without_mark(line, str(path)) if number == 1 else line
+    content = line
+    if number == 1:
+        content = text_file.without_mark(line, str(path)).strip()
+        if content.startswith(b"["):
+            raise RecordError(f"{path} is a JSON array; write one object per line (jq -c '.[]').")
+        if b"," in content and not content.startswith(b"{"):
+            raise RecordError(f"{path} looks like CSV; write one JSON object per line.")
     return text_file.parse_object(content, f"{path} line {number}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from remask.errors import InputError, RecordError
-from remask.records import jsonl
+from remask.records import jsonl, text_file
 from remask.records.jsonl import Row
 
 Format = Literal["jsonl", "parquet"]
@@ -101,6 +101,7 @@ class RowTable:
         arrays = {}
         for name in self.columns:
             try:
+                name.encode()  # half a surrogate pair has no UTF-8
                 arrays[name] = pa.array([row.get(name) for row in self.listed or ()])
             except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
                 raise RecordError(
@@ -151,7 +152,12 @@ def _check_parquet(arrow: Any) -> None:
 def file_format(path: Path) -> Format:
     """Return the format a file's suffix names, or raise."""
     if path.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"{path} has the suffix {path.suffix!r}; use .jsonl or .parquet.")
+        if path.is_file():  # name the format of a compressed file
+            with text_file.open_file(path) as file:
+                text_file.without_mark(file.read(8), str(path), InputError)
+        raise InputError(
+            f"{path} has the suffix {path.suffix!r}; use .jsonl (one JSON object per line) or .parquet."
+        )
     return _SUFFIXES[path.suffix.lower()]
 
 
@@ -159,7 +165,7 @@ def read_table(path: Path) -> RowTable:
     """Return the rows of a file; a broken one is refused whole, its line named."""
     if file_format(path) == "jsonl":
         return RowTable(list(jsonl.read(path)))
-    with path.open("rb") as file:
+    with text_file.open_file(path) as file:
         return read_parquet(file, str(path))
 
 

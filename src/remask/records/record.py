@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from remask.errors import RecordError
-from remask.records import jsonl
+from remask.records import jsonl, text_file
 from remask.records.manifest import (
     Manifest,
     is_edited,
@@ -164,7 +164,7 @@ def read_records(path: Path) -> list[Line]:
     if manifest is not None and is_edited(path, manifest):
         manifest = None
     record, lines = adapter_of(Record), []
-    with path.open("rb") as file:
+    with text_file.open_file(path) as file:
         for number, content in enumerate(file, 1):
             try:
                 line: Line = record.validate_json(content)

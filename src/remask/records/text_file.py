@@ -1,28 +1,52 @@
-"""What other programs wrote: text and JSON from files, read alike wherever they come from.
+"""Text and JSON from files of other programs. No torch here.
 
-Text is UTF-8. A byte-order mark, which some editors put before it, is passed over; UTF-16 is
-refused by name. What cannot be read is one sentence with the file, the place and the remedy. No
-torch here.
+Text is UTF-8, and a byte-order mark is skipped. UTF-16 and compressed files are refused by name.
+Only regular files are opened: a pipe could block, and a device may have no end.
 """
 
 import codecs
 import json
+import stat
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from remask.errors import RecordError, RemaskError
 
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_FOREIGN = {  # by the first bytes of a file: its format, and the remedy
+    codecs.BOM_UTF16_LE: ("UTF-16, not UTF-8", "re-encode it"),
+    codecs.BOM_UTF16_BE: ("UTF-16, not UTF-8", "re-encode it"),
+    b"\x1f\x8b": ("compressed with gzip", "decompress it with gunzip"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "decompress it with unzstd"),
+    b"BZh": ("compressed with bzip2", "decompress it with bunzip2"),
+    b"\xfd7zXZ": ("compressed with xz", "decompress it with unxz"),
+    b"PK\3\4": ("a zip archive", "unpack it with unzip"),
+    b"PAR1": ("Parquet", "name it .parquet"),
+}
+_SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a socket"}
+
+
+def open_file(path: Path, error: type[RemaskError] = RecordError) -> IO[bytes]:
+    """Open a regular file for reading."""
+    kind = _SPECIAL.get(stat.S_IFMT(path.stat().st_mode))
+    if kind:
+        raise error(f"{path} must be a regular file, got {kind}.")
+    return path.open("rb")
+
+
+def read_bytes(path: Path, error: type[RemaskError] = RecordError) -> bytes:
+    """Return the bytes of a file."""
+    with open_file(path, error) as file:
+        return file.read()
 
 
 def read_text(path: Path, error: type[RemaskError] = RecordError) -> str:
     """Return the text of a file."""
-    return decode(path.read_bytes(), str(path), error)
+    return decode(read_bytes(path, error), str(path), error)
 
 
 def read_object(path: Path, remedy: str, error: type[RemaskError] = RecordError) -> dict[str, Any]:
     """Return the JSON object in a file; `remedy` says what to do about one that is damaged."""
-    return parse_object(without_mark(path.read_bytes(), str(path), error), str(path), remedy, error)
+    return parse_object(read_bytes(path, error), str(path), remedy, error)
 
 
 def decode(content: bytes, where: str, error: type[RemaskError] = RecordError) -> str:
@@ -34,9 +58,10 @@ def decode(content: bytes, where: str, error: type[RemaskError] = RecordError) -
 
 
 def without_mark(content: bytes, where: str, error: type[RemaskError] = RecordError) -> bytes:
-    """Return bytes without the mark that some editors put before UTF-8."""
-    if content.startswith(_UTF_16):
-        raise error(f"{where} is UTF-16, not UTF-8; re-encode it.")
+    """Return bytes without a byte-order mark, or raise if they are no text."""
+    for start, (form, remedy) in _FOREIGN.items():
+        if content.startswith(start):
+            raise error(f"{where} is {form}; {remedy}.")
     return content.removeprefix(codecs.BOM_UTF8)
 
 
@@ -50,8 +75,9 @@ def parse_object(
             f"{where} is damaged: it is {what}; {remedy}." if remedy else f"{where} is {what}."
         )
 
+    text = decode(content, where, error)
     try:
-        value = json.loads(decode(content, where, error), parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse)
     except RecursionError:
         raise broken("nested too deeply to be read") from None
     except ValueError as reason:

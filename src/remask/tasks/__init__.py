@@ -7,7 +7,7 @@ from pathlib import Path
 
 from remask.errors import TaskError
 from remask.extension import resolve
-from remask.settings import checked
+from remask.settings import Setting, checked, unknown_name
 from remask.tasks import public
 from remask.tasks.base import Problem, Task
 from remask.tasks.choice import Choice
@@ -36,7 +36,7 @@ def task(
     The other arguments are those of a public benchmark (see `BenchmarkSpec.task`).
     """
     if isinstance(given, str) and given not in KNOWN and ":" not in given:
-        raise TaskError(f"task {given!r} is unknown; choose one of {', '.join(KNOWN)}.")
+        raise TaskError(str(unknown_name("task", given, KNOWN)))
     chosen = resolve("task", given, KNOWN)
     if isinstance(chosen, BenchmarkSpec):
         return chosen.task(path=path, allow_execution=allow_execution, wording=wording, shots=shots)

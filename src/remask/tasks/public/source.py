@@ -20,7 +20,7 @@ from typing import Any
 
 from remask.errors import InputError, MissingExtra
 from remask.records.parquet import read_parquet
-from remask.records.text_file import decode
+from remask.records.text_file import decode, read_bytes
 from remask.tasks.base import SPLITS, Split
 
 _SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
@@ -107,7 +107,7 @@ class BenchmarkSource:
         """Return the files that hold a split, or raise."""
         if not path.exists():
             raise InputError(f"{path} does not exist; give a file or a folder of files.")
-        if path.is_file():
+        if not path.is_dir():
             named = split_named(path)
             if self.mixed or split == (named or "test"):
                 return [path]
@@ -168,7 +168,7 @@ def read_file(path: Path) -> Iterator[BenchmarkRow]:
 def _content(path: Path) -> bytes:
     """Return the bytes of a file, unpacked where it ends in .gz."""
     try:
-        data = path.read_bytes()
+        data = read_bytes(path, InputError)
         return gzip.decompress(data) if path.suffix.lower() == ".gz" else data
     except (EOFError, zlib.error, OSError) as error:
         reason = getattr(error, "strerror", None) or error
