@@ -69,7 +69,7 @@ def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
         ),
         (("--set", "metric_weights=nope=1"), "metric_weights name 'nope', which is no metric of "),
         (("--set", "copies=9"), "copies 9 is more than the 4 blocks of 4 tokens on a canvas of 1"),
-        (("--task", "golf"), "task 'golf' is unknown"),
+        (("--task", "golf"), "Unknown task 'golf'"),
         (("--level", "absurd"), "level 'absurd' of task 'countdown' is unknown"),
         (("--tuning", "lora", "--set", "lora_targets=o_proj"), "lora_targets o_proj matches no "),
         (("--set", "colour=red"), "Unknown setting 'colour'. Known: model, task"),

@@ -105,7 +105,7 @@ def test_code_is_run_where_that_is_allowed(
         (("mbpp", "--data", "mbpp.jsonl", "--problems", "1"), 1, "--allow-execution"),
         (("wordmath", "--data", "gsm8k.jsonl"), 1, "task 'wordmath' is generated and reads no"),
         (("gsm8k", "--wording", "qwen"), 1, "wording 'qwen' of gsm8k is unknown; choose one"),
-        (("chess",), 1, "task 'chess' is unknown; choose one of wordmath"),
+        (("chess",), 1, "Unknown task 'chess'. Known: wordmath"),
     ],
 )
 def test_what_cannot_work_is_said_before_a_model_is_loaded(
@@ -206,7 +206,7 @@ def test_every_baseline_goes_through_records_study_report_and_fit(
     ("words", "code", "sentence"),
     [
         (("--scored", "5"), 1, "scored is 5 and samples is 1"),
-        (("--baselines", "confidence,votes"), 1, "baseline 'votes' is unknown"),
+        (("--baselines", "confidence,votes"), 1, "Unknown baseline 'votes'"),
         (("--baselines", "vote"), 2, "--baselines vote compares samples; add --samples"),
     ],
 )

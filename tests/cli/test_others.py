@@ -94,9 +94,7 @@ def test_models_with_an_id_shows_the_presets_of_its_authors(run: Run, fails: Fai
     none = run("models", "inclusionAI/LLaDA-MoE-7B-A1B-Base").out
     assert none.endswith("its authors publish no settings that we know of\n")
     told = fails(1, "models", "someone/else")
-    assert told == (
-        "model 'someone/else' is not in the catalogue; remask models lists the ids that are."
-    )
+    assert told == ("Unknown model 'someone/else'. remask models lists them.")
 
 
 def test_doctor_with_a_model_says_whether_it_fits(

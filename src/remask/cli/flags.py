@@ -15,11 +15,12 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from remask.settings import (
+    Misfit,
     Setting,
     SettingField,
     default_text,
-    fit,
     nearest,
+    rule,
     setting_field,
     setting_fields,
     shown,
@@ -153,12 +154,21 @@ def _reader(flag: str, one: SettingField, bounded: bool) -> Callable[[Any], Any]
                 return float(text)
         near = nearest(text, _choices(one.kind))
         try:
-            return fit(flag, hint, value, is_text=True, error=UsageError)
-        except UsageError as error:
+            return rule(hint, True)(value)
+        except Misfit as misfit:
             remedy = f" Did you mean {near!r}?" if near else ""
-            raise UsageError(error.message + remedy) from None
+            wanted, got = misfit.wanted, _typed(text)
+            raise UsageError(f"{flag} must be {wanted}, got {got}.{remedy}") from None
 
     return read
+
+
+def _typed(text: str) -> str:
+    """Return what was typed, in quotes unless it is a number."""
+    with suppress(ValueError):
+        float(text)
+        return shown(text).strip("'")
+    return shown(text)
 
 
 def _shares(flag: str, text: str) -> dict[str, float] | None:

@@ -156,7 +156,8 @@ def file_format(path: Path) -> Format:
             with text_file.open_file(path) as file:
                 text_file.without_mark(file.read(8), str(path), InputError)
         raise InputError(
-            f"{path} has the suffix {path.suffix!r}; use .jsonl (one JSON object per line) or .parquet."
+            f"{path} has the suffix {path.suffix!r}; use .jsonl (one JSON object per line) or "
+            ".parquet."
         )
     return _SUFFIXES[path.suffix.lower()]
 

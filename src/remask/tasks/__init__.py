@@ -7,7 +7,7 @@ from pathlib import Path
 
 from remask.errors import TaskError
 from remask.extension import resolve
-from remask.settings import Setting, checked, unknown_name
+from remask.settings import checked, unknown_name
 from remask.tasks import public
 from remask.tasks.base import Problem, Task
 from remask.tasks.choice import Choice

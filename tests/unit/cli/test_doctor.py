@@ -52,7 +52,7 @@ def test_one_model_comes_with_the_presets_of_its_authors() -> None:
     preset = next(p for p in found["presets"] if p["task"] == "GSM8K")
     assert preset["accuracy"] == 81.0
     assert preset["settings"]["alg"] == "entropy"
-    with pytest.raises(SettingsError, match="model 'someone/else' is not in the catalogue"):
+    with pytest.raises(SettingsError, match="Unknown model 'someone/else'"):
         listing.model("someone/else")
 
 

@@ -57,8 +57,8 @@ def test_what_is_left_out_is_the_default_of_the_class() -> None:
     [
         (("--num-trips", "11"), "--num-trips must be at most 10, got 11"),
         (("--num-trips", "0"), "--num-trips must be at least 1, got 0"),
-        (("--ratio", "most"), "--ratio 'most' is neither a number nor uniform"),
-        (("--mix", "u"), "--mix 'u' is not of the form"),
+        (("--ratio", "most"), "--ratio must be a number or uniform, got 'most'"),
+        (("--mix", "u"), "--mix must be shares such as wordmath=0.4,choice=0.6, got 'u'"),
         (("--kind", "odd"), "--kind"),
         (("--inner", "4"), "No such option: --inner"),
     ],
