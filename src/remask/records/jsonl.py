@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from remask.errors import WriteError
+from remask.errors import RecordError, WriteError
 from remask.records import text_file
 
 Row = dict[str, Any]  # a line: a JSON object
