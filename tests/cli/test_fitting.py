@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from remask.decide.calibration import Calibrator
 from remask.decide.threshold import Certificate
 from remask.decide.weights import Weights
+from remask.records.manifest import FileState, read_manifest
 from remask.tasks import TASKS
 
 Run = Callable[..., Any]
@@ -242,3 +244,49 @@ def test_what_cannot_be_fitted_is_one_sentence_and_no_file(
     before = sorted(tmp_path.iterdir())
     assert sentence in fails(code, *words, "-o", "new/out.json")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_certified_answers_to_the_test_split_are_named(run: Run, tmp_path: Path) -> None:
+    for split in ("validation", "test"):
+        source = write(tmp_path / f"{split}.jsonl", answers(60, 0), split=split)
+        shown = run("certify", source, "-o", tmp_path / f"{split}.json", "--json")
+        assert shown.code == 0, shown.err
+        assert json.loads(shown.out)["split"] == split
+        assert ("holds answers to the test split" in shown.err) is (split == "test")
+
+
+@pytest.mark.parametrize("command", ["fit", "certify", "calibrate", "report"])
+def test_a_scored_file_is_named_as_one(fails: Fails, tmp_path: Path, command: str) -> None:
+    source = tmp_path / "scored.jsonl"
+    source.write_text(json.dumps({"id": 0, "prompt": "q", "answer": "1", "remask_score": 0.5}))
+    said = fails(1, command, source, "-o", tmp_path / "out")
+    assert "holds scores of remask score, not records of remask collect" in said
+
+
+@pytest.mark.parametrize("command", ["fit", "certify", "calibrate", "report"])
+def test_a_file_that_misses_a_sample_or_holds_a_wrong_value_is_refused(
+    fails: Fails, tmp_path: Path, command: str
+) -> None:
+    rows = [row(k, number, 0.9, k % 2 == 0) for k in range(20) for number in range(2)]
+    for changed, sentence in (
+        (rows[:-1], "is missing"),
+        (rows[2:], "must hold 20 problems, got 19"),
+        ([*rows[:-1], {**rows[-1], "scores": {"confidence": 7}}], "confidence must be at least 0"),
+        ([*rows[:-1], {**rows[-1], "task": "choice"}], "must be 'wordmath', got 'choice'"),
+        ([*rows[:-1], {**rows[-1], "forwards": -5}], "forwards must be at least 0, got -5"),
+    ):
+        source = write(tmp_path / "a.jsonl", changed, samples=2, problems=20)
+        assert sentence in fails(1, command, source, "-o", tmp_path / "out")
+
+
+def test_what_is_fitted_to_edited_records_belongs_to_no_model(run: Run, tmp_path: Path) -> None:
+    source = write(tmp_path / "a.jsonl", answers(20, 20), problems=40, samples=1)
+    manifest = replace(read_manifest(source), version=3)
+    replace(manifest, file=FileState.of(source, 40)).write(source)
+    out = tmp_path / "weights.json"
+    assert run("fit", source, "-o", out).code == 0
+    assert Weights.load(out, "core", CORE).provenance.model == "tiny"
+    source.write_text(source.read_text().replace('"right": true', '"right":  true', 1))
+    assert run("fit", source, "-o", out, "--force").code == 0
+    about = Weights.load(out, "core", CORE).provenance
+    assert (about.model, about.split) == ("external", "external")

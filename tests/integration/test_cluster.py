@@ -18,17 +18,17 @@ import torch
 
 from remask import cli
 from remask.collect import score_file
-from remask.collect.chunks import cut
+from remask.collect.chunks import Chunk
 from remask.collect.cluster import Cluster, ModelSpec
 from remask.collect.collect import collect
-from remask.collect.engine import ChunkedWork, RemoteModel, Shards
+from remask.collect.engine import ChunkedWork, Lines, RemoteModel
 from remask.collect.settings import CollectSettings, ScoreSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.load import load
 from remask.errors import CheckpointError, EngineError, InputError
-from remask.records.jsonl import Row
-from remask.records.manifest import read_manifest
+from remask.records import jsonl
+from remask.records.manifest import part_path, read_manifest
 from remask.sampling.settings import SamplerSettings
 from remask.testing import write_checkpoint
 
@@ -119,7 +119,7 @@ def test_a_collection_whose_workers_are_killed_has_the_bytes_of_one_process(
     (run,), (alone,) = manifest.runs, expected.runs
     assert run.engine == "ray, 2 workers"
     assert (run.device, run.forwards, run.stop) == ("cpu", alone.forwards, 28)
-    assert not list(tmp_path.glob("*.shards"))
+    assert not part_path(out).exists()
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
@@ -143,37 +143,35 @@ def test_a_file_scored_by_workers_that_are_killed_has_the_bytes_of_one_process(
     assert done.failed == 1
     assert out.read_bytes() == whole.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        [source.name, whole.name, out.name]
+        [source.name, *(f"{o.name}{end}" for o in (whole, out) for end in ("", ".manifest.json"))]
     )
 
 
 def test_a_chunk_that_ends_three_workers_is_named_and_nothing_else_is_lost(
-    cluster: Cluster, remote: RemoteModel, tmp_path: Path
+    cluster: Cluster, remote: RemoteModel
 ) -> None:
-    shards = Shards.of(tmp_path / "out.jsonl", {})
-
-    def work(denoiser: Denoiser, start: int) -> list[Row]:
+    def compute(denoiser: Denoiser, start: int) -> Lines:
         if start == 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        return [{"start": start}]
+        return [[{"start": start}]]
 
-    def results() -> list[list[Row]]:
-        return list(cluster.results(ChunkedWork(cut(0, 6, 2), lambda c: c.start, work, shards)))
-
+    chunks = [Chunk(0, 2), Chunk(2, 4), Chunk(4, 6)]
+    results = cluster.results(ChunkedWork(chunks, lambda c: c.start, compute))
+    arrived: list[Chunk] = []
     with pytest.raises(EngineError, match="rows 2 to 3 ended 3 workers one after another"):
-        results()
-    assert [shards.has(chunk) for chunk in cut(0, 6, 2)] == [True, False, True]
+        arrived.extend(chunk for chunk, _ in results)
+    assert arrived == [Chunk(0, 2), Chunk(4, 6)]
 
 
 def test_an_error_of_the_work_is_raised_here_as_it_is(
-    cluster: Cluster, remote: RemoteModel, tmp_path: Path
+    cluster: Cluster, remote: RemoteModel
 ) -> None:
-    def work(denoiser: Denoiser, start: int) -> list[Row]:
+    def compute(denoiser: Denoiser, start: int) -> Lines:
         raise InputError("the prompt is empty; give the question as text.")
 
-    shards = Shards.of(tmp_path / "out.jsonl", {})
+    work = ChunkedWork([Chunk(0, 2)], lambda c: c.start, compute)
     with pytest.raises(InputError, match=r"^the prompt is empty; give the question as text\.$"):
-        list(cluster.results(ChunkedWork(cut(0, 2, 2), lambda c: c.start, work, shards)))
+        list(cluster.results(work))
 
 
 def test_a_model_that_cannot_be_loaded_is_told_as_it_would_be_here(
@@ -212,22 +210,22 @@ def end(below: dict[int, str]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def test_a_command_killed_with_its_cluster_is_continued_from_its_shards_by_one_process(
+def test_a_command_killed_with_its_cluster_is_continued_from_its_journal_by_one_process(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The prefix that was joined and the shards behind it are both kept; the rest is worked."""
     out, whole = tmp_path / "out.jsonl", tmp_path / "whole.jsonl"
     words = ["collect", "--model", str(folder), *FLAGS, "--out"]
     command = [sys.executable, "-m", "remask.cli", *words, str(out), "--engine", "ray"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as asking:
-        wait_for(lambda: out.exists() and out.stat().st_size, asking)
+        part = part_path(out)
+        wait_for(lambda: part.exists() and part.stat().st_size, asking)
         # On a busy machine one of them may have written before the other is up.
         wait_for(lambda: len(workers_of(children(asking.pid))) == 2, asking)
         below = children(asking.pid)
         asking.kill()
-    kept = {path.name for path in tmp_path.glob("out.jsonl.shards/*.parquet")}
-    assert kept
+    assert not out.exists()
+    assert list(jsonl.read(part))
     end(below)
     for path in (out, whole):
         monkeypatch.setattr(sys, "argv", ["remask", *words, str(path)])
@@ -235,5 +233,5 @@ def test_a_command_killed_with_its_cluster_is_continued_from_its_shards_by_one_p
             cli.main()
         assert left.value.code == 0
     assert out.read_bytes() == whole.read_bytes()
-    assert not (tmp_path / "out.jsonl.shards").exists()
+    assert not part.exists()
     assert [run.engine for run in read_manifest(out).runs] == ["ray, 2 workers", "local"]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,8 @@ from remask.analysis.contraction import (
 )
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
-from remask.errors import SettingsError
+from remask.errors import RecordError, SettingsError
+from remask.records.manifest import Manifest
 from remask.records.record import Record
 from remask.tasks import TASKS
 from remask.testing import ScriptedDenoiser
@@ -275,3 +277,34 @@ def test_the_bound_is_refused_to_an_answer_without_a_distance() -> None:
         item="q", number=0, valid=False, residual=1.0, moved=1.0, distance=None, rate=0.5
     )
     assert not told.bounded(0.5)
+
+
+def test_a_task_of_one_s_own_is_found_by_its_name_in_the_manifest(
+    make_record: Callable[..., Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ids may have any form; the module is named by the manifest alone."""
+    (tmp_path / "own_task.py").write_text(
+        "from dataclasses import replace\n"
+        "from remask.tasks import TASKS\n"
+        "class Own:\n"
+        "    name = 'own'\n"
+        "    def __getattr__(self, name):\n"
+        "        return getattr(TASKS['wordmath'], name)\n"
+        "    def problem(self, number, **drawn):\n"
+        "        made = TASKS['wordmath'].problem(number, **drawn)\n"
+        "        return replace(made, id=f'own {number}', task='own')\n"
+        "task = Own()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    problem = TASKS["wordmath"].problem(1, split="test", level="easy", seed=0)
+    row = replace(
+        make_record("", 0, right=True, level="easy"), id="own 1", task="own",
+        prompt=problem.prompt, text=problem.solution,
+    )  # fmt: skip
+    settings = {"split": "test", "level": "easy", "seed": 0, "problems": 2}
+    manifest = Manifest(settings={"task": "own_task:task", **settings})
+    denoiser = ScriptedDenoiser.from_table(torch.zeros(512, 262))
+    drawn = ContractionSettings(mask_ratio=0.5, draws=2, samples=1)
+    assert contraction(denoiser, [row], drawn, manifest=manifest).answers == 1
+    with pytest.raises(RecordError, match="must be TASK/LEVEL/SPLIT/SEED/NUMBER, got 'own 1'"):
+        contraction(denoiser, [row], drawn)
