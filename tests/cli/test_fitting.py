@@ -154,13 +154,14 @@ def test_another_seed_asks_the_same_questions_of_a_benchmark(
     run: Run, fails: Fails, tmp_path: Path
 ) -> None:
     place = {"task": "gsm8k", "level": "all", "split": "test"}
-    source = write(tmp_path / "fit.jsonl", answers(50, 20), **place)
+    rows = [{**each, "task": "gsm8k"} for each in answers(50, 20)]
+    source = write(tmp_path / "fit.jsonl", rows, **place)
     weights, out = tmp_path / "weights.json", tmp_path / "certificate.json"
     run("fit", source, "-o", weights)
-    write(source, answers(50, 20), **place, seed=1)
+    write(source, rows, **place, seed=1)
     words = ("certify", source, "-o", out, "--weights", weights)
     assert fails(1, *words).endswith("certify on another split.")
-    write(source, answers(50, 20), **place | {"split": "train"})
+    write(source, rows, **place | {"split": "train"})
     assert run(*words).code == 0
 
 
