@@ -94,7 +94,7 @@ def test_a_request_to_verify_is_followed_in_ten_files_of_the_server() -> None:
     assert len(entered) <= 10, sorted(entered)
 
 
-def test_a_collected_problem_is_followed_in_ten_files_before_the_core(tmp_path: Path) -> None:
+def test_a_collected_problem_is_followed_in_fifteen_files_before_the_core(tmp_path: Path) -> None:
     import torch
 
     from remask.collect.collect import collect
@@ -113,7 +113,7 @@ def test_a_collected_problem_is_followed_in_ten_files_before_the_core(tmp_path: 
     entered = files_entered(lambda: collect(model, settings, out), beyond=CORE)
     assert len(out.read_text().splitlines()) == 1
     assert {"collect/collect.py", "collect/answers.py", "records/jsonl.py"} <= entered
-    assert len(entered) <= 10, sorted(entered)
+    assert len(entered) <= 15, sorted(entered)
 
 
 def test_one_verification_is_followed_in_twelve_files(tmp_path: Path) -> None:
