@@ -50,9 +50,10 @@ from remask.verifier.verifier import Verifier
 
 __all__ = [
     "READERS", "SCORERS", "AnyScorer", "Examples", "Kind", "Metrics", "Prompt", "Reader",
-    "ScoreThreshold", "ScorerMaker", "Source", "Verifier", "consistency", "critical_tokens", "find_scorer", "item_of",
-    "kinds_like", "probe_scorer", "reader", "sample", "sample_from_text", "sample_many", "score",
-    "score_context", "score_many", "scorer_version", "scores_of", "solve", "solve_many", "threshold_for", "verifier",
+    "ScoreThreshold", "ScorerMaker", "Source", "Verifier", "consistency", "critical_tokens",
+    "find_scorer", "item_of", "kinds_like", "probe_scorer", "reader", "sample",
+    "sample_from_text", "sample_many", "score", "score_context", "score_many", "scorer_version",
+    "scores_of", "solve", "solve_many", "threshold_for", "verifier",
 ]  # fmt: skip
 Examples = Sequence[tuple[str, str]]  # earlier turns: the prompt and the reply
 _USUAL = ConsistencySettings()

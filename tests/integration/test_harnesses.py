@@ -242,13 +242,13 @@ def test_a_request_that_cannot_be_met_is_refused_in_a_sentence(lm: Callable[...,
         lm().generate_until([request("", {})])
     with pytest.raises(InputError, match="contains the mask token"):
         lm().generate_until([request("a <|mdm_mask|> b", {})])
-    with pytest.raises(SettingsError, match="Unknown setting 'stepz'. Did you mean 'steps'"):
+    with pytest.raises(SettingsError, match=r"Unknown setting 'stepz'. Did you mean 'steps'"):
         lm(stepz=3)
     with pytest.raises(SettingsError, match="scorer 'nope' is unknown; use one of roundtrips"):
         lm(scorer="nope")
-    with pytest.raises(SettingsError, match="Unknown kind 'nope'. Known: number"):
+    with pytest.raises(SettingsError, match=r"Unknown kind 'nope'. Known: number"):
         lm(kind="nope")
-    with pytest.raises(SettingsError, match="model is missing; give --model_args model=tiny"):
+    with pytest.raises(SettingsError, match="model is missing; give --model_args"):
         type(lm()).create_from_arg_string("scorer=verifier")
 
 
