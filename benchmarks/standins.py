@@ -6,7 +6,7 @@
     python benchmarks/standins.py --figures docs/figures.json --commit SHA --hardware "2 cores"
 
 The stand-ins are small random checkpoints with the authors' keys in a hub cache (see
-`remask.testing.standins`), so ids are resolved by the hub's own code, offline. Arguments are the
+`standin_checkpoints`), so ids are resolved by the hub's own code, offline. Arguments are the
 defaults. Without --whole two things differ from what a user gets: the canvas of the preset a model
 starts with is cut to a few tokens, its steps in proportion, because a thousand steps of nothing
 prove no more than a few; and sentences are compared by their letters, because the sentence encoder
@@ -38,7 +38,10 @@ from remask.denoisers import load as loader
 from remask.denoisers.base import Preset
 from remask.denoisers.catalog import CHECKPOINTS
 from remask.records.jsonl import write_text
-from remask.testing import write_standin
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "fixtures"))
+
+from standin_checkpoints import write_standin
 
 PROMPT = "Ben has 12 apples. Zoe has 5 more than Ben. How many has Zoe?"
 ANSWER = "Zoe has 12 + 5 = 17 apples. The answer is 17."

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from standin_checkpoints import write_standin
 
 from remask.denoisers.catalog import CHECKPOINTS
-from remask.testing import write_standin
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import jinja2
 import pytest
+from standin_checkpoints import STANDINS
 
 import remask
 from remask.denoisers.catalog import CHECKPOINTS
-from remask.testing import STANDINS
 
 IDS = tuple(checkpoint.id for checkpoint in CHECKPOINTS)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import safetensors
+from standin_checkpoints import STANDINS, write_standin
 
 import remask
 from remask.denoisers.catalog import CHECKPOINTS, Checkpoint
 from remask.errors import SettingsError
-from remask.testing import STANDINS, write_standin
 
 IDS = tuple(checkpoint.id for checkpoint in CHECKPOINTS)
 

@@ -27,14 +27,14 @@ from unittest import mock
 
 import pytest
 from safetensors.torch import load_file, save_file
+from standin_checkpoints import STANDINS
+from standin_checkpoints.cache import write_repository
 
 from remask.analysis import statistics
 from remask.collect.settings import CollectSettings
 from remask.denoisers import load as loader
 from remask.denoisers.catalog import CHECKPOINTS
 from remask.sampling import settings
-from remask.testing import STANDINS
-from remask.testing.standins.cache import write_repository
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 

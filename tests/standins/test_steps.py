@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from standin_checkpoints import STANDINS
 
 from remask.denoisers.catalog import CHECKPOINTS, Checkpoint
-from remask.testing import STANDINS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 

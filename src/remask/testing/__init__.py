@@ -3,8 +3,6 @@
 `check_denoiser` and `check_scorer` raise AssertionError with a sentence that names what is
 violated, under any test runner. `ScriptedDenoiser` has logits written by hand and
 `write_checkpoint` writes a small random LLaDA, so that every loop runs without trained weights.
-`write_standin` writes a small random checkpoint that looks like a published one, with the keys and
-the gaps of its authors' files, where the hub's own code finds it under the published id.
 
 Not here: whether a model is any good. Nor can logits that are shifted by one place always be told
 from good ones without trained weights: the padding checks catch a shift that wraps around or looks
@@ -15,15 +13,12 @@ from remask.testing.checkpoint import write_checkpoint
 from remask.testing.denoiser import check_alignment, check_denoiser
 from remask.testing.scorer import check_scorer
 from remask.testing.scripted import ScriptedDenoiser, tiny_tokenizer
-from remask.testing.standins import STANDINS, write_standin
 
 __all__ = [
-    "STANDINS",
     "ScriptedDenoiser",
     "check_alignment",
     "check_denoiser",
     "check_scorer",
     "tiny_tokenizer",
     "write_checkpoint",
-    "write_standin",
 ]

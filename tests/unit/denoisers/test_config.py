@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from standin_checkpoints import STANDINS
+from standin_checkpoints.vocabulary import number
 
 from remask.denoisers.config import IGNORED, Llama3Rotary
 from remask.denoisers.llada2 import LLaDA2, LLaDA2Config
@@ -15,8 +17,6 @@ from remask.denoisers.load import FAMILIES, outline
 from remask.denoisers.qwen import QwenConfig
 from remask.denoisers.transformer import rotary_tables
 from remask.errors import CheckpointError
-from remask.testing import STANDINS
-from remask.testing.standins.vocabulary import number
 
 CPU = torch.device("cpu")
 # One checkpoint of each family, with the keys of the authors' own file.

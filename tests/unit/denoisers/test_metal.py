@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from metal import Metal, has_kernel
+from standin_checkpoints import write_standin
 
 import remask
 from remask import rng
@@ -17,7 +18,7 @@ from remask.denoisers.load import load
 from remask.denoisers.native import dtype_of
 from remask.sampling.schedule import rounded_schedule
 from remask.sampling.settings import SamplerSettings
-from remask.testing import write_checkpoint, write_standin
+from remask.testing import write_checkpoint
 from remask.values import Canvas
 
 MPS = torch.device("mps")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from standin_checkpoints import write_standin
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -27,7 +28,7 @@ from remask.denoisers.native import NativeDenoiser, dtype_of
 from remask.denoisers.packed import Packed, PackedLinear, PackedMatrix
 from remask.denoisers.weights import WeightFiles
 from remask.errors import CheckpointError, DenoiserError, SettingsError
-from remask.testing import check_denoiser, write_checkpoint, write_standin
+from remask.testing import check_denoiser, write_checkpoint
 from remask.values import Canvas
 
 LIBRARIES = ("int8", "nf4")
