@@ -38,6 +38,7 @@ _WRONG = r"\W{0,2}(?:\s\w+){0,3}\s(?:is|are)\s(?:not|wrong|incorrect|false)\b"
 _OR_ELSE = re.compile(
     r"\W*\b(?:or|and)\s+(?:something|another|none|neither|both|all|else)\b", re.IGNORECASE
 )
+_IS_WRONG = re.compile(r"[)\]*]{0,3}\s(?:is|are)\s(?:not|wrong|incorrect|false)\b")
 _OTHERS = "ABCDEFGHJ"  # letters that name an option, on offer or not; "I" is a pronoun
 _END = 64  # characters at the end of a text in which a letter may stand alone
 _NEAR = 120  # characters before a letter in which others may be joined to it
@@ -163,7 +164,7 @@ class _LetterKind:
 
     def last(self, text: str, *, after_mark: bool) -> Extraction:
         """Return the option that is named, or the letter that opens or ends a text."""
-        shapes = _shapes(self._known)
+        shapes = _shapes(self.letters)
         right = list(shapes.right.finditer(text))
         if right and len({match["bare"] for match in right}) == 1:
             return self._extraction(text, right[-1], 2)
@@ -225,7 +226,7 @@ class _LetterKind:
     def _extraction(self, text: str, match: re.Match[str], tier: Literal[2, 3]) -> Extraction:
         """Return the letter of a match, unless its sentence excludes it or joins another to it."""
         name = next(name for name, letter in match.groupdict().items() if letter)
-        if re.match(_WRONG, text[match.end(name) : match.end(name) + _NEAR]):
+        if _IS_WRONG.match(text, match.end(name)):
             return NOTHING
         place, near = match.start(name), max(0, match.start(name) - _NEAR)
         start = max((end.end() for end in _SENTENCE.finditer(text, near, place)), default=near)

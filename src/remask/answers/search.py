@@ -227,7 +227,7 @@ _SUBJECT = re.compile(r".*(?<!not )(?<!never )\b(?:is|are|was|were|be)\b", re.IG
 _LONGEST_GAP = 90  # characters
 _JOINT = re.compile(
     rf"(?:(?!\b(?:{_CLAUSE})\b|[.!?:]\s)[^\n]){{0,60}}?"
-    r"(?:(?P<range>\b(?:to|through|thru|until)\b|[-–—~]|\.\.+)|[,;/&]|\\/|\.\s(?=or\b)|\b(?:or|and|nor|and/or|versus|vs)\b\.?)+"
+    r"(?:(?P<range>\b(?:to|through|thru|until)\b|[-–—~](?!>)|\.\.+)|[,;/&]|\\/|\.\s(?=or\b)|\b(?:or|and|nor|and/or|versus|vs)\b\.?)+"
     r"[^\w.]*(?:\b(?:or|and|maybe|perhaps|possibly|probably|even|rather|about|also|another|option|choice)\b"
     r"[^\w.]*)*",
     re.IGNORECASE,

@@ -59,3 +59,17 @@ def test_a_number_too_long_to_scale_is_no_answer() -> None:
 def test_a_negation_excludes_the_mark_behind_it_and_not_one_on_the_next_line() -> None:
     assert extract_number("The answer is not \\boxed{5}.") is None
     assert extract_number("So 22 more float than not\n#### 22") == "22"
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("The answer is (A) H_{2}O -> H + O + H", "A"),
+        ("B. 2H_{2}O(l) -> 2H_{2}(g) + O_{2}(g)", "B"),
+        ("D. unacceptable because this is not the usual way", "D"),
+        ("C. fluorine (F)", "C"),
+        ("The answer is (B) two or more", "B"),
+    ],
+)
+def test_letters_and_words_in_an_option_do_not_refuse_its_letter(text: str, letter: str) -> None:
+    assert find_letter(text, "ABCD").answer == letter
