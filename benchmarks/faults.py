@@ -193,6 +193,7 @@ def edit(command: Command, folder: Path, wanted: Any, seconds: float, draw: rand
     else:
         process.wait()
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.suffix not in PICTURES]
+    path, kind = folder, "nothing written"
     if files:
         path, kind = draw.choice(files), draw.choice(EDITS)
         change(path, kind, draw)
