@@ -78,10 +78,6 @@ def test_misuse_is_one_sentence_and_exit_code_2(
         (["verify", "How many?", NOISE], "more than the 1024"),
         (["verify", NOISE, "12"], "more than the 1024"),
         (["verify", "How many?", "\udcff"], "the answer is not valid unicode"),
-        (
-            ["verify", "How many?", "12", "--mask-ratio", "2"],
-            "mask_ratio must be at most 1 or uniform, got 2.0",
-        ),
         (["verify", "--task", "chess", "--answer", "12"], "Unknown task 'chess'"),
         (["verify", "--task", "choice", "--level", "x", "--answer", "A"], "level 'x' of task"),
         (["verify", "How many?", "--answer-file", "missing.txt"], "cannot use missing.txt"),
