@@ -152,12 +152,12 @@ def test_resume_without_a_run_is_a_mistake(
 
 
 @pytest.mark.parametrize("flag", ["--updates", "--seed", "--learning-rate", "--trips", "--set"])
-@pytest.mark.parametrize(("digits", "code"), [(310, 1), (5000, 2)])
+@pytest.mark.parametrize("digits", [310, 5000])
 def test_a_number_of_many_digits_is_one_sentence(
-    flag: str, digits: int, code: int, fails: Callable[..., str], words: tuple[str, ...],
-    tmp_path: Path,
-) -> None:  # fmt: skip
+    flag: str, digits: int, fails: Callable[..., str], words: tuple[str, ...], tmp_path: Path
+) -> None:
     value = "lora_rank=" * (flag == "--set") + "9" * digits
-    said = fails(1 if flag == "--learning-rate" else code, *words, flag, value)
+    is_read_by_class = flag == "--learning-rate" or (flag == "--set" and digits == 310)
+    said = fails(1 if is_read_by_class else 2, *words, flag, value)
     assert any(word in said for word in ("9999", "inf", flag))
     assert not (tmp_path / "out").exists()
