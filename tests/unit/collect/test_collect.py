@@ -41,7 +41,7 @@ GSM8K = [
 ]
 SAMPLER = SamplerSettings(length=16, steps=4, block=16, temperature=1.0)
 TRIPS = ConsistencySettings(trips=2, rebuild_steps=2)
-CALLS = 100_000  # of functions: a first chunk needs 62,000, and each further one 10,000 to 19,000
+CALLS = 250_000  # of functions: enough for a few chunks
 LONG = {"question": "Why? " * 400, "answer": "So.\n#### 1"}  # more than the model can hold
 WORK = 1_200  # tokens times passes: every problem is a chunk of its own
 
