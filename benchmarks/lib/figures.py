@@ -51,7 +51,7 @@ NAMED = re.compile(
         r"docs/pages",
         r"faults/(two_writers|edits|kills|arguments|overload/(answered|refused|failed))",
         r"adapt/finite_gradients",
-        r"house/(lines|files|hops/(score|collect|verify))",
+        r"house/(lines|files)",
     ))
 )  # fmt: skip
 

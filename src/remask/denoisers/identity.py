@@ -3,25 +3,36 @@
 import hashlib
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from remask.denoisers.packed import PackedMatrix
 
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
+_CHUNK = 2**22  # numbers; their int64 copies take 32 MB
+
 
 def fingerprint(model: nn.Module) -> str:
-    """Return a digest of the first weights of every tensor.
-
-    A folder may hold another model tomorrow, under the same name and of the same shape.
-    """
-    digest = hashlib.sha256()
-    for name, tensor in model.named_parameters():
-        first = tensor.detach().flatten()[:8].float().cpu()
-        digest.update(f"{name} {tuple(tensor.shape)} {first.tolist()}".encode())
+    """Return a digest of all weights of a model; it does not depend on the device."""
+    tensors = dict(model.named_parameters())
     for name, module in model.named_modules():
         if isinstance(module, PackedMatrix):
-            codes = module.codes.flatten()[:8].float().cpu()
-            digest.update(f"{name} {module.shape} {codes.tolist()}".encode())
-    return digest.hexdigest()[:16]
+            tensors |= {f"{name}.codes": module.codes, f"{name}.scales": module.scales}
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        about = f"{name} {tuple(tensor.shape)} {tensor.dtype} {_checksums(tensor.detach())}"
+        digest.update(about.encode())
+    return digest.hexdigest()[:32]
+
+
+def _checksums(tensor: Tensor) -> list[int]:
+    """Return the sum of a tensor's bits, as integers, and their sum weighted by position."""
+    bits = tensor.contiguous().flatten().view(_INTEGERS[tensor.element_size()])
+    total = torch.zeros(2, dtype=torch.int64, device=tensor.device)  # modulo 2**64
+    for start in range(0, len(bits), _CHUNK):
+        values = bits[start : start + _CHUNK].to(torch.int64)
+        places = torch.arange(start + 1, start + 1 + len(values), device=tensor.device)
+        total += torch.stack([values.sum(), (values * places).sum()])
+    return [int(value) for value in total.tolist()]
 
 
 def precision_name(dtype: torch.dtype, packed_as: str = "") -> str:
