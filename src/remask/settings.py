@@ -202,11 +202,17 @@ def nearest(word: Any, known: Iterable[str]) -> str | None:
     return lower[close[0]] if close else None
 
 
-def unknown_name(what: str, name: Any, known: Iterable[str], also: str = "") -> SettingsError:
+def unknown_name(
+    what: str,
+    name: Any,
+    known: Iterable[str],
+    also: str = "",
+    error: Callable[[str], Exception] = SettingsError,
+) -> Exception:
     """Return the error for a name that is not known, with the nearest name or all of them."""
     near = nearest(name, known)
     remedy = f"Did you mean {near!r}?" if near else f"Known: {', '.join(known)}{also}."
-    return SettingsError(f"Unknown {what} {shown(name)}. {remedy}")
+    return error(f"Unknown {what} {shown(name)}. {remedy}")
 
 
 class Misfit(Exception):

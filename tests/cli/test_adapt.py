@@ -103,4 +103,4 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
 def test_a_number_beyond_its_bounds_is_a_mistake_in_usage(fails: Fails) -> None:
     words = ("adapt", "model.gguf", "rows.jsonl", "-o", "out")
     assert "--epochs must be at least 1, got 0" in fails(2, *words, "--epochs", "0")
-    assert "--lr must be above 0, got 0.0" in fails(2, *words, "--lr", "0")
+    assert "--lr must be above 0, got 0" in fails(2, *words, "--lr", "0")

@@ -44,7 +44,7 @@ def test_a_training_is_told_line_by_line_and_its_model_loads(
 
 
 def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
-    lines = run(*words, "--set", "show_every=1").out.splitlines()
+    lines = run(*("show_every=1" if w == "show_every=0" else w for w in words)).out.splitlines()
     assert lines[0].startswith("update 0/2  validation accuracy 0.0%")
     assert lines[1].lstrip().startswith("countdown/easy/train/0/0  reward ")
     assert "update 1/2  reward " in "\n".join(lines)

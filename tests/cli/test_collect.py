@@ -104,7 +104,7 @@ def test_code_is_run_where_that_is_allowed(
         (("gsm8k", "--data", "broken.jsonl", "--split", "train"), 1, "holds the split 'test'"),
         (("mbpp", "--data", "mbpp.jsonl", "--problems", "1"), 1, "--allow-execution"),
         (("wordmath", "--data", "gsm8k.jsonl"), 1, "task 'wordmath' is generated and reads no"),
-        (("gsm8k", "--wording", "qwen"), 1, "wording 'qwen' of gsm8k is unknown; choose one"),
+        (("gsm8k", "--wording", "qwen"), 1, "Unknown wording of gsm8k 'qwen'"),
         (("chess",), 1, "Unknown task 'chess'. Known: wordmath"),
     ],
 )

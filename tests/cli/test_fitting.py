@@ -224,7 +224,7 @@ def test_a_calibrator_is_fitted_on_other_questions_than_its_weights(
         (("fit", "in.jsonl", "--metrics", "paper"), 1, "does not hold semantic_similarity of the"),
         (("fit", "in.jsonl", "--metrics", "best"), 2, "--metrics"),
         (("fit", "one.jsonl"), 1, "all 3 answers are right; weights need both kinds"),
-        (("certify", "in.jsonl", "--risk", "2"), 2, "--risk must be below 1, got 2.0"),
+        (("certify", "in.jsonl", "--risk", "2"), 2, "--risk must be below 1, got 2;"),
         (("certify", "in.jsonl", "--budget", "0"), 2, "--budget must be at least 1, got 0"),
         (("certify", "in.jsonl", "--weights", "in.jsonl"), 1, "in.jsonl is damaged"),
         (("calibrate", "plain.jsonl"), 1, "holds no round trips; collect it with --scored 1"),

@@ -72,7 +72,7 @@ def test_collecting_records_the_examples_and_resumes_with_the_same_alone(
     assert run(*words, "--problems", "2").code == 0
     assert len(out.read_text().splitlines()) == 2
     said = fails(1, *words, "--shots", "1", "--problems", "3")
-    assert "was collected with another shots" in said
+    assert "shots was 2, got 1" in said
     train = data / "train.jsonl"
     train.write_text(train.read_text().replace("So.", "Then."))
     assert "with other worked examples" in fails(1, *words, "--problems", "3")

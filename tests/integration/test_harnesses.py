@@ -244,7 +244,7 @@ def test_a_request_that_cannot_be_met_is_refused_in_a_sentence(lm: Callable[...,
         lm().generate_until([request("a <|mdm_mask|> b", {})])
     with pytest.raises(SettingsError, match=r"Unknown setting 'stepz'. Did you mean 'steps'"):
         lm(stepz=3)
-    with pytest.raises(SettingsError, match="scorer 'nope' is unknown; use one of roundtrips"):
+    with pytest.raises(SettingsError, match=r"Unknown scorer 'nope'. Known: roundtrips"):
         lm(scorer="nope")
     with pytest.raises(SettingsError, match=r"Unknown kind 'nope'. Known: number"):
         lm(kind="nope")
@@ -487,7 +487,7 @@ def test_what_inspect_cannot_have_is_refused_in_a_sentence(api: Any) -> None:
     ("name", "settings", "sentence"),
     [
         ("nope", {}, "model 'nope' is neither 'tiny', nor a folder"),
-        ("tiny", {"scorer": "nope"}, "scorer 'nope' is unknown; use one of roundtrips, "),
+        ("tiny", {"scorer": "nope"}, "Unknown scorer 'nope'. Known: roundtrips, "),
         ("tiny", {"kind": "nope"}, "Unknown kind 'nope'. Known: number, "),
     ],
 )

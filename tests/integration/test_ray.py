@@ -80,7 +80,7 @@ def test_other_columns_are_named_and_wrong_batches_refused(folder: str) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"scorer": "nope"}, "scorer 'nope' is unknown"),
+        ({"scorer": "nope"}, "Unknown scorer 'nope'"),
         ({"kind": "nope"}, "Unknown kind 'nope'. Known: number"),
         ({"fitted": "gone.json"}, "fitted is gone.json, and there is no such file; give one that"),
         ({"fitted": "gone.json", "scorer": "probe"}, "fitted belongs to scorer verifier, not to"),
@@ -115,7 +115,7 @@ def test_a_replica_is_a_whole_server_and_ends_its_queue(folder: str) -> None:
     [
         ({}, "model is missing; give --model, or model in the arguments."),
         ({"model": "tiny", "replicas": "2"}, "Unknown setting 'replicas'. "),
-        ({"model": "tiny", "num_replicas": "0"}, "num_replicas is 0; "),
+        ({"model": "tiny", "num_replicas": "0"}, "num_replicas must be at least 1, got 0"),
         ({"model": "tiny", "host": "0.0.0.0"}, "so a key is needed; set REMASK_API_KEY"),
     ],
 )

@@ -248,10 +248,6 @@ def write_extensions(folder: Path) -> None:
             (folder / name).write_text(block.code)
 
 
-def copy_examples(folder: Path) -> None:
-    shutil.copytree(ROOT / "examples", folder / "examples")
-
-
 PREPARED: dict[tuple[str, str], Callable[[Path], None]] = {}
 
 
@@ -268,7 +264,6 @@ needs("docs/benchmarks.md", "--data folder/", write_benchmarks)
 needs("docs/certificates.md", "fit_weights(", EVIDENCE)
 needs("docs/certificates.md", "--certificate certificate.json", write_certificate)
 needs("docs/verifier.md", "StagedVerifier.read", write_verifier)
-needs("docs/alignment.md", "--config examples/align-llada", copy_examples)
 needs("docs/extending.md", "remask solve --model softened:load", write_extensions)
 needs("docs/models.md", "remask doctor path/to/folder", copy_llada)
 needs("docs/models.md", "--model copies/llada", copy_llada)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from remask.errors import SettingsError
+from remask.settings import unknown_name
 
 AUTO, NONE, TENSORBOARD = "auto", "none", "tensorboard"
 TRACKERS = (TENSORBOARD, "wandb")
@@ -21,9 +22,7 @@ def check_track(names: Sequence[str]) -> None:
     """Raise where a name is no tracker, or says with others what cannot be."""
     unknown = [name for name in names if name not in (AUTO, NONE, *TRACKERS)]
     if unknown:
-        raise SettingsError(
-            f"track {unknown[0]!r:.40} is unknown; use {', '.join(TRACKERS)}, auto or none."
-        )
+        raise unknown_name("tracker", unknown[0], (*TRACKERS, AUTO, NONE))
     if len(names) > 1 and {AUTO, NONE} & set(names):
         raise SettingsError(
             f"track {','.join(names)} says auto or none beside other trackers; name them alone."

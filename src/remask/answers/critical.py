@@ -13,7 +13,7 @@ from remask.answers.mathematics import symbol_spans
 from remask.answers.number import number_spans
 from remask.answers.option import listed_options, telling_words, verdict_spans, word_spans
 from remask.answers.program import constant_spans, name_spans, operator_spans, program_span
-from remask.errors import SettingsError
+from remask.settings import unknown_name
 
 Span = tuple[int, int]
 Finder = Callable[[str, str | None, str], list[Span]]  # text, final answer, prompt
@@ -24,8 +24,7 @@ def critical_positions(
 ) -> list[bool]:
     """Say for each decoded token whether it has a part in critical text of this kind."""
     if kind not in CRITICAL:
-        known = ", ".join(CRITICAL)
-        raise SettingsError(f"critical text of kind {kind!r} is unknown; use one of {known}.")
+        raise unknown_name("kind", kind, CRITICAL)
     text = "".join(pieces)
     painted = bytearray(len(text))
     for start, end in CRITICAL[kind](text, answer, prompt):

@@ -63,7 +63,7 @@ def study(
     from remask.report.studies import study as run_study
 
     if ":" not in name and name not in NAMES:
-        raise UsageError(str(unknown_name("study", name, NAMES, ", or module:name")))
+        raise unknown_name("study", name, NAMES, ", or module:name", UsageError)
     chosen = name if name in NAMES else resolve("study", name, STUDIES, ("name", "run"))
     name = chosen if isinstance(chosen, str) else chosen.name
     if model and name != "geometry":

@@ -23,7 +23,7 @@ from remask.consistency.settings import ConsistencySettings, Metrics
 from remask.errors import SettingsError
 from remask.probes.settings import Probe
 from remask.sampling.settings import SamplerSettings
-from remask.settings import Seed, Setting, check
+from remask.settings import Seed, Setting, check, unknown_name
 from remask.tasks.base import Split
 from remask.tasks.settings import TaskSettings
 from remask.values import ROUNDTRIPS
@@ -44,8 +44,7 @@ def choose_baselines(names: Sequence[str]) -> tuple[str, ...]:
     """Return the baselines of a collection in their usual order, or raise with those there are."""
     unknown = [name for name in names if name not in BASELINES]
     if unknown:
-        known = ", ".join(BASELINES)
-        raise SettingsError(f"baseline {unknown[0]!r} is unknown; choose among {known}.")
+        raise unknown_name("baseline", unknown[0], BASELINES)
     return tuple(name for name in BASELINES if name in FREE_BASELINES or name in names)
 
 

@@ -25,7 +25,7 @@ from remask.answers.critical import critical_positions
 from remask.consistency.code_metrics import ast_similarity, token_substitution
 from remask.errors import DenoiserError, SettingsError
 from remask.extension import bind, resolve, running
-from remask.settings import checked, fit
+from remask.settings import checked, fit, unknown_name
 from remask.values import RoundTrips, weighted_mean
 
 
@@ -108,7 +108,7 @@ def critical_divergence(logp: Tensor, critical: Tensor, f: str = "kl") -> float 
     and masked. None where no token is. At most 0, and 0 where every such token is certain.
     """
     if f not in DIVERGENCES:
-        raise SettingsError(f"divergence {f!r} is unknown; choose one of {', '.join(DIVERGENCES)}.")
+        raise unknown_name("divergence", f, DIVERGENCES)
     if not critical.any():
         return None
     # The chi-squared divergence of an impossible token is infinite, and a score is finite.

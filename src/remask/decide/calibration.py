@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from remask.decide.columns import Column, Flags, Floats, Scores, absent_as_nan, labelled
 from remask.decide.provenance import Fitted, Provenance
 from remask.errors import InputError, SettingsError
+from remask.settings import unknown_name
 
 Method = Literal["isotonic", "platt"]
 
@@ -95,7 +96,7 @@ def fit_calibrator(
 ) -> Isotonic | Platt:
     """Return the calibrator of one score, fitted to answers that have one."""
     if method not in CURVES:
-        raise SettingsError(f"method {method!r} is unknown; choose {' or '.join(CURVES)}.")
+        raise unknown_name("method", method, CURVES)
     values, labels = labelled(scores, right)
     present = np.isfinite(values)
     if not present.any():

@@ -17,6 +17,7 @@ from remask.denoisers.native import Network
 from remask.denoisers.packing import pack
 from remask.denoisers.published import PACKED_BYTES
 from remask.errors import SettingsError
+from remask.settings import unknown_name
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 KINDS = ("cuda", "mps", "cpu")  # "auto" takes the first that is there
@@ -38,13 +39,13 @@ def choose_device(device: str) -> torch.device:
     """Return the device; "auto" is CUDA where there is one, else Metal, else the CPU."""
     if device == "auto":
         return torch.device(next(kind for kind in KINDS if _count(kind)))
-    unknown = f"device {device!r} is unknown; use auto, cpu, cuda or mps."
+    unknown = unknown_name("device", device, ("auto", *KINDS))
     if device.split(":")[0] not in KINDS:
-        raise SettingsError(unknown)
+        raise unknown
     try:
         target = torch.device(device)
     except RuntimeError:
-        raise SettingsError(unknown) from None
+        raise unknown from None
     if target.type != "cpu" and (target.index or 0) >= _count(target.type):
         why = _build() if target.type == "cuda" else ""
         raise SettingsError(f"device {device!r} is not available here{why}; use auto or cpu.")
@@ -74,7 +75,7 @@ def choose_dtype(dtype: str, device: torch.device) -> torch.dtype:
     if dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if dtype not in DTYPES:
-        raise SettingsError(f"dtype {dtype!r} is unknown; use auto, {', '.join(DTYPES)}.")
+        raise unknown_name("dtype", dtype, ("auto", *DTYPES))
     return DTYPES[dtype]
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from remask.denoisers.fp8 import Fp8
 from remask.denoisers.packed import Packed, WeightFormat
 from remask.denoisers.quantisers import imported
-from remask.errors import SettingsError
+from remask.settings import unknown_name
 
 FULL = "full"  # the weights as they are, in the dtype of the model
 _BLOCK = 64  # numbers that share a scale in nf4
@@ -110,5 +110,5 @@ def find_format(weights: str) -> WeightFormat | None:
     if weights == FULL:
         return None
     if weights not in FORMATS:
-        raise SettingsError(f"weights {weights!r} is unknown; use {FULL}, {', '.join(FORMATS)}.")
+        raise unknown_name("weights", weights, (FULL, *FORMATS))
     return FORMATS[weights]

@@ -16,6 +16,7 @@ from torch import nn
 
 from remask.denoisers.native import Network
 from remask.errors import SettingsError
+from remask.settings import unknown_name
 
 SPLITS = ("replicas", "layers")  # of a list of devices: a model on each, or one over all
 
@@ -23,7 +24,7 @@ SPLITS = ("replicas", "layers")  # of a list of devices: a model on each, or one
 def check(split: str, targets: Sequence[torch.device], devices: str) -> None:
     """Raise where a model cannot be split so over the devices that were named."""
     if split not in SPLITS:
-        raise SettingsError(f"split {split!r} is unknown; use {' or '.join(SPLITS)}.")
+        raise unknown_name("split", split, SPLITS)
     if split == "layers" and len(targets) == 1:
         raise SettingsError(
             f"split 'layers' spreads one model over several devices and device {devices!r} is one; "

@@ -21,8 +21,9 @@ from remask.api import (
     scores_of,
     threshold_for,
 )
-from remask.errors import InputError, SettingsError
+from remask.errors import InputError
 from remask.harnesses.settings import HarnessSettings
+from remask.settings import unknown_name
 
 
 class Wanted(NamedTuple):
@@ -168,10 +169,7 @@ class Answerer:
 def _check_name(scorer: AnyScorer | None) -> None:
     """Refuse a name that no scorer has, before the model is loaded."""
     if isinstance(scorer, str) and scorer and ":" not in scorer and scorer not in SCORERS:
-        raise SettingsError(
-            f"scorer {scorer!r} is unknown; use one of {', '.join(SCORERS)}, or one of your own "
-            "as module:name."
-        )
+        raise unknown_name("scorer", scorer, SCORERS, ", or module:name")
 
 
 def score_fields(score: Score, threshold: ScoreThreshold) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from remask.probes.patterns import SUFFIX_BLOCK, ProbeBatch, ProbePass, masks, p
 from remask.probes.settings import Probe, Which
 from remask.sampling.batches import check_sample, spread, whole_canvas, whole_rows
 from remask.sampling.likelihood import log_likelihood
+from remask.settings import unknown_name
 from remask.values import Sample
 
 Critical = Callable[[Sample], Sequence[bool]]  # of each response token
@@ -73,7 +74,7 @@ class Reading:
         read stand in for them; None where none was.
         """
         if which not in get_args(Which):
-            raise SettingsError(f"reading {which!r} is unknown; use {', '.join(get_args(Which))}.")
+            raise unknown_name("reading", which, get_args(Which))
         every = [logp for logp in self.logp if logp is not None]
         pairs = zip(self.logp, self.critical, strict=True)
         critical = [logp for logp, is_critical in pairs if is_critical and logp is not None]

@@ -36,7 +36,7 @@ def task(
     The other arguments are those of a public benchmark (see `BenchmarkSpec.task`).
     """
     if isinstance(given, str) and given not in KNOWN and ":" not in given:
-        raise TaskError(str(unknown_name("task", given, KNOWN)))
+        raise unknown_name("task", given, KNOWN, error=TaskError)
     chosen = resolve("task", given, KNOWN)
     if isinstance(chosen, BenchmarkSpec):
         return chosen.task(path=path, allow_execution=allow_execution, wording=wording, shots=shots)
@@ -46,8 +46,7 @@ def task(
     if shots:
         raise TaskError(f"task {chosen.name!r} is asked without worked examples; leave shots out.")
     if wording not in WORDINGS:
-        known = ", ".join(WORDINGS)
-        raise TaskError(f"wording {wording!r} is unknown; choose one of {known}, or leave it out.")
+        raise unknown_name("wording", wording, WORDINGS, error=TaskError)
     return chosen
 
 

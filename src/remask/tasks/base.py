@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from remask.answers import Extraction
 from remask.errors import TaskError
 from remask.extension import running
-from remask.settings import checked
+from remask.settings import checked, unknown_name
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -218,7 +218,7 @@ def draw(
 def check_level(task: Levelled, level: str, split: str) -> str:
     """Return the level to draw from, or raise with the levels there are."""
     if split not in SPLITS:
-        raise TaskError(f"split {split!r} is unknown; choose one of {', '.join(SPLITS)}.")
+        raise unknown_name("split", split, SPLITS, error=TaskError)
     if level == "":
         return task.levels[0]
     if level not in task.levels:

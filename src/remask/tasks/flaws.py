@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from remask.answers import numbers
 from remask.errors import TaskError
+from remask.settings import unknown_name
 from remask.tasks.base import Problem, Task
 from remask.tasks.choice import Choice
 from remask.tasks.choice_flaws import CHOICE_FLAWS
@@ -37,7 +38,7 @@ def inject(problem: Problem, solution: str, kind: str, seed: int = 0) -> str | N
     where no flaw of this kind leaves the answer right. The same arguments give the same text.
     """
     if kind not in KINDS:
-        raise TaskError(f"flaw {kind!r} is unknown; choose one of {', '.join(KINDS)}.")
+        raise unknown_name("flaw", kind, KINDS, error=TaskError)
     if problem.task not in MAKERS or not TASKS[problem.task].process_ok(problem, solution):
         return None
     flawed = MAKERS[problem.task][kind](problem, sentences(solution))

@@ -108,7 +108,7 @@ def test_nothing_is_critical_in_plain_text() -> None:
 
 
 def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
-    with pytest.raises(SettingsError, match=r"kind 'poem' is unknown; use one of number, "):
+    with pytest.raises(SettingsError, match=r"Unknown kind 'poem'. Known: number, "):
         critical_positions(["a"], None, kind="poem")
 
 

@@ -39,7 +39,7 @@ def test_models_are_the_embedded_one_and_the_catalogue() -> None:
     assert (llada["parameters"], llada["bfloat16_gb"], llada["presets"]) == (
         8_015_581_184,
         16.0,
-        11,
+        16,
     )
     tiny = rows["tiny"]
     assert tiny["parameters"] == catalog.TINY.num_parameters

@@ -558,7 +558,7 @@ def test_a_model_of_somebody_elses_has_no_dtype_that_we_know() -> None:
         ({"split": "validation"}, TaskError, "gsm8k has no split 'validation'"),
         ({"task": "mbpp"}, TaskError, r"requires allow_execution=True \(--allow-execution\)"),
         ({"task": "wordmath"}, TaskError, "is generated and reads no file"),
-        ({"wording": "qwen"}, TaskError, "wording 'qwen' of gsm8k is unknown"),
+        ({"wording": "qwen"}, TaskError, "Unknown wording of gsm8k 'qwen'"),
     ],
 )
 def test_what_cannot_work_is_said_before_anything_is_sampled(

@@ -287,7 +287,7 @@ def test_a_device_named_twice_must_hold_both_its_parts(
     ("device", "how", "told"),
     [
         ("cpu", "layers", "split 'layers' spreads one model over several devices and device 'cpu'"),
-        ("cpu,cpu", "columns", "split 'columns' is unknown; use replicas or layers"),
+        ("cpu,cpu", "columns", "Unknown split 'columns'. Known: replicas, layers"),
         ("cpu,cpu,cpu,cpu,cpu", "layers", "names 5 devices and the model has 4 layers; with split "
                                           "layers name at most 4"),
     ],

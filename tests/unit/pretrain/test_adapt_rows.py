@@ -61,7 +61,7 @@ def test_bytes_that_are_no_rows_are_one_sentence(tmp_path_factory: Any, content:
     [
         ("", r"rows .*rows\.jsonl holds no rows; name"),
         ("{", r"line 1 is not valid JSON"),
-        ("[]", r"line 1 is no JSON object"),
+        ("[]", r"is a JSON array"),
         ('{"prompt": "a"}', r"line 1 has response None; it must be a text that is not empty\."),
         ('{"prompt": " ", "response": "b"}', r"line 1 has prompt ' '; it must be a text"),
         ('{"prompt": "a", "response": 3}', r"line 1 has response 3; it must be a text"),

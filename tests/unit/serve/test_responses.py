@@ -44,7 +44,7 @@ def service() -> Iterator[Service]:
 
 def responder(service: Service) -> Responder:
     """Return what answers a request to solve, whose client has not sent anything yet."""
-    body = SolveRequest(prompt="p", remask=SolveSettings(budget=1))
+    body = SolveRequest(prompt="p", remask=SolveSettings(budget=1, threshold=0.75))
 
     async def make() -> Responder:
         client = ClientRequest(service, Request({"type": "http", "state": {"request_id": "r"}}))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from remask.errors import TaskError
+from remask.settings import unknown_name
 from remask.tasks.base import (
     Grade,
     Problem,
@@ -242,10 +243,7 @@ class BenchmarkSpec:
             shots: worked examples to show, of the split "train".
         """
         if wording not in self.wordings:
-            known = ", ".join(self.wordings)
-            raise TaskError(
-                f"wording {wording!r} of {self.name} is unknown; choose one of {known}."
-            )
+            raise unknown_name(f"wording of {self.name}", wording, self.wordings, error=TaskError)
         source = BenchmarkSource(hub=self.hub, path=path, mixed=self.mixed)
         form = self.form(allow_execution)
         return Benchmark(self.name, form, source, self.wordings[wording], shots)

@@ -45,7 +45,7 @@ def test_which_trackers_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("track", "sentence"),
     [
-        ("wandbb", "track 'wandbb' is unknown; use tensorboard, wandb, auto or none."),
+        ("wandbb", "Unknown tracker 'wandbb'. Did you mean 'wandb'?"),
         ("none,wandb", "track none,wandb says auto or none beside other trackers"),
     ],
 )

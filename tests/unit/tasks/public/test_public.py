@@ -297,11 +297,9 @@ def test_an_index_a_split_or_a_name_that_does_not_exist_is_told(files: dict[str,
         of(files, "gsm8k").problem(-1)
     with pytest.raises(TaskError, match="math500 has no split 'train'; choose one of test"):
         of(files, "math500").problem(0, split="train")
-    with pytest.raises(
-        TaskError, match="task 'mmlu' is unknown; choose one of wordmath, countdown"
-    ):
+    with pytest.raises(TaskError, match=r"Unknown task 'mmlu'. Known: wordmath, countdown"):
         task("mmlu")
-    with pytest.raises(TaskError, match="wording 'foo' is unknown; choose one of llada, dream"):
+    with pytest.raises(TaskError, match=r"Unknown wording 'foo'. Known: llada, dream"):
         task("wordmath", wording="foo")
 
 
@@ -366,7 +364,7 @@ def test_code_is_not_run_without_leave(files: dict[str, Path], tmp_path: Path) -
         problem = found.problem(0)
         text = f"open({str(proof)!r}, 'w')"
         for refused in (lambda: found.judge(problem, text), found.check):  # noqa: B023
-            with pytest.raises(TaskError, match=r"set allow_execution=True \(--allow-execution\)"):
+            with pytest.raises(TaskError, match=r"requires allow_execution=True \(--allow"):
                 refused()
         of(files, name, allow_execution=True).check()
     assert not proof.exists()
@@ -485,5 +483,5 @@ def test_every_task_is_found_by_name(files: dict[str, Path]) -> None:
     assert task("wordmath") is TASKS["wordmath"]
     found = task("gsm8k", path=files["gsm8k"])
     assert found.problem(1).gold == "1001"
-    with pytest.raises(TaskError, match=r"task 'nothing' is unknown.*wordmath.*gsm8k.*mbpp"):
+    with pytest.raises(TaskError, match=r"Unknown task 'nothing'.*wordmath.*gsm8k.*mbpp"):
         task("nothing")
