@@ -292,8 +292,16 @@ ROW = b'{"prompt": "a", "answer": "b"}\n'
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("in.jsonl", gzip.compress(ROW, mtime=0), "in.jsonl is compressed with gzip; decompress it"),
-        ("in.jsonl.gz", gzip.compress(ROW, mtime=0), "in.jsonl.gz is compressed with gzip; decompress it"),
+        (
+            "in.jsonl",
+            gzip.compress(ROW, mtime=0),
+            "in.jsonl is compressed with gzip; decompress it",
+        ),
+        (
+            "in.jsonl.gz",
+            gzip.compress(ROW, mtime=0),
+            "in.jsonl.gz is compressed with gzip; decompress it",
+        ),
         ("in.jsonl", b"\x28\xb5\x2f\xfd\x04\x58", "is compressed with zstd; decompress it"),
         ("in.jsonl", bz2.compress(ROW), "is compressed with bzip2; decompress it"),
         ("in.jsonl", lzma.compress(ROW), "is compressed with xz; decompress it"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from remask.decide.calibration import Calibrator
 from remask.decide.threshold import Certificate
 from remask.decide.weights import Weights
+from remask.records.lock import locked
 from remask.records.manifest import FileState, read_manifest
 from remask.tasks import TASKS
 
@@ -291,3 +293,19 @@ def test_what_is_fitted_to_edited_records_belongs_to_no_model(run: Run, tmp_path
     assert run("fit", source, "-o", out, "--force").code == 0
     about = Weights.load(out, "core", CORE).provenance
     assert (about.model, about.split) == ("external", "external")
+    assert not any(value for name, value in about.settings.items() if name != "level")
+
+
+@pytest.mark.parametrize("command", ["fit", "certify", "calibrate", "report", "study", "join"])
+def test_a_second_process_is_refused_with_the_name_of_the_first(
+    fails: Fails, tmp_path: Path, command: str
+) -> None:
+    """A thread holds the lock, as another process would."""
+    source, out = write(tmp_path / "a.jsonl", answers(20, 20)), tmp_path / "out"
+    words = [command, "diagnosis", source] if command == "study" else [command, source]
+    with ThreadPoolExecutor(1) as other:
+        lock = locked(out)
+        other.submit(lock.__enter__).result()
+        assert "out is in use by process" in fails(1, *words, "-o", out)
+        other.submit(lock.__exit__, None, None, None).result()
+    assert not out.exists()

@@ -29,7 +29,7 @@ from remask.analysis.load_records import Source, required
 from remask.analysis.pool import Pool, is_scored, pool_size, pools, verify_forwards
 from remask.analysis.statistics import Interval, bootstrap, mean
 from remask.errors import RecordError
-from remask.records.manifest import REMEDY, manifest_path, read_manifest
+from remask.records.manifest import REMEDY, is_edited, manifest_path, read_manifest
 from remask.records.record import Record
 
 SECTION = "cost"
@@ -52,7 +52,10 @@ class Steps:
     @staticmethod
     def read(path: Path) -> "Steps":
         """Return what the manifest beside a file of records says."""
-        settings = read_manifest(path).settings
+        manifest = read_manifest(path)
+        if is_edited(path, manifest):
+            raise RecordError(f"{path} was edited after remask wrote it, so its cost is unknown.")
+        settings = manifest.settings
         places = (("sampler", "steps"), ("consistency", "rebuild_steps"), ("consistency", "trips"))
         values: list[Any] = [(settings.get(part) or {}).get(name) for part, name in places]
         for (part, name), value in zip(places, values, strict=True):

@@ -142,8 +142,10 @@ def read_evidence(path: Path) -> Evidence:
     manifest = read_manifest(path)
     if is_edited(path, manifest):
         # Nothing is known of the answers: what is fitted to them applies to no model.
-        settings = {**manifest.settings, "model": EXTERNAL, "split": EXTERNAL}
-        manifest = replace(manifest, settings=settings, model=None, dataset=None, runs=[])
+        settings = {n: v for n, v in manifest.settings.items() if n in ("metrics", "seed")}
+        settings |= {"task": rows[0].task, "level": rows[0].level}
+        settings |= {"model": EXTERNAL, "split": EXTERNAL}
+        manifest = Manifest(settings=settings, scorers=manifest.scorers)
     absent = [name for name in ("task", "model", "split", "seed") if name not in manifest.settings]
     if absent:
         raise RecordError(

@@ -12,6 +12,7 @@ from remask.cli.flags import FlagsOf, UsageError
 from remask.collect.settings import CollectSettings
 from remask.pretrain.settings import TrainSettings
 from remask.records import outputs
+from remask.records.lock import locked
 from remask.settings import Setting
 
 TrainFlags = Annotated[
@@ -59,11 +60,12 @@ def demo(
     as_json: opt.Json = False,
 ) -> int:
     """Watch the embedded model catch its own errors."""
-    earlier = (out / "summary.json").is_file() and (out / "records.jsonl").is_file()
-    outputs.claim_folder(out, is_ours=earlier, force=force)
-    from remask.cli.demonstration import run
+    with locked(out):
+        earlier = (out / "summary.json").is_file() and (out / "records.jsonl").is_file()
+        outputs.claim_folder(out, is_ours=earlier, force=force)
+        from remask.cli.demonstration import run
 
-    return run(out=out, as_json=as_json, **amounts, **devices)
+        return run(out=out, as_json=as_json, **amounts, **devices)
 
 
 def models(

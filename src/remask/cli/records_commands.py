@@ -238,21 +238,20 @@ def fit(
     if scorer != ROUNDTRIPS and (metrics is not None or columns is not None):
         flag = "--metrics" if columns is None else "--columns"
         raise UsageError(f"{flag} is of weights, which --scorer {scorer} has none of")
-    outputs.claim(out, outputs.of_records([records]), force=force)
-    if scorer != ROUNDTRIPS:
-        _fit_verifier(records, out, as_json, at_hand=scorer != "verifier")
-        return
-    weights = fitting.fit(records, metrics, columns or ())
-    out.parent.mkdir(parents=True, exist_ok=True)
-    weights.save(out)
-    values = ", ".join(f"{name} {value:g}" for name, value in weights.values.items())
-    quality = f"AUROC {weights.auroc:.3f}, uniform {weights.auroc_uniform:.3f}"
-    sentence = f"{values} ({quality}, on the same {weights.n} answers)"
-    document = {"out": str(out), **asdict(weights)}
-    if columns is not None and len(columns) == 1 and columns[0] in MEANS:  # it has no weights
-        threshold = fitting.threshold_of(records, columns[0])
-        document["threshold"] = threshold
-        sentence += f"; {_decided(threshold)}"
+    with outputs.hold(out, outputs.of_records([records]), force=force):
+        if scorer != ROUNDTRIPS:
+            _fit_verifier(records, out, as_json, at_hand=scorer != "verifier")
+            return
+        weights = fitting.fit(records, metrics, columns or ())
+        weights.save(out)
+        values = ", ".join(f"{name} {value:g}" for name, value in weights.values.items())
+        quality = f"AUROC {weights.auroc:.3f}, uniform {weights.auroc_uniform:.3f}"
+        sentence = f"{values} ({quality}, on the same {weights.n} answers)"
+        document = {"out": str(out), **asdict(weights)}
+        if columns is not None and len(columns) == 1 and columns[0] in MEANS:  # it has no weights
+            threshold = fitting.threshold_of(records, columns[0])
+            document["threshold"] = threshold
+            sentence += f"; {_decided(threshold)}"
     tell(document, f"{sentence}: {out}", as_json)
 
 
@@ -261,7 +260,6 @@ def _fit_verifier(records: Path, out: Path, as_json: bool, *, at_hand: bool) -> 
     from remask.analysis import fitting
 
     staged = fitting.fit_stages_of(records, at_hand=at_hand)
-    out.parent.mkdir(parents=True, exist_ok=True)
     staged.save(out)
     tell(
         {"out": str(out), **asdict(staged), "reason": staged.reason or None},
@@ -311,20 +309,19 @@ def certify(
     from remask.analysis import fitting
     from remask.decide.threshold import Refusal
 
-    outputs.claim(out, [*outputs.of_records([records]), weights], force=force)
-    result = fitting.certify_records(
-        records, weights, scorer=scorer, risk=risk, confidence=confidence, budget=budget
-    )
-    if isinstance(result, Refusal):
-        raise InputError(f"no threshold is certified: {result.reason}")
+    with outputs.hold(out, [*outputs.of_records([records]), weights], force=force):
+        result = fitting.certify_records(
+            records, weights, scorer=scorer, risk=risk, confidence=confidence, budget=budget
+        )
+        if isinstance(result, Refusal):
+            raise InputError(f"no threshold is certified: {result.reason}")
+        result.save(out)
     split = result.provenance.split
     if split == "test":
         say_aside(
             f"{records} holds answers to the test split. Do not report numbers on this split for "
             "the certified threshold."
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    result.save(out)
     document = {"out": str(out), **asdict(result), "coverage": result.coverage, "split": split}
     tell(document, f"{result} {out}", as_json)
 
@@ -342,10 +339,9 @@ def calibrate(
     """Fit a curve from scores to probabilities."""
     from remask.analysis import fitting
 
-    outputs.claim(out, [*outputs.of_records([records]), weights], force=force)
-    curve = fitting.calibrate(records, weights, method, scorer=scorer)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    curve.save(out)
+    with outputs.hold(out, [*outputs.of_records([records]), weights], force=force):
+        curve = fitting.calibrate(records, weights, method, scorer=scorer)
+        curve.save(out)
     scores = (0.5, 0.75, 0.9)
     chances = zip(scores, curve.probabilities(scores), strict=True)
     shown = ", ".join(f"{score:g} is right in {chance:.0%}" for score, chance in chances)
@@ -375,10 +371,11 @@ def report(
     from remask.cli import terminal
     from remask.report.page import plots_of, write_page
 
-    outputs.claim(out, outputs.of_records(sources), force=force)
-    if plots:
-        outputs.claim_in_folder(plots_of(out), ["*"], force=force)
-    with terminal.waiting("reading, resampling and drawing"):
-        write_page(sources[0] if len(sources) == 1 else sources, out, title=title, with_plots=plots)
+    source = sources[0] if len(sources) == 1 else sources
+    with outputs.hold(out, outputs.of_records(sources), force=force):
+        if plots:
+            outputs.claim_in_folder(plots_of(out), ["*"], force=force)
+        with terminal.waiting("reading, resampling and drawing"):
+            write_page(source, out, title=title, with_plots=plots)
     size = out.stat().st_size
     tell({"out": str(out), "bytes": size}, f"{size / 1e6:.1f} MB: {out}", as_json)

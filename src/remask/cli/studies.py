@@ -1,5 +1,6 @@
 """The command that tells what records say: one study at a time, as tables, JSON or files."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,16 +69,15 @@ def study(
     name = chosen if isinstance(chosen, str) else chosen.name
     if model and name != "geometry":
         raise UsageError(f"{name} needs no model; leave --model {model} out")
-    if out is not None:
-        outputs.refuse_inputs(out, records)
-        outputs.claim_in_folder(out, [f"{name}.md", f"{name}-*"], force=force)
-    denoiser = load_model(replace(devices, model=model)) if model else None
-    with terminal.waiting("reading and resampling"):
-        result = run_study(chosen, records, denoiser)
-    written = []
-    if out is not None:
-        with terminal.waiting("writing"):
-            written = result.write(out)
+    written: list[Path] = []
+    patterns = [f"{name}.md", f"{name}-*"]
+    with outputs.hold_in_folder(out, patterns, records, force=force) if out else nullcontext():
+        denoiser = load_model(replace(devices, model=model)) if model else None
+        with terminal.waiting("reading and resampling"):
+            result = run_study(chosen, records, denoiser)
+        if out is not None:
+            with terminal.waiting("writing"):
+                written = result.write(out)
     if as_json:
         print_json({**result.document(), "files": [str(path) for path in written]})
     else:

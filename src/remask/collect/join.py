@@ -8,13 +8,13 @@ written: other settings, weights or rows, a shard that is missing, there twice, 
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from remask.errors import RecordError
 from remask.records import jsonl, outputs
-from remask.records.lock import locked
 from remask.records.manifest import (
     VERSION,
     FileState,
@@ -83,11 +83,13 @@ def join_shards(
         force: replace what is there already.
     """
     groups = _groups(sources, out)
-    for target, paths in groups.items():
-        for path in (target, manifest_path(target)):
-            outputs.claim(path, outputs.of_records(paths), force=force)
-    checked = {target: _checked(paths) for target, paths in groups.items()}
-    return tuple(_write(target, shards) for target, shards in checked.items())
+    with ExitStack() as stack:
+        for target, paths in groups.items():
+            inputs = outputs.of_records(paths)
+            stack.enter_context(outputs.hold(target, inputs, force=force))
+            outputs.claim(manifest_path(target), inputs, force=force)
+        checked = {target: _checked(paths) for target, paths in groups.items()}
+        return tuple(_write(target, shards) for target, shards in checked.items())
 
 
 def _groups(sources: Sequence[Path], out: Path) -> dict[Path, list[Path]]:
@@ -159,7 +161,7 @@ def _write(out: Path, shards: Sequence[ShardFile]) -> JoinedFile:
     runs = [run for one in shards for run in one.manifest.runs]
     size = sum(one.path.stat().st_size for one in shards)
     rows = 0
-    with locked(out), jsonl.whole(out, size) as part:
+    with jsonl.whole(out, size) as part:
         with part.open("wb") as file:
             for one in shards:
                 content = one.path.read_bytes()

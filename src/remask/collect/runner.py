@@ -33,7 +33,7 @@ from remask.collect.engine import ChunkedWork, Engine, Lines
 from remask.errors import RecordError
 from remask.records import jsonl
 from remask.records.jsonl import Row
-from remask.records.lock import locked
+from remask.records.lock import check_held, locked
 from remask.records.manifest import (
     VERSION,
     FileState,
@@ -151,6 +151,7 @@ class Results:
                 raise RecordError(
                     f"{self.out} must hold {len(stored.problems)} rows, got {found}. {_REMEDY}"
                 )
+        self.part.unlink(missing_ok=True)  # a kill at the end of `finish` left it
         state = stored.file or FileState.of(self.out, len(stored.problems))
         self.manifest = replace(self.manifest, file=state)
         if self.rows.stop > stored.problems.stop:
@@ -194,6 +195,7 @@ class Results:
         self.manifest = replace(self.manifest, runs=[*self.manifest.runs, entry])
         self._commit()
         for chunk, lines in engine.results(work):
+            check_held(self.out)
             rows = zip(range(*chunk), lines, strict=True)
             self._add(jsonl.append(self.part, ({"row": row, "lines": some} for row, some in rows)))
             entry.stop = (self.missing or [self.rows.stop])[0]
@@ -207,6 +209,10 @@ class Results:
         """Write the output in one move; `write` writes lines to a path (None: as JSON lines)."""
         if self.is_finished:
             return
+        check_held(self.out)
+        journal = self.manifest.journal
+        if journal is not None and not journal.matches(self.part):
+            raise RecordError(f"{self.part} was edited during the run. {_REMEDY}")
         lines = [line for _, some in self.lines() for line in some]
         self.out.parent.mkdir(parents=True, exist_ok=True)
         with jsonl.whole(self.out) as ready:

@@ -7,12 +7,36 @@ No torch here.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from remask.errors import InputError, RecordError
 from remask.records.jsonl import unfinished
+from remask.records.lock import locked
 from remask.records.manifest import manifest_path
+
+
+@contextmanager
+def hold(out: Path, inputs: Iterable[Path | None] = (), *, force: bool = False) -> Iterator[None]:
+    """Claim and lock a file that this command alone writes, from before its work to its end."""
+    inputs = list(inputs)
+    claim(out, inputs, force=True)  # no lock beside what cannot be an output
+    with locked(out):
+        claim(out, inputs, force=force)
+        yield
+
+
+@contextmanager
+def hold_in_folder(
+    out: Path, patterns: Iterable[str], inputs: Iterable[Path], *, force: bool = False
+) -> Iterator[None]:
+    """Claim and lock a folder in which this command writes files of these names."""
+    refuse_inputs(out, inputs)
+    _check_folder(out)
+    with locked(out):
+        claim_in_folder(out, patterns, force=force)
+        yield
 
 
 def claim(out: Path, inputs: Iterable[Path | None] = (), *, force: bool = False) -> None:

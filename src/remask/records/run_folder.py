@@ -22,7 +22,7 @@ from typing import Any
 
 from remask.errors import CheckpointError, SettingsError, WriteError, brief
 from remask.records.jsonl import unfinished, write_text
-from remask.records.lock import locked
+from remask.records.lock import check_held, locked
 from remask.records.outputs import claim_folder
 
 STATE = "state.pt"
@@ -111,6 +111,7 @@ class RunFolder:
 
     def append(self, name: str, row: Mapping[str, Any]) -> None:
         """Append a row to a log."""
+        check_held(self.out)
         with (self.out / name).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
@@ -129,6 +130,7 @@ class RunFolder:
         """Write a folder and its seal, all of it or nothing."""
         from safetensors import SafetensorError
 
+        check_held(self.out)
         part, old = (folder.with_name(folder.name + end) for end in (_PART, _OLD))
         try:
             shutil.rmtree(part, ignore_errors=True)

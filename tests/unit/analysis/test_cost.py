@@ -16,6 +16,7 @@ from remask.analysis.cost import Steps, cost
 from remask.analysis.figure import Figures
 from remask.errors import RecordError
 from remask.records import jsonl
+from remask.records.manifest import FileState, Manifest
 from remask.records.record import Record
 
 Make = Callable[..., Record]
@@ -86,6 +87,9 @@ def test_what_was_asked_is_read_from_the_manifest(tmp_path: Path, rows: list[Rec
     with pytest.raises(
         RecordError, match=r"is damaged: asked\.sampler\.steps is '12', not a whole"
     ):
+        Steps.read(path)
+    Manifest(settings=asked, file=FileState()).write(path)
+    with pytest.raises(RecordError, match="was edited after remask wrote it, so its cost is"):
         Steps.read(path)
 
 

@@ -173,9 +173,9 @@ def test_a_run_is_not_continued_with_another_fit(llada: NativeDenoiser, source: 
     out, settings = source.with_name("out.jsonl"), replace(SETTINGS, scorer="verifier")
     interrupt(llada, score_file.prepare(source, out, settings, fitted=one))
     score_file.prepare(source, out, settings, fitted=one)
-    with pytest.raises(RecordError, match=r"fitted was [0-9a-f]{32}, got [0-9a-f]{16}"):
+    with pytest.raises(RecordError, match=r"fitted was [0-9a-f]{16}, got [0-9a-f]{16}"):
         score_file.prepare(source, out, settings, fitted=two)
-    with pytest.raises(RecordError, match=r"fitted was [0-9a-f]{32}, got not set"):
+    with pytest.raises(RecordError, match=r"fitted was [0-9a-f]{16}, got not set"):
         score_file.prepare(source, out, settings)
     with pytest.raises(RecordError, match="max_forwards was not set, got 1"):
         score_file.prepare(source, out, replace(settings, max_forwards=1), fitted=one)
@@ -280,6 +280,38 @@ def test_a_journal_that_was_edited_is_refused_and_left(llada: NativeDenoiser, so
             with pytest.raises(RecordError, match=r"out.jsonl.part was edited after remask wrote"):
                 act(source, out, SETTINGS)
         assert part.read_bytes() == b"".join(lines)
+
+
+@pytest.mark.parametrize("what", ["journal", "lock"])
+def test_a_journal_or_a_lock_that_is_changed_during_a_run_ends_it(
+    llada: NativeDenoiser, source: Path, what: str
+) -> None:
+    """Another process may have changed them, so the rows are not written as scores."""
+    out = source.with_name("out.jsonl")
+    lock, part = source.with_name("out.jsonl.lock"), part_path(out)
+
+    def change(done: int, forwards: int) -> None:
+        if done == 4 and what == "lock":
+            lock.unlink()
+        elif done == 4:
+            part.write_bytes(part.read_bytes().replace(b"0.", b"1.", 1))
+
+    job = score_file.prepare(source, out, SETTINGS)
+    said = "was edited during the run" if what == "journal" else "must exist until the end"
+    with pytest.raises(RecordError, match=said):
+        score_file.score_file(llada, job, batch=2, progress=change)
+    assert not out.exists()
+
+
+def test_a_kill_before_the_journal_is_removed_leaves_nothing(
+    llada: NativeDenoiser, source: Path
+) -> None:
+    out = source.with_name("out.jsonl")
+    job = score_file.prepare(source, out, SETTINGS)
+    score_file.score_file(llada, job)
+    part_path(out).write_bytes(b"")
+    assert score_file.score_file(llada, job).resumed == 5
+    assert not part_path(out).exists()
 
 
 def scored_again(source: Path, out: Path, settings: ScoreSettings) -> None:

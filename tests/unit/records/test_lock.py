@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -5,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from remask.errors import RecordError
-from remask.records.lock import locked
+from remask.errors import RecordError, WriteError
+from remask.records.lock import check_held, locked
 
 HOLD = """
 import pathlib, sys
-from remask.records.lock import locked
+from remask.records.lock import check_held, locked
 with locked(pathlib.Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
@@ -65,3 +67,37 @@ def test_the_lock_counts_increments_of_several_processes(tmp_path: Path) -> None
     processes = [subprocess.Popen([sys.executable, "-c", script, str(out)]) for _ in range(4)]
     assert [process.wait() for process in processes] == [0] * 4
     assert out.read_text() == "80"
+
+
+def test_a_holder_whose_lock_file_was_removed_stops_and_leaves_that_of_the_next(
+    tmp_path: Path,
+) -> None:
+    out, lock = tmp_path / "records.jsonl", tmp_path / "records.jsonl.lock"
+    check_held(out)
+    with ThreadPoolExecutor(1) as other:
+        next_one = locked(out)
+        with locked(out):
+            check_held(out)
+            lock.unlink()
+            for _ in range(2):
+                with pytest.raises(RecordError, match=r"records.jsonl.lock must exist until"):
+                    check_held(out)
+                if not lock.exists():
+                    other.submit(next_one.__enter__).result()
+        assert lock.exists()
+        other.submit(next_one.__exit__, None, None, None).result()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with (
+        pytest.raises(WriteError, match=r"Cannot lock .*a.lock: No locks available\."),
+        locked(tmp_path / "a"),
+    ):
+        pass
