@@ -1,6 +1,7 @@
 """Who may ask, how much, and what nobody is told."""
 
 import base64
+import gzip
 import logging
 import re
 from collections.abc import Iterator
@@ -117,6 +118,15 @@ def test_a_body_beyond_the_limit_is_refused_however_it_comes(client: Client) -> 
     for content in (b"9" * 20_001, b"9" * 160_001, parts(21), parts(161)):
         answer = client.send("POST", "/v1/verify", content=content)
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
+
+
+def test_a_compressed_body_is_refused_by_its_encoding(client: Client) -> None:
+    for path in ("/v1/verify", "/v1/solve", "/v1/chat/completions", "/v1/completions"):
+        content, headers = gzip.compress(b"{}"), {"content-encoding": "gzip"}
+        answer = client.send("POST", path, content=content, headers=headers)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["param"]) == (400, "Content-Encoding")
+        assert "must be identity, got 'gzip'" in error["message"]
 
 
 def test_a_defect_is_in_the_log_and_not_in_the_answer(

@@ -49,6 +49,7 @@ _UNKNOWN = 1e18  # cost of a request that has not yielded rows yet
 _TURNS = 4  # one batch of so many goes to the oldest request
 _MEMORY = 0.9  # weight of earlier batches in the measured pace, at every batch
 _STALL = 4.0  # a batch counts as at most so many times slower than the pace
+_USUAL = "trip"  # kind whose pace applies to kinds without a batch yet; measured at the start
 # Shares of the time to its deadline that a request may need if the oldest are served first. The
 # first bounds admission. The second starts serving the oldest first; the rest covers errors of the
 # estimate.
@@ -136,19 +137,16 @@ class Pace:
     def note(self, row: "BatchRow", cost: float, seconds: float) -> None:
         """Count a batch of rows like this one."""
         self.longest = max(seconds, _MEMORY * self.longest)
-        # A kind without a batch yet is estimated by all rows that use the model: the key "".
-        for kind in (row.kind, "") if row.columns else (row.kind,):
-            before, took = self._sums.get(kind, (0.0, 0.0))
-            most = _STALL * cost * took / before if took else seconds
-            sums = _MEMORY * before + cost, _MEMORY * took + min(seconds, most)
-            if cost > 0:
-                self._sums[kind] = sums
+        before, took = self._sums.get(row.kind, (0.0, 0.0))
+        most = _STALL * cost * took / before if took else seconds
+        if cost > 0:
+            self._sums[row.kind] = _MEMORY * before + cost, _MEMORY * took + min(seconds, most)
 
     def seconds(self, needs: Sequence["Need"]) -> float:
         """Return the time that needs take; 0 before anything was measured."""
         total = 0.0
         for kind, cost in needs:
-            known, took = self._sums.get(kind) or self._sums.get("") or (1.0, 0.0)
+            known, took = self._sums.get(kind) or self._sums.get(_USUAL) or (1.0, 0.0)
             total += max(0.0, cost) * took / known
         return total
 
@@ -210,7 +208,8 @@ class Batcher:
                 raise _busy(f"The queue is full ({self.max_queue} requests)", 1, "queue_full")
             if alone > left or left == 0:
                 cause = f"The request needs about {alone:.3g} s and has {left:.3g} s left"
-                raise _busy(f"{cause}; ask for fewer tokens, trips or steps", alone, "too_slow")
+                cause += "; ask for fewer tokens, trips or steps, or allow more time"
+                raise _busy(cause, min(alone, left), "too_slow")
             late = self._late_by(_ADMITTED, deadline, needs) if self._jobs else 0.0
         if late > 0:
             raise _busy(f"The queue is too long to answer within {left:.3g} s", late, "overloaded")

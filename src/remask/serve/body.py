@@ -52,6 +52,7 @@ def body_route(service: "Service") -> "type[APIRoute]":
                 client = ClientRequest(service, request)
                 service.batcher.check_room(client.deadline)
                 check_query(request)
+                _check_encoding(request)
                 content = await request.body() if _is_json(request) else b""
                 read = partial(read_body, kind, content, most_characters)
                 response: Response = await endpoint(await client.in_thread(read), request)
@@ -68,6 +69,13 @@ def check_query(request: Request) -> None:
     for name in request.query_params:
         if name not in known:
             raise unsupported(name)
+
+
+def _check_encoding(request: Request) -> None:
+    name, encoding = "Content-Encoding", request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        message = f"{name} must be identity, got {encoding[:_QUOTED]!r}; do not compress the body."
+        raise InvalidValue(message, name)
 
 
 def _is_json(request: Request) -> bool:
