@@ -34,7 +34,7 @@ from typing import Any
 
 from lib.arms import ARMS, PLAN, SETTINGS, Job, planned
 from lib.asked import PROBLEMS, RUN, asked_of, folder_of, job_of, missing, settings_of, unlike
-from lib.figures import FIGURES, figure_of, merge, read
+from lib.figures import FIGURES, figure_of, merge, read, select
 from lib.run_figures import figures_of, read_results, statements, table
 
 from remask.errors import RemaskError
@@ -240,11 +240,12 @@ def write_figures(arguments: argparse.Namespace) -> int:
     hardware = arguments.hardware or ", ".join(sorted({r.get("hardware", "") for r in results}))
     if not hardware:
         return refuse("results do not say what they were measured on; give --hardware.")
-    about = {"command": "align", "hardware": hardware, "commit": arguments.commit}
+    about = {"run": "align", "command": COMMAND, "hardware": hardware, "commit": arguments.commit}
     found = {name: {**figure, **about} for name, figure in figures_of(results).items()}
-    before = [name for name in read(arguments.figures)[1] if name.startswith("align/")]
+    found = select(found, arguments.figures)
+    before = [name for name in read(arguments.figures) if name.startswith("align/")]
     owned = tuple(name for name in before if not name.startswith("align/fsdp"))
-    merge(arguments.figures, found, {"align": COMMAND}, owned)
+    merge(arguments.figures, found, owned)
     print(table(results))
     for line in statements(results):
         print(line)
@@ -314,7 +315,10 @@ def step_figures(arguments: argparse.Namespace) -> int:
     """Merge the seconds and memory of a measured step into docs/figures.json."""
     found = json.loads(step_file(arguments).read_text("utf-8"))
     key, method = key_of(arguments), arguments.method
-    about = {"command": key, "hardware": found["hardware"], "commit": arguments.commit}
+    command = f"python benchmarks/align.py step8b OUT --shape {arguments.shape}"
+    command += "" if method == "spg" else f" --method {method}"
+    about = {"run": key, "command": command}
+    about |= {"hardware": found["hardware"], "commit": arguments.commit}
     what = f"one optimisation step of {method} with LoRA, group of 8, random weights"
     under = f"h200/{arguments.shape}" + ("" if method == "spg" else f"/{method}")
     new = {
@@ -323,9 +327,7 @@ def step_figures(arguments: argparse.Namespace) -> int:
     }
     peak = figure_of(found["step_memory_gb"], f"GB allocated at the peak, {what}", 8)
     new[f"{under}/step_memory_gb"] = {**peak, **about}
-    command = f"python benchmarks/align.py step8b OUT --shape {arguments.shape}"
-    command += "" if method == "spg" else f" --method {method}"
-    merge(arguments.figures, new, {key: command})
+    merge(arguments.figures, new)
     for name, figure in new.items():
         print(f"{name}: {figure['value']:.4g}")
     return 0

@@ -136,9 +136,10 @@ def resampled(draws: ProblemDraws, column: Sequence[float]) -> Resampled:
 def save(arguments: argparse.Namespace, figures: Mapping[str, Mapping[str, object]]) -> None:
     """Merge the figures into the file that the command line names, if it names one."""
     if arguments.figures:
-        about = {"command": "early", "commit": arguments.commit, "hardware": arguments.hardware}
+        about = {"run": "early", "command": COMMAND}
+        about |= {"commit": arguments.commit, "hardware": arguments.hardware}
         new = {name: {**row, **about} for name, row in figures.items()}
-        merge(arguments.figures, new, {"early": COMMAND}, ("early/",))
+        merge(arguments.figures, new, ("early/",))
 
 
 def main(words: Sequence[str]) -> int:

@@ -79,9 +79,7 @@ def write_figures(arguments: argparse.Namespace) -> int:
     if not found:
         print(f"{arguments.out} holds no reports; measure first.", file=sys.stderr)
         return 1
-    keys = sorted({figure["command"] for figure in found.values()})
-    commands = {key: read(arguments.out / f"{key}.json")["command"] for key in keys}
-    merge(arguments.figures, found, commands)
+    merge(arguments.figures, found)
     for name, figure in found.items():
         print(f"{name}: {figure['value']:.4g} {figure['unit']}")
     return 0
@@ -145,8 +143,8 @@ def manner(row: Row) -> str:
 
 
 def origin(n: int, key: str, report: Row) -> Row:
-    """Return what says where the figures of a report come from; the key is its command's."""
-    return {"n": n, "command": key, "hardware": report["hardware"]}
+    """Return what says where the figures of a report come from."""
+    return {"n": n, "run": key, "command": report["command"], "hardware": report["hardware"]}
 
 
 def spread(values: Sequence[float], unit: str) -> Row:

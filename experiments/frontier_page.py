@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
 from frontier_targets import FAMILIES, TARGETS  # noqa: E402
-from lib.figures import FIGURES, MARKER, merge, read  # noqa: E402
+from lib.figures import FIGURES, merge, read, select  # noqa: E402
 from quotation import rounded, table  # noqa: E402
 
 from remask.analysis.figure import Figure, Figures, parse  # noqa: E402
@@ -43,7 +43,6 @@ METHODS = (
     "length", "critical_count", "dise", "tre", "denoising_entropy", "temporal_vote",
     "temporal_entropy", "perplexity", "dcocoa",
 )  # fmt: skip
-MEASURES = ("auroc", "auroc_equal_length", "forwards", "extra_forwards", "aurc", "ece", "auroc_sd")
 FITTED = ("fitted20", "fitted85", "agreement10_fitted")
 CANVASES = ("roundtrips", "verifier", "fitted20")
 ACCEPTED = ("precision", "coverage")
@@ -367,33 +366,23 @@ def _number(figure: Figure | None) -> str:
     return "" if figure is None else f"{figure.value:.3f}<!--fig:{figure.name}-->"
 
 
-def wanted(figures: Figures) -> set[str]:
-    """Return the promised names: of the methods that the page has."""
-    names = {
-        f"frontier/{place}/{method}/{measure}"
-        for place in (*SETS, "mean")
-        for method in METHODS
-        for measure in MEASURES
-    }
-    return {name for name in names if name in figures}
-
-
 def write_records(arguments: argparse.Namespace) -> None:
     """Measure the records, and write figures, page and picture."""
     result = STUDIES[KEY].run(read_source(arguments.out), None)
     text = page(dict(result.figures), _about(arguments.hardware, arguments.commit))
-    names = wanted(result.figures) | set(MARKER.findall(text))  # of these figures alone
-    origin = {"command": KEY, "commit": arguments.commit, "hardware": arguments.hardware}
-    new = {name: result.figures[name].entry() | origin for name in sorted(names)}
-    merge(FIGURES, new, {KEY: COMMAND}, ("frontier/",))
+    origin = {"run": KEY, "command": COMMAND}
+    origin |= {"commit": arguments.commit, "hardware": arguments.hardware}
+    rows = {name: figure.entry() | origin for name, figure in result.figures.items()}
+    new = select(rows, FIGURES, text)
+    merge(FIGURES, new, ("frontier/",))
     write_page()
     print(f"{FIGURES}: {len(new)} of {len(result.figures)} figures")
 
 
 def write_page() -> None:
     """Write the page and its picture from figures alone."""
-    _, entries = read(FIGURES)
-    own: dict[str, dict[str, Any]] = {n: row for n, row in entries.items() if row["command"] == KEY}
+    entries = read(FIGURES)
+    own: dict[str, dict[str, Any]] = {n: row for n, row in entries.items() if row["run"] == KEY}
     if not own:
         raise RecordError(f"{FIGURES} holds no figures of the frontier; measure records first.")
     some = next(iter(own.values()))

@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
-from lib.figures import FIGURES, merge, read  # noqa: E402
+from lib.figures import FIGURES, merge, read, select  # noqa: E402
 from lib.report import commit, hardware  # noqa: E402
 from realstudy import training  # noqa: E402
 from realstudy.answers import NEAR_FILE  # noqa: E402
@@ -103,26 +103,37 @@ def run_collect(arguments: argparse.Namespace) -> int:
 
 def run_measure(arguments: argparse.Namespace) -> int:
     """Measure the records, and write figures and page."""
-    origin = {"command": KEY, "commit": arguments.commit, "hardware": arguments.hardware}
-    new = {name: row | origin for name, row in sorted(measure(arguments.out).items())}
-    merge(arguments.figures, new, {KEY: COMMAND}, OWNED)
-    print(f"{arguments.figures}: {len(new)} figures")
-    return run_page(arguments)
+    origin = {"run": KEY, "command": COMMAND}
+    origin |= {"commit": arguments.commit, "hardware": arguments.hardware}
+    others = {n: r for n, r in read(arguments.figures).items() if not n.startswith(OWNED)}
+    own = {name: row | origin for name, row in measure(arguments.out).items()}
+    rows = dict(sorted((others | own).items()))
+    new = select(rows, arguments.figures, write_page(rows, arguments.page))
+    merge(arguments.figures, new, OWNED)
+    print(f"{arguments.figures}: {len(new) - len(others)} figures")
+    return 0
 
 
 def run_page(arguments: argparse.Namespace) -> int:
     """Write the page from figures alone."""
-    _, entries = read(arguments.figures)
-    ours = {name: row for name, row in entries.items() if name.startswith(PREFIX)}
-    some: dict[str, Any] | None = next((r for r in ours.values() if r["command"] == KEY), None)
-    if some is None:
+    entries = read(arguments.figures)
+    if not any(row["run"] == KEY for row in entries.values()):
         raise RecordError(f"{arguments.figures} has no figures of this study; measure records.")
+    write_page(entries, arguments.page)
+    return 0
+
+
+def write_page(entries: dict[str, dict[str, Any]], path: Path) -> str:
+    """Write the page from figures and return its text."""
+    ours = {name: row for name, row in entries.items() if name.startswith(PREFIX)}
+    some = next(row for row in ours.values() if row["run"] == KEY)
     about = f"collected on {some['hardware']} at commit {some['commit']}"
     parsed = {name: parse(name, row) for name, row in entries.items()}
     embedded = {name: figure for name, figure in parsed.items() if name not in ours}
-    write_text(arguments.page, page({name: parsed[name] for name in ours}, embedded, about))
-    print(f"{arguments.page}: written")
-    return 0
+    text = page({name: parsed[name] for name in ours}, embedded, about)
+    write_text(path, text)
+    print(f"{path}: written")
+    return text
 
 
 def run_all(arguments: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
-from lib.figures import FIGURES, MARKER, NAMED, merge, read  # noqa: E402
+from lib.figures import FIGURES, merge, read, select  # noqa: E402
 from realstudy.lesson import lesson  # noqa: E402
 from results_page import page  # noqa: E402
 
@@ -83,33 +83,39 @@ def write_results(arguments: argparse.Namespace) -> None:
     origin = read_origin(folder, arguments.commit, arguments.hardware)
     extra = read_extra(folder / "extra.json")
     figures, notes = measure(folder, Figures(parse(name, row) for name, row in extra.items()))
-    about = {"command": "study", **asdict(origin)}
     entries = {
-        name: figure.entry() | about | extra.get(name, {}) for name, figure in figures.items()
+        name: figure.entry() | {"run": "study"} | asdict(origin) | extra.get(name, {})
+        for name, figure in figures.items()
     }
+    entries = {name: row | {"command": COMMANDS[row["run"]]} for name, row in entries.items()}
     text = page(figures, {"study": asdict(origin)}, notes)
-    quoted = set(MARKER.findall(text))
-    shown = {name: row for name, row in entries.items() if name in quoted or NAMED.fullmatch(name)}
-    write(arguments.figures, shown)
-    write(arguments.demo, {name: row for name, row in shown.items() if name.startswith(DEMO)})
+    shown = select(entries, arguments.figures, text)
+    merge(arguments.figures, shown, OWNED)
+    write_demo(arguments.demo, shown)
     write_text(arguments.notes, json.dumps(notes, indent=2) + "\n")
     report = write_page(folder, folder / "results.html", title="Results")
     print(f"{arguments.figures}: {len(shown)} of {len(figures)} figures; {arguments.demo}: a copy")
     print(f"{report}: {report.stat().st_size:,} bytes")
 
 
-def write(path: Path, entries: Mapping[str, Entry]) -> None:
-    """Merge figures and their commands into a file, over all that this script wrote before."""
-    keys = {str(row["command"]) for row in entries.values()}
-    merge(path, entries, {key: COMMANDS[key] for key in sorted(keys)}, OWNED)
+def write_demo(path: Path, entries: Mapping[str, Entry]) -> None:
+    """Write the figures that `remask demo` prints, one per line."""
+    shown = ("value", "low", "high", "n", "unit", "hardware")
+    lines = [
+        f"{json.dumps(name)}: {json.dumps({key: row[key] for key in shown})}"
+        for name, row in sorted(entries.items())
+        if name.startswith(DEMO)
+    ]
+    text = ",\n".join(lines)
+    write_text(path, f'{{"figures": {{\n{text}\n}}}}\n')
 
 
 def write_results_page(arguments: argparse.Namespace) -> None:
     """Write the page from figures alone."""
-    _, entries = read(arguments.figures)
+    entries = read(arguments.figures)
     origin: dict[str, Entry] = {}
     for row in entries.values():
-        origin.setdefault(row["command"], row)
+        origin.setdefault(row["run"], row)
     if "study" not in origin:
         raise RecordError(f"{arguments.figures} holds no figures of the study: make results.")
     notes = json.loads(arguments.notes.read_text("utf-8")) if arguments.notes.exists() else []

@@ -12,7 +12,7 @@ from certificate import GRID, RISK, SCORES, Kind, World, main, simulate, worlds
 from remask.decide.columns import labelled
 from remask.decide.threshold import outcomes
 
-FIELDS = {"value", "low", "high", "n", "unit", "command", "hardware", "commit"}
+FIELDS = {"value", "low", "high", "n", "unit", "run"}
 WORLDS = {world.name: world for world in worlds()}
 
 
@@ -51,8 +51,9 @@ def test_the_promise_is_broken_no_more_often_than_it_says(name: str) -> None:
 
 def test_figures_are_merged_with_all_their_fields(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
-    other = {"value": 1, "command": "c"}
-    old = {"version": 2, "commands": {"c": "do"}, "figures": {"other": other}}
+    other = {"value": 1, "unit": "x", "run": "c"}
+    run = {"command": "do", "commit": "0", "hardware": "none"}
+    old = {"version": 3, "runs": {"c": run}, "figures": {"other": other}}
     path.write_text(json.dumps(old))
     words = ["--n", "100", "--repetitions", "20", "--figures", str(path), "--commit", "abc"]
     assert main([*words, "--hardware", "2 cores"]) == 0
@@ -65,7 +66,8 @@ def test_figures_are_merged_with_all_their_fields(tmp_path: Path) -> None:
     worst = max(simulate(world, 100, 20).violations.value for world in WORLDS.values())
     assert (figure["value"], figure["n"]) == (worst, 20)
     told = "python benchmarks/certificate.py --n 100 --repetitions 20"
-    assert document["commands"] == {"c": "do", figure["command"]: told}
+    about = {"command": told, "commit": "abc", "hardware": "2 cores"}
+    assert document["runs"] == {"c": run, figure["run"]: about}
 
 
 def test_figures_say_who_measured_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import grading
 import pytest
+from lib.figures import read
 
 ROWS: dict[str, list[dict[str, Any]]] = {
     "gsm8k/test.jsonl.gz": [
@@ -59,7 +60,7 @@ def test_gold_is_right_and_controls_are_wrong(data: Path, tmp_path: Path) -> Non
     out, figures = tmp_path / "report.json", tmp_path / "figures.json"
     words = ["--out", str(out), "--figures", str(figures), "--commit", "abc", "--hardware", "here"]
     assert grading.main([str(data), *words]) == 0
-    found = json.loads(figures.read_text())["figures"]
+    found = read(figures)
     sizes = {name: figure["n"] for name, figure in found.items()}
     assert sizes == {
         "grading/gsm8k/gold": 2, "grading/gsm8k/control": 4, "grading/math500/gold": 2,

@@ -64,7 +64,7 @@ def test_figures_have_the_names_that_were_promised(tmp_path: Path) -> None:
     path, out = tmp_path / "report.json", tmp_path / "figures.json"
     path.write_text(json.dumps(report))
     quant.main(["figures", str(path), "--figures", str(out), "--commit", "abc"])
-    _, written = figures.read(out)
+    written = figures.read(out)
     assert {name: row["value"] for name, row in written.items()} == {
         "h200/llada8b/nf4/verify_seconds": 0.8,
         "h200/llada8b/nf4/memory_gb": 8.0,

@@ -335,12 +335,12 @@ def measured(study: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     """Return figures and page; the figures held some of others before."""
     folder = tmp_path_factory.mktemp("docs")
     figures, page = folder / "figures.json", folder / "real.md"
-    origin = {"command": "overlap", "commit": "abc", "hardware": "a machine"}
-    entry = {"value": 0, "low": None, "high": None, "n": 9, "unit": "rows", **origin}
-    old = {**entry, "command": "real"}
+    entry = {"value": 0, "n": 9, "unit": "rows", "run": "overlap"}
+    old = {**entry, "run": "real"}
+    run = {"command": "do", "commit": "abc", "hardware": "a machine"}
     gap = {**entry, "value": 0.1, "low": 0.05, "high": 0.2, "unit": "AUROC"}
     figures.write_text(json.dumps({
-        "version": 2, "commands": {"overlap": "it", "real": real_study.COMMAND},
+        "version": 3, "runs": {"overlap": run, "real": run},
         "figures": {"real/overlap": entry, "real/gsm8k/gone/auroc": old, EMBEDDED: gap,
                     "real/rows/stories": {**entry, "value": 7},
                     "real/dropped/stories": {**entry, "value": 2},

@@ -310,7 +310,7 @@ def test_the_command_writes_rows_and_a_card_and_measures_nothing_left(
     lines = (tmp_path / "train.jsonl").read_text().splitlines()
     assert all(list(json.loads(line)) == ["prompt", "response", "source"] for line in lines)
     assert "- svamp: 0, 0, 0, 0\n" in (tmp_path / "card.md").read_text()
-    counted = {name: row["value"] for name, row in read(figures)[1].items()}
+    counted = {name: row["value"] for name, row in read(figures).items()}
     assert sum(n for name, n in counted.items() if name.startswith("real/rows/")) == len(lines)
     sources = collections.Counter(json.loads(line)["source"] for line in lines)
     assert counted["real/rows/stories"] == sources["stories"] > 0

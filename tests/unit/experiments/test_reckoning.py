@@ -117,6 +117,7 @@ def test_what_is_rounded_rightly_holds_and_what_is_beyond_does_not(
     text, value = expression
     assume(any(sign in text for sign in "+-*/"))
     right, wrong = said(value, digits), said(value + Fraction(off, 10**digits), digits)
+    assume(right != wrong)  # of two halves, one rounds up and one down
     assert all_hold(f"So {text}={right} of them.") is True
     assert all_hold(f"So {text}={wrong} of them.") is False
     whole = value.denominator == 1
