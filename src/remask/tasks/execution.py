@@ -29,10 +29,12 @@ SECONDS = 15.0  # of processor time for a benchmark's program; the slowest of it
 PATIENCE = 10  # limit on the clock, in multiples of the limit on processor time
 MEMORY_MB = 512
 FILE_MB = 1  # size of one file that a program writes
+OPEN_FILES = 64
 _PROBE = """
 import os, socket
 def user(): return os.getuid()
-def parent(): return os.getppid()
+def writable(): return os.access("/tmp", os.W_OK)
+def processes(): return [name for name in os.listdir("/proc") if name.isdigit()]
 def connect(): socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(("127.0.0.1", 9))
 """
 
@@ -88,7 +90,8 @@ def isolation() -> list[str]:
     """Return which protections are in force on this machine."""
     tests = {
         "another user": f"assert user() != {os.getuid()}",
-        "no view of other processes": "assert parent() == 0",
+        "no view of other processes": "assert processes() == ['1']",
+        "other files are read-only": "assert not writable()",
         "no network": "try: connect()\nexcept OSError: pass\nelse: assert False",
     }
     jobs = [ProgramRun(source=_PROBE, tests=(test,)) for test in tests.values()]
@@ -99,7 +102,7 @@ def isolation() -> list[str]:
 def _run(job: ProgramRun) -> Outcome:
     limits = {
         "CPU": math.ceil(job.seconds), "AS": job.memory_mb << 20, "FSIZE": FILE_MB << 20,
-        "NPROC": 0, "CORE": 0,
+        "NPROC": 0, "CORE": 0, "NOFILE": OPEN_FILES,
     }  # fmt: skip
     source = job.source.encode("utf-8", "replace").decode()  # surrogates become question marks
     with (

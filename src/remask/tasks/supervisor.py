@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 NOBODY = 65534
 _KILL_WITH_PARENT, _HIDE_MEMORY, _ADOPT_ORPHANS, _KEEP_RIGHTS = 1, 4, 36, 38  # PR_SET_...
-_NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = 1 << 28, 1 << 29, 1 << 30  # CLONE_NEW...
+_NEW_MOUNTS, _NEW_IPC, _NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = (
+    1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30,
+)  # fmt: skip  # CLONE_NEW...
+_SET_MOUNTS, _RECURSIVE, _READ_ONLY, _PRIVATE = 442, 1 << 15, 1, 1 << 18
+_NO_DEVICES = 6  # nor programs with the rights of their owner
+FILES_MB = 16  # size of all files in the working folder
 _IMMUTABLE = 1 << 8  # flag of a type whose methods cannot be replaced
 _PLAIN = (
     int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset, range,
@@ -60,14 +65,13 @@ def main() -> None:
     poll.register(0, 0)  # reports only that the other end is closed
     poll.register(verdicts[0], select.POLLIN)
     if (0, select.POLLHUP) not in poll.poll():
-        os.write(1, os.read(verdicts[0], 4096) or _cause(judge, program).encode())
+        with suppress(OSError):  # the caller may end now
+            os.write(1, os.read(verdicts[0], 4096) or _cause(judge, program).encode())
     _end_children()
     try:
         os.rmdir(os.getcwd())
     except OSError:
-        import shutil
-
-        shutil.rmtree(os.getcwd(), ignore_errors=True)
+        os.execvp("rm", ["rm", "-rf", os.getcwd()])
 
 
 def _start(role: Callable[..., None], keep: tuple[int, ...]) -> int:
@@ -76,6 +80,8 @@ def _start(role: Callable[..., None], keep: tuple[int, ...]) -> int:
     if pid:
         return pid
     try:
+        if os.getpid() == 1:  # the first process in a namespace of its own
+            _hide_files()
         folders = [os.open(path, os.O_RDONLY) for path in sys.path if os.path.isdir(path)]
         null = os.open(os.devnull, os.O_RDWR)
         for standard in {0, 1, 2} - set(keep):
@@ -94,17 +100,35 @@ def _isolate() -> None:
     """Cut the network and hide other processes from the program, if the kernel allows it."""
     user, group = os.geteuid(), os.getegid()
     if user == 0:
-        os.chown(".", NOBODY, NOBODY)
+        with suppress(OSError):  # a container without the right to change the owner
+            os.chown(".", NOBODY, NOBODY)
     if _LINUX is None:
         return
     _LINUX.prctl(_ADOPT_ORPHANS, 1)
     new_user = _NEW_USER if user else 0  # without root, the others require a user namespace
-    if _LINUX.unshare(new_user | _NEW_PROCESSES | _NEW_NETWORK) == 0 and user:
+    unshared = _LINUX.unshare(new_user | _NEW_PROCESSES | _NEW_NETWORK | _NEW_IPC) == 0
+    if unshared and user:
         maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
         for name, text in maps.items():
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
+    with suppress(OSError), open("/proc/sys/kernel/shmall", "w") as file:
+        file.write("0" if unshared else "")  # shared memory would not count as the program's
     _LINUX.prctl(_HIDE_MEMORY, 0)  # the program may not read or change the supervisor
+
+
+def _hide_files() -> None:
+    """Make all files read-only but those of a new working folder, and hide other processes."""
+    change = (ctypes.c_uint64 * 4)(_READ_ONLY, 0, _PRIVATE, 0)
+    if (
+        _LINUX is not None
+        and _LINUX.unshare(_NEW_MOUNTS) == 0
+        and _LINUX.syscall(_SET_MOUNTS, 0, b"/", _RECURSIVE, change, ctypes.sizeof(change)) == 0
+    ):
+        size = b"mode=777,nr_inodes=1024,size=%dm" % FILES_MB
+        _LINUX.mount(b"none", b".", b"tmpfs", _NO_DEVICES, size)
+        _LINUX.mount(b"none", b"/proc", b"proc", _NO_DEVICES | _READ_ONLY, None)
+        os.chdir(os.getcwd())
 
 
 def _give_up_rights(folders: Sequence[int]) -> None:
@@ -164,8 +188,6 @@ class _ProgramPickler(pickle.Pickler):
             return None
         if kind.__module__ == "fractions":
             return "fraction", str(value)
-        if isinstance(value, ModuleType):
-            return "module", value.__name__
         _OBJECTS.append(value)
         return "object", len(_OBJECTS) - 1, kind.__name__
 
@@ -186,7 +208,8 @@ class _ProgramUnpickler(pickle.Unpickler):
 
 def _serve(request_end: int, reply_end: int) -> None:
     """Answer requests until the judge or the supervisor ends."""
-    space: dict[str, Any] = {"__name__": "candidate"}
+    sys.modules["candidate"] = ModuleType("candidate")
+    space = sys.modules["candidate"].__dict__
     actions: dict[str, Callable[..., Any]] = {
         "run": lambda source: exec(compile(source, "candidate", "exec"), space),
         "names": lambda names: {name: space[name] for name in names if name in space},
@@ -223,6 +246,9 @@ class Reference:
     def __call__(self, *positional: object, **named: object) -> Any:
         return self._judge.ask("call", self, positional, (*named,), (*named.values(),))
 
+    def __setstate__(self, state: object) -> None:
+        raise pickle.UnpicklingError("A program must not change a reference.")
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -248,13 +274,11 @@ class _JudgeUnpickler(pickle.Unpickler):
         return kind
 
     def persistent_load(self, key: Any) -> object:
-        """Return a module, a fraction or a reference."""
+        """Return a fraction or a reference; what a reply could change must not be returned."""
         if key[0] == "fraction":
             from fractions import Fraction
 
             return Fraction(str(key[1]))
-        if key[0] == "module" and key[1] in sys.stdlib_module_names:
-            return __import__(key[1])
         return Reference(self.judge, key[1], key[2])
 
 
@@ -283,16 +307,16 @@ class Judge:
     def names_in(self, statements: Sequence[str]) -> dict[str, Any]:
         """Return what the program defines of the names that occur in some statements.
 
-        A builtin name, such as `abs`, is taken from the program only if the statements use no
-        other name of it. Otherwise a program could change the meaning of a test.
+        A name of Python or of its library, such as `abs` or `math`, is taken from the program only
+        if the statements use no other name of it. Otherwise a program could change the meaning of
+        a test.
         """
         names = set().union(*(_names(compile(text, "test", "exec")) for text in statements))
-        builtin = {name for name in names if hasattr(builtins, name)}
-        for asked in (names - builtin, builtin):
-            found = self.ask("names", asked)
-            if any(name in asked for name in found):
-                return {name: found[name] for name in asked if name in found}
-        return {}
+        library = names & sys.stdlib_module_names
+        found = self.ask("names", names)
+        own = {name for name in (names - library) & found.keys() if not hasattr(builtins, name)}
+        space = {name: found[name] for name in own or names & found.keys()}
+        return {name: __import__(name) for name in library & found.keys()} | space
 
 
 def _names(code: CodeType) -> set[str]:

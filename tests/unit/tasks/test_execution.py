@@ -1,9 +1,11 @@
 """Programs run in processes: what passes, what is stopped, and what a program cannot do."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from remask.tasks import execution
+from remask.tasks import execution, supervisor
 from remask.tasks.execution import Outcome, ProgramRun, isolation, run_many, run_tests
 
 SQUARE = ("assert f(2) == 4", "assert f(3) == 9", "assert f(-1) == 1")
@@ -245,6 +247,53 @@ def test_a_program_cannot_redefine_what_a_test_calls() -> None:
     assert run("def sum(x, y): return x + y + 1", ["assert sum(1, 2) == 4"]).passed
 
 
+@pytest.mark.parametrize("fake", ["class math: isclose = staticmethod(lambda *a: True)", """
+import builtins, operator
+operator.isclose = lambda *a: True
+builtins.__import__ = lambda *a: operator
+import math
+"""])  # fmt: skip
+def test_a_program_cannot_replace_a_module_of_the_tests(fake: str) -> None:
+    tests = ["assert math.isclose(f(1), 2.0)"]
+    assert not run(f"{fake}\ndef f(x): return 7.0", tests).passed
+    assert run("import math\ndef f(x): return 2.0", tests).passed
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "test"),
+    [
+        ("builtins", "abs", "assert abs(f(1) - 2.0) < 1e-6"),
+        ("builtins", "__import__", "import math\nassert math.isclose(f(1), 2.0)"),
+        ("math", "isclose", "import math\nassert math.isclose(f(1), 2.0)"),
+    ],
+)
+def test_a_reply_cannot_change_the_process_of_the_tests(module: str, name: str, test: str) -> None:
+    """Unpickling can set attributes of every object that a reply has access to."""
+    source = f"""
+import io, sys
+class Fake(int):
+    isclose = staticmethod(lambda *a: True)
+frame = sys._getframe()
+while "replies" not in frame.f_locals: frame = frame.f_back
+G = frame.f_globals
+G["_OBJECTS"].append(lambda *a: 0 if {name!r} == "abs" else Fake)
+class Pickler(G["_ProgramPickler"]):
+    def __init__(self, file, protocol):
+        self.file, self.body = file, io.BytesIO()
+        super().__init__(self.body, protocol)
+    def dump(self, reply):
+        super().dump(reply)
+        self.file.write(self.body.getvalue()[:2] + change + self.body.getvalue()[2:])
+def text(value): return b"X" + len(value).to_bytes(4, "little") + value.encode()
+target = text("module") + text({module!r}) + b"\\x86Q"
+reference = text("object") + b"K\\0" + text("function") + b"\\x87Q"
+change = target + b"}}" + text({name!r}) + reference + b"sb0"
+G["_ProgramPickler"] = Pickler
+def f(x): return 7.0
+"""
+    assert not run(source, [test]).passed
+
+
 @pytest.mark.parametrize("signal", [9, 15, 19])
 def test_a_program_cannot_stop_the_grader(signal: int) -> None:
     hidden = isolation()  # otherwise the program has the right to end this test
@@ -282,6 +331,89 @@ except OSError: pass
 def test_a_fork_bomb_starts_no_process() -> None:
     source = f"import os\nfor i in range(1000):\n    os.fork()\n{RIGHT}"
     assert run(source, SQUARE).reason == "crashed: BlockingIOError"
+
+
+WITH_NAMESPACES = pytest.mark.skipif(
+    "other files are read-only" not in isolation(), reason="the kernel refuses namespaces"
+)
+
+
+@WITH_NAMESPACES
+@pytest.mark.parametrize("folder", ["/tmp", "/var/tmp", "/dev/shm"])
+def test_a_program_leaves_no_file_elsewhere(folder: str) -> None:
+    path = Path(folder) / f"remask-left-by-{os.getpid()}"
+    source = f"""
+import ctypes, os
+def f():
+    ctypes.CDLL(None).umount2(os.getcwd().encode(), 2)
+    open({str(path)!r}, "w").close()
+"""
+    assert run(source, ["f()"]).reason == "crashed: OSError"
+    assert not path.exists()
+
+
+@WITH_NAMESPACES
+def test_a_folder_that_cannot_be_removed_goes_with_the_program(tmp_path: Path) -> None:
+    """Python's `rmtree` fails in folders as deep as its recursion limit."""
+    source = f"""
+import os
+os.symlink("/", "root")
+for _ in range(3):
+    try: os.rename(os.getcwd(), {str(tmp_path / "moved")!r})
+    except OSError: pass
+try:
+    for _ in range(3000): os.mkdir("d"); os.chdir("d")
+except OSError: pass
+os.chmod(".", 0)
+{RIGHT}
+"""
+    before = set(Path(tempfile.gettempdir()).glob("remask-*"))
+    assert run(source, SQUARE).passed
+    assert set(Path(tempfile.gettempdir()).glob("remask-*")) <= before
+    assert list(tmp_path.iterdir()) == []
+
+
+@WITH_NAMESPACES
+def test_all_files_of_a_program_have_a_limit() -> None:
+    source = """
+def f(number):
+    for i in range(number):
+        with open(str(i), "wb") as file: file.write(bytes(2 ** 20 - 4096))
+"""
+    assert run(source, [f"f({supervisor.FILES_MB})"]).passed
+    assert run(source, [f"f({supervisor.FILES_MB + 1})"]).reason == "crashed: OSError"
+    source = f"import os\nfiles = [os.memfd_create('') for i in range({execution.OPEN_FILES})]"
+    assert run(source, ["True"]).reason == "crashed: OSError"
+
+
+@WITH_NAMESPACES
+def test_shared_memory_does_not_outlive_a_program() -> None:
+    source = "import ctypes\ndef f(): return ctypes.CDLL(None).shmget(0, 2 ** 20, 0o1600)"
+    before = Path("/proc/sysvipc/shm").read_text()
+    outcome = run(source, ["assert f() == -1"])
+    assert outcome.passed or os.geteuid() != 0
+    assert Path("/proc/sysvipc/shm").read_text() == before
+
+
+def test_classes_know_their_module() -> None:
+    source = """
+from __future__ import annotations
+import dataclasses, pickle
+@dataclasses.dataclass
+class Point:
+    x: int = 0
+def f(x): return pickle.loads(pickle.dumps(Point(x))).x * x
+"""
+    assert run(source, SQUARE).passed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
+def test_root_without_capabilities_grades_programs() -> None:
+    code = f"from remask.tasks.execution import run_tests\nprint(run_tests({RIGHT!r}, {SQUARE!r}))"
+    drop = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all", sys.executable, "-c", code]
+    printed = subprocess.run(drop, capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == str(Outcome(passed=True, reason="passed"))
 
 
 @pytest.mark.skipif("no network" not in isolation(), reason="the kernel refuses namespaces")
@@ -335,13 +467,11 @@ def test_a_killed_grader_leaves_nothing_behind(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path), "REMASK_TEST": tmp_path.name}
     grader = subprocess.Popen([sys.executable, "-c", code], env=environment)
-    wait_until(lambda: list(tmp_path.glob("remask-*/file")))
-    supervisors = [pid for pid in parents() if parents().get(pid) == grader.pid]
-    others = [pid for pid, parent in parents().items() if parent in supervisors]
-    assert (len(supervisors), len(others)) == (1, 2)
+    wait_until(lambda: len(descendants(grader.pid)) == 3)  # supervisor, judge and program
+    others = descendants(grader.pid)
     grader.kill()
     grader.wait()
-    wait_until(lambda: not {*supervisors, *others} & parents().keys())
+    wait_until(lambda: not others & parents().keys())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -371,7 +501,8 @@ def test_the_page_states_the_limits() -> None:
         f"{seconds:g} s (`pycode`: {ProgramRun(source='').seconds:g} s)",
         f"{patience} times the processor time: {seconds * patience:g} s",
         f"| {execution.MEMORY_MB} MB |",
-        f"| {execution.FILE_MB} MB |",
+        f"| {execution.FILE_MB} MB; {supervisor.FILES_MB} MB, ",
+        f"| {execution.OPEN_FILES} |",
     ):
         assert text in page
 
@@ -392,6 +523,14 @@ def parents() -> dict[int, int]:
             if state != "Z":
                 found[int(path.parent.name)] = int(parent)
     return found
+
+
+def descendants(root: int) -> set[int]:
+    """Return the processes that a process started, directly or not."""
+    found, parent_of = {root}, parents()
+    while more := {pid for pid, parent in parent_of.items() if parent in found} - found:
+        found |= more
+    return found - {root}
 
 
 def with_environment(mark: str) -> list[str]:
