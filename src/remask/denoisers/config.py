@@ -86,7 +86,8 @@ def read_fields(
     config = plain_rotary(config, family, stretches="rope_scaling" in names - supported.keys())
     supported = {**dict.fromkeys(_FALSE, False), **supported}
     for name, only in supported.items():
-        if config.get(name, only) not in (only, None):
+        value = config.get(name, only)
+        if value != only and (value is not None or only is True):  # the authors read null as false
             raise CheckpointError(
                 f"config.json sets {name} to {config[name]!r}; "
                 f"this {family} implementation supports {only!r} only."
@@ -118,7 +119,7 @@ def plain_rotary(
         if said is None:
             continue
         stretched.add(_read_stretching(key, said, family, stretches))
-        for name in _ROTARY & said.keys():
+        for name in _ROTARY & {name for name, value in said.items() if value is not None}:
             if plain.get(name) not in (None, said[name]):
                 raise CheckpointError(
                     f"config.json gives {name} as {plain[name]!r} and, in {key}, as "

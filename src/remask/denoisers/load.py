@@ -364,10 +364,11 @@ def outline(config: dict[str, Any], folder: Path) -> Network:
     """Return the network that config.json describes, without weights, on the meta device."""
     family = find_family(config, folder)
     refuse_quantised(config)
-    known = {key: value for key, value in config.items() if value is not None}
+    named = family.named(checkpoint_name(folder)).items()
+    missing = {key: value for key, value in named if config.get(key) is None}
     try:
         with torch.device("meta"):
-            return family.build({**family.named(checkpoint_name(folder)), **known})
+            return family.build({**config, **missing})
     except (RuntimeError, OverflowError):  # of torch: more elements than can be counted
         raise CheckpointError(
             f"{folder / 'config.json'} describes a network of a size that cannot be; "

@@ -87,6 +87,25 @@ def test_a_key_that_changes_nothing_may_have_any_value(architecture: str, key: s
     build({**STANDIN_CONFIGS[architecture], key: 0.3})
 
 
+@pytest.mark.parametrize(
+    ("architecture", "key"),
+    [
+        ("LLaDA2MoeModelLM", "use_qk_norm"), ("LLaDA2MoeModelLM", "norm_topk_prob"),
+        ("LLaDAMoEModelLM", "qk_layernorm"), ("LLaDAModelLM", "rope"),
+    ],
+)  # fmt: skip
+def test_null_for_a_flag_that_must_be_true_is_refused(architecture: str, key: str) -> None:
+    """The authors' code reads null as false."""
+    with pytest.raises(CheckpointError, match=f"config.json sets {key} to None; "):
+        build({**STANDIN_CONFIGS[architecture], key: None})
+
+
+@pytest.mark.parametrize("architecture", sorted(STANDIN_CONFIGS))
+def test_null_in_rope_parameters_says_nothing(architecture: str) -> None:
+    config = STANDIN_CONFIGS[architecture]
+    assert build({**config, "rope_parameters": {"rope_theta": None}}).config == build(config).config
+
+
 @pytest.mark.parametrize("architecture", sorted(FAMILIES))
 def test_every_family_has_its_authors_keys(architecture: str) -> None:
     if architecture == "A2DLlamaLMHeadModel":  # of one's own: none is published
