@@ -65,6 +65,8 @@ UNRUN = {
      "until nothing is left"): "trains for an hour on a GPU",
     ("docs/alignment.md", "accelerate launch --num_processes 8 -m remask.cli align --config "
      "examples/align-llada-8b-gsm8k.yaml"): "trains for days on 8 GPUs",
+    ("docs/alignment.md", "accelerate launch --num_processes 8 -m remask.cli align --config "
+     "examples/align-llada-8b-gsm8k.yaml --dry-run"): "loads an 8B model on 8 GPUs",
     ("docs/cluster.md", "pip install 'remask[ray]'"): "installs packages, and needs a cluster",
     ("docs/cluster.md", "from pathlib import Path"):
         "starts a cluster; tests/integration/test_cluster.py does",
