@@ -309,3 +309,13 @@ def test_a_second_process_is_refused_with_the_name_of_the_first(
         assert "out is in use by process" in fails(1, *words, "-o", out)
         other.submit(lock.__exit__, None, None, None).result()
     assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "certify", "calibrate", "report", "study"])
+def test_records_that_are_not_finished_are_named_as_such(
+    fails: Fails, tmp_path: Path, command: str
+) -> None:
+    source = tmp_path / "a.jsonl"
+    (tmp_path / "a.jsonl.part").touch()
+    words = [command, "diagnosis", source] if command == "study" else [command, source]
+    assert "a.jsonl is not finished" in fails(1, *words, "-o", tmp_path / "out")

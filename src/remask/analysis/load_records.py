@@ -31,7 +31,7 @@ from remask.analysis.folder import (
 from remask.analysis.limits import Limit, Limits, chosen_on
 from remask.analysis.methods import THRESHOLD
 from remask.errors import RecordError
-from remask.records.manifest import Manifest, find_manifest
+from remask.records.manifest import Manifest, find_manifest, part_path
 from remask.records.record import ErrorRecord, Record, errors_in, read_records, records_in
 from remask.tasks import TASKS
 
@@ -125,7 +125,7 @@ def read_source(path: Path, thresholds: Mapping[str, float] | None = None) -> So
         path: the folder of a whole study, another folder of records, or a file.
         thresholds: by task, instead of those that validation answers choose.
     """
-    if not path.exists():
+    if not (path.exists() or part_path(path).exists()):
         raise RecordError(f"{path} does not exist; name a folder or file of records.")
     if is_whole_study(path):
         return _whole(path, thresholds or {})

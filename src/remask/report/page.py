@@ -32,7 +32,7 @@ from remask.analysis.load_records import (
 from remask.analysis.pool import is_scored, pool_size, pools
 from remask.errors import RecordError
 from remask.records import jsonl, outputs
-from remask.records.manifest import manifest_path
+from remask.records.manifest import manifest_path, part_path
 from remask.report import script
 from remask.report.answer_list import (
     ALARM,
@@ -132,7 +132,7 @@ def read_files(source: Path | Sequence[Path]) -> list[RecordFile]:
     else:
         paths = [source] if isinstance(source, Path) else list(source)
         for path in paths:
-            if not path.is_file():
+            if not (path.exists() or part_path(path).exists()):
                 raise RecordError(f"{path} does not exist; name a folder or file of records.")
     files = [file for path in paths if (file := RecordFile.read(path)).rows]
     answers = [file for file in files if not file.is_injected]
