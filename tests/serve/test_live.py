@@ -21,6 +21,7 @@ import pytest
 from lib.live import live, soon  # type: ignore[import-not-found]
 from torch import Tensor
 
+from remask.consistency.roundtrips import Consistency
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.wrap import Wrapped
@@ -230,6 +231,32 @@ def test_large_bodies_are_read_beside_the_event_loop(
         for answer in answers:
             error = answer.result().json()["error"]
             assert (answer.result().status_code, error["code"]) == (400, "too_large")
+
+
+def test_an_encoder_that_loads_holds_up_only_the_requests_that_need_it(
+    denoiser: Denoiser, settings: ServeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It loads once. A request that waits for it beyond its time limit is refused."""
+    go_on, loads = threading.Event(), []
+
+    def load(scorer: Consistency) -> None:
+        loads.append(scorer)
+        assert go_on.wait(LIMIT)
+
+    monkeypatch.setattr(Consistency, "warm", load)
+    with live(denoiser, settings) as (_, url), ThreadPoolExecutor(4) as people:
+        body = {**SHORT, "remask": {**SHORT["remask"], "metrics": "paper"}}
+        headers = {"x-remask-timeout": "2"}
+        late = [
+            people.submit(httpx.post, f"{url}/v1/verify", json=body, headers=headers, timeout=LIMIT)
+            for _ in range(4)
+        ]
+        assert soon(lambda: len(loads) == 1)
+        assert httpx.post(f"{url}/v1/verify", json=SHORT, timeout=LIMIT).status_code == 200
+        errors = [answer.result().json()["error"] for answer in late]
+        assert [error["code"] for error in errors] == ["too_slow"] * 4
+        assert len(loads) == 1
+        go_on.set()
 
 
 def test_a_port_that_is_taken_is_a_sentence() -> None:

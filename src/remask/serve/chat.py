@@ -120,7 +120,7 @@ async def _chat(service: Service, body: ChatRequest, request: Request) -> HttpRe
 
     responder, plan = await client.in_thread(prepare)
     log_texts(client, *(message.text for message in body.messages))
-    client.start(plan)
+    await client.start(plan)
     if body.stream:
         response = event_stream(client, responder.stream())
     else:
@@ -177,7 +177,7 @@ class ChatResponder(Responder):
             return Plan(programs.draw(denoiser, drafts, emit, ends), draw_needs(drafts))
         scorer = scorer_of(self.service, inputs)
         program = programs.draw_and_verify(denoiser, drafts, scorer, inputs.kind, emit, ends)
-        return Plan(program, draw_needs(drafts) + verify_needs(drafts, scorer))
+        return Plan(program, draw_needs(drafts) + verify_needs(drafts, scorer), scorer)
 
     def completion(self, result: Any) -> ChatCompletion:
         """Return the response as one document."""

@@ -74,7 +74,7 @@ async def _complete(service: Service, body: CompletionRequest, request: Request)
 
     responder, plan = await client.in_thread(prepare)
     log_texts(client, *body.prompts)
-    client.start(plan)
+    await client.start(plan)
     if body.stream:
         return event_stream(client, responder.stream())
     samples = await client.run()

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from remask import api
-from remask.consistency.roundtrips import Consistency
 from remask.consistency.settings import ConsistencySettings, MetricSet
 from remask.decide.stages import StagedVerifier
 from remask.denoisers.base import Denoiser
@@ -267,18 +266,14 @@ def _turns(body: PromptRequest, problem: Problem | None) -> AskedChat:
 
 
 def scorer_of(service: Service, inputs: Inputs) -> Scorer:
-    """Return the scorer, ready: the model's thread loads no encoder."""
+    """Return the scorer of a request; the encoder that it needs may not be loaded yet."""
     if inputs.scorer == VERIFIER and inputs.sampler is not None:
         other = [n for n in other_settings(service.fitted, inputs.sampler) if n in _SAMPLING]
         with naming(other[0] if other else inputs.name_of("canvas")):
             check_sampler(service.fitted, inputs.sampler)
-    if inputs.scorer != ROUNDTRIPS:
-        # Its passes are charged, and can be interrupted.
-        return _made(service, service.batcher.denoiser, inputs)
-    scorer = _made(service, service.denoiser, inputs)
-    assert isinstance(scorer, Consistency)
-    scorer.warm()
-    return scorer
+    # The batcher charges and interrupts the passes of its own denoiser, which rows of trips get.
+    is_trips = inputs.scorer == ROUNDTRIPS
+    return _made(service, service.denoiser if is_trips else service.batcher.denoiser, inputs)
 
 
 def _made(service: Service, model: Denoiser, inputs: Inputs) -> Scorer:

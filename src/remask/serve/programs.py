@@ -52,6 +52,13 @@ class Plan(NamedTuple):
 
     program: Program[Any]
     needs: list[Need]
+    scorer: Scorer | None = None
+
+    @property
+    def warm(self) -> Callable[[], None] | None:
+        """A function that loads the encoder of the scorer, if it needs one."""
+        scorer = self.scorer
+        return scorer.warm if isinstance(scorer, Consistency) and scorer.encodes else None
 
 
 class OutOfTime(Exception):

@@ -1,7 +1,7 @@
 """A request as the event loop sees it: its events, its end, and every way to end early.
 
     client = ClientRequest(service, request)
-    client.start(plan)                         # raises if the request would be late
+    await client.start(plan)                   # raises if the request would be late
     async with client.events() as events:      # what the program emits, until it is done
         async for name, value in events: ...
     client.result                              # or, without the events: await client.run()
@@ -72,6 +72,11 @@ class ClientRequest:
         return self.began + self.limit - min(_MOST_RESERVE, _RESERVE * self.limit)
 
     @property
+    def left(self) -> float:
+        """Seconds until its program must end."""
+        return max(0.0, self.deadline - self.service.batcher.clock())
+
+    @property
     def id(self) -> str:
         """The id of the request."""
         return str(self.request.scope["state"]["request_id"])
@@ -82,8 +87,13 @@ class ClientRequest:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._queue.put_nowait, (name, value))
 
-    def start(self, plan: "Plan") -> None:
+    async def start(self, plan: "Plan") -> None:
         """Hand the program to the batcher, or raise if there is no room or not enough time."""
+        if plan.warm is not None:
+            loading = self._loop.run_in_executor(self.service.loader, plan.warm)
+            await asyncio.wait([loading], timeout=self.left)
+            if loading.done():
+                loading.result()  # raises if a package is missing
         name = self.request.headers.get(CLIENT_ID, "")
         self._job = self.service.batcher.submit(
             plan.program, lambda result: self.emit(_DONE, result), name, plan.needs, self.deadline
@@ -94,8 +104,7 @@ class ClientRequest:
         return contextlib.aclosing(self._events())
 
     async def _events(self) -> AsyncGenerator[tuple[str, Any], None]:
-        left = max(0.0, self.deadline - self.service.batcher.clock())
-        timer = self._loop.call_later(left, self._expire)
+        timer = self._loop.call_later(self.left, self._expire)
         watch = self._loop.create_task(self._watch())
         try:
             while True:

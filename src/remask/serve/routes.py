@@ -58,11 +58,11 @@ async def _verify(service: Service, body: VerifyRequest, request: Request) -> Ht
         samples = [sample_of(service, inputs, body.answer)]
         scorer = scorer_of(service, inputs)
         program = programs.verify(samples, scorer, inputs.kind)
-        return inputs, Plan(program, verify_needs(samples, scorer))
+        return inputs, Plan(program, verify_needs(samples, scorer), scorer)
 
     inputs, plan = await client.in_thread(prepare)
     log_texts(client, inputs.prompt, body.answer)
-    client.start(plan)
+    await client.start(plan)
     (verified,) = await client.run()
     responder = Responder(service=service, inputs=inputs, client=client)
     command = verify_command(service, inputs, verified.sample.text)
@@ -80,7 +80,7 @@ async def _solve(service: Service, body: SolveRequest, request: Request) -> Http
 
     responder, plan = await client.in_thread(prepare)
     log_texts(client, responder.inputs.prompt)
-    client.start(plan)
+    await client.start(plan)
     if body.stream:
         stream = event_stream(client, _events(responder), "error")
         return say_system(service, responder.inputs, stream)
@@ -98,7 +98,7 @@ def solve_plan(responder: Responder) -> Plan:
         service.denoiser, draft, scorer, inputs.kind, threshold=inputs.threshold.value,
         budget=inputs.budget, emit=responder.client.emit,
     )  # fmt: skip
-    return Plan(program, draw_needs([draft]) + verify_needs([draft], scorer))
+    return Plan(program, draw_needs([draft]) + verify_needs([draft], scorer), scorer)
 
 
 async def _events(responder: Responder) -> AsyncGenerator[str, None]:

@@ -33,6 +33,8 @@ class Service:
     fitted: "StagedVerifier | None" = None  # of the scorer `verifier`
     # Few: what is done here (tokens, responses) is short, and each thread holds memory of its own.
     helpers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
+    # Loading an encoder takes seconds, and one load is enough for all requests that wait for it.
+    loader: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
     started: int = field(default_factory=lambda: int(time.time()))
 
 
