@@ -26,11 +26,18 @@ import torch
 import remask
 from remask import answers, api
 from remask.baselines.likelihood import Perplexity
+from remask.decide.calibration import fit_calibrator
+from remask.decide.provenance import Provenance
+from remask.decide.threshold import accepts_all, best_f1, certify
+from remask.decide.weights import combine
 from remask.errors import RemaskError
 from remask.probes.settings import Probe
-from remask.tasks import TASKS
+from remask.records.record import read_records
+from remask.tasks import TASKS, steps_ok
+from remask.tasks.base import answer_key
 from remask.testing import ScriptedDenoiser
 from remask.values import RoundTrips, Trace
+from remask.verifier.threshold import ScoreContext, find_threshold
 
 
 class Wrong(Exception):
@@ -287,7 +294,7 @@ class Target:
     call: Callable[..., Any]
     works: dict[str, Any]
     takes: dict[str, Canonical]
-    positional: int = 0  # how many parameters are passed by position
+    positional: int  # how many parameters are passed by position
 
     def run(self, arguments: Mapping[str, Any]) -> Any:
         names = [name for name in [*self.works][: self.positional] if name in arguments]
@@ -295,645 +302,223 @@ class Target:
         return self.call(*(arguments[name] for name in names), **named)
 
 
+def target(
+    name: str, call: Callable[..., Any], positional: int = 0, /, **parameters: tuple[Any, Canonical]
+) -> Target:
+    """Return a target of the value that works and the values that are taken, by parameter."""
+    works = {name: value for name, (value, _) in parameters.items()}
+    return Target(name, call, works, {n: kind for n, (_, kind) in parameters.items()}, positional)
+
+
 INT, SEED, POSITIVE = number(int, 0), number(int), number(int, 1)
-FLOAT = number(float)
+FLOAT, HEAT, STEPS = number(float), number(float, 0, 100), number(int, 1, 2**16)
 LENGTH, COUNT = number(int, 1, 2**20), number(int, 1, 1000)
 PROMPT = either(text, items(SEED))
 model = either(instance(ScriptedDenoiser))
-task = either(
-    text, lambda v: v if all(hasattr(v, n) for n in ("judge", "levels", "extract")) else _wrong()
-)
+
+
+def _has(*names: str) -> Canonical:
+    def canonical(value: Any) -> Any:
+        try:
+            return value if all(hasattr(value, name) for name in names) else _wrong()
+        except RuntimeError:
+            raise Wrong from None
+
+    return canonical
+
+
+task = either(text, _has("judge", "levels", "extract"))
 metric = either(text, instance(remask.Metric))
 metrics = either(
     word("paper", "core"), lambda v: items(metric)(v) if isinstance(v, list | tuple) else _wrong()
 )
-
-
-def _is_scorer(value: Any) -> Any:
-    try:
-        return value if hasattr(value, "name") and hasattr(value, "score") else _wrong()
-    except RuntimeError:
-        raise Wrong from None
-
-
-scorer = either(text, _is_scorer, function)
+scores = _has("name", "score")
+scorer = either(text, scores, function)
+settings = maybe(instance(remask.ConsistencySettings))
+sampler = maybe(instance(remask.SamplerSettings))
+sample, samples = instance(remask.Sample), items(instance(remask.Sample))
+score = instance(remask.Score)
+problem = instance(type(PROBLEM))
 WEIGHTS = maybe(mapping(text, FLOAT))
-settings, sampler = (
-    maybe(instance(remask.ConsistencySettings)),
-    maybe(instance(remask.SamplerSettings)),
-)
-samples = items(instance(remask.Sample))
-ROUND = {
-    "kind": task, "settings": settings, "metrics": metrics, "weights": WEIGHTS,
-    "scorer": maybe(scorer), "seed": SEED,
-}  # fmt: skip
-ANSWER = either(text, instance(remask.Sample))
-PAIRS = items(pair(PROMPT, ANSWER))
+QUESTIONS = mapping(text, text)
 TURNS = items(pair(text, text))
+VALUE = maybe(either(FLOAT, boolean, lambda v: float(v) if isinstance(v, float) else _wrong()))
+COLUMN = either(items(VALUE), items(items(VALUE)))  # None and NaN are no score
+RANKED = items(maybe(either(boolean, FLOAT, lambda v: v if str(v)[-3:] == "inf" else _wrong())))
+LABELS = items(either(boolean, number(float, 0, 1)))
+REDRAWN = maybe(number(float, 0, 1, open_=True))
+ROUND: dict[str, tuple[Any, Canonical]] = {
+    "kind": ("number", task), "settings": (TRIPS, settings), "metrics": ("core", metrics),
+    "weights": (None, WEIGHTS), "seed": (0, SEED),
+}  # fmt: skip
+BY = {**ROUND, "scorer": (None, maybe(scorer))}
+ONE = {"model": (MODEL, model), "prompt": ("2+2?", PROMPT)}
+SOLVED = {
+    "sampler": (SAMPLER, sampler), "threshold": (0.5, maybe(FLOAT)), "budget": (2, COUNT),
+    "examples": ((), TURNS), "watch": (lambda sample, score: None, function),
+}  # fmt: skip
+DRAW = {"draw": (draw, function), "scorer": (Lengths(), scores), "items": (["a", "b"], items(text))}
+LABELLED = {"scores": ([0.1, 0.9, 0.4], COLUMN), "right": ([False, True, True], LABELS)}
+PROVED = Provenance(
+    metric_set="core", metrics=("a",), task="wordmath", model="m", split="test", seed=0,
+    version="1", date="2026-01-01",
+)  # fmt: skip
+FITTED = {**LABELLED, "provenance": (PROVED, instance(Provenance))}
+TEXT = {"text": ("It is 4.", text)}
+GRADED = {"problem": (PROBLEM, problem), **TEXT}
+SCORE = remask.Score(value=0.5, stderr=0.1)
+TASK = TASKS["wordmath"]
 
 
-def scored(made: Any) -> Any:
-    """Return what a scorer says of answers, in place of the object."""
-    return [made.name, made.score([SAMPLE, EMPTY])]
+def scored(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a maker of scorers as a function that returns the scores of two answers."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        made = make(*given, **named)
+        return [made.name, api.scores_of(made, [SAMPLE, EMPTY])]
+
+    return call
 
 
-def solved(*given: Any, **named: Any) -> Any:
-    return api.solve(*given, **{"sampler": SAMPLER, "threshold": 0.5, "budget": 2, **named})
-
-
-def _methods() -> list[Target]:
-    score = remask.Score(value=0.5, stderr=0.1)
-    task_ = TASKS["wordmath"]
-    targets = [
-        Target("Score.exceeds", score.exceeds, {"threshold": 0.5}, {"threshold": FLOAT}, 1),
-        Target(
-            "SamplerSettings.at",
-            SAMPLER.at,
-            {"temperature": 0.5},
-            {"temperature": number(float, 0, 100)},
-            1,
-        ),
-        Target("SamplerSettings.for_sample", SAMPLER.for_sample, {"number": 1}, {"number": INT}, 1),
-        Target("SamplerSettings.for_pool", SAMPLER.for_pool, {"size": 2}, {"size": INT}, 1),
-        Target("Consistency.score", CORE.score, {"samples": [SAMPLE]}, {"samples": samples}, 1),
-        Target(
-            "Consistency.measure",
-            CORE.measure,
-            {"trips": []},
-            {"trips": items(instance(RoundTrips))},
-            1,
-        ),
-        Target(
-            "ModelConfidence.score",
-            remask.ModelConfidence().score,
-            {"samples": DRAWN},
-            {"samples": samples},
-            1,
-        ),
-        Target(
-            "EditorAgreement.score",
-            remask.EditorAgreement(denoiser=MODEL).score,
-            {"samples": DRAWN},
-            {"samples": samples},
-            1,
-        ),
-        Target(
-            "task.problem",
-            task_.problem,
-            {"index": 1, "split": "test", "level": "easy", "seed": 0},
-            {"index": SEED, "split": text, "level": text, "seed": SEED},
-            1,
-        ),
-        Target(
-            "task.judge",
-            task_.judge,
-            {"problem": PROBLEM, "text": "It is 4."},
-            {"problem": instance(type(PROBLEM)), "text": text},
-            2,
-        ),
-        Target(
-            "task.grade",
-            task_.grade,
-            {"problem": PROBLEM, "text": "It is 4."},
-            {"problem": instance(type(PROBLEM)), "text": text},
-            2,
-        ),
-        Target("task.extract", task_.extract, {"text": "It is 4."}, {"text": text}, 1),
-        Target("task.canvas_length", task_.canvas_length, {"level": "easy"}, {"level": text}, 1),
-    ]
-    return targets
-
-
+# fmt: off
 TARGETS: list[Target] = [
-    Target(
-        "sample",
-        api.sample,
-        {
-            "model": MODEL,
-            "prompt": "2+2?",
-            "settings": SAMPLER,
-            "number": 0,
-            "seed": 0,
-            "trace": False,
-        },
-        {
-            "model": model,
-            "prompt": PROMPT,
-            "settings": sampler,
-            "number": INT,
-            "seed": SEED,
-            "trace": boolean,
-        },
-        2,
-    ),
-    Target(
-        "sample_many",
-        api.sample_many,
-        {
-            "model": MODEL,
-            "prompts": ["2+2?", "3?"],
-            "settings": SAMPLER,
-            "items": None,
-            "number": 0,
-            "seed": 0,
-            "trace": False,
-        },
-        {
-            "model": model,
-            "prompts": items(PROMPT),
-            "settings": sampler,
-            "items": maybe(items(text)),
-            "number": INT,
-            "seed": SEED,
-            "trace": boolean,
-        },
-        2,
-    ),
-    Target(
-        "sample_from_text",
-        api.sample_from_text,
-        {
-            "model": MODEL,
-            "prompt": "2+2?",
-            "answer": "It is 4.",
-            "item": None,
-            "length": None,
-            "examples": (),
-            "system": "",
-        },
-        {
-            "model": model,
-            "prompt": PROMPT,
-            "answer": text,
-            "item": maybe(text),
-            "length": maybe(LENGTH),
-            "examples": TURNS,
-            "system": text,
-        },
-        3,
-    ),
-    Target(
-        "score",
-        api.score,
-        {
-            "model": MODEL,
-            "prompt": "2+2?",
-            "answer": "It is 4.",
-            "kind": "number",
-            "settings": TRIPS,
-            "metrics": "core",
-            "weights": None,
-            "scorer": None,
-            "seed": 0,
-        },
-        {"model": model, "prompt": PROMPT, "answer": ANSWER, **ROUND},
-        3,
-    ),
-    Target(
-        "score_many",
-        api.score_many,
-        {
-            "model": MODEL,
-            "pairs": [("2+2?", "It is 4.")],
-            "scorer": "probe",
-            "kind": "number",
-            "seed": 0,
-        },
-        {"model": model, "pairs": PAIRS, "scorer": maybe(scorer), "kind": task, "seed": SEED},
-        2,
-    ),
-    Target(
-        "solve",
-        solved,
-        {
-            "model": MODEL,
-            "prompt": "2+2?",
-            "sampler": SAMPLER,
-            "settings": TRIPS,
-            "metrics": "core",
-            "kind": "number",
-            "weights": None,
-            "scorer": None,
-            "threshold": 0.5,
-            "budget": 2,
-            "seed": 0,
-            "examples": (),
-        },
-        {
-            "model": model,
-            "prompt": text,
-            "sampler": sampler,
-            **ROUND,
-            "threshold": maybe(FLOAT),
-            "budget": COUNT,
-            "examples": TURNS,
-        },
-        2,
-    ),
-    Target(
-        "solve_many",
-        api.solve_many,
-        {
-            "model": MODEL,
-            "prompts": ["2+2?"],
-            "scorer": "length",
-            "kind": "number",
-            "sampler": SAMPLER,
-            "examples": (),
-            "threshold": -1.0,
-            "budget": 2,
-            "seed": 0,
-            "watch": lambda sample, score: None,
-        },
-        {
-            "model": model,
-            "prompts": items(text),
-            "scorer": maybe(scorer),
-            "kind": task,
-            "sampler": sampler,
-            "examples": TURNS,
-            "threshold": maybe(FLOAT),
-            "budget": COUNT,
-            "seed": SEED,
-            "watch": function,
-        },
-        2,
-    ),
-    Target(
-        "log_likelihood",
-        remask.log_likelihood,
-        {"model": MODEL, "samples": [SAMPLE], "draws": 2, "seed": 0, "greedy": False},
-        {
-            "model": model,
-            "samples": samples,
-            "draws": number(int, 1, 100_000),
-            "seed": SEED,
-            "greedy": boolean,
-        },
-        2,
-    ),
-    Target(
-        "auroc",
-        remask.auroc,
-        {"scores": [0.1, 0.9, None], "right": [False, True, False]},
-        {
-            "scores": items(
-                maybe(
-                    either(
-                        FLOAT,
-                        boolean,
-                        word("never"),
-                        lambda v: v if v in (math.inf, -math.inf) else _wrong(),
-                    )
-                )
-            ),
-            "right": items(either(boolean, number(float, 0, 1))),
-        },
-        2,
-    ),
-    Target(
-        "sampler_settings",
-        remask.sampler_settings,
-        {
-            "model": MODEL,
-            "kind": "",
-            "canvas": None,
-            "length": 16,
-            "steps": None,
-            "block": None,
-            "temperature": None,
-            "order": None,
-            "reveal_threshold": None,
-            "commit_gap": None,
-            "edit_threshold": None,
-        },
-        {
-            "model": lambda v: v if hasattr(v, "preset") else _wrong(),
-            "kind": text,
-            "canvas": maybe(LENGTH),
-            "length": maybe(LENGTH),
-            "steps": maybe(number(int, 1, 2**16)),
-            "block": maybe(LENGTH),
-            "temperature": maybe(number(float, 0, 100)),
-            "order": maybe(
-                word("low_confidence", "random", "origin", "maskgit_plus", "topk_margin", "entropy")
-            ),
-            "reveal_threshold": maybe(number(float, 0, 1, open_=True)),
-            "commit_gap": maybe(number(float, 0, open_=True)),
-            "edit_threshold": maybe(number(float, 0, 1)),
-        },
-        1,
-    ),
-    Target(
-        "reject",
-        remask.reject,
-        {
-            "draw": draw,
-            "scorer": Lengths(),
-            "items": ["a", "b"],
-            "threshold": 0.5,
-            "budget": 2,
-            "watch": lambda sample, score: None,
-        },
-        {
-            "draw": function,
-            "scorer": _is_scorer,
-            "items": items(text),
-            "threshold": FLOAT,
-            "budget": COUNT,
-            "watch": function,
-        },
-        3,
-    ),
-    Target(
-        "best_of",
-        remask.best_of,
-        {"draw": draw, "scorer": Lengths(), "items": ["a", "b"], "n": 2},
-        {"draw": function, "scorer": _is_scorer, "items": items(text), "n": COUNT},
-        4,
-    ),
-    Target(
-        "majority_vote",
-        remask.majority_vote,
-        {"draw": draw, "key": lambda sample: sample.text, "items": ["a"], "n": 2},
-        {"draw": function, "key": function, "items": items(text), "n": COUNT},
-        4,
-    ),
-    Target(
-        "task",
-        remask.task,
-        {
-            "given": "wordmath",
-            "path": None,
-            "allow_execution": False,
-            "wording": "llada",
-            "shots": 0,
-        },
-        {
-            "given": task,
-            "path": maybe(text),
-            "allow_execution": boolean,
-            "wording": text,
-            "shots": number(int, 0, 100),
-        },
-        1,
-    ),
-    Target("reader", api.reader, {"kind": "number"}, {"kind": task}, 1),
-    Target("item_of", api.item_of, {"prompt": "x"}, {"prompt": PROMPT}, 1),
-    Target("scorer_version", api.scorer_version, {"name": "probe"}, {"name": text}, 1),
-    Target(
-        "consistency",
-        lambda *a, **k: scored(api.consistency(*a, **k)),
-        {
-            "model": MODEL,
-            "kind": "number",
-            "settings": TRIPS,
-            "metrics": "core",
-            "weights": None,
-            "seed": 0,
-        },
-        {"model": model, **{name: kind for name, kind in ROUND.items() if name != "scorer"}},
-        1,
-    ),
-    Target(
-        "verifier",
-        lambda *a, **k: scored(api.verifier(*a, **k)),
-        {
-            "model": MODEL,
-            "questions": {},
-            "kind": "number",
-            "fitted": None,
-            "budget": None,
-            "seed": 0,
-        },
-        {
-            "model": model,
-            "questions": mapping(text, text),
-            "kind": task,
-            "fitted": maybe(instance(type(None))),
-            "budget": maybe(SEED),
-            "seed": SEED,
-        },
-        2,
-    ),
-    Target(
-        "find_scorer",
-        lambda *a, **k: scored(api.find_scorer(*a, **k)),
-        {"given": "perplexity", "model": MODEL, "prompts": ["2+2?"], "kind": "number", "seed": 0},
-        {
-            "given": scorer,
-            "model": model,
-            "prompts": either(mapping(text, text), items(text)),
-            "kind": task,
-            "seed": SEED,
-        },
-        3,
-    ),
-    Target(
-        "ConsistencySettings",
-        remask.ConsistencySettings,
-        {
-            "mask_ratio": 0.9,
-            "mask_design": "independent",
-            "tail": "masked",
-            "trips": 4,
-            "rebuild_steps": 16,
-            "rebuild_temperature": 0.0,
-        },
-        {
-            "mask_ratio": either(number(float, 0, 1), word("uniform")),
-            "mask_design": word("independent", "stratified"),
-            "tail": word("masked", "visible"),
-            "trips": number(int, 1, 10_000),
-            "rebuild_steps": number(int, 1, 2**16),
-            "rebuild_temperature": number(float, 0, 100),
-        },
-    ),
-    Target(
-        "SamplerSettings",
-        remask.SamplerSettings,
-        {
-            "length": 16,
-            "steps": 16,
-            "block": 16,
-            "temperature": 0.0,
-            "top_p": None,
-            "top_k": None,
-            "ends_last": False,
-            "suppress_eos": False,
-            "sub_block": None,
-        },
-        {
-            "length": LENGTH,
-            "steps": number(int, 1, 2**16),
-            "block": LENGTH,
-            "temperature": number(float, 0, 100),
-            "top_p": maybe(number(float, 0, 1, open_=True)),
-            "top_k": maybe(POSITIVE),
-            "ends_last": boolean,
-            "suppress_eos": boolean,
-            "sub_block": maybe(SEED),
-        },
-    ),
-    Target(
-        "Probe",
-        Probe,
-        {"pattern": "halves", "passes": 8},
-        {
-            "pattern": word(
-                "critical", "halves", "random", "stratified", "forced", "visible", "suffix"
-            ),
-            "passes": number(int, 1, 10_000),
-        },
-    ),
-    Target("Probe.named", Probe.named, {"name": "halves8"}, {"name": text}, 1),
-    Target(
-        "Consistency",
-        lambda **k: scored(remask.Consistency(**k)),
-        {
-            "denoiser": MODEL,
-            "extract": answers.extract_number,
-            "settings": TRIPS,
-            "metric_set": "core",
-            "task_metrics": None,
-            "extra_metrics": (),
-            "weights": None,
-            "seed": 0,
-            "name": "roundtrips",
-        },
-        {
-            "denoiser": model,
-            "extract": function,
-            "settings": instance(remask.ConsistencySettings),
-            "metric_set": word("paper", "core"),
-            "task_metrics": maybe(items(metric)),
-            "extra_metrics": items(metric),
-            "weights": WEIGHTS,
-            "seed": SEED,
-            "name": text,
-        },
-    ),
-    Target(
-        "Perplexity",
-        lambda **k: scored(Perplexity(**k)),
-        {"denoiser": MODEL, "draws": 2, "seed": 0, "name": "perplexity"},
-        {"denoiser": model, "draws": number(int, 1, 100_000), "seed": SEED, "name": text},
-    ),
-    Target(
-        "EditorAgreement",
-        lambda **k: scored(remask.EditorAgreement(**k)),
-        {"denoiser": MODEL, "name": "editor"},
-        {"denoiser": model, "name": text},
-    ),
-    Target(
-        "ModelConfidence",
-        lambda **k: scored(remask.ModelConfidence(**k)),
-        {"scope": "response"},
-        {"scope": word("response", "canvas")},
-    ),
-    Target(
-        "SelfConsistency",
-        lambda **k: scored(remask.SelfConsistency(**k)),
-        {"pools": {SAMPLE.item: [SAMPLE]}, "key": lambda sample: sample.text, "kind": "vote"},
-        {"pools": mapping(text, samples), "key": function, "kind": word("vote", "agreement")},
-    ),
-    Target(
-        "SelfEvaluation",
-        lambda **k: scored(remask.SelfEvaluation(**k)),
-        {"denoiser": MODEL, "questions": {}, "settings": SAMPLER, "seed": 0, "name": "judge"},
-        {
-            "denoiser": model,
-            "questions": mapping(text, text),
-            "settings": instance(remask.SamplerSettings),
-            "seed": SEED,
-            "name": text,
-        },
-    ),
-    Target(
-        "Metric",
-        remask.Metric,
-        {"name": "one", "compute": _metric, "equation": "", "needs_encoder": False},
-        {"name": text, "compute": function, "equation": text, "needs_encoder": boolean},
-    ),
-    Target(
-        "Score",
-        remask.Score,
-        {
-            "value": 0.5,
-            "by_metric": {},
-            "by_trip": {},
-            "drift": (),
-            "logp": (),
-            "stderr": None,
-            "forwards": 0,
-            "reason": "",
-        },
-        {
-            "value": maybe(FLOAT),
-            "by_metric": mapping(text, FLOAT),
-            "by_trip": mapping(text, items(maybe(FLOAT))),
-            "drift": items(maybe(FLOAT)),
-            "logp": items(maybe(FLOAT)),
-            "stderr": maybe(FLOAT),
-            "forwards": INT,
-            "reason": text,
-        },
-    ),
-    Target(
-        "Sample",
-        remask.Sample,
-        {
-            "item": "a",
-            "number": 0,
-            "prompt": (40,),
-            "canvas": (40, 0),
-            "num_response": 2,
-            "text": "a",
-            "probs": None,
-            "steps": None,
-            "forwards": 0,
-        },
-        {
-            "item": text,
-            "number": INT,
-            "prompt": items(SEED),
-            "canvas": items(SEED),
-            "num_response": SEED,
-            "text": text,
-            "probs": maybe(items(FLOAT)),
-            "steps": maybe(items(SEED)),
-            "forwards": INT,
-            "trace": maybe(instance(Trace)),
-        },
-    ),
-    Target(
-        "Decision",
-        remask.Decision,
-        {
-            "item": "a",
-            "action": "accept",
-            "sample": SAMPLE,
-            "score": remask.Score(value=0.5),
-            "attempts": (),
-            "forwards": 1,
-            "reason": "",
-        },
-        {
-            "item": text,
-            "action": word("accept", "fallback"),
-            "sample": instance(remask.Sample),
-            "score": instance(remask.Score),
-            "attempts": items(pair(instance(remask.Sample), instance(remask.Score))),
-            "forwards": INT,
-            "reason": text,
-        },
-    ),
-    *(
-        Target(f"answers.{name}", getattr(answers, name), {"text": "It is 4."}, {"text": text}, 1)
-        for name in ("extract_number", "extract_choice", "find_number", "numbers")
-    ),
-    *_methods(),
+    target("sample", api.sample, 2, **ONE, settings=(SAMPLER, sampler), number=(0, INT),
+           seed=(0, SEED), trace=(False, boolean)),
+    target("sample_many", api.sample_many, 2, model=(MODEL, model),
+           prompts=(["2+2?", "3?"], items(PROMPT)), settings=(SAMPLER, sampler),
+           items=(None, maybe(items(text))), number=(0, INT), seed=(0, SEED),
+           trace=(False, boolean)),
+    target("sample_from_text", api.sample_from_text, 3, **ONE, answer=("It is 4.", text),
+           item=(None, maybe(text)), length=(None, maybe(LENGTH)), examples=((), TURNS),
+           system=("", text)),
+    target("score", api.score, 3, **ONE, answer=("It is 4.", either(text, sample)), **BY),
+    target("score_many", api.score_many, 2, model=(MODEL, model),
+           pairs=([("2+2?", "It is 4.")], items(pair(PROMPT, either(text, sample)))),
+           scorer=("probe", maybe(scorer)), kind=("number", task), seed=(0, SEED)),
+    target("solve", api.solve, 2, model=(MODEL, model), prompt=("2+2?", text), **BY, **SOLVED),
+    target("solve_many", api.solve_many, 2, model=(MODEL, model), prompts=(["2+2?"], items(text)),
+           kind=("number", task), seed=(0, SEED),
+           **{**SOLVED, "scorer": ("length", maybe(scorer))}),
+    target("log_likelihood", remask.log_likelihood, 2, model=(MODEL, model),
+           samples=([SAMPLE], samples), draws=(2, number(int, 1, 100_000)), seed=(0, SEED),
+           greedy=(False, boolean)),
+    target("auroc", remask.auroc, 2, scores=([0.1, 0.9, None], RANKED),
+           right=([False, True, False], LABELS)),
+    target("sampler_settings", remask.sampler_settings, 1, model=(MODEL, _has("preset")),
+           kind=("", text), canvas=(None, maybe(LENGTH)), length=(16, maybe(LENGTH)),
+           steps=(None, maybe(STEPS)), block=(None, maybe(LENGTH)),
+           temperature=(None, maybe(HEAT)), reveal_threshold=(None, REDRAWN),
+           commit_gap=(None, maybe(number(float, 0, open_=True))),
+           edit_threshold=(None, maybe(number(float, 0, 1))),
+           order=(None, maybe(word("low_confidence", "random", "origin", "maskgit_plus",
+                                   "topk_margin", "entropy")))),
+    target("reject", remask.reject, 3, **DRAW, threshold=(0.5, FLOAT), budget=(2, COUNT),
+           watch=(lambda sample, score: None, function)),
+    target("best_of", remask.best_of, 4, **DRAW, n=(2, COUNT)),
+    target("majority_vote", remask.majority_vote, 4, draw=(draw, function),
+           key=(lambda sample: sample.text, function), items=(["a"], items(text)), n=(2, COUNT)),
+    target("task", remask.task, 1, given=("wordmath", task), path=(None, maybe(text)),
+           allow_execution=(False, boolean), wording=("llada", text),
+           shots=(0, number(int, 0, 100))),
+    target("load", remask.load, 1, model=("no/where", text), device=("cpu", text),
+           dtype=("auto", text), compiled=(False, boolean), preset=("", text),
+           split=("replicas", text), weights=("full", text)),
+    target("reader", api.reader, 1, kind=("number", task)),
+    target("item_of", api.item_of, 1, prompt=("x", PROMPT)),
+    target("scorer_version", api.scorer_version, 1, name=("probe", text)),
+    target("consistency", scored(api.consistency), 1, model=(MODEL, model), **ROUND),
+    target("verifier", scored(api.verifier), 2, model=(MODEL, model), questions=({}, QUESTIONS),
+           kind=("number", task), fitted=(None, maybe(_wrong)), budget=(None, maybe(SEED)),
+           seed=(0, SEED)),
+    target("find_scorer", scored(api.find_scorer), 3, given=("perplexity", scorer),
+           model=(MODEL, model), prompts=(["2+2?"], either(QUESTIONS, items(text))),
+           kind=("number", task), seed=(0, SEED)),
+    target("scores_of", api.scores_of, 2, scorer=(Lengths(), scores), samples=([SAMPLE], samples)),
+    target("ScoreThreshold", api.ScoreThreshold, value=(0.5, maybe(FLOAT)),
+           source=("given", maybe(text)), reason=("", text)),
+    target("ScoreThreshold.verdict", api.ScoreThreshold(value=0.5).verdict, 1,
+           score=(SCORE, score)),
+    target("find_threshold", find_threshold, 2,
+           context=(ScoreContext(kind="number"), instance(ScoreContext)),
+           thresholds=({}, mapping(text, FLOAT)), given=(None, maybe(FLOAT)),
+           fitted=(None, maybe(_wrong)), own=(None, maybe(FLOAT)), stops=(False, boolean)),
+    target("ConsistencySettings", remask.ConsistencySettings,
+           mask_ratio=(0.9, either(number(float, 0, 1), word("uniform"))),
+           mask_design=("independent", word("independent", "stratified")),
+           tail=("masked", word("masked", "visible")), trips=(4, number(int, 1, 10_000)),
+           rebuild_steps=(16, STEPS), rebuild_temperature=(0.0, HEAT)),
+    target("SamplerSettings", remask.SamplerSettings, length=(16, LENGTH), steps=(16, STEPS),
+           block=(16, LENGTH), temperature=(0.0, HEAT), top_p=(None, REDRAWN),
+           top_k=(None, maybe(POSITIVE)), ends_last=(False, boolean),
+           suppress_eos=(False, boolean), sub_block=(None, maybe(SEED))),
+    target("Probe", Probe, passes=(8, number(int, 1, 10_000)),
+           pattern=("halves", word("critical", "halves", "random", "stratified", "forced",
+                                   "visible", "suffix"))),
+    target("Probe.named", Probe.named, 1, name=("halves8", text)),
+    target("Consistency", scored(remask.Consistency), denoiser=(MODEL, model),
+           extract=(answers.extract_number, function),
+           settings=(TRIPS, instance(remask.ConsistencySettings)),
+           metric_set=("core", word("paper", "core")), task_metrics=(None, maybe(items(metric))),
+           extra_metrics=((), items(metric)), weights=(None, WEIGHTS), seed=(0, SEED),
+           name=("roundtrips", text)),
+    target("Perplexity", scored(Perplexity), denoiser=(MODEL, model),
+           draws=(2, number(int, 1, 100_000)), seed=(0, SEED), name=("perplexity", text)),
+    target("EditorAgreement", scored(remask.EditorAgreement), denoiser=(MODEL, model),
+           name=("editor", text)),
+    target("ModelConfidence", scored(remask.ModelConfidence),
+           scope=("response", word("response", "canvas"))),
+    target("SelfConsistency", scored(remask.SelfConsistency),
+           pools=({SAMPLE.item: [SAMPLE]}, mapping(text, samples)),
+           key=(lambda sample: sample.text, function), kind=("vote", word("vote", "agreement"))),
+    target("SelfEvaluation", scored(remask.SelfEvaluation), denoiser=(MODEL, model),
+           questions=({}, QUESTIONS), settings=(SAMPLER, instance(remask.SamplerSettings)),
+           seed=(0, SEED), name=("judge", text)),
+    target("Metric", remask.Metric, name=("one", text), compute=(_metric, function),
+           equation=("", text), needs_encoder=(False, boolean)),
+    target("Score", remask.Score, value=(0.5, maybe(FLOAT)), by_metric=({}, mapping(text, FLOAT)),
+           by_trip=({}, mapping(text, items(maybe(FLOAT)))), drift=((), items(maybe(FLOAT))),
+           logp=((), items(maybe(FLOAT))), stderr=(None, maybe(FLOAT)), forwards=(0, INT),
+           reason=("", text)),
+    target("Sample", remask.Sample, item=("a", text), number=(0, INT), prompt=((40,), items(SEED)),
+           canvas=((40, 0), items(SEED)), num_response=(2, SEED), text=("a", text),
+           probs=(None, maybe(items(FLOAT))), steps=(None, maybe(items(SEED))), forwards=(0, INT),
+           trace=(None, maybe(instance(Trace)))),
+    target("Decision", remask.Decision, item=("a", text),
+           action=("accept", word("accept", "fallback")), sample=(SAMPLE, sample),
+           score=(SCORE, score), attempts=((), items(pair(sample, score))), forwards=(1, INT),
+           reason=("", text)),
+    *(target(name, getattr(answers, name), 1, **TEXT)
+      for name in ("extract_number", "extract_choice", "find_number", "numbers")),
+    target("best_f1", best_f1, 2, **LABELLED),
+    target("accepts_all", accepts_all, 2, scores=([0.1, None], COLUMN), threshold=(0.5, FLOAT)),
+    target("certify", certify, 3, **FITTED, risk=(0.5, number(float, 0, 1)),
+           confidence=(0.5, number(float, 0, 1)), starts=((0.4,), items(FLOAT))),
+    target("fit_calibrator", fit_calibrator, 3, **FITTED,
+           method=("platt", word("platt", "isotonic"))),
+    target("combine", combine, 2, columns=({"a": [0.5, None]}, mapping(text, COLUMN)),
+           weights=({"a": 1.0}, mapping(text, FLOAT))),
+    target("ScriptedDenoiser.reciting", lambda *a, **k: ScriptedDenoiser.reciting(*a, **k).name, 1,
+           ids=([40], items(INT)), margin=(1.0, FLOAT)),
+    target("read_records", read_records, 1, path=("no/where.jsonl", text)),
+    target("Score.exceeds", SCORE.exceeds, 1, threshold=(0.5, FLOAT)),
+    target("SamplerSettings.at", SAMPLER.at, 1, temperature=(0.5, HEAT)),
+    target("SamplerSettings.for_sample", SAMPLER.for_sample, 1, number=(1, INT)),
+    target("SamplerSettings.for_pool", SAMPLER.for_pool, 1, size=(2, INT)),
+    target("Consistency.score", CORE.score, 1, samples=([SAMPLE], samples)),
+    target("Consistency.measure", CORE.measure, 1, trips=([], items(instance(RoundTrips)))),
+    target("ModelConfidence.score", remask.ModelConfidence().score, 1, samples=(DRAWN, samples)),
+    target("EditorAgreement.score", remask.EditorAgreement(denoiser=MODEL).score, 1,
+           samples=(DRAWN, samples)),
+    target("task.problem", TASK.problem, 1, index=(0, SEED), split=("test", text),
+           level=("easy", text), seed=(0, SEED)),
+    target("task.judge", TASK.judge, 2, **GRADED),
+    target("task.grade", TASK.grade, 2, **GRADED),
+    target("task.extract", TASK.extract, 1, **TEXT),
+    target("task.canvas_length", TASK.canvas_length, 1, level=("easy", text)),
+    target("answer_key", answer_key, 3, reader=(TASK, _has("extract")), **GRADED),
+    target("steps_ok", steps_ok, 4, task=(TASK, task), **GRADED, right=(True, boolean)),
 ]
+# fmt: on
 
 
 def drawn_call(rng: random.Random) -> tuple[Target, dict[str, Callable[[], Any]], str]:

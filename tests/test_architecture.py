@@ -37,7 +37,7 @@ ALLOWED["scoring"] = {
     "decide", "tasks", "verifier", "probes", "consistency", "baselines", "sampling", "denoisers",
     "values", "answers", "extension", "settings", "errors",
 }  # fmt: skip
-ALLOWED["testing"] = {"sampling", "denoisers", "values", "rng", "errors"}
+ALLOWED["testing"] = {"sampling", "denoisers", "values", "rng", "settings", "errors"}
 METHOD = set(ALLOWED) - {"testing"}
 ALLOWED["api"] = METHOD
 ALLOWED["collect"] = METHOD | {"api"}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remask.errors import ExtensionError, RemaskError, SettingsError
-from remask.settings import shown, unknown_name
+from remask.settings import has_attribute, shown, unknown_name
 
 _T = TypeVar("_T")
 _PACKAGE = str(Path(__file__).parent)
@@ -108,13 +108,13 @@ def taken(maker: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, An
     return {name: value for name, value in offered.items() if name in parameters}
 
 
-def unknown(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> SettingsError:
+def unknown(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> Exception:
     """Return the error for a name that no table has, with the nearest one, or all."""
     return unknown_name(what, name, known, ", or module:name")
 
 
 def _with_members(what: str, given: _T, name: str, members: Sequence[str]) -> _T:
-    missing = [member for member in members if not hasattr(given, member)]
+    missing = [member for member in members if not has_attribute(given, member)]
     if missing:
         raise SettingsError(
             f"{what} {shown(name)} has no {', '.join(missing)}; see docs/extending.md."

@@ -18,6 +18,7 @@ import difflib
 import inspect
 import math
 import operator
+import os
 import reprlib
 import sys
 from collections import abc
@@ -243,10 +244,13 @@ def fit(
     error: Callable[[str], Exception] = SettingsError,
 ) -> Any:
     """Return a value as its hint has it, or raise. `is_text`: texts may stand for numbers."""
+    apply = rule(hint, is_text)
     try:
-        return rule(hint, is_text)(value)
+        return apply(value)
     except Misfit as misfit:
         raise misfit.error(name, error) from None
+    except Exception as failure:  # a method of the value raised
+        raise Misfit("a readable value", value).error(name, error) from failure
 
 
 @cache
@@ -262,9 +266,9 @@ def rule(hint: Any, is_text: bool = False, setting: Setting | None = None) -> Ru
         return _choice(args)
     if hint in _NUMBERS:
         return _number_rule(hint, setting, is_text)
-    if origin in (list, tuple, abc.Sequence):
+    if origin in (list, tuple, abc.Sequence, abc.Iterable):
         return _list_rule(origin, args, is_text)
-    if origin is abc.Mapping:
+    if origin in (dict, abc.Mapping):
         return _mapping_rule(rule(args[0], is_text), rule(args[1], is_text))
     if origin is abc.Callable:
         return _holds(callable, "a function")
@@ -294,7 +298,9 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_path(value: Any) -> bool:
-    return isinstance(value, Path) or (isinstance(value, str) and value != "" and "\0" not in value)
+    if not isinstance(value, str | Path) or value == "" or "\0" in str(value):
+        return False
+    return all(len(name) <= 255 for name in os.fsencode(value).split(b"/"))  # as file systems allow
 
 
 _NUMBERS: Mapping[Any, tuple[type, str]] = {
@@ -303,7 +309,7 @@ _NUMBERS: Mapping[Any, tuple[type, str]] = {
 }
 _PLAIN: Mapping[Any, Rule] = {
     bool: _holds(_is_bool, "true or false", bool),
-    str: _holds(lambda value: isinstance(value, str), "a string"),
+    str: _holds(lambda value: isinstance(value, str), "a string", str.__str__),
     Path: _holds(_is_path, "a path", Path),
     NoneType: _holds(lambda value: value is None, "None"),
 }
@@ -466,7 +472,7 @@ def _protocol_rule(protocol: type) -> Rule:
     words = _with_article(protocol.__name__)
 
     def apply(value: Any) -> Any:
-        missing = [name for name in _members(protocol) if not _has(value, name)]
+        missing = [name for name in _members(protocol) if not has_attribute(value, name)]
         if missing or isinstance(value, type):
             names = ", ".join(missing[:3])
             raise Misfit(f"{words} with {names}" if names else words, value)
@@ -475,7 +481,8 @@ def _protocol_rule(protocol: type) -> Rule:
     return apply
 
 
-def _has(value: Any, name: str) -> bool:
+def has_attribute(value: Any, name: str) -> bool:
+    """Return whether a value has an attribute that can be read."""
     try:
         return hasattr(value, name)
     except Exception:  # a property may raise anything
@@ -559,10 +566,11 @@ def _checked(function: Callable[..., Any], owner: type | None = None) -> Callabl
 
 def _fit_argument(name: str, hint: Any, value: Any) -> Any:
     """Return an argument as its hint has it: a wrong number or choice is a `SettingsError`."""
-    try:
-        return rule(hint)(value)
-    except Misfit as misfit:
+
+    def error(sentence: str) -> Exception:
         one = setting_field(name, hint)
         kinds = get_args(one.kind) if get_origin(one.kind) in (Union, UnionType) else (one.kind,)
         plain = any(kind in (bool, int, float) or get_origin(kind) is Literal for kind in kinds)
-        raise misfit.error(name, SettingsError if plain else InputError) from None
+        return SettingsError(sentence) if plain else InputError(sentence)
+
+    return fit(name, hint, value, error=error)

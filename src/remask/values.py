@@ -247,6 +247,7 @@ class Scorer(Protocol):
         ...
 
 
+@checked
 def scores_of(scorer: Scorer, samples: Sequence[Sample]) -> list[Score]:
     """Return one score per sample, each with the name of the scorer.
 

@@ -90,8 +90,8 @@ def settings() -> Iterator[Case]:
     yield (*ALIGN, "--set", "kl_weight=[", "--dry-run"), 2, "has a value that is no YAML"
     yield (*ALIGN, "--set", "kl_weight=2026-13-45", "--dry-run"), 2, "a value that is no YAML"
     for config, said in (("utf16", "is UTF-16"), ("list", "holds list"), ("binary", "is not valid"),
-                         ("folder", "cannot be read")):  # fmt: skip
-        yield (*ALIGN, "--config", config, "--dry-run"), 1, f"{config} {said}"
+                         ("folder", ": Is a directory")):  # fmt: skip
+        yield (*ALIGN, "--config", config, "--dry-run"), 1, f"{config} ... {said}"
 
 
 def outputs() -> Iterator[Case]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -13,18 +14,27 @@ from hypothesis import strategies as st
 
 import remask
 from remask import api
-from remask.answers import extract_number, numbers
+from remask.analysis.correlation import spearman
+from remask.analysis.fitting import fit
+from remask.answers import extract_choice, extract_number, numbers
 from remask.consistency.settings import ConsistencySettings
+from remask.decide.threshold import accepts_all, best_f1, fewest_answers
+from remask.decide.weights import combine
 from remask.denoisers.base import Preset
 from remask.denoisers.native import NativeDenoiser
 from remask.errors import DenoiserError, ExtensionError, InputError, RemaskError, SettingsError
+from remask.records.record import answers_in, read_records
+from remask.report.studies import study
 from remask.sampling.settings import SamplerSettings
 from remask.settings import Setting, checked, shown, validate
 from remask.tasks import TASKS
-from remask.testing import ScriptedDenoiser
+from remask.tasks.base import answer_key
+from remask.testing import ScriptedDenoiser, check_denoiser, check_scorer, write_checkpoint
 from remask.values import Sample, Score, mean, scores_of, weighted_mean
+from remask.verifier.threshold import ScoreContext, find_threshold
 
 WRITER = SamplerSettings(length=8, steps=8, block=8, temperature=0.7)
+SAID = Sample(item="a", prompt=(), canvas=(5,), num_response=1, text="b")
 SHORT = ConsistencySettings(trips=2, rebuild_steps=2)
 Share = Annotated[float, Setting(least=0, most=1)]
 
@@ -32,6 +42,18 @@ Share = Annotated[float, Setting(least=0, most=1)]
 @pytest.fixture(scope="module")
 def model(llada: NativeDenoiser) -> NativeDenoiser:
     return replace(llada, preset=Preset(length=32, steps=32, block=32))
+
+
+class Unreadable:
+    """An object whose attributes raise, even `__class__`."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise ValueError(name)
+
+
+class Unspeakable(str):
+    def __str__(self) -> str:
+        raise ValueError
 
 
 class Named(Protocol):
@@ -233,6 +255,39 @@ class TestPublicFunctions:
             lambda m: TASKS["wordmath"].problem(1.5),  # type: ignore[arg-type]
             lambda m: extract_number(None),  # type: ignore[arg-type]
             lambda m: numbers(b"3"),  # type: ignore[arg-type]
+            lambda m: remask.SelfConsistency(pools={"a": [SAID]}, key=lambda s: []).score([SAID]),  # type: ignore[arg-type,return-value]
+            lambda m: extract_choice("(B)", ""),
+            lambda m: remask.load(3),  # type: ignore[arg-type]
+            lambda m: remask.load("\ud800"),
+            lambda m: scores_of("length", []),  # type: ignore[arg-type]
+            lambda m: api.score(m, "x", "5", seed=Unreadable()),  # type: ignore[arg-type]
+            lambda m: api.reader(Unspeakable("no such kind")),
+            lambda m: api.Verifier(denoiser=m, extract=str, critical=str, budget="x"),  # type: ignore[arg-type]
+            lambda m: api.ScoreThreshold(value="0.5"),  # type: ignore[arg-type]
+            lambda m: api.ScoreThreshold(value=0.5).verdict(0.5),  # type: ignore[arg-type]
+            lambda m: find_threshold(ScoreContext(kind="number"), {}, given=math.nan),
+            lambda m: best_f1([0.5], ["yes"]),
+            lambda m: best_f1("abc", [True]),  # type: ignore[arg-type]
+            lambda m: best_f1([0.5, [1]], [True, False]),  # type: ignore[list-item]
+            lambda m: accepts_all([0.5], None),  # type: ignore[arg-type]
+            lambda m: combine({"a": [0.5]}, {"a": math.nan}),
+            lambda m: fewest_answers(0.1, 1.5),
+            lambda m: spearman([1, 2], [1]),
+            lambda m: answer_key(None, None, None),  # type: ignore[arg-type]
+            lambda m: TASKS["pycode"].key(None, "x"),  # type: ignore[attr-defined]
+            lambda m: read_records(None),  # type: ignore[arg-type]
+            lambda m: read_records(Path("nowhere.jsonl")),
+            lambda m: read_records(Path("a" * 300)),
+            lambda m: answers_in([1]),  # type: ignore[list-item]
+            lambda m: fit("nowhere.jsonl", columns="x"),  # type: ignore[arg-type]
+            lambda m: study("cost", "nowhere"),  # type: ignore[arg-type]
+            lambda m: study(object(), [Path("x")]),  # type: ignore[arg-type]
+            lambda m: check_denoiser("tiny"),  # type: ignore[arg-type]
+            lambda m: check_scorer("length", []),  # type: ignore[arg-type]
+            lambda m: ScriptedDenoiser(script=3),  # type: ignore[arg-type]
+            lambda m: ScriptedDenoiser.from_table(torch.zeros(3)),
+            lambda m: ScriptedDenoiser.reciting([999]),
+            lambda m: write_checkpoint(Path("x"), length=1.5),  # type: ignore[arg-type]
         ],
     )  # fmt: skip
     def test_a_wrong_argument_is_an_error_of_remask(

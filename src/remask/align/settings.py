@@ -424,11 +424,7 @@ def _twice(node: Any) -> str:
 def _read_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
-    try:
-        text = read_text(path, SettingsError)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise SettingsError(f"config {path} cannot be read ({reason}); name a YAML file.") from None
+    text = read_text(path, SettingsError)
     try:
         values = yaml.safe_load(text)
         twice = _twice(yaml.compose(text, yaml.SafeLoader))

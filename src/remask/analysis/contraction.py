@@ -53,6 +53,7 @@ from remask.records.manifest import Manifest, find_manifest
 from remask.records.record import Record
 from remask.sampling.batches import spread, whole_rows
 from remask.sampling.settings import HEAD_ELEMENTS
+from remask.settings import checked
 from remask.tasks import task as find_task
 from remask.tasks.base import Problem, Task
 from remask.values import Canvas, Sample
@@ -181,6 +182,7 @@ class Contraction:
         return Figures(figures)
 
 
+@checked
 def contraction_figures(source: Source, denoiser: Denoiser) -> Figures:
     """Return how the model's one-step operator moves answers of the main study, or of the first."""
     studies = source.studies

@@ -24,12 +24,14 @@ from remask.consistency.settings import MetricSet
 from remask.decide.calibration import Isotonic, Method, Platt, fit_calibrator
 from remask.decide.columns import metric_columns, trip_mean
 from remask.decide.provenance import COLUMNS, FEATURES, Provenance
+from remask.decide.settings import Budget, Confidence, Risk
 from remask.decide.stages import StagedVerifier
 from remask.decide.threshold import Certificate, Refusal, accepts_all, best_f1, certify
 from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
 from remask.records.manifest import Manifest, RunEntry, is_edited, read_manifest
 from remask.records.record import Record, answers_in, read_records
+from remask.settings import checked
 from remask.tasks import public
 from remask.tasks import task as find_task
 from remask.values import ROUNDTRIPS
@@ -134,6 +136,7 @@ class Evidence:
         )
 
 
+@checked
 def read_evidence(path: Path) -> Evidence:
     """Return the records of a file with their manifest, or raise where they cannot be used."""
     rows = answers_in(read_records(path))
@@ -154,6 +157,7 @@ def read_evidence(path: Path) -> Evidence:
     return Evidence(path=path, pools=pools(rows), manifest=manifest)
 
 
+@checked
 def fit(path: Path, metric_set: MetricSet | None = None, columns: Sequence[str] = ()) -> Weights:
     """Return weights of the round trips' metrics, or of baselines where these are named."""
     evidence = read_evidence(path)
@@ -163,14 +167,17 @@ def fit(path: Path, metric_set: MetricSet | None = None, columns: Sequence[str] 
     return fit_weights(evidence.columns(*chosen), evidence.right, evidence.provenance(*chosen))
 
 
+@checked
 def threshold_of(path: Path, scorer: str) -> float | None:
     """Return the threshold of the best F1 of a score in 0..1; None where it rejects no answer."""
     evidence = read_evidence(path)
+    _check_columns(evidence, [scorer])
     scores = evidence.columns(COLUMNS, [scorer])[scorer]
     limit = best_f1(scores, evidence.right)
     return None if accepts_all(scores, limit) else limit
 
 
+@checked
 def fit_stages_of(path: Path, *, at_hand: bool = False) -> StagedVerifier:
     """Return the verifier in stages that the features of these answers give.
 
@@ -188,14 +195,15 @@ def fit_stages_of(path: Path, *, at_hand: bool = False) -> StagedVerifier:
     return fit_verifier(answers, evidence.right, evidence.provenance(FEATURES, ()))
 
 
+@checked
 def certify_records(
     path: Path,
     weights: Path | None = None,
     *,
     scorer: str = ROUNDTRIPS,
-    risk: float = 0.1,
-    confidence: float = 0.95,
-    budget: int = 1,
+    risk: Risk = 0.1,
+    confidence: Confidence = 0.95,
+    budget: Budget = 1,
 ) -> Certificate | Refusal:
     """Return the certificate of these answers, scored with the weights of a file or uniform ones.
 

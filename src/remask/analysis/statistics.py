@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remask.decide.auroc import auroc, pair
+from remask.decide.columns import absent_as_nan, read_labels
 
 Statistic = Callable[..., float | None]
 Rows = NDArray[np.intp]
@@ -66,13 +67,13 @@ def curve(scores: ArrayLike, right: ArrayLike) -> tuple[NDArray[Any], NDArray[An
 
 def mean(values: ArrayLike) -> float | None:
     """Return the mean; None of nothing."""
-    column = np.asarray(values, np.float64)
+    column = absent_as_nan(values, "values")
     return float(column.mean()) if len(column) else None
 
 
 def proportion(flags: ArrayLike) -> Interval | None:
     """Return a share with Wilson's interval, which keeps its width at 0 and at 1."""
-    column = np.asarray(flags, bool)
+    column = read_labels(flags)
     n = len(column)
     if n == 0:
         return None

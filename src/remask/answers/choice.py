@@ -20,7 +20,8 @@ from remask.answers.search import (
     joined,
     statements,
 )
-from remask.settings import checked
+from remask.errors import InputError
+from remask.settings import checked, shown
 
 _NOUNS = "option|choice"
 _AROUND = re.compile(  # what may stand around a letter and means nothing
@@ -125,6 +126,8 @@ def find_choice(text: str, letters: str = "ABCDE", *, leading: bool = False) -> 
     With `leading`, the letter that a text begins with counts too, unless its lines begin with
     several letters.
     """
+    if not letters.isalpha():
+        raise InputError(f"letters must be letters, got {shown(letters)}.")
     return find_answer(text, _LetterKind(letters, leading))
 
 

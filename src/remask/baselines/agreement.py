@@ -8,10 +8,11 @@ makes two answers one is the caller's to say: a task's own key (`remask.tasks.ba
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from remask.errors import ExtensionError
 from remask.extension import call
-from remask.settings import checked
+from remask.settings import checked, fit
 from remask.values import Sample, Score, skips_empty
 
 
@@ -39,12 +40,16 @@ class SelfConsistency:
         if not pool:
             reason = f"there is no pool for item {sample.item!r}"
             return Score(value=None, reason=reason, scorer=self.name)
-        answers = [call("key", self.key, other) for other in pool if other.has_content]
+        answers = [self._key(other) for other in pool if other.has_content]
         cost = sum(other.forwards for other in pool if other.number != sample.number)
         counts = Counter(answer for answer in answers if answer is not None)
         if self.kind == "vote":
             agreeing = max(counts.values(), default=0)
         else:
-            own = call("key", self.key, sample)
+            own = self._key(sample)
             agreeing = 0 if own is None else counts[own]
         return Score(value=agreeing / len(pool), forwards=cost, scorer=self.name)
+
+    def _key(self, sample: Sample) -> Any:
+        found = call("key", self.key, sample)
+        return fit("the returned value of key", str | None, found, error=ExtensionError)

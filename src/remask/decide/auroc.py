@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from remask.decide.columns import Flags, Floats
+from remask.decide.columns import Flags, Floats, absent_as_nan, read_labels
 from remask.errors import InputError
-from remask.settings import checked, shown
+from remask.settings import checked, fit
 
 Column = Annotated[ArrayLike, Any]  # validated by `pair`
 
@@ -60,31 +60,15 @@ def ranks(values: ArrayLike) -> Floats:
 
 def pair(scores: ArrayLike, right: ArrayLike) -> tuple[Floats, Flags]:
     """Return scores and labels as columns of one length; None becomes minus infinity."""
-    values, labels = _column("scores", scores), _column("right", right)
-    if len(values) != len(labels):
+    if not issubclass(type(scores), np.ndarray):
+        listed = fit("scores", list[Any], scores, error=InputError)
+        scores = [-np.inf if value is None else value for value in listed]
+    values, labels = absent_as_nan(scores), read_labels(right)
+    if np.isnan(values).any():
+        raise InputError("scores must not hold NaN.")
+    if values.ndim != 1 or values.shape != labels.shape:
         raise InputError(
-            f"scores and right must have the same length, got {len(values)} and {len(labels)}."
+            f"scores and right must be lists of the same length, got shapes {values.shape} and "
+            f"{labels.shape}."
         )
-    wrong = labels[(labels != 0) & (labels != 1)]
-    if len(wrong):
-        raise InputError(f"right must be true or false, got {shown(float(wrong[0]))}.")
-    return values, labels.astype(bool)
-
-
-def _column(name: str, given: Any) -> Floats:
-    """Return numbers as a column, (n,)."""
-    try:
-        if not isinstance(given, np.ndarray | str | bytes | dict | set):
-            listed = given.tolist() if hasattr(given, "tolist") else list(given)
-            lowest = -np.inf if name == "scores" else None
-            given = [lowest if value is None else value for value in listed]
-        column = np.asarray(given)
-        is_number = column.ndim == 1 and (column.size == 0 or column.dtype.kind in "biuf")
-        column = column.astype(np.float64) if is_number else column
-    except Exception:  # ragged lists, and objects that are not arrays
-        is_number = False
-    if not is_number:
-        raise InputError(f"{name} must be a list of numbers, got {shown(given)}.")
-    if np.isnan(column).any():
-        raise InputError(f"{name} must not hold NaN.")
-    return column
+    return values, labels

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from remask.decide.columns import Column, Flags, Floats, Scores, absent_as_nan, labelled
 from remask.decide.provenance import Fitted, Provenance
 from remask.errors import InputError, SettingsError
-from remask.settings import unknown_name
+from remask.settings import checked
 
 Method = Literal["isotonic", "platt"]
 
@@ -91,12 +91,11 @@ class Platt(Calibrator):
 CURVES: dict[str, type[Isotonic] | type[Platt]] = {"isotonic": Isotonic, "platt": Platt}
 
 
+@checked
 def fit_calibrator(
     scores: Scores, right: ArrayLike, provenance: Provenance, method: Method = "isotonic"
 ) -> Isotonic | Platt:
     """Return the calibrator of one score, fitted to answers that have one."""
-    if method not in CURVES:
-        raise unknown_name("method", method, CURVES)
     values, labels = labelled(scores, right)
     present = np.isfinite(values)
     if not present.any():

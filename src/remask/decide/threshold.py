@@ -42,23 +42,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from remask.decide.columns import Flags, Floats, Scores, absent_as_nan, labelled
 from remask.decide.provenance import Fitted, Provenance
-from remask.decide.settings import CONFIDENCE, RISK
+from remask.decide.settings import Budget, Confidence, Risk
 from remask.errors import SettingsError
+from remask.settings import Threshold, checked
 
 GRID = tuple(k / 100 for k in range(99, -1, -1))  # the strictest first
 STARTS = (0.97, 0.9, 0.8, 0.65, 0.4)  # simulated: more or fewer certify less of what is safe
+NUM_STARTS = len(STARTS)
 Counts = NDArray[np.int64]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Certificate(Fitted):
     """A threshold above which at most `risk` of the answers are wrong, and the evidence for it."""
 
     KIND = "certificate"
 
-    threshold: float
-    risk: float
-    confidence: float
+    threshold: Threshold
+    risk: Risk
+    confidence: Confidence
     n: int  # validation answers; one per question
     accepted: int
     wrong: int  # among the accepted
@@ -66,9 +69,6 @@ class Certificate(Fitted):
 
     def __post_init__(self) -> None:
         """Refuse counts that cannot be."""
-        check_promise(self.risk, self.confidence)
-        if not math.isfinite(self.threshold):
-            raise SettingsError(f"threshold {self.threshold} is not a finite number.")
         if not 0 <= self.wrong <= self.accepted <= self.n or self.budget < 1 or self.n < 1:
             raise SettingsError(
                 f"{self.wrong} wrong of {self.accepted} accepted of {self.n} answers, budget "
@@ -98,6 +98,7 @@ class Refusal:
     needed: int  # accepted answers, none of them wrong, that are needed at least
 
 
+@checked
 def best_f1(scores: Scores, right: ArrayLike) -> float:
     """Return the threshold, in hundredths, of the best F1; the lowest of equals.
 
@@ -113,19 +114,21 @@ def best_f1(scores: Scores, right: ArrayLike) -> float:
     return float(limits[f1.argmax()])
 
 
-def accepts_all(scores: Scores, threshold: float) -> bool:
+@checked
+def accepts_all(scores: Scores, threshold: Threshold) -> bool:
     """Say whether every answer that has a score is accepted: nothing is ever rejected."""
     values = absent_as_nan(scores)
     return not (values <= threshold).any()
 
 
+@checked
 def certify(
     scores: Scores,
     right: ArrayLike,
     provenance: Provenance,
     *,
-    risk: float = 0.1,
-    confidence: float = 0.95,
+    risk: Risk = 0.1,
+    confidence: Confidence = 0.95,
     starts: Sequence[float] = STARTS,
 ) -> Certificate | Refusal:
     """Return the certified threshold that accepts most answers, or why there is none.
@@ -142,7 +145,6 @@ def certify(
             than the first is tried. One alone spares the division. They may not be chosen on
             these answers.
     """
-    check_promise(risk, confidence)
     shares = _shares(starts, 1 - confidence)
     values, labels = labelled(scores, right)
     accepted, wrong = outcomes(values, labels)
@@ -164,12 +166,12 @@ def certify(
     )
 
 
-def fewest_answers(risk: float, confidence: float, num_starts: int = len(STARTS)) -> int:
+@checked
+def fewest_answers(risk: Risk, confidence: Confidence, num_starts: Budget = NUM_STARTS) -> int:
     """Return how many accepted answers, none of them wrong, the promise needs at least.
 
     That is the smallest A with (1 - risk)^A <= (1 - confidence) / starts.
     """
-    check_promise(risk, confidence)
     level = (1 - confidence) / num_starts
     return math.ceil(math.log(level) / math.log1p(-risk) - 1e-9)
 
@@ -198,12 +200,6 @@ def _num_above(scores: Floats) -> Counts:
     """Return how many of the scores lie above each threshold of the grid."""
     ascending = np.sort(scores)
     return np.asarray(len(scores) - np.searchsorted(ascending, GRID, "right"), np.int64)
-
-
-def check_promise(risk: float, confidence: float) -> None:
-    """Raise unless both are shares that can be promised."""
-    RISK.check("risk", risk, float)
-    CONFIDENCE.check("confidence", confidence, float)
 
 
 def _shares(starts: Sequence[float], error: float) -> list[float]:

@@ -30,6 +30,7 @@ from remask.decide.auroc import auroc
 from remask.decide.columns import Column, Flags, Floats, absent_as_nan, labelled
 from remask.decide.provenance import Fitted, Provenance
 from remask.errors import InputError, SettingsError
+from remask.settings import checked
 
 RIDGE = 10.0  # simulated: a tenth of it does worse than uniform weights on 60 answers
 DIGITS = 4  # of a weight: more would differ between machines
@@ -59,6 +60,7 @@ class Weights(Fitted):
             )
 
 
+@checked
 def fit_weights(columns: Mapping[str, Column], right: ArrayLike, provenance: Provenance) -> Weights:
     """Return the weights that tell right from wrong answers best on these columns.
 
@@ -89,6 +91,7 @@ def fit_weights(columns: Mapping[str, Column], right: ArrayLike, provenance: Pro
     )
 
 
+@checked
 def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> list[float | None]:
     """Return each answer's weighted mean over the columns present; None where none has weight."""
     if set(columns) != set(weights):

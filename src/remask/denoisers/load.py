@@ -52,6 +52,7 @@ from remask.denoisers.weights import (
 from remask.denoisers.wrap import Replicas
 from remask.errors import CheckpointError, SettingsError
 from remask.extension import import_object, resolve
+from remask.settings import checked
 
 EMBEDDED = Path(__file__).parent / "embedded"
 FAMILIES = {
@@ -80,6 +81,7 @@ _TOKEN = re.compile(r"<\|[^<>|]+\|>")  # how special tokens are spelled in templ
 _CAUSAL = ("ForCausalLM", "LMHeadModel")  # how libraries call what writes from left to right
 
 
+@checked
 def load(
     model: str | Path,
     *,

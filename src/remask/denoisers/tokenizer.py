@@ -362,12 +362,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
     A byte order mark before it, which some editors write, changes nothing.
     """
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist; name the folder of a checkpoint.")
     try:
         value = json.loads(read_bytes(path, CheckpointError).decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path} does not exist; name the folder of a checkpoint.") from None
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError) as error:
         if is_pointer(path):
             raise CheckpointError(pointer_sentence(path)) from None

@@ -28,6 +28,7 @@ from typing import Any, ClassVar
 from remask.errors import RecordError
 from remask.records import jsonl, text_file
 from remask.records.validation import STRICT, explain, validate
+from remask.settings import checked
 
 VERSION = 3
 REMEDY = "collect the records again"
@@ -237,6 +238,7 @@ def part_path(out: Path) -> Path:
     return Path(f"{out}.part")
 
 
+@checked
 def find_manifest(out: Path) -> Manifest | None:
     """Return the manifest of a file; None if there is none, or the file was edited afterwards."""
     if not manifest_path(out).exists():
@@ -250,6 +252,7 @@ def is_edited(out: Path, manifest: Manifest) -> bool:
     return manifest.file is not None and not manifest.file.matches(out)
 
 
+@checked
 def read_manifest(out: Path) -> Manifest:
     """Return the manifest beside a file, or raise if there is none, or it was edited."""
     path = manifest_path(out)

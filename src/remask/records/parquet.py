@@ -16,6 +16,7 @@ from typing import IO, Any, Literal
 from remask.errors import InputError, RecordError
 from remask.records import jsonl, text_file
 from remask.records.jsonl import Row
+from remask.settings import checked
 
 Format = Literal["jsonl", "parquet"]
 _SUFFIXES: dict[str, Format] = {
@@ -162,6 +163,7 @@ def file_format(path: Path) -> Format:
     return _SUFFIXES[path.suffix.lower()]
 
 
+@checked
 def read_table(path: Path) -> RowTable:
     """Return the rows of a file; a broken one is refused whole, its line named."""
     if file_format(path) == "jsonl":
@@ -187,6 +189,7 @@ def read_parquet(file: IO[bytes], name: str) -> RowTable:
     return RowTable(arrow=arrow)
 
 
+@checked
 def write_parquet(path: Path, rows: Sequence[Row]) -> None:
     """Write rows as Parquet; the file appears whole or not at all."""
     import pyarrow.parquet

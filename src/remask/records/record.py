@@ -21,6 +21,7 @@ from remask.records.manifest import (
     read_manifest,
 )
 from remask.records.validation import STRICT, adapter_of, explain, validate
+from remask.settings import checked
 
 Number = float | None
 _ROUNDING = 1e-6  # of sums of float32
@@ -148,6 +149,7 @@ _NEGATIVE = (  # logarithms, entropies, counts
 )  # fmt: skip
 
 
+@checked
 def read_records(path: Path) -> list[Line]:
     """Return the lines of a file of records, or raise RecordError if the file is not sound.
 
@@ -239,16 +241,19 @@ def _check_complete(path: Path, lines: Sequence[Line], manifest: Manifest | None
         raise RecordError(f"{path} must hold {problems} problems, got {len(samples)}.")
 
 
+@checked
 def records_in(lines: Iterable[Line]) -> list[Record]:
     """Return the graded texts: answers of a model, and solutions with flaws."""
     return [line for line in lines if isinstance(line, Record)]
 
 
+@checked
 def errors_in(lines: Iterable[Line]) -> list[ErrorRecord]:
     """Return the problems that could not be asked."""
     return [line for line in lines if isinstance(line, ErrorRecord)]
 
 
+@checked
 def answers_in(lines: Iterable[Line]) -> list[Record]:
     """Return the answers of a model: neither errors nor solutions with flaws."""
     return [line for line in lines if isinstance(line, Record) and line.kind is None]

@@ -27,10 +27,13 @@ _SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a 
 
 def open_file(path: Path, error: type[RemaskError] = RecordError) -> IO[bytes]:
     """Open a regular file for reading."""
-    kind = _SPECIAL.get(stat.S_IFMT(path.stat().st_mode))
-    if kind:
-        raise error(f"{path} must be a regular file, got {kind}.")
-    return path.open("rb")
+    try:
+        kind = _SPECIAL.get(stat.S_IFMT(path.stat().st_mode))
+        if kind:
+            raise error(f"{path} must be a regular file, got {kind}.")
+        return path.open("rb")
+    except OSError as reason:
+        raise error(f"cannot use {path}: {reason.strerror}.") from None
 
 
 def read_bytes(path: Path, error: type[RemaskError] = RecordError) -> bytes:

@@ -52,6 +52,7 @@ from remask.report.result import auroc_of, judged, one_kind, result
 from remask.report.studies import STUDIES
 from remask.report.studies.ablation import setting_tables
 from remask.report.table import Cell, Table, filled
+from remask.settings import checked
 
 LIMIT = 10_000_000  # bytes of the page
 MOST = 10_000  # answers in it
@@ -77,6 +78,7 @@ LISTED = {  # figures that are of no table of a study -> the title of their list
 }
 
 
+@checked
 def write_page(
     source: Path | Sequence[Path],
     out: Path,
@@ -122,6 +124,7 @@ def plots_of(out: Path) -> Path:
     return out.with_name(f"{out.stem}-plots")
 
 
+@checked
 def read_files(source: Path | Sequence[Path]) -> list[RecordFile]:
     """Return the answers in a folder or in some files, or raise saying what is missing.
 

@@ -50,6 +50,7 @@ def task(
     return chosen
 
 
+@checked
 def steps_ok(task: Task, problem: Problem, text: str, right: bool) -> bool | None:
     """Return whether a right answer has right steps too; None where steps have no labels."""
     if isinstance(task, Benchmark):

@@ -15,12 +15,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import wraps
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from remask.answers import Extraction
 from remask.errors import TaskError
 from remask.extension import running
-from remask.settings import checked, unknown_name
+from remask.settings import checked, shown, unknown_name
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -41,6 +41,7 @@ METRICS = (
 PIECES = r"[0-9]| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+"
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """One problem and what its grader needs."""
@@ -51,14 +52,14 @@ class Problem:
     prompt: str
     gold: str  # canonical answer, as `Task.extract` would return it from a right solution
     solution: str  # one right solution, in one of many wordings
-    facts: Mapping[str, Any] = field(default_factory=dict)  # what grade and process_ok look at
+    # What grade and process_ok look at; a text of `as_row` is read when the problem is made.
+    facts: Annotated[Mapping[str, Any], Any] = field(default_factory=dict)
     examples: tuple[tuple[str, str], ...] = ()  # worked ones, asked and answered in earlier turns
 
     def __post_init__(self) -> None:
         """Read facts that `as_row` has written as a text."""
         if isinstance(self.facts, str):
             object.__setattr__(self, "facts", _read_facts(self.id, self.facts))
-            object.__setattr__(self, "examples", tuple(map(tuple, self.examples)))
 
     def as_row(self) -> dict[str, Any]:
         """Return the fields for a column of `datasets`; `Problem(**row)` is the problem again.
@@ -176,11 +177,13 @@ class AnswerReader(Protocol):
         ...
 
 
+@checked
 def compared_by(reader: AnswerReader) -> str:
     """Return what answers are compared by."""
     return reader.compared_by if isinstance(reader, Compared) else SPELLING
 
 
+@checked
 def answer_key(reader: AnswerReader, problem: Problem, text: str) -> str | None:
     """Return what an answer is compared by in every vote: the task's own key, else `extract`."""
     return reader.key(problem, text) if isinstance(reader, Compared) else reader.extract(text)
@@ -223,13 +226,13 @@ def check_level(task: Levelled, level: str, split: str) -> str:
         return task.levels[0]
     if level not in task.levels:
         raise TaskError(
-            f"level {level!r} of task {task.name!r} is unknown; "
+            f"level {shown(level)} of task {task.name!r} is unknown; "
             f"choose one of {', '.join(task.levels)}."
         )
     return level
 
 
-_METHODS = ("problem", "extract", "judge", "grade", "process_ok", "canvas_length")
+_METHODS = ("problem", "extract", "judge", "grade", "process_ok", "canvas_length", "key")
 
 
 def guarded(kind: type[T]) -> type[T]:

@@ -7,9 +7,11 @@ import torch
 
 from remask.denoisers.llada import ARCHITECTURE, LLaDA, LLaDAConfig, hub_tensors
 from remask.denoisers.save import save
+from remask.settings import Seed, checked
 from remask.testing.scripted import tiny_tokenizer
 
 
+@checked
 def write_checkpoint(
     folder: Path,
     *,
@@ -22,7 +24,7 @@ def write_checkpoint(
     max_length: int = 512,
     length: int = 32,
     shards: int = 1,
-    seed: int = 0,
+    seed: Seed = 0,
     dtype: torch.dtype = torch.bfloat16,
 ) -> Path:
     """Write a small random LLaDA in the hub's layout, as `load` reads it; return `folder`.

@@ -15,6 +15,7 @@ from remask.errors import InputError
 from remask.sampling.batches import whole_length
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
+from remask.settings import checked
 from remask.testing.require import require
 from remask.values import Canvas
 
@@ -27,6 +28,7 @@ _TEXTS = (
 _TOLERANCE = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
+@checked
 def check_denoiser(denoiser: Denoiser) -> None:
     """Raise AssertionError, with a sentence naming what is violated, unless the contract holds."""
     _check_facts(denoiser)
@@ -42,6 +44,7 @@ def check_denoiser(denoiser: Denoiser) -> None:
     _check_sampling(denoiser)
 
 
+@checked
 def check_alignment(denoiser: Denoiser, text: str, *, prompt: str = "") -> None:
     """Raise AssertionError unless row i of the logits predicts token i of a text the model knows.
 

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from remask.errors import RemaskError
+from remask.settings import checked, fit
 from remask.testing.require import require
 from remask.values import Sample, Score, Scorer
 
 
+@checked
 def check_scorer(scorer: Scorer, samples: Sequence[Sample]) -> None:
     """Raise AssertionError unless `scorer` keeps its contract on `samples` (at least two).
 
@@ -33,7 +35,7 @@ def check_scorer(scorer: Scorer, samples: Sequence[Sample]) -> None:
 
 def _scores(scorer: Scorer, samples: Sequence[Sample]) -> list[Score]:
     try:
-        return scorer.score(samples)
+        return fit("the returned value", list[Score], scorer.score(samples))
     except RemaskError as error:  # a `Score` refuses NaN, infinity and negative costs
         raise AssertionError(f"{scorer.name}: {error}") from error
 

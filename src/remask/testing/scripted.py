@@ -12,6 +12,8 @@ from torch import Tensor
 from remask.denoisers.base import Preset
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
+from remask.errors import InputError
+from remask.settings import Number, checked
 from remask.values import Canvas
 
 _SPECIAL_TOKENS = (
@@ -37,6 +39,7 @@ def tiny_tokenizer() -> Tokenizer:
     )
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScriptedDenoiser:
     """A denoiser that says what `script` says: tokens (B, L) -> logits (B, L, V).
@@ -55,18 +58,25 @@ class ScriptedDenoiser:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @staticmethod
+    @checked
     def from_table(table: Tensor) -> "ScriptedDenoiser":
         """Return one whose logits at position i are row i of `table` (L, V), whatever it reads."""
+        if table.dim() != 2:
+            raise InputError(f"table must have shape (L, V), got {tuple(table.shape)}.")
         return ScriptedDenoiser(
             script=lambda tokens: table[: tokens.shape[1]].expand(len(tokens), -1, -1),
             max_length=len(table),
         )
 
     @staticmethod
-    def reciting(ids: Sequence[int], margin: float = 10.0) -> "ScriptedDenoiser":
+    @checked
+    def reciting(ids: Sequence[Number], margin: float = 10.0) -> "ScriptedDenoiser":
         """Return one that predicts ids[i] at position i, by `margin` over every other token."""
         width = tiny_tokenizer().backend.get_vocab_size()
-        return ScriptedDenoiser.from_table(margin * F.one_hot(torch.tensor(ids), width).float())
+        if max(ids, default=0) >= width:
+            raise InputError(f"ids must be below {width}, got {max(ids)}.")
+        table = F.one_hot(torch.tensor(ids, dtype=torch.long), width).float()
+        return ScriptedDenoiser.from_table(float(margin) * table)
 
     @property
     def vocab_size(self) -> int:

@@ -10,6 +10,7 @@ from remask.decide.stages import StagedVerifier
 from remask.errors import RecordError, SettingsError
 from remask.probes.settings import Probe
 from remask.sampling.settings import SampledModel, SamplerSettings, sampler_settings
+from remask.settings import checked
 from remask.verifier.columns import probes_in
 from remask.verifier.threshold import ScoreContext, differences
 
@@ -40,6 +41,7 @@ def canvas_length(fitted: StagedVerifier | None) -> int | None:
     return length
 
 
+@checked
 def read_fitted(path: Path) -> StagedVerifier:
     """Return the verifier in a file, or raise where settings or probes of it cannot be."""
     fitted = StagedVerifier.read(path)

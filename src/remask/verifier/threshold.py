@@ -19,6 +19,7 @@ from remask.decide.stages import StagedVerifier
 from remask.decide.threshold import Certificate
 from remask.errors import InputError, SettingsError
 from remask.records.manifest import Manifest, whole_sampler
+from remask.settings import checked
 from remask.values import ROUNDTRIPS, Score, Verdict
 from remask.verifier.columns import AT_HAND, GENERATION, VERIFIER, VERSION
 
@@ -32,6 +33,7 @@ _MISSING = {"not recorded": True}
 _FULL = ("float32", "bfloat16")  # number formats that preset thresholds were chosen in
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ScoreContext:
     """How a score was made: all that its threshold depends on. None: unknown, or does not apply."""
@@ -56,6 +58,7 @@ class ScoreContext:
     sampler: Mapping[str, Any] | None = None
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ScoreThreshold:
     """A threshold and its origin, or the reason why there is none."""
@@ -64,6 +67,7 @@ class ScoreThreshold:
     source: str | None = None  # given, certificate, fit, scorer, preset, validation or PAPER
     reason: str = ""  # why no verdict can be given
 
+    @checked
     def verdict(self, score: Score) -> Verdict:
         """Return the verdict on a score of the context that this threshold was found for."""
         value = None if self.source == PAPER else self.value
@@ -76,6 +80,7 @@ class ScoreThreshold:
         return {"threshold": self.value, "threshold_source": source, "threshold_reason": reason}
 
 
+@checked
 def find_threshold(
     context: ScoreContext,
     thresholds: Mapping[str, float],
@@ -117,6 +122,7 @@ def is_paper(scorer: str, threshold: float) -> bool:
     return (scorer, threshold) == (ROUNDTRIPS, PAPER_THRESHOLD)
 
 
+@checked
 def differences(known: ScoreContext, ours: ScoreContext) -> str:
     """Return in what `ours` differs, as "trips 4, got 2"; empty if nothing does.
 

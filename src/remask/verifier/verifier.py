@@ -20,6 +20,7 @@ from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
 from remask.probes.readings import Critical, Reading, price, read
 from remask.probes.settings import Probe
+from remask.settings import Seed, checked
 from remask.values import ROUNDTRIPS, Sample, Score, skips_empty
 from remask.verifier.columns import (
     GENERATION,
@@ -64,6 +65,7 @@ class Examination:
         return {name: value for name, value in made.items() if value is not None}
 
 
+@checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verifier:
     """Probes, and what was fitted to them, as a `Scorer`."""
@@ -74,7 +76,7 @@ class Verifier:
     fitted: StagedVerifier | None = None  # None: label-free
     roundtrips: Consistency | None = None  # for a fitted one that looks at them
     budget: int | None = None  # most forward passes per answer
-    seed: int = 0
+    seed: Seed = 0
     name: str = VERIFIER
 
     def __post_init__(self) -> None:

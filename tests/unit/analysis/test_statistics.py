@@ -147,7 +147,7 @@ def test_wilsons_interval_is_the_textbooks() -> None:
 def test_nan_is_refused() -> None:
     with pytest.raises(ValueError, match="NaN"):
         auroc([0.1, float("nan")], [True, False])
-    with pytest.raises(ValueError, match="same length, got 1 and 2"):
+    with pytest.raises(ValueError, match=r"same length, got shapes \(1,\) and \(2,\)"):
         auroc([0.1], [True, False])
 
 

@@ -125,5 +125,5 @@ def test_a_damaged_curve_is_refused(made_of: Made, tmp_path: Path, change: dict[
 
 
 def test_an_unknown_method_is_refused(made_of: Made) -> None:
-    with pytest.raises(SettingsError, match="choose isotonic or platt"):
+    with pytest.raises(SettingsError, match="method must be isotonic or platt, got 'spline'"):
         fit_calibrator([0.1], [True], made_of("a"), "spline")  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ each model.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 from remask.analysis.load_records import read_source
 from remask.errors import RecordError
@@ -25,6 +25,7 @@ from remask.report.studies.geometry import GEOMETRY
 from remask.report.studies.scaling import NAME as SCALING
 from remask.report.studies.scaling import scaling_study
 from remask.report.studies.spurious import SPURIOUS
+from remask.settings import checked
 
 if TYPE_CHECKING:
     from remask.denoisers.base import Denoiser
@@ -39,14 +40,15 @@ STUDIES: dict[str, Study] = {
 NAMES = (*STUDIES, SCALING)
 
 
+@checked
 def study(
-    given: str | Study, places: Sequence[Path], denoiser: "Denoiser | None" = None
+    given: Annotated[str | Study, Any], places: Sequence[Path], denoiser: "Denoiser | None" = None
 ) -> StudyResult:
     """Return one study of the records in a place; `scaling` of several.
 
     With the model that wrote them, `geometry` also says how its one-step operator contracts.
     """
-    if given == SCALING:
+    if isinstance(given, str) and given == SCALING:
         return scaling_study(places)
     chosen = resolve("study", given, STUDIES, ("name", "run"))
     if len(places) != 1:
