@@ -39,6 +39,7 @@ SECTION = "geometry"
 DENSITY_BINS = 5
 HALLUCINATION = 0.123  # expected by the paper in the zone of density > 20, quality < 0.5
 SPARSE = 0.157  # and in that of density < 10, quality > 0.8
+_DIGITS = 9  # of densities and qualities; their rounding errors begin at the 13th
 _FLAT = 1e-6  # a direction this much shorter than the longest one is none
 
 Array = NDArray[np.float64]
@@ -194,7 +195,7 @@ def points(rows: Sequence[Record]) -> Points | None:
         features=features,
         right=np.asarray([row.right for row in rows], bool)[complete],
         density=density(directions),
-        quality=features.mean(1),
+        quality=quality(features),
         directions=directions.shape[1],
         dropped=tuple(name for name in metrics if name not in names),
         absent=int((~complete).sum()),
@@ -229,7 +230,17 @@ def density(directions: Array) -> Array:
     """Return the kernel estimate at each of the points that it is made of."""
     from scipy.stats import gaussian_kde  # collecting, where scipy may be missing, imports this
 
-    return np.asarray(gaussian_kde(directions.T, bw_method="scott")(directions.T))
+    return _rounded(gaussian_kde(directions.T, bw_method="scott")(directions.T))
+
+
+def quality(features: Array) -> Array:
+    """Return the mean of the coordinates of each point."""
+    return _rounded(features.mean(1))
+
+
+def _rounded(values: Array) -> Array:
+    """Return values that differ by rounding as equal ones, so that they share a rank."""
+    return np.asarray([float(f"{value:.{_DIGITS}g}") for value in values])
 
 
 def shuffled(features: Array, *, shuffles: int = 100, seed: int = 0) -> Interval | None:
@@ -239,8 +250,7 @@ def shuffled(features: Array, *, shuffles: int = 100, seed: int = 0) -> Interval
     """
     generator = np.random.default_rng(seed)
     tables = (generator.permuted(features, axis=0) for _ in range(shuffles))
-    pairs = ((spanned(table), table.mean(1)) for table in tables)
-    drawn = [spearman(density(directions), quality) for directions, quality in pairs]
+    drawn = [spearman(density(spanned(table)), quality(table)) for table in tables]
     values = [value for value in drawn if value is not None]
     if not values:
         return None

@@ -23,6 +23,7 @@ from remask.analysis.geometry import (
     density_table,
     geometry,
     points,
+    quality,
     shuffled,
     spanned,
 )
@@ -59,6 +60,23 @@ def test_a_crowd_is_denser_than_its_edge_and_the_edge_than_a_stray() -> None:
     assert found.argmax() == 2
     assert found.argmin() == 5
     assert found[0] < found[1] < found[2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_densities_are_equal_whatever_the_order_of_the_points(seed: int) -> None:
+    """Four points in three directions are equally far from each other once they are whitened."""
+    generator = np.random.default_rng(seed)
+    table = generator.uniform(size=(4, 3))
+    assert len(np.unique(density(spanned(table)))) == 1
+    assert shuffled(table) is None
+    table = generator.uniform(size=(9, 3))
+    order = generator.permutation(9)
+    assert list(density(spanned(table))[order]) == list(density(spanned(table[order])))
+
+
+def test_equal_qualities_are_equal_whatever_the_order_of_the_metrics() -> None:
+    assert len({0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1}) == 2
+    assert len(np.unique(quality(np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])))) == 1
 
 
 def test_the_density_is_that_of_the_features_in_their_own_units() -> None:
