@@ -45,6 +45,8 @@ from remask.errors import InputError, SettingsError
 
 _T = TypeVar("_T")
 _CLOSE = 0.75  # of difflib: one or two letters of a word of eight
+_START = 3  # letters that are too few to complete
+_LISTED = 30  # known names that an error lists
 _SHOWN = 80  # characters of a value in an error
 
 
@@ -197,10 +199,11 @@ def default_text(one: SettingField) -> str:
 
 
 def nearest(word: Any, known: Iterable[str]) -> str | None:
-    """Return the known word that is spelt most like this one; None if none is close."""
-    lower = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(str(word).lower(), list(lower), 1, _CLOSE)
-    return lower[close[0]] if close else None
+    """Return the known word that is spelt most like this one, or begins so; None if none is."""
+    lower, start = {name.lower(): name for name in known}, str(word).lower()
+    close = difflib.get_close_matches(start, list(lower), 1, _CLOSE)
+    begun = (name for name in lower if len(start) > _START and name.startswith(start))
+    return lower.get(next(iter(close), next(begun, "")))
 
 
 def unknown_name(
@@ -211,9 +214,13 @@ def unknown_name(
     error: Callable[[str], Exception] = SettingsError,
 ) -> Exception:
     """Return the error for a name that is not known, with the nearest name or all of them."""
-    near = nearest(name, known)
-    remedy = f"Did you mean {near!r}?" if near else f"Known: {', '.join(known)}{also}."
-    return error(f"Unknown {what} {shown(name)}. {remedy}")
+    near, names = nearest(name, known), list(known)
+    remedy = ""
+    if near:
+        remedy = f" Did you mean {near!r}?"
+    elif len(names) <= _LISTED:
+        remedy = f" Known: {', '.join(names)}{also}."
+    return error(f"Unknown {what} {shown(name)}.{remedy}")
 
 
 class Misfit(Exception):

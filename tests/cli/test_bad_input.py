@@ -46,7 +46,7 @@ NOISE = "".join(chr(0x100 + 37 * i % 0xD000) for i in range(400_000))  # 1 MB in
             ["verify", "hi", "12", "-m", "tiny", "--trips", "0"],
             "--trips must be at least 1, got 0",
         ),
-        (["solve", "hi", "-m", "tiny", "--metrics", "best"], "--metrics"),
+        (["solve", "hi", "-m", "tiny", "--metrics", "best"], "Unknown metric 'best'"),
         (["solve", "hi", "-m", "tiny", "--kind", "poem"], "--kind"),
         (["solve", "hi", "-m", "tiny", "--mask-ratio", "most"], "or uniform, got 'most'"),
         (["solve", "hi", "-m", "tiny", "--mask-ratio", "2"], "--mask-ratio must be at most 1 or"),
@@ -79,10 +79,13 @@ def test_misuse_is_one_sentence_and_exit_code_2(
         (["verify", NOISE, "12"], "more than the 1024"),
         (["verify", "How many?", "\udcff"], "the answer is not valid unicode"),
         (["verify", "--task", "chess", "--answer", "12"], "Unknown task 'chess'"),
-        (["verify", "--task", "choice", "--level", "x", "--answer", "A"], "level 'x' of task"),
+        (
+            ["verify", "--task", "choice", "--level", "x", "--answer", "A"],
+            "Unknown level of choice 'x'",
+        ),
         (["verify", "How many?", "--answer-file", "missing.txt"], "cannot use missing.txt"),
         (["verify", "How many?", "--answer-file", "."], "cannot use .: Is a directory"),
-        (["verify", "How many?", "12", "--device", "tpu7"], "device 'tpu7' is unknown"),
+        (["verify", "How many?", "12", "--device", "tpu7"], "Unknown device 'tpu7'"),
     ],
 )
 def test_unusable_input_is_one_sentence_and_exit_code_1(
@@ -167,7 +170,7 @@ def test_corrupt_weights_are_named(fails: Fails, fast: Fast, model: str, tmp_pat
     ("lines", "sentence"),
     [
         (b'{"prompt": "a", "answer": "b"}\n{"prompt": "a", \n', "line 2 is not valid JSON"),
-        (b'{"prompt": "a", "answer": "b"}\n\n[1]\n', "line 3 is no JSON object"),
+        (b'{"prompt": "a", "answer": "b"}\n\n[1]\n', "line 3 is not a JSON object"),
         (b'{"prompt": "a", "answer": "b"}\n{"prompt": "\xff"}\n', "line 2 is not valid UTF-8"),
         (b'{"prompt": "a", "answer": "b", "x": NaN}\n', "line 1 is not valid JSON (NaN"),
         (b'{"prompt": "a", "answer": ' + b"[" * 100_000, "nested too deeply"),
@@ -286,6 +289,21 @@ def test_a_closed_standard_input_is_named(
     assert "standard input is closed" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_closed_output_is_not_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fast: Fast, closed: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["remask", "verify", "How many?", "3", *fast])
+    monkeypatch.setattr(sys, closed, None)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    shown = capsys.readouterr()
+    is_lost = closed == "stdout"
+    assert left.value.code == int(is_lost)
+    assert ("standard output is closed" in shown.err) == is_lost
+    assert ("score" in shown.out) != is_lost
+
+
 ROW = b'{"prompt": "a", "answer": "b"}\n'
 
 
@@ -307,6 +325,9 @@ ROW = b'{"prompt": "a", "answer": "b"}\n'
         ("in.jsonl", lzma.compress(ROW), "is compressed with xz; decompress it"),
         ("in.jsonl", b"PK\3\4abc", "is a zip archive; unpack it"),
         ("in.jsonl", b"PAR1abc", "is Parquet; name it .parquet"),
+        ("in.jsonl", b"prompt\tanswer\na\tb\n", "looks like CSV; write one JSON object per line"),
+        ("in.jsonl", b"prompt;answer\na;b\n", "looks like CSV; write one JSON object per line"),
+        ("in.jsonl", b"rows.jsonl" + bytes(90) + b"a,b", "is a binary file or UTF-16"),
         ("in.jsonl", b"prompt,answer\na,b\n", "looks like CSV; write one JSON object per line"),
         ("in.jsonl", b'"prompt","answer"\n"a","b"\n', "looks like CSV"),
         ("in.jsonl", b"[" + ROW + b"]", "is a JSON array; write one object per line"),
@@ -352,14 +373,26 @@ def test_a_setting_that_is_given_twice_is_refused(fails: Fails, tmp_path: Path, 
         (["study", "diagnosys", "rec.jsonl"], "Unknown study 'diagnosys'. Did you mean 'diagnosis"),
         (["solve", "--task", "GSM8K", "-m", "tiny"], "Unknown task 'GSM8K'. Did you mean 'gsm8k'?"),
         (["solve", "--task", "wordmth", "-m", "tiny"], "Did you mean 'wordmath'?"),
-        (["models", "GSAI-ML/LLaDA-8B-Instuct"], "Did you mean 'GSAI-ML/LLaDA-8B-Instruct'?"),
-        (["models", "llada-8b-instruct"], "Did you mean 'GSAI-ML/LLaDA-8B-Instruct'?"),
+        (["models", "tinny"], "Did you mean tiny?"),
+        (["verify", "q", "a", "-m", "Tiny"], "Did you mean tiny?"),
+        (["verify", "q", "a", "-m", "tiny", "--metrics", "Core"], "Did you mean 'core'?"),
+        (
+            ["verify", "q", "a", "-m", "tiny", "--metrics", "confidence,token_acuracy"],
+            "token_acuracy'. Did you mean 'token_accuracy'?",
+        ),
+        (
+            ["collect", "--task", "wordmath", "--level", "Easy", "-m", "tiny", "-o", "o.jsonl"],
+            "Did you mean 'easy'?",
+        ),
+        (["train", "--out", "o", "--mix", "wordmth=1"], "Did you mean 'wordmath'?"),
+        (["models", "GSAI-ML/LLaDA-8B-Instuct"], "Did you mean GSAI-ML/LLaDA-8B-Instruct?"),
+        (["models", "llada-8b-instruct"], "Did you mean GSAI-ML/LLaDA-8B-Instruct?"),
     ],
 )
 def test_a_misspelt_word_comes_with_the_nearest_one(
     words: list[str], sentence: str, fails: Fails
 ) -> None:
-    code = 2 if "--" in sentence or words[0] == "study" or "--kind" in words else 1
+    code = 2 if "--" in sentence or {"study", "--kind", "--metrics"} & {*words} else 1
     assert sentence in fails(code, *words)
 
 

@@ -66,7 +66,7 @@ def settings() -> Iterator[Case]:
         yield (*TRAIN, f"--{name}", "-1"), 1, f"{name} must be at least {least}, got -1."
     yield (*TRAIN, "--lr", "nan"), 1, "lr must be a number above 0, got nan"
     yield (*TRAIN, "--mix", "wordmath=0"), 1, "must have shares from 0 up, not all 0"
-    yield (*TRAIN, "--mix", "chess=1"), 1, "mix names 'chess'"
+    yield (*TRAIN, "--mix", "chess=1"), 1, "Unknown task 'chess'. Known: wordmath,"
     counts = ("updates", "prompts-per-update", "num-generations", "inner-updates", "micro-batch")
     for name in (*counts, "copies", "length", "steps", "block", "eval-problems"):
         field = name.replace("-", "_")
@@ -84,11 +84,15 @@ def settings() -> Iterator[Case]:
     yield (*ALIGN, "--reward", "zzz", "--dry-run"), 1, "Unknown reward 'zzz'. Known: consistency, "
     yield (*ALIGN, "--reward", "nosuch:f", "--dry-run"), 1, "reward 'nosuch:f' cannot be imported"
     yield (*ALIGN, "--set", "task=nope"), 2, "task is given by --task and by --set task=nope"
-    yield (*ALIGN, "--set", "nope=1", "--dry-run"), 1, "Unknown setting 'nope'. Known: model"
-    yield (*ALIGN, "--set", "renyi=1", "--dry-run"), 1, "Unknown setting 'renyi'. Known: model"
+    yield (*ALIGN, "--set", "nope=1", "--dry-run"), 1, "Unknown setting 'nope'."
+    yield (*ALIGN, "--set", "renyi=1", "--dry-run"), 1, "Did you mean 'renyi_order'?"
     yield (*ALIGN, "--set", "renyi_ordr=1", "--dry-run"), 1, "Did you mean 'renyi_order'?"
-    yield (*ALIGN, "--set", "kl_weight=[", "--dry-run"), 2, "has a value that is no YAML"
-    yield (*ALIGN, "--set", "kl_weight=2026-13-45", "--dry-run"), 2, "a value that is no YAML"
+    yield (*ALIGN, "--set", "kl_weight=[", "--dry-run"), 2, "has a value that is not valid YAML"
+    yield (
+        (*ALIGN, "--set", "kl_weight=2026-13-45", "--dry-run"),
+        2,
+        "a value that is not valid YAML",
+    )
     for config, said in (("utf16", "is UTF-16"), ("list", "holds list"), ("binary", "is not valid"),
                          ("folder", ": Is a directory")):  # fmt: skip
         yield (*ALIGN, "--config", config, "--dry-run"), 1, f"{config} ... {said}"
@@ -133,9 +137,9 @@ def outputs() -> Iterator[Case]:
 
 DAMAGES = {  # by the name of a file: what a sentence says of it
     "empty": "empty is damaged: it is empty",
-    "list": "list is damaged: it is no JSON object",
+    "list": "list is damaged: it is not a JSON object",
     "cut": "cut is damaged: it is not valid JSON",
-    "nan": "nan is damaged: it is not valid JSON (NaN is no number there)",
+    "nan": "nan is damaged: it is not valid JSON (NaN is not valid in JSON)",
     "binary": "binary is not valid UTF-8",
     "utf16": "utf16 is UTF-16, not UTF-8; re-encode it",
     "folder": "folder: Is a directory",

@@ -142,7 +142,7 @@ def test_a_label_free_score_is_certified_from_features(
     words = ("certify", source, "-o", out, "--force")
     said = fails(1, *words, "--weights", tmp_path / "weights.json", "--scorer", scorer)
     assert said == f"scorer '{scorer}' has no weights; leave one of them out."
-    assert "scorer 'luck' is none of roundtrips, confidence," in fails(
+    assert "Unknown scorer 'luck'. Known: roundtrips, confidence," in fails(
         1, *words, "--scorer", "luck"
     )
 

@@ -31,7 +31,7 @@ from remask.decide.weights import Weights, combine, fit_weights
 from remask.errors import InputError, RecordError, SettingsError
 from remask.records.manifest import Manifest, RunEntry, is_edited, read_manifest
 from remask.records.record import Record, answers_in, read_records
-from remask.settings import checked
+from remask.settings import checked, unknown_name
 from remask.tasks import public
 from remask.tasks import task as find_task
 from remask.values import ROUNDTRIPS
@@ -270,10 +270,11 @@ def _round_trips(row: Record, names: Sequence[str]) -> Features:
 def _check_columns(evidence: Evidence, names: Sequence[str]) -> None:
     """Raise where columns are not different ones that there are, and that these records have."""
     known = (*BASELINES, *MEANS)
-    if not set(names) <= set(known) or len(set(names)) < len(names):
-        raise SettingsError(
-            f"columns {', '.join(names)} must be different ones of {', '.join(known)}."
-        )
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise unknown_name("column", unknown[0], known)
+    if len(set(names)) < len(names):
+        raise SettingsError(f"columns must differ, got {', '.join(names)}.")
     for name in names:
         if name in RECORDED and not any(name in pool[0].scores for pool in evidence.pools):
             remedy = f"collect it with --baselines {name}"
@@ -299,7 +300,7 @@ def _weighted(
             raise SettingsError(f"scorer {scorer!r} has no weights; leave one of them out.")
         every = (ROUNDTRIPS, *BASELINES, *MEANS)
         if scorer not in every:
-            raise SettingsError(f"scorer {scorer!r} is none of {', '.join(every)}.")
+            raise unknown_name("scorer", scorer, every)
         _check_columns(evidence, [scorer])
         return COLUMNS, (scorer,), None
     if weights is None:

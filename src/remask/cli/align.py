@@ -10,7 +10,7 @@ import typer
 from remask.align.settings import AlignSettings, read_settings
 from remask.cli import settings as opt
 from remask.cli.app import print_json, say_aside
-from remask.cli.flags import FlagsOf
+from remask.cli.flags import FlagsOf, UsageError
 from remask.settings import Setting
 
 _GROUPS = {"lora": "adapters", "full": "all weights"}
@@ -87,7 +87,7 @@ def _refuse_twice(flags: dict[str, Any], further: dict[str, Any]) -> None:
     """Refuse a setting that a flag and --set both give: one of them would be ignored."""
     for name in flags.keys() & further.keys():
         flag = name.replace("_", "-")
-        raise typer.BadParameter(
+        raise UsageError(
             f"{name} is given by --{flag} and by --set {name}={further[name]}; give it once"
         )
 
@@ -100,14 +100,14 @@ def _named(words: list[str]) -> dict[str, Any]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise typer.BadParameter(f"--set {word!r} has no value; write name=value")
+            raise UsageError(f"--set {word!r} has no value; write name=value")
         name = name.strip().replace("-", "_")
         if name in out:
-            raise typer.BadParameter(f"--set gives {name} twice; remove one")
+            raise UsageError(f"--set gives {name} twice; remove one")
         try:
             out[name] = yaml.safe_load(value)
         except (yaml.YAMLError, ValueError, RecursionError):
-            raise typer.BadParameter(f"--set {word!r} has a value that is no YAML") from None
+            raise UsageError(f"--set {word!r} has a value that is not valid YAML") from None
     return out
 
 

@@ -25,7 +25,7 @@ from remask.collect.settings import ScoreSettings
 from remask.consistency.settings import ConsistencySettings, Metrics
 from remask.decide.settings import Budget
 from remask.errors import InputError
-from remask.settings import Seed, Setting
+from remask.settings import Seed, Setting, unknown_name
 from remask.values import ROUNDTRIPS
 
 if TYPE_CHECKING:
@@ -252,8 +252,10 @@ def _metrics(text: str) -> "api.Metrics":
     if text in get_args(MetricSet):
         return cast(MetricSet, text)
     names = [name.strip() for name in text.split(",")]
-    if not any(":" in name or name in METRICS for name in names):
-        raise UsageError(f"--metrics {text!r} is neither paper nor core, nor a list of metrics")
+    unknown = [name for name in names if ":" not in name and name not in METRICS]
+    if unknown:
+        known = (*get_args(MetricSet), *METRICS)
+        raise unknown_name("metric", unknown[0], known, ", or module:name", UsageError)
     return [find_metric(name) for name in names]
 
 

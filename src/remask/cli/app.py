@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -163,11 +164,7 @@ _PROCESS = os.getpid()
 
 def main() -> None:
     """Run the command line; a mistake is one sentence, never a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    if not os.environ.get("COLUMNS", "1").lstrip("0").isdecimal():
-        del os.environ["COLUMNS"]  # rich would print lines without a column
+    _prepare_terminal()
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         with own_process():
@@ -194,6 +191,19 @@ def main() -> None:
         remedy = " Run the same command again to continue." if resumes else ""
         _fail(f"{_STOPPED[code]}.{remedy}", code)
     sys.exit(code or 0)
+
+
+def _prepare_terminal() -> None:
+    """Replace a closed standard error, and settings that no line can be printed with."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+    if sys.stdout is None:
+        _fail("standard output is closed; redirect it to a file.", 1)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if not os.environ.get("COLUMNS", "1").lstrip("0").isdecimal():
+        del os.environ["COLUMNS"]  # rich would print lines without a column
 
 
 def _usage_message(error: Any) -> str:

@@ -19,7 +19,6 @@ from remask.denoisers.published import Checkpoint, Published
 from remask.denoisers.resampling import resampling
 from remask.errors import SettingsError
 from remask.sampling.settings import HEAD_ELEMENTS
-from remask.settings import nearest
 
 ONE_ANSWER = 4 * 1024  # tokens: four round trips of one long answer
 # Numbers that a token occupies in a layer, in widths: attention and a dense MLP; one expert.
@@ -70,10 +69,8 @@ def model(name: str) -> dict[str, Any]:
     """Return what is known of one published model, with the presets of its authors."""
     checkpoint = catalog.TINY if name.lower() == catalog.TINY.id else catalog.find(name)
     if checkpoint is None:
-        ids = {one.id.rpartition("/")[2]: one.id for one in catalog.CHECKPOINTS}
-        near = nearest(name, ids.values()) or ids.get(nearest(name.rpartition("/")[2], ids) or "")
-        remedy = f"Did you mean {near!r}?" if near else "remask models lists them."
-        raise SettingsError(f"Unknown model {name!r}. {remedy}")
+        remedy = catalog.suggestion(name) or " remask models lists them."
+        raise SettingsError(f"Unknown model {name!r}.{remedy}")
     shown = [_both_ways(checkpoint, published) for published in checkpoint.presets]
     further = asdict(resampling(checkpoint.architecture))
     is_embedded = checkpoint is catalog.TINY and has_embedded()

@@ -53,7 +53,9 @@ class ShardFile:
             raise RecordError(f"{path} does not exist; name the files that --shard wrote.")
         manifest = read_manifest(path)
         if manifest.shard is None:
-            raise RecordError(f"{path} is no shard: it was written without --shard; leave it out.")
+            raise RecordError(
+                f"{path} is not a shard: it was written without --shard; leave it out."
+            )
         if not manifest.is_finished or not path.is_file():
             raise RecordError(f"{path} is not finished. Repeat the command that writes it.")
         if is_edited(path, manifest):

@@ -5,10 +5,9 @@ here: how a preset becomes the settings of our sampler (`presets`), and which ar
 (`load.FAMILIES`).
 """
 
-import difflib
-
 from remask.denoisers.block_catalog import BLOCK_CHECKPOINTS, a2d
 from remask.denoisers.published import Checkpoint, Published, Setting
+from remask.settings import nearest
 
 _EVAL_MD = "ML-GSAI/LLaDA, EVAL.md"
 _SHOTS = "4 worked examples as chat turns"
@@ -365,10 +364,10 @@ def find(name: str) -> Checkpoint | None:
 
 
 def suggestion(name: str) -> str:
-    """Return a question with the ids that are spelled most like a name; "" if none is close."""
-    known = {(c.id if "/" in name else c.id.partition("/")[2]).lower(): c.id for c in CHECKPOINTS}
-    close = [known[one] for one in difflib.get_close_matches(name.lower(), known, 2, 0.8)]
-    return f" Did you mean {' or '.join(close)}?" if close and name not in close else ""
+    """Return a question with the id that is spelled most like a name; "" if none is close."""
+    ids = {one.id.rpartition("/")[2]: one.id for one in (TINY, *CHECKPOINTS)}
+    near = nearest(name, ids.values()) or ids.get(nearest(name.rpartition("/")[2], ids) or "")
+    return f" Did you mean {near}?" if near and near != name else ""
 
 
 # The embedded model: not on the hub, and written by its own preset.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from remask.errors import SettingsError
-from remask.settings import Setting, check
+from remask.settings import Setting, check, unknown_name
 from remask.tasks import TASKS
 
 MIX = {"wordmath": 0.54, "choice": 0.32, "countdown": 0.09, "pycode": 0.05}
@@ -55,10 +55,12 @@ class TrainSettings:
         """Refuse what cannot work."""
         unknown = set(self.mix) - set(TASKS)
         if unknown:
-            raise SettingsError(f"mix names {min(unknown)!r}; the tasks are {', '.join(TASKS)}.")
+            raise unknown_name("task", min(unknown), TASKS)
         check(self)
         if self.width % (2 * self.heads):
-            raise SettingsError(f"width {self.width} is no multiple of twice heads {self.heads}.")
+            raise SettingsError(
+                f"width must be a multiple of {2 * self.heads} (2 heads), got {self.width}."
+            )
         shares = self.mix.values()
         if not all(0 <= share < math.inf for share in shares) or not sum(shares) > 0:
             raise SettingsError(f"mix {dict(self.mix)} must have shares from 0 up, not all 0.")

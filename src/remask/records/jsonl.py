@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from remask.errors import RecordError, WriteError
+from remask.errors import WriteError
 from remask.records import text_file
 
 Row = dict[str, Any]  # a line: a JSON object
@@ -115,8 +115,5 @@ def parse_line(line: bytes, path: Path, number: int) -> Row:
     content = line
     if number == 1:
         content = text_file.without_mark(line, str(path)).strip()
-        if content.startswith(b"["):
-            raise RecordError(f"{path} is a JSON array; write one object per line (jq -c '.[]').")
-        if b"," in content and not content.startswith(b"{"):
-            raise RecordError(f"{path} looks like CSV; write one JSON object per line.")
+        text_file.check_first_line(content, str(path))
     return text_file.parse_object(content, f"{path} line {number}")

@@ -16,6 +16,7 @@ from typing import IO
 
 from remask.errors import RecordError, WriteError
 
+_TRIES = 1_000
 _held: ContextVar[Mapping[Path, IO[str]]] = ContextVar("held", default=MappingProxyType({}))
 
 
@@ -64,10 +65,10 @@ def _is_same(lock: Path, file: IO[str]) -> bool:
 
 
 def _acquire(lock: Path, path: Path) -> IO[str]:
-    while True:
+    for _ in range(_TRIES):
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
-            file = lock.open("a+")
+            file = lock.open("a+", errors="backslashreplace")
         except FileNotFoundError:
             continue  # the last holder removed the folder between the two calls
         except OSError as error:
@@ -87,6 +88,7 @@ def _acquire(lock: Path, path: Path) -> IO[str]:
                 file.truncate(0)
                 return file
         file.close()  # its holder removed the file between the two calls above
+    raise WriteError(f"Cannot write {lock}: no file can be made there.")
 
 
 def _command() -> str:

@@ -22,6 +22,7 @@ _FOREIGN = {  # by the first bytes of a file: its format, and the remedy
     b"PK\3\4": ("a zip archive", "unpack it with unzip"),
     b"PAR1": ("Parquet", "name it .parquet"),
 }
+_HEAD = 4_096  # bytes of a file that show whether it is text
 _SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a socket"}
 
 
@@ -65,7 +66,17 @@ def without_mark(content: bytes, where: str, error: type[RemaskError] = RecordEr
     for start, (form, remedy) in _FOREIGN.items():
         if content.startswith(start):
             raise error(f"{where} is {form}; {remedy}.")
+    if b"\0" in content[:_HEAD]:
+        raise error(f"{where} is a binary file or UTF-16; name a file of UTF-8 text.")
     return content.removeprefix(codecs.BOM_UTF8)
+
+
+def check_first_line(line: bytes, where: str, error: type[RemaskError] = RecordError) -> None:
+    """Raise if the first line of a file of JSON lines begins an array or a table."""
+    if line.startswith(b"["):
+        raise error(f"{where} is a JSON array; write one object per line (jq -c '.[]').")
+    if not line.startswith(b"{") and any(mark in line for mark in (b",", b";", b"\t")):
+        raise error(f"{where} looks like CSV; write one JSON object per line.")
 
 
 def parse_object(
@@ -87,7 +98,7 @@ def parse_object(
         empty = not content.strip()
         raise broken("empty" if empty else f"not valid JSON ({_first(reason)})") from None
     if not isinstance(value, dict):
-        raise broken("no JSON object")
+        raise broken("not a JSON object")
     return value
 
 
@@ -97,4 +108,4 @@ def _first(reason: ValueError) -> str:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number there")
+    raise ValueError(f"{constant} is not valid in JSON")

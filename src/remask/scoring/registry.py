@@ -11,7 +11,7 @@ run a program, and there is an answer for every step.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from remask.answers import extract_choice, extract_number
 from remask.baselines.confidence import ModelConfidence
@@ -240,7 +240,7 @@ def scorer_version(name: str) -> int:
 
 @checked
 def find_scorer(
-    given: AnyScorer,
+    scorer: AnyScorer,
     model: Denoiser,
     prompts: Mapping[str, str] | Sequence[str],
     *,
@@ -251,26 +251,24 @@ def find_scorer(
     """Return a scorer of answers to these prompts; a name or a maker is made for the model.
 
     Args:
-        given: a name of `SCORERS`, `module:name`, an object with `name` and `score`, or a maker.
+        scorer: a name of `SCORERS`, `module:name`, an object with `name` and `score`, or a maker.
         model: for a scorer that has to be made, as are the arguments that follow.
         prompts: as text: a list, or by the item of their samples if it is not the prompt's own.
         kind: of the answers.
         seed: of the draws.
         sampler: how answers are written; the preset's by default.
     """
-    scorer: Any = resolve("scorer", given, SCORERS)
-    if isinstance(scorer, type) or not hasattr(scorer, "score"):
+    made: Any = resolve("scorer", scorer, SCORERS)
+    if isinstance(made, type) or not hasattr(made, "score"):
         questions = prompts if isinstance(prompts, Mapping) else {item_of(p): p for p in prompts}
-        if not callable(scorer):
-            raise SettingsError(
-                f"scorer must have name and score, or make one, got {shown(scorer)}."
-            )
-        further = taken(scorer, {"kind": kind, "seed": seed, "sampler": sampler})
-        scorer = call("scorer", scorer, model, questions, **further)
-    made: Scorer = resolve("scorer", scorer, {}, ("name", "score"))
+        if not callable(made):
+            raise SettingsError(f"scorer must have name and score, or make one, got {shown(made)}.")
+        further = taken(made, {"kind": kind, "seed": seed, "sampler": sampler})
+        made = call("scorer", made, model, questions, **further)
+    made = resolve("scorer", made, {}, ("name", "score"))
     if not callable(made.score):
         raise SettingsError(f"score of scorer {made.name!r} must be a method, got {made.score!r}.")
-    return made
+    return cast(Scorer, made)
 
 
 def baseline_forwards(names: Sequence[str], denoiser: Denoiser, sampler: SamplerSettings) -> int:

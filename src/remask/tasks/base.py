@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar, runtime_checkable
 from remask.answers import Extraction
 from remask.errors import TaskError
 from remask.extension import running
-from remask.settings import checked, shown, unknown_name
+from remask.settings import checked, unknown_name
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -77,7 +77,7 @@ def _read_facts(name: str, text: str) -> dict[str, Any]:
         facts = None
     if not isinstance(facts, dict):
         raise TaskError(
-            f"facts of problem {name} are the text {text!r:.80}, which is no JSON object; write "
+            f"facts of problem {name} are the text {text!r:.80}, which is not a JSON object; write "
             "the column with Problem.as_row."
         )
     return facts
@@ -225,10 +225,7 @@ def check_level(task: Levelled, level: str, split: str) -> str:
     if level == "":
         return task.levels[0]
     if level not in task.levels:
-        raise TaskError(
-            f"level {shown(level)} of task {task.name!r} is unknown; "
-            f"choose one of {', '.join(task.levels)}."
-        )
+        raise unknown_name(f"level of {task.name}", level, task.levels, error=TaskError)
     return level
 
 

@@ -183,7 +183,7 @@ def test_what_makes_no_whole_is_refused_by_name(
     assert "are shards of two files: seed is 0 and 1." in other
     assert "number of shards is 3 and 2" in refused([first, make("2/2", "halves")], out)
     whole = collect(model, settings, tmp_path / "whole.jsonl")
-    assert "is no shard: it was written without --shard" in refused([first, whole], out)
+    assert "is not a shard: it was written without --shard" in refused([first, whole], out)
     assert "does not exist; name the files" in refused([first, tmp_path / "no.jsonl"], out)
     assert "name either kind alone" in refused([first, second.parent], out)
     empty = tmp_path / "empty"

@@ -139,7 +139,7 @@ def test_what_makes_no_whole_is_refused_by_name(make: Make, tmp_path: Path) -> N
     first, second = make("1/2"), make("2/2")
     assert "the shards 2/2 are missing" in refused(first)
     assert "are both shard 1/2" in refused(first, first)
-    assert "is no shard" in refused(first, make())
+    assert "is not a shard" in refused(first, make())
     content = second.read_bytes()
     second.write_bytes(content[:-1])
     assert "was edited after remask wrote it. Repeat the command" in refused(first, second)

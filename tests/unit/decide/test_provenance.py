@@ -91,9 +91,9 @@ def test_another_kind_of_file_is_refused(path: Path) -> None:
     ("content", "sentence"),
     [
         (b"", "is damaged: it is empty; fit it again."),
-        (b"[1]", "is damaged: it is no JSON object; fit it again."),
+        (b"[1]", "is damaged: it is not a JSON object; fit it again."),
         (b"{", "is damaged: it is not valid JSON (Expecting property name enclosed in double"),
-        (b'{"kind": NaN}', "is damaged: it is not valid JSON (NaN is no number there); fit it"),
+        (b'{"kind": NaN}', "is damaged: it is not valid JSON (NaN is not valid in JSON); fit it"),
         (b"{}", "is damaged: it has no kind; fit it again."),
         (b'{"kind": "weights"}', "is damaged: it has no provenance; fit it again."),
         (b"[" * 100_000, "is damaged: it is nested too deeply to be read; fit it again."),

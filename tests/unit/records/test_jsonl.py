@@ -55,7 +55,7 @@ def test_what_json_has_no_word_for_is_refused(tmp_path: Path, value: float) -> N
     ("text", "sentence"),
     [
         ('{"a": 1}\n{"a": \n', "line 2 is not valid JSON"),
-        ('{"a": 1}\n\n\n"text"\n', "line 4 is no JSON object"),
+        ('{"a": 1}\n\n\n"text"\n', "line 4 is not a JSON object"),
     ],
 )
 def test_a_broken_line_is_named_by_its_number(tmp_path: Path, text: str, sentence: str) -> None:

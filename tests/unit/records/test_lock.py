@@ -101,3 +101,12 @@ def test_a_file_system_without_locks_is_named(
         locked(tmp_path / "a"),
     ):
         pass
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_a_folder_that_takes_no_file_is_an_error_and_not_an_endless_loop() -> None:
+    with (
+        pytest.raises(WriteError, match=r"Cannot write /proc/out\.lock"),
+        locked(Path("/proc/out")),
+    ):
+        pass

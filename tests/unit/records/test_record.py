@@ -119,7 +119,7 @@ def test_a_record_without_a_key_stays_one_on_its_way_to_another_process(make_rec
         ({"scores": {"a": True}}, "line 3 has scores.a True, not a number"),
         ({"by_trip": {"a": 1}}, "line 3 has by_trip.a 1, not a list"),
         ({"drift": [0, "a"]}, "line 3 has drift.1 'a', not a number"),
-        ({"drift": float("nan")}, r"line 3 is not valid JSON \(NaN is no number there\)"),
+        ({"drift": float("nan")}, r"line 3 is not valid JSON \(NaN is not valid in JSON\)"),
         ({"features": [1]}, r"line 3 has features \[1\], not names with values"),
         ({"features": {"length": "3"}}, "line 3 has features.length '3', not a number"),
         ({"features": {"length": [3]}}, r"line 3 has features.length \[3\], not a number"),

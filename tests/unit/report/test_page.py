@@ -324,7 +324,7 @@ def test_an_answer_of_a_megabyte_is_no_page_of_a_megabyte(make_row: Make, tmp_pa
     ("text", "message"),
     [
         ("", "holds no records; collect some with remask collect."),
-        ('{"id": NaN}', "line 1 is not valid JSON (NaN is no number there)"),
+        ('{"id": NaN}', "line 1 is not valid JSON (NaN is not valid in JSON)"),
         ('{"id": "a"}', "line 1 has no 'task'"),
         ("{", "line 1 is not valid JSON"),
     ],

@@ -20,7 +20,7 @@ from typing import Any
 
 from remask.errors import InputError, MissingExtra
 from remask.records.parquet import read_parquet
-from remask.records.text_file import decode, read_bytes
+from remask.records.text_file import check_first_line, decode, read_bytes
 from remask.tasks.base import SPLITS, Split
 
 _SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
@@ -183,6 +183,8 @@ def _json_lines(text: str, name: str) -> Iterator[BenchmarkRow]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             where = f"{name} line {number}"
+            if number == 1:
+                check_first_line(line.encode(), name, InputError)
             yield _row(_json(line, where), where)
 
 
@@ -215,7 +217,7 @@ def _rows(listed: Sequence[Any], where: str) -> Iterator[BenchmarkRow]:
 
 def _row(fields: Any, where: str) -> BenchmarkRow:
     if not isinstance(fields, dict):
-        raise InputError(f"{where} is no JSON object; write one object per row.")
+        raise InputError(f"{where} is not a JSON object; write one object per row.")
     return BenchmarkRow(fields={str(name): value for name, value in fields.items()}, where=where)
 
 
