@@ -22,6 +22,7 @@ _NOISE = Fraction(1, 10**30)  # of what a formula is worth, computed to 40 digit
 _BASED = re.compile(r"(-?[0-9A-F]+(?:\.[0-9A-F]+)?)(?:_([0-9]+))?")
 
 _JOINTS = re.compile(r"[,;]|\\(?:text|mbox)\s*\{[\s,]*(?:and|or)[\s,]*\}|\b(?:and|or)\b")
+_EQUALS = re.compile("(?<![<>!])=")
 _EQUATION = re.compile(r"[\s$]*([A-Za-z])(?:_\{?\w+\}?)?\s*=([^=]+)")
 
 
@@ -35,7 +36,7 @@ class Comparison(NamedTuple):
 
 def compare(gold: str, answer: str, checker: SymbolicChecker = CHECKER) -> Comparison:
     """Return whether an answer is the gold one; what is not decided in time is not equal."""
-    if "=" not in gold:
+    if not _EQUALS.search(gold):
         answer = _unnamed(answer)
     same = exactly(gold, answer)
     if same is not None:
@@ -56,7 +57,7 @@ def _unnamed(answer: str) -> str:
     items = [_EQUATION.fullmatch(item) for item in _JOINTS.split(answer)]
     named = sorted((item[1], number, item[2]) for number, item in enumerate(items) if item)
     if len(named) < 2 or len(named) < len(items):
-        return answer.rpartition("=")[2]
+        return _EQUALS.split(answer)[-1]
     values = ", ".join(value for _, _, value in named)
     return values if len({name for name, _, _ in named}) == 1 else f"({values})"
 

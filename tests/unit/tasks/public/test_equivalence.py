@@ -125,6 +125,14 @@ def test_no_pair_of_texts_makes_the_exact_path_raise(gold: str, answer: str) -> 
         (r"11\frac{1}{2}", "11 1/2", True),
         (r"\frac{\pi}{4}", r"\frac\pi4", True),
         (r"\sqrt{2}", "\u221a2", True),
+        (r"x \leq 3", "x <= 3", True),
+        (r"x \geq 3", "x >= 3", True),
+        (r"x \neq 3", "x != 3", True),
+        (r"-1 \le x < 2", "-1 <= x < 2", True),
+        (r"[3, \infty)", "x >= 3", True),
+        ("3", "x != 3", False),
+        ("3", "x >= 3", False),
+        (r"x \leq 3", "x >= 3", False),
     ],
 )
 def test_named_values_bases_and_loose_spellings(gold: str, answer: str, equal: bool) -> None:
