@@ -25,8 +25,8 @@ from remask.settings import checked, shown
 
 _NOUNS = "option|choice"
 _AROUND = re.compile(  # what may stand around a letter and means nothing
-    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|rm|bf)\s*(?=\{)|[{}$*`\"_]"
-    r"|\\[()\[\],;!]|\[\s*\]"
+    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|rm|bf)\s*(?=\{)|[{}$*`\"_“”]"
+    r"|\\[()\[\],;!]|\[\s*\]|(?<![A-Za-z])['‘’]|['’](?![A-Za-z])"
 )
 _BRACKETS = re.compile(r"^\s*\[(?=[A-Z](?:[.:]\s|\s*$))")  # "[C. 11/23/2002]"
 _LISTED = re.compile(r"\n[\s*_(-]*([A-Z])[.):]")
@@ -39,7 +39,10 @@ _WRONG = r"\W{0,2}(?:\s\w+){0,3}\s(?:is|are)\s(?:not|wrong|incorrect|false)\b"
 _OR_ELSE = re.compile(
     r"\W*\b(?:or|and)\s+(?:something|another|none|neither|both|all|else)\b", re.IGNORECASE
 )
-_IS_WRONG = re.compile(r"[)\]*]{0,3}\s(?:is|are)\s(?:not|wrong|incorrect|false)\b")
+_IS_WRONG = re.compile(
+    r"[)\]*]{0,3}\s(?:(?:is|are)\s(?:not(?=\W*$|[.,;]|\s(?:the|it|correct|right|true|an?)\b)|wrong"
+    r"|incorrect|false)|can(?:not|['’]t|\snever)\sbe\s(?:true|correct|right|the))\b"
+)
 _OTHERS = "ABCDEFGHJ"  # letters that name an option, on offer or not; "I" is a pronoun
 _END = 64  # characters at the end of a text in which a letter may stand alone
 _NEAR = 120  # characters before a letter in which others may be joined to it
@@ -65,7 +68,8 @@ def _shapes(letters: str) -> _Shapes:
     upper = "[" + re.escape(letters.upper()) + "]"
     either = "[" + re.escape(letters.upper() + letters.lower()) + "]"
     noun = (
-        r"\s*(?:(?:only|just|exactly)\s+)?(?:(?i:the\s+)?(?i:option|choice|letter|answer)\b[\s:]*)?"
+        r"\s*(?:(?:only|just|exactly|[a-z]+\s+(?:to|by|in|as))\s+)?"
+        r"(?:(?i:the\s+)?(?i:option|choice|letter|answer|statement|number)\b[\s:]*)?"
     )
     remark = r"\s+(?:[-–—(]|(?i:because|since|rather|not)\b)|[-–—]+(?=[A-Za-z]{2})"
     signed = rf"[(\[]\s*(?P<bracketed>{either})\s*[)\]]|(?P<bare>{upper})(?=\s*$|[.:;,)\]/&\\])"
@@ -86,14 +90,14 @@ def _shapes(letters: str) -> _Shapes:
     return _Shapes(
         any=re.compile(
             rf"(?<![\w'’°])(?:\(\s*({either})\s*\)|\[\s*({either})\s*\]|({upper}))(?![\w'’])"
-            r"(?<!A(?=\s(?!and|or|nor|to|through|is|are|because|since|rather|not|but|in)[a-z]))"
+            r"(?<!A(?=\s(?!and|or|nor|to|through|is|are|because|since|rather|not|but|in|as|along|together)[a-z]))"
             rf"(?!{_WRONG})"
         ),
         first=re.compile(rf"{noun}(?:{signed}|{small}|{worded})"),
         marked=re.compile(rf"{noun}(?:{signed}|{small}|(?P<remarked>{upper})(?={remark}))"),
         verdict=re.compile(
-            rf"(?<![\w°'’])(?P<run>{run}[(\[]?{upper}[)\]]?)\s+(?i:is|are|would be)\s+(?i:the)\s+"
-            r"(?:[A-Za-z]+\s+){0,3}(?i:answer|option|choice)\b"
+            rf"(?<![\w°'’])(?P<run>{run}[(\[]?{upper}[)\]]?)\**\s+(?i:is|are|would be)\s+"
+            r"(?i:the|my)\s+\**(?:[A-Za-z]+\s+){0,3}(?i:answer|option|choice)\b"
         ),
         right=re.compile(
             rf"(?<![\w°'’])[(\[*]{{0,3}}(?P<bare>{upper})[)\]*]{{0,3}}\s+is\s+"
@@ -104,10 +108,10 @@ def _shapes(letters: str) -> _Shapes:
         option=re.compile(
             rf"(?:\b(?i:{_NOUNS})(?:\s(?i:is)\b)?"
             r"|\b(?i:choose|pick|select|go\s+with)\b(?![\s:*_]*A\s+(?!because|since|as\b)[a-z]))"
-            rf"[\s:*_]{{0,4}}[(\[\"'*$`]{{0,4}}(?P<bare>{upper})(?![A-Za-z0-9'’])"
+            rf"[\s:*_\"']{{0,4}}[(\[\"'*$`]{{0,4}}(?P<bare>{upper})(?!['’]?[A-Za-z0-9])"
         ),
         ending=re.compile(
-            rf"(?:\A[\s*(\[]*(?P<bare>{either})|\n[\s*(\[]*(?P<line>{upper})"
+            rf"(?:\A[\s*(\[\"'`“]*(?P<bare>{either})|\n[\s*(\[]*(?P<line>{upper})"
             rf"|\((?P<bracketed>{either})\)|{concluding}[(\[]?(?P<named>{upper})){ended}"
         ),
     )
@@ -156,6 +160,8 @@ class _LetterKind:
         if read == {None} and not marked and not any(map(self._run, candidate.bodies)):
             plain = replace(self, leading=False)
             read = {find_answer(body, plain).answer for body in candidate.bodies}
+            if read == {None}:
+                return ""
         return read.pop() if len(read) == 1 else None
 
     def stated(self, text: str) -> list[Statement]:

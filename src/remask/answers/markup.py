@@ -30,7 +30,7 @@ NOTHING = Extraction(answer=None, tier=None)
 _THOUGHT = "</think>"
 _END = re.compile(
     r"<[|\uff5c](?![^|<>\uff5c]{0,20}mask)[^|<>\s\uff5c]{1,40}[|\uff5c]>"
-    r"|</s>(?=\s*(?:</s>|\Z))|<(?:eos|pad|end_of_turn)>|\[EOS\]",
+    r"|</s>(?=\s*(?:</?s>|[#\[]|\Z))|<(?:eos|pad|end_of_turn)>|\[(?:EOS|INST)\]",
     re.IGNORECASE,
 )
 
@@ -69,6 +69,7 @@ _JOINT = re.compile(
 )
 _JOINS = re.compile(r",|\b(?:and|or|to)\b")
 _EMPTY = re.compile(r"(?:[\s.…?_\[\]()$*{}-]|\\(?:dots|ldots|cdots|text|square|[()\[\],;! ]))*")
+_VALUES = re.compile(r"\s*(?:[($]*(?:-?[0-9][0-9.,/]*|[A-Z])[)$.,]*[ \t]*\n\s*){1,20}\S+\s*")
 _LONGEST = 1000  # characters of a tag's body; more is an essay
 
 
@@ -187,7 +188,10 @@ def _tags(text: str) -> list[Mark]:
             pairs.append(replace(line, kind="tag"))
         elif closing[1]:
             body = text[opening.end() : closing.start()]
-            pairs.append(Mark(start=opening.start(), end=closing.end(), kind="tag", bodies=(body,)))
+            lines = body.split() if _VALUES.fullmatch(body) else [body]
+            pairs.append(
+                Mark(start=opening.start(), end=closing.end(), kind="tag", bodies=tuple(lines))
+            )
     return list(_joined(text, [pair for pair in pairs if len(pair.bodies[0]) <= _LONGEST]))
 
 

@@ -23,6 +23,7 @@ from remask.answers.markup import NOTHING, Extraction
 from remask.answers.parts import MIXED, PART, with_part
 from remask.answers.search import (
     CONDITION,
+    CONTRAST,
     UNSURE,
     Candidate,
     Statement,
@@ -105,6 +106,10 @@ def _plain(text: str) -> str:
 _LONGEST = 400  # characters that are looked at: a value and some words
 _LARGEST = 64  # of an exponent
 
+_NOT_BUT = (
+    r"\b(?:not|\w+n['’]t)\s(?:[^.,;:!?\n]|[.,:](?=[0-9])){1,30}?[,;]?\s"
+    rf"{CONTRAST}\s(?:rather\s)?"
+)
 # LaTeX and Markdown that stand around a value and mean nothing.
 _PLAIN = (
     (re.compile(r"(?<=[0-9])\*\*(?=[0-9])"), "^"),
@@ -125,18 +130,19 @@ _PLAIN = (
     (re.compile(r"\\[dtc]?frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])|[×·∗]"), "*"),
     (re.compile(r"\\div(?![A-Za-z])|÷"), "/"),
-    (re.compile(r"\\(?:approx|simeq)(?![A-Za-z])|[≈]"), "="),
+    (re.compile(r"\\(?:approx|simeq|sim)(?![A-Za-z])|[≈]"), "="),
     (
         re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\\degree(?![A-Za-z])|°"),
         " degrees",
     ),
-    (re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|hbox)\s*"), " "),
+    (re.compile(r"\\(?:text)?color\s*\{\w{1,20}\}"), ""),
+    (re.compile(r"\\(?:(?:text|math)(?:bf|it|rm)?|[mh]box|underline|bf)(?![a-z])\s*"), " "),
     (re.compile(r"\\q?quad(?![A-Za-z])"), " "),
     (re.compile("[−–](?=[\\s\u2009]?[0-9.\\\\])"), "-"),
     (re.compile(r"\^\s*\{\s*\{?\s*(st|nd|rd|th)\b\s*\}?\s*\}"), r"\1"),
     # Words that a value may stand behind unchanged.
-    (re.compile(r"\b(?:total of|value of|equal to)\b", re.IGNORECASE), ""),
-    (re.compile(r"\bnot\s(?:[^.,;:!?\n]|[.,:](?=[0-9])){1,30}?,?\sbut\s", re.IGNORECASE), " "),
+    (re.compile(r"\b(?:total of|value of|equal to|given by)\b", re.IGNORECASE), ""),
+    (re.compile(_NOT_BUT, re.IGNORECASE), " "),
 )
 _VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -168,7 +174,7 @@ _SCALE = re.compile(
 # A value goes on after these: a clock, a second point, an operation, a variable, another number.
 _GOES_ON = re.compile(
     r"\s*(?:[:^_!+*=>\\|]|<(?!/?[A-Za-z])|/(?![\s{]*[A-Za-z]{2,}))|\(-?[0-9]|[.,][0-9]"
-    r"|\s*-+\s*[0-9.\\(]|\s*-\s+[A-Za-z]\b|['′″]"
+    r"|\s*-+\s*[0-9.\\(]|\s*-\s+[A-Za-z]\b|['′″]|\s(?:squared|cubed|factorial)\b"
 )
 _GLUED = re.compile(
     r"(?:st|nd|rd|th|(?:[kmcd]?m|[km]?g|[mcd]?[lL]|lb|oz|ft|yd|gal|hr|min|sec|s|h)s?|mi|mph|km?/?h|m/s"
@@ -186,7 +192,7 @@ _OPERATION = re.compile(
 _SHARE = re.compile(r"(?<=[0-9])\s*(?:\\?%|percent)\s+of\s+\S+[\s.]*$", re.IGNORECASE)
 # From these words on it is told of something else: "7 dozen eggs in 4 weeks".
 _FREE = re.compile(
-    r"\b(?:in|for|per|each|every|from|with|at|on|during|within|after|before|because|since|as|so|when"
+    r"\b(?:in|among|past|across|into|against|for|per|each|every|from|with|at|on|during|within|after|before|because|since|as|so|when"
     r"|if|while|where|that|who|whose|but|until|he|she|they|we|it|i|you|there|this|these|those|let|is"
     r"|are|was|were|will|would|can|not|rather|instead)\b|[(\[]",
     re.IGNORECASE,
@@ -198,7 +204,7 @@ _CHANGES = re.compile(
     r"\b(?:of|half|twice|thrice|double|triple|third|quarter|times|plus|by|or|step|part|option"
     r"|question|problem|chapter|figure|to|without|from|square root|sqrt|sum|and"
     r"|january|february|march|april|may|june|july|august|september|october|november|december)(?:\s+(?:an?|the))?\W*$"
-    r"|[0-9^_!+*/\\<>|:≤≥≠±]",
+    r"|[0-9^_!+*/\\<>|:≤≥≠±√]",
     re.IGNORECASE,
 )
 _EQUALS = re.compile("(?<![<>!])=")
@@ -209,7 +215,7 @@ _NEGATIVE = re.compile(r"\b(?:negative|minus)\s*$", re.IGNORECASE)
 _HEAD_END = re.compile(
     r",\s+(?=[A-Za-z(\\])(?!(?:and|or)\b|[A-Z]\w*:?\s+\W?[0-9])"
     r"|\s\((?!or\b|[^()]{0,40}\),?\s*(?:(?:and|or)\s+)?\W?[0-9])"
-    r"|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?](?=\s|$)(?!\s+or\b)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n",
+    r"|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?](?=\s|$)(?!\s+(?:or|alternatively)\b)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n",
     re.IGNORECASE,
 )
 _COMES_TO = re.compile(
@@ -228,7 +234,8 @@ _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ni
 _WORDS = {word: value for value, word in enumerate(_UNITS)}
 _WORDS |= {word: 10 * value for value, word in enumerate(_TENS, 2)}
 _NAMES = "|".join(_WORDS)
-_SPELLED = re.compile(rf"[\s*_{{]*({_NAMES})(?:[- ]({_NAMES}))?\b", re.IGNORECASE)
+_ABOUT = r"(?:(?:about|around|approximately|roughly|exactly|nearly|almost|only|just)\s+)?"
+_SPELLED = re.compile(rf"[\s*_{{]*{_ABOUT}({_NAMES})(?:[- ]({_NAMES}))?\b", re.IGNORECASE)
 _COUNT = re.compile(rf"\b(?:{_NAMES})\b(?!\s+(?:of|that|which|who)\b)", re.IGNORECASE)
 _MORE_WORDS = re.compile(
     r"\b(?:of|and|or|to|hundred|thousand|million|billion|trillion|times)\b|(?<=[a-z] )half\b",
@@ -447,8 +454,8 @@ _SURFACE = re.compile(
 _FACTORIAL = re.compile(r"[0-9]\s*!\s*$")  # in a sentence it is a sign of joy
 _HEAD = 80  # characters of a line in which its value begins
 # What the last number may be a part of: a clock, a version, a power, a formula.
-_BEFORE = re.compile(r"(?:[\^_:\\]|[0-9][.,])$")
-_AFTER = re.compile(r":[0-9]|[.,][0-9]|[ \t]*[\^!]")
+_BEFORE = re.compile(r"(?:[\^_:\\√]|[0-9][.,(]|[A-Za-z}]\{)$")
+_AFTER = re.compile(r":[0-9]|[.,][0-9]|[ \t]*(?:[\^!√π]|\\(?:sqrt|pi|theta)(?![a-z]))")
 _BEGINS = re.compile(
     r"[\s*_$€£({`~≈+\-−–]*(?:\\[A-Za-z$(\[,! ]+[\s{]*)*[\s$*-]*(?:[0-9.]|[A-Za-z]\s*=)"
 )
@@ -519,6 +526,7 @@ def _last_number(text: str) -> Extraction:
     start = digits if operation else last.start()
     part = _BEFORE.search(text[max(0, start - 2) : start]) or _AFTER.match(text, last.end())
     part = part or MIXED.match(text, last.end())
+    part = part or re.search(r"[0-9]-$", text[max(0, digits - 2) : digits])  # "3-5"
     part = part or UNSURE.search(text[max(0, start - _HEAD) : start])
     negative = operation and last["sign"].startswith("-")  # undo the sign
     answer = None if part else scaled(text, last, negative=negative)

@@ -34,38 +34,53 @@ _BETWEEN = (
 )
 _NOUN = r"(?<!to )(?<![A-Za-z])answers?(?:\s*\([^()\n]{0,30}\))?"
 _AFTER = (
-    r"(?:[\s:*_]|(?:therefore|thus|simply|clearly|definitely|probably|(?:most )?likely(?: to be)?)"
-    r"\b(?!\s+not\b))*"
+    r"(?:[\s:,*_\"']|->|=>|→|(?:therefore|thus|hence|then|simply|clearly|definitely|indeed|still|also"
+    r"|always|probably|presumably|perhaps|(?:(?:most|more) )?likely(?: to be)?)\b(?!\s+not\b))*"
 )
 # "### Final Answer", and the answer below it.
 _TITLE = r"(?m:^)[#*_][#*_ ]{0,7}(?:(?:the|final|correct) ){0,3}answer[*_ ]*\n"
 _VERBAL = rf"{_BETWEEN}[\s*_]{{0,4}}\b{_VERB}"
 _NEGATIVE = r"\s+(?=(?:cannot|(?:can|is|are|would|could|should|must)(?:n['’]t|['’]t| not))\b)"
 _CUE = re.compile(
-    rf"{_NOUN}(?:{_NEGATIVE}|{_VERBAL}|[\s*_]{{0,4}}[:=]){_AFTER}|{_TITLE}\s*", re.IGNORECASE
+    rf"{_NOUN}(?:{_NEGATIVE}|{_VERBAL}|[\s*_\"']{{0,4}}(?:[:=→]|->)){_AFTER}|{_TITLE}\s*",
+    re.IGNORECASE,
 )
 _OPENING = re.compile(r"(?:\s|\\\[|\\\(|\$\$?(?=\s)|\*\*|#+\s)*")
 # "5! - 3" goes on after its mark, which is no end of a sentence.
-_SENTENCE_END = re.compile(
-    r"[.!?](?<!!(?=[\s]{0,2}[-+*/=^]))(?!\s+[Oo]r\b)(?:[*_\"')\]]{0,3}(?:\s|$))|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n"
+SENTENCE_END = re.compile(
+    r"[.!?](?<!!(?=[\s]{0,2}[-+*/=^]))(?!\s+(?:[Oo]r|[Aa]lternatively)\b)(?:[*_\"')\]]{0,3}(?:\s|$))"
+    r"|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s+\(?[A-Z]\)?\s+(?:is|was|has|does|would)\b|\s*$)"
+    r"|[\"']\s*\}|[\"']?,\s*[\"']\w{1,40}[\"']\s*:|\n"
 )
+_ITEM = r"[ \t]*(?:[-*•]|[0-9]{1,2}[.)])[ \t]+(\S[^\n]{0,200})(?:\n|\Z)"  # with a bullet or number
+_ITEMS = re.compile(rf"(?:{_ITEM}){{1,20}}")
+_LONGEST_ITEM = 3  # words of an item that is a value; a longer one is a step
 _CORRECTION = re.compile(
     r"(?:(?<=[.!?;,\n])|(?<=[.!?;,]['\"*$)]))\s*"
     r"\b(?:wait|no|actually|sorry|oops|correction|hold on)"
     r"(?:(?:[\s,.!:;—–-]+(?:wait|no|actually|sorry|rather|make that|i meant?|(?:it|that|this)"
-    r"(?:['’]s|\s+is|\s+should\s+be|\s+must\s+be)))+[,.!:;—–-]*|[,.!:;—–-]+|(?<=actually))\s+(?=\S)",
+    r"(?:['’]s|\s+is|\s+should\s+be|\s+must\s+be)|wrong|incorrect|not\s+(?:quite\s+)?(?:right|correct)"
+    r"|(?:(?:so|the|my|final|correct)\s+){1,4}answer\s+(?:is|should\s+be)))+[,.!:;—–-]*|[,.!:;—–-]+|(?<=actually))\s+(?=\S)",
+    re.IGNORECASE,
+)
+_REPLACEMENT = re.compile(  # of an answer that was refused: "The answer is not 4. It is 5."
+    r"[.!;,]\s+(?:so\s+|but\s+|rather,?\s+|instead,?\s+)?it(?:['’]s|\s+(?:is|must\s+be|should\s+be))\s+(?=\S)",
     re.IGNORECASE,
 )
 _CORRECTED_WORDS = 2  # a longer sentence is about something else
 # A capitalised word glued to an answer, and a line that opens another problem.
 _GLUED = r"(?=[A-Z](?:[a-z]+\b|[A-Za-z]*:|[ ][a-z]))(?!(?:Hundred|Thousand|[MBT]r?illion)\b)"
+_GLUE = re.compile(rf"[%*_)\]$`\\]{{0,4}}(?:[ ][a-z]{{2,12}})?[.!?]?{_GLUED}")
 _RUN_ON = re.compile(
     r"\W{0,8}?(?:(?i:option|choice)\s)?(?:-?[0-9][0-9.,/ ]{0,40}(?<! )|[A-J]|\$[^$\n]{1,80}\$"
     r"|\\\((?:(?!\\\)).){1,80}\\\)|\\text\w*\{[^{}\n]{1,40}\}|`[^`\n]{1,40}`)"
-    rf"[%*_)\]$`\\]{{0,4}}(?:[ ][a-z]{{2,12}})?[.!?]?{_GLUED}"
+    rf"{_GLUE.pattern}"
 )
+_BARE = re.compile(r"\W{0,8}(?:-?[0-9][0-9.,/]{0,40}|[A-J](?![a-z]|[A-Z]{2}))[^\n]{0,80}")
 _NEXT_PROBLEM = re.compile(
-    r"\n[\s#*]{0,8}(?:Question|Q|Problem|Human|User|Instruction)(?: ?[0-9]{1,3})?[*]{0,2}:"
+    r"\n[\s#*\[]{0,8}(?:(?:Question|Q|Problem|Human|User|Instruction|Example|Exercise|Task|Input)"
+    r"(?: ?[0-9]{1,3})?[*]{0,2}[:\]]"
+    r"|(?:Question|Problem|Example|Exercise|Task)(?: [0-9]{1,3}[*]{0,2}[.\n]|[*]{0,2}\n))"
 )
 
 
@@ -75,6 +90,7 @@ class Statement:
 
     start: int  # of the cue
     cue: str
+    begin: int = 0  # where the cue ends
     said: str  # up to the end of the sentence
     window: str  # the text after the cue, LaTeX's brackets included
     end: int
@@ -91,7 +107,7 @@ class Kind(Protocol):
         ...
 
     def read(self, candidate: Candidate) -> str | None:
-        """Return the answer in a candidate; None if it does not commit to exactly one."""
+        """Return the answer; None if it does not commit to one, "" if a mark holds none at all."""
         ...
 
     def stated(self, text: str) -> list[Statement]:
@@ -108,36 +124,54 @@ def find_answer(text: str, kind: Kind) -> Extraction:
     text = _own(answer_of(text), kind)
     marked = [mark for mark in marks(text) if kind.speaks(mark)]
     mark = next((mark for mark in reversed(marked) if not mark.empty), None)
-    if mark is not None and (answer := _in_mark(text, mark, kind)):
+    answer = _in_mark(text, mark, kind) if mark else None
+    if mark is not None and answer:
         return _corrected(
             Extraction(answer=answer, tier=1, matched=mark.bodies[-1]), text, mark, kind
         )
     after = mark.end if mark else 0
     for statement in reversed(kind.stated(text)):
         if statement.start >= after and kind.speaks(statement):
-            answer = kind.read(statement)
+            stated = kind.read(statement)
             matched = statement.cue + statement.said
-            found = Extraction(answer=answer, tier=2, matched=matched) if answer else NOTHING
+            found = Extraction(answer=stated, tier=2, matched=matched) if stated else NOTHING
             return _corrected(found, text, statement, kind)
-    return kind.last(text, after_mark=bool(marked)) if mark is None else NOTHING
+    is_open = mark is None or answer == ""
+    return kind.last(text[after:], after_mark=bool(marked)) if is_open else NOTHING
 
 
 def _in_mark(text: str, mark: Mark, kind: Kind) -> str | None:
-    is_excluded = _EXCLUDED.search(text[max(0, mark.start - _BEFORE_MARK) : mark.start])
-    return None if mark.cut or is_excluded else kind.read(mark)
+    """Return the answer in a mark, unless the words of its statement exclude or bound it."""
+    if mark.cut or _EXCLUDED.search(text[max(0, mark.start - _BEFORE_MARK) : mark.start]):
+        return None
+    if mark.kind == "tag" and len(mark.bodies) == 1 and (inner := kind.stated(mark.bodies[0])):
+        return kind.read(inner[-1])
+    around = next((s for s in reversed(kind.stated(text)) if s.start < mark.start), None)
+    if around is not None and mark.start < around.end:
+        before = text[around.begin : mark.start]
+        after = text[mark.end : mark.end + _WINDOW].partition("\n")[0]
+        if is_hedged(_last_clause(before)) or BOUND.match(after):
+            return None
+    return kind.read(mark)
 
 
 def _own(text: str, kind: Kind) -> str:
     """Return a text without what a base model wrote after its answer."""
     problems = [line.start() for line in _NEXT_PROBLEM.finditer(text)]
     candidates: list[Candidate] = [*marks(text), *kind.stated(text)]
+    if bare := _BARE.match(text):
+        said = bare.group()
+        candidates.append(Statement(start=0, cue="", said=said, window="", end=len(said)))
     for candidate in sorted(candidates, key=lambda one: one.start):
+        run_on = None
         if isinstance(candidate, Statement):
-            body = candidate.window
-        else:
-            body = candidate.bodies[0] if candidate.kind == "hashes" else ""
-        if run_on := _RUN_ON.match(body):
-            return text[: text.index(body, candidate.start) + run_on.end()] + "\n"
+            run_on = _RUN_ON.match(text, candidate.begin) if candidate.cue else None
+        elif candidate.kind == "hashes":
+            run_on = _RUN_ON.match(text, text.index(candidate.bodies[0], candidate.start))
+        elif kind.read(candidate):
+            run_on = _GLUE.match(text, candidate.end)
+        if run_on:
+            return text[: run_on.end()] + "\n"
         place = bisect_left(problems, candidate.end)
         if place < len(problems) and kind.speaks(candidate) and kind.read(candidate):
             return text[: problems[place] + 1]
@@ -146,10 +180,13 @@ def _own(text: str, kind: Kind) -> str:
 
 def _corrected(found: Extraction, text: str, candidate: Candidate, kind: Kind) -> Extraction:
     """Return the answer of the last correction after a candidate, otherwise what was found."""
-    begin = candidate.end - (len(candidate.said) if isinstance(candidate, Statement) else 0)
-    for cue in reversed(list(_CORRECTION.finditer(text, begin))):
+    begin = candidate.begin if isinstance(candidate, Statement) else candidate.end
+    cues = list(_CORRECTION.finditer(text, begin))
+    if found is NOTHING and (replacement := _REPLACEMENT.match(text, candidate.end)):
+        cues.insert(0, replacement)
+    for cue in reversed(cues):
         statement = _statement(text, cue.start(), cue.end())
-        short = len(statement.said.split()) <= _CORRECTED_WORDS
+        short = _words(statement.said) <= _CORRECTED_WORDS
         answer = kind.read(statement) if short and kind.speaks(statement) else None
         if answer:
             return Extraction(answer=answer, tier=2, matched=statement.cue + statement.said)
@@ -167,13 +204,26 @@ def statements(text: str, nouns: str = "") -> list[Statement]:
 def _statement(text: str, start: int, end: int) -> Statement:
     opening = _OPENING.match(text, end)
     first = opening.end() if opening else end
+    listed = _ITEMS.match(text, first) if "\n" in text[start:first] else None
+    items = re.findall(_ITEM, listed.group()) if listed else []
+    if len(items) == 1:
+        first = text.index(items[0], first)
     window = text[first : first + _WINDOW]
-    stop = _SENTENCE_END.search(window)
+    stop = SENTENCE_END.search(window)
     said = window[: stop.start() if stop else None]
+    finish = first + len(said)
     said = "" if _CUE.search(said) else said  # "the answer is:", and then another statement
     after = _NEXT_PROBLEM.split(text[end : end + _LISTED], maxsplit=1)[0]
+    if len(items) > 1:  # of values; longer items are steps
+        after = said = ", ".join(items) if max(map(_words, items)) <= _LONGEST_ITEM else ""
+    elif _DENIED.search(text[max(0, start - _BEFORE_CUE) : start + 1]):
+        after = said = f"not {said}"
     cue = text[start:first]
-    return Statement(start=start, cue=cue, said=said, window=after, end=first + len(said))
+    return Statement(start=start, cue=cue, begin=end, said=said, window=after, end=finish)
+
+
+def _words(text: str) -> int:
+    return len(text.split())
 
 
 @lru_cache(maxsize=8)
@@ -194,9 +244,11 @@ class Token(NamedTuple):
 # Words before a value: it is excluded, or only a bound or the end of a range.
 HEDGE = re.compile(
     r"\b(?:not|\w+n['’]t|never|no|nor|neither|none|cannot|except(?:\s+for)?|excluding|other\s+than"
-    r"|besides|between|ranging|at\s+(?:least|most)|(?:more|less|fewer|greater|smaller|larger|higher"
-    r"|lower|bigger)\s+than|if|unless|(?:any|every|all|nothing)\w*\b[^.;]{0,30}\bbut)\b"
-    r"|\b(?:over|under|above|below|up\s+to)\W*$",
+    r"|besides|between|ranging|at\s+(?:the\s+)?(?:very\s+)?(?:least|most)|(?:more|less|fewer|greater"
+    r"|smaller|larger|higher|lower|bigger)\s+than|if|unless"
+    r"|(?:any|every|all|nothing)\w*\b[^.;]{0,30}\bbut)\b"
+    r"|\b(?:over|under|above|below|up\s+to|twice|half|double|triple|(?:half|multiple|factor|root)\s+of"
+    r"|as\s+\w+\s+as|bounded\s+(?:above\s+|below\s+)?by)\W*$",
     re.IGNORECASE,
 )
 BOUND = re.compile(  # "5 days or more", after a value
@@ -210,12 +262,20 @@ UNSURE = re.compile(
     r"(?:\bor|\bbetween\b[^.\n]{0,40}\band|(?:not|n['’]t)(?:\s+be)?|\bat\s+(?:least|most))\b[^\w\n]*$",
     re.IGNORECASE,
 )
+_BEFORE_CUE = 60  # characters in which a statement can be denied
 _BEFORE_MARK = 24  # characters in which a word can exclude what a mark holds
 _EXCLUDED = re.compile(
     r"(?:\b(?:not|never|neither|cannot\s+be|except)|n['’]t)[$\\(\[* ]*\Z", re.IGNORECASE
 )
-CONDITION = re.compile(r"\bif\b[^.\n]{0,80}\b(?:otherwise|if)\b", re.IGNORECASE)
-_CONTRAST = re.compile(r"\W*(?:but|rather|instead|it(?:['’]s|\s+is))\b(?!.*\bnot\b)", re.IGNORECASE)
+# "5 if x is even and 6 otherwise", "5 for Tom and 6 for Ann", "5, but it might be 6"
+CONDITION = re.compile(
+    r"\bif\b[^.\n]{0,80}\b(?:otherwise|if)\b|\b(if|when|for)\b[^.\n]{0,60}\b(?:and|or|but)\s+"
+    r"(?:[^\w\n]{0,4}[0-9]|\\?[$(]|[A-Z]\b)[^.\n]{0,30}\s\1\b|\b(?:but|though|although)\s+(?:it|this"
+    r"|that)\s+(?:could|might|may)(?:\s+(?:also|well|even))*\s+be\b",
+    re.IGNORECASE,
+)
+CONTRAST = r"(?:so\s+)?(?:but|rather|instead|it(?:['’]s|\s+(?:is|must\s+be|should\s+be)))"
+_CONTRAST = re.compile(rf"\W*{CONTRAST}\b(?!.*\bnot\b)", re.IGNORECASE)
 # A gap that joins two values: some words, then a comma, "or", "to" ... before the second value.
 _CLAUSE = (
     r"because|since|as|so|but|which|whose|who|that|where|when|while|if|not|rather|instead|than|is"
@@ -223,12 +283,20 @@ _CLAUSE = (
 )
 _RESOLVED = re.compile(r"(?:\bnot|n['’]t|\bnever)\b.*\bbut\b", re.IGNORECASE)  # "not listed, but"
 _CLAUSE_START = re.compile(r"[,;:]\s|\(|\b(?:so|thus|therefore|hence|but)\b", re.IGNORECASE)
-_SUBJECT = re.compile(r".*(?<!not )(?<!never )\b(?:is|are|was|were|be)\b", re.IGNORECASE)
+_SUBJECT = re.compile(
+    r".*(?<!not )(?<!never )(?<!n['’]t )\b(?:is|are|was|were|be)\b", re.IGNORECASE
+)
+_DENIED = re.compile(  # "I don't think that"
+    r"(?:\bnot|n['’]t|\bnever)\s+(?:think|believe|true|likely|possible)\b[^.,;:!?\n]{0,24}\Z",
+    re.IGNORECASE,
+)
 _LONGEST_GAP = 90  # characters
 _JOINT = re.compile(
     rf"(?:(?!\b(?:{_CLAUSE})\b|[.!?:]\s)[^\n]){{0,60}}?"
-    r"(?:(?P<range>\b(?:to|through|thru|until)\b|[-–—~](?!>)|\.\.+)|[,;/&]|\\/|\.\s(?=or\b)|\b(?:or|and|nor|and/or|versus|vs)\b\.?)+"
-    r"[^\w.]*(?:\b(?:or|and|maybe|perhaps|possibly|probably|even|rather|about|also|another|option|choice)\b"
+    r"(?:(?P<range>\b(?:to|through|thru|until)\b|[-–—~](?!>)|\.\.+)|[,;/&]|\\/|\.\s(?=(?:or|alternatively)\b)|\((?=possibly|perhaps|maybe)"
+    r"|\b(?:or|and|nor|and/or|versus|vs|as\s+well\s+as|along\s+with|together\s+with|alternatively)\b\.?)+"
+    r"[^\w.]*(?:\b(?:or|and|maybe|perhaps|possibly|probably|even|rather|about|also|another|option|choice|actually|less|more"
+    r"|likely|alternatively|is\s+it)\b"
     r"[^\w.]*)*",
     re.IGNORECASE,
 )
@@ -272,7 +340,7 @@ def is_hedged(before: str) -> bool:
 def _last_clause(before: str) -> str:
     """Return the last clause; "the one that is not wet is" excludes nothing."""
     clause = _CLAUSE_START.split(before)[-1]
-    subject = _SUBJECT.match(clause)
+    subject = None if _DENIED.search(clause) else _SUBJECT.match(clause)
     return clause[subject.end() :] if subject else clause
 
 

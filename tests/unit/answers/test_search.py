@@ -56,6 +56,12 @@ def test_a_number_too_long_to_scale_is_no_answer() -> None:
     assert extract_number("7" * 5000 + " million") is None
 
 
+def test_a_list_below_a_statement_and_a_denied_statement_end_in_the_right_place() -> None:
+    assert extract_number("The answer is:\n- 18You are an AI\n- 5") == "18"
+    assert extract_number("I don't think the answer is 5. It is 7.") == "7"
+    assert extract_number("\\boxed{}The answer is 18.") == "18"
+
+
 def test_a_negation_excludes_the_mark_behind_it_and_not_one_on_the_next_line() -> None:
     assert extract_number("The answer is not \\boxed{5}.") is None
     assert extract_number("So 22 more float than not\n#### 22") == "22"

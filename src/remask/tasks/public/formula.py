@@ -12,6 +12,7 @@ from remask.answers.number import value_of
 from remask.answers.search import (
     BOUND,
     HEDGE,
+    SENTENCE_END,
     UNSURE,
     Candidate,
     Statement,
@@ -30,14 +31,16 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}(?![A-Za-z}])")
-_SENTENCE_END = re.compile(
-    r"[.!?](?=[*\s]|$)(?!\s+[Oo]r\b)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n"
+_REASON = re.compile(
+    r",?\s+(?:because|since|as|so|but|though|although|which|where|when|if|for)\s", re.IGNORECASE
 )
-_REASON = re.compile(r",?\s+(?:because|since|as|so|but|which|where|when|if|for)\s", re.IGNORECASE)
 _COPULA = re.compile(r"(?:\b(?:is|are|equals?|be)\b|=)[\s:*]*", re.IGNORECASE)
 _RANGE = re.compile(r"[0-9$)}]\s*(?:to|through)\s[\s$]*[-(\\0-9]")
 _MATH = re.compile(r"[0-9]|\\[a-z]|(?<![A-Za-z])[b-zB-HJ-Z](?![A-Za-z])")
-_EXCEPT = re.compile(r"\W{0,3}(?:except|other than|excluding|apart from|but not)\b", re.IGNORECASE)
+_EXCEPT = re.compile(
+    r"\W{0,3}(?:except|other than|excluding|apart from|but not|such that|satisfying)\b",
+    re.IGNORECASE,
+)
 _NEGATED = re.compile(r"(?:\b(?:not|cannot|never)|n['’]t)\s*$", re.IGNORECASE)
 _LISTING = re.compile(r",?\s+(?:and|or)\s+(?=[^A-Za-z]*[0-9])")
 _AROUND = " \t\n*_:`"
@@ -71,7 +74,8 @@ class _FormulaKind:
         is_words = candidate.kind != "box" and not re.search(r"[{}]", _blanked(whole))
         if is_words and _FORMULA.search(whole) and not _FORMULA.fullmatch(whole.rstrip(".")):
             return _concluded(whole)
-        bodies = list(dict.fromkeys(filter(None, map(_bare, candidate.bodies))))
+        bare = filter(None, map(_bare, candidate.bodies))
+        bodies = list({normalise(body): body for body in bare}.values())
         if any(map(_is_uncertain, bodies)):
             return None
         if is_words and len(bodies) == 1 and _PROSE.search(bodies[0]):
@@ -100,7 +104,7 @@ def _bare(body: str) -> str:
 
 
 def _body(match: re.Match[str]) -> str:
-    return next(group for group in match.groups() if group is not None).strip(" \n.")
+    return next(group for group in match.groups() if group is not None).strip().rstrip(" \n.")
 
 
 def _concluded(window: str) -> str | None:
@@ -134,7 +138,7 @@ def _concluded(window: str) -> str | None:
 
 def _sentence(window: str) -> str:
     """Return a text up to the end of its first sentence; a formula is not broken."""
-    end = _SENTENCE_END.search(_blanked(window))
+    end = SENTENCE_END.search(_blanked(window))
     return window[: end.start() if end else None]
 
 
@@ -146,7 +150,7 @@ def _blanked(text: str) -> str:
 def _in_words(sentence: str) -> str | None:
     """Return the value of a sentence without formulas."""
     sentence = _LISTING.sub(", ", sentence.strip(_AROUND))
-    if is_hedged(sentence) and re.search("[0-9]", sentence):
+    if _is_uncertain(sentence):
         return None
     number, prose = value_of(sentence), len(_PROSE.findall(sentence))
     if number is not None and prose:
