@@ -70,10 +70,10 @@ def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
         (("--set", "metric_weights=nope=1"), "metric_weights name 'nope', which is no metric of "),
         (("--set", "copies=9"), "copies 9 is more than the 4 blocks of 4 tokens on a canvas of 1"),
         (("--task", "golf"), "Unknown task 'golf'"),
-        (("--level", "absurd"), "level 'absurd' of task 'countdown' is unknown"),
+        (("--level", "absurd"), "Unknown level of countdown 'absurd'"),
         (("--tuning", "lora", "--set", "lora_targets=o_proj"), "lora_targets o_proj matches no "),
-        (("--set", "colour=red"), "Unknown setting 'colour'. Known: model, task"),
-        (("--config", "nowhere.yaml"), "config nowhere.yaml cannot be read"),
+        (("--set", "colour=red"), "Unknown setting 'colour'."),
+        (("--config", "nowhere.yaml"), "cannot use nowhere.yaml: No such file or directory"),
         (("--steps", "3"), "steps must be a multiple of the number of blocks (4), got 3"),
     ],
 )

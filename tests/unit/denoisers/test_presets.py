@@ -210,8 +210,9 @@ def test_names_are_found_in_any_case_and_by_their_beginning(text: str, task: str
     ("text", "told"),
     [
         ("MM", "preset 'MM' of {id} could be several; use one of 'MMLU', 'MMLU-Pro'."),
-        ("", "preset '' of {id} is unknown; use one of 'GSM8K', 'MATH', 'GSM8K, pure diffusion', "),
-        ("chess", "preset 'chess' of {id} is unknown; use one of 'GSM8K', 'MATH', "),
+        ("", "Unknown preset of {id} ''. Known: GSM8K, MATH, GSM8K, pure diffusion, "),
+        ("chess", "Unknown preset of {id} 'chess'. Known: GSM8K, MATH, "),
+        ("GMS8K", "Unknown preset of {id} 'GMS8K'. Did you mean 'GSM8K'?"),
         ("tiny:GSM8K", "no presets are known for tiny; name a checkpoint that has some, as in "),
         (
             "inclusionAI/LLaDA-MoE-7B-A1B-Base:GSM8K",

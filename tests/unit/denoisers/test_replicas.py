@@ -183,8 +183,8 @@ def test_devices_are_listed_with_commas_or_are_all(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("devices", "told"),
     [
-        ("cpu,tpu", "device 'tpu' is unknown"),
-        ("cpu,", "device '' is unknown"),
+        ("cpu,tpu", "Unknown device 'tpu'"),
+        ("cpu,", "Unknown device ''"),
         ("cuda:0,cuda:2", "device 'cuda:2' is not available here"),
         ("cpu,cuda:0", "device 'cpu,cuda:0' mixes kinds; several must all be of one"),
     ],

@@ -29,5 +29,5 @@ def test_worked_examples_come_back_as_they_were() -> None:
 
 def test_facts_that_are_no_json_are_named() -> None:
     for text in ("{", "[1]", ""):
-        with pytest.raises(TaskError, match=r"facts of problem a are the text .* no JSON object"):
+        with pytest.raises(TaskError, match=r"facts of problem a are .* not a JSON object"):
             Problem(id="a", task="t", level="", prompt="", gold="", solution="", facts=text)  # type: ignore[arg-type]

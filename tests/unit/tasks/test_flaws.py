@@ -176,7 +176,7 @@ def test_what_is_not_right_is_not_spoiled() -> None:
     assert inject(APPLES, "#### 51", "token_drift") is None
     countdown = TASKS["countdown"].problem(0)
     assert inject(countdown, countdown.solution, "token_drift") is None
-    with pytest.raises(TaskError, match="flaw 'typo' is unknown"):
+    with pytest.raises(TaskError, match="Unknown flaw 'typo'"):
         inject(APPLES, TOLD, "typo")
 
 

@@ -140,7 +140,7 @@ def test_both_wordings_ask_the_question_and_name_their_source(
         assert asked in found.problem(0).prompt
         assert source in found.wording.source
         assert found.wording.length in (64, 256, 512, 768, 1024)
-    with pytest.raises(TaskError, match=r"wording 'mine' of .* choose one of llada, dream"):
+    with pytest.raises(TaskError, match=r"Unknown wording of .* 'mine'. Known: llada, dream"):
         of(files, name, wording="mine")
 
 
@@ -278,7 +278,7 @@ def test_math_has_levels_and_subjects(files: dict[str, Path]) -> None:
     assert (found.size(), found.size(level="5"), found.size(level="2")) == (3, 1, 0)
     assert found.problem(0, level="5") == found.problem(1), "the same row has one id"
     assert found.problem(0).facts["subject"] == "Algebra"
-    with pytest.raises(TaskError, match="level '6' of task 'math' is unknown"):
+    with pytest.raises(TaskError, match="Unknown level of math '6'"):
         found.problem(0, level="6")
 
 
