@@ -126,8 +126,8 @@ def test_an_unknown_preset_is_one_sentence_with_the_names(
     words = (PROMPT,) if command == "solve" else (PROMPT, "5")
     said = fails(1, command, *words, *fast, "--preset", "GSAI-ML/LLaDA-1.5:chess")
     assert said == (
-        "Unknown preset of GSAI-ML/LLaDA-1.5 'chess'. Known: GSM8K, MATH, GPQA, HumanEval, MBPP, "
-        "IFEval."
+        "preset 'chess' of GSAI-ML/LLaDA-1.5 is unknown; use one of 'GSM8K', 'MATH', 'GPQA', "
+        "'HumanEval', 'MBPP', 'IFEval'."
     )
     assert fails(1, command, *words, *fast, "--preset", "GSM8K").startswith("no presets are known")
 

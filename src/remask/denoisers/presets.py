@@ -17,7 +17,7 @@ from remask.denoisers.preset import Preset
 from remask.denoisers.published import Checkpoint, Published, Setting
 from remask.denoisers.resampling import resampling
 from remask.errors import SettingsError
-from remask.settings import unknown_name
+from remask.settings import nearest, unknown_name
 
 _NAMES = {
     "gen_length": "length",
@@ -127,13 +127,12 @@ def _named(checkpoint: Checkpoint, task: str) -> Published:
     begun = [p for name, p in by_name.items() if wanted and name.startswith(wanted)]
     if len(begun) == 1:
         return begun[0]
-    if not begun:
-        names = [published.task for published in checkpoint.presets]
+    names = [published.task for published in begun or checkpoint.presets]
+    if not begun and nearest(task, names):
         raise unknown_name(f"preset of {checkpoint.id}", task, names)
-    listed = ", ".join(repr(p.task) for p in begun)
-    raise SettingsError(
-        f"preset {task!r} of {checkpoint.id} could be several; use one of {listed}."
-    )
+    what = "could be several" if begun else "is unknown"
+    listed = ", ".join(map(repr, names))
+    raise SettingsError(f"preset {task!r} of {checkpoint.id} {what}; use one of {listed}.")
 
 
 def translate(checkpoint: Checkpoint, published: Published) -> Official:
