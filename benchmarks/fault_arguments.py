@@ -103,7 +103,7 @@ def word(*words: str) -> Canonical:
     return lambda value: value if isinstance(value, str) and value in words else _wrong()
 
 
-def _wrong() -> Any:
+def _wrong(*_: Any) -> Any:
     raise Wrong
 
 

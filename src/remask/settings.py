@@ -431,7 +431,7 @@ def _listed(value: Any, words: str) -> Sequence[Any]:
     """Return the elements of an iterable, read once."""
     if isinstance(value, list | tuple):
         return value
-    if isinstance(value, str | bytes | bytearray | memoryview | Mapping | abc.Set | type):
+    if isinstance(value, str | bytes | bytearray | memoryview | Mapping | set | frozenset | type):
         raise Misfit(words, value)
     if not isinstance(value, abc.Iterable) and not hasattr(value, "__getitem__"):
         raise Misfit(words, value)

@@ -30,7 +30,9 @@ Verdict = Literal["trust", "undecided", "doubt", "unknown"]  # unknown: no thres
 ROUNDING = 1e-9  # scores this close to a threshold are equal to it
 Forwards = Annotated[int, Setting("Forward passes.", least=0)]
 NO_CONTENT = "the answer is empty"
-_BLANK = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))  # categories of Unicode that show nothing
+# Categories of Unicode that show nothing by themselves, and letters and symbols that are blank.
+_BLANK = frozenset(("Cc", "Cf", "Cs", "Mn", "Me", "Zs", "Zl", "Zp"))
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,7 +131,8 @@ class Sample:
     @property
     def has_content(self) -> bool:
         """Whether the text has a visible character; without one there is nothing to score."""
-        return any(unicodedata.category(letter) not in _BLANK for letter in self.text)
+        letters = (letter for letter in self.text if letter not in _FILLERS)
+        return any(unicodedata.category(letter) not in _BLANK for letter in letters)
 
 
 @checked

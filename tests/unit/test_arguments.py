@@ -94,6 +94,7 @@ class TestChecked:
             ({"text": range(2)}, "text", [0, 1]),
             ({"pairs": zip("ab", [1, 2], strict=True)}, "pairs", [("a", 1), ("b", 2)]),
             ({"pairs": [["a", np.int64(1)]]}, "pairs", [("a", 1)]),
+            ({"pairs": {"a": 1}.items()}, "pairs", [("a", 1)]),
             ({"by_name": {"a": np.float64(0.5)}}, "by_name", {"a": 0.5}),
             ({"by_name": None}, "by_name", None),
             ({"other": np.int64(2)}, "more", {"other": 2}),
@@ -368,14 +369,15 @@ class Misshapen(ScriptedDenoiser):
 
     def head(self, rows: torch.Tensor) -> torch.Tensor:
         logits = super().head(rows)
-        changes: dict[str, Callable[[], torch.Tensor]] = {
+        changes: dict[str, Callable[[], Any]] = {
             "narrow": lambda: logits[:, :-1],
             "short": lambda: logits[:-1],
             "double": logits.double,
+            "numpy": logits.numpy,
             "nan": lambda: logits * math.nan,
             "infinite": lambda: logits.index_fill(1, torch.tensor(7), math.inf),
         }
-        return changes.get(self.name, lambda: logits)()
+        return changes.get(self.name, lambda: logits)()  # type: ignore[no-any-return]
 
     def hidden(self, canvas: Any, cache: Any = None) -> torch.Tensor:
         states = super().hidden(canvas, cache)
@@ -396,7 +398,8 @@ def reading(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     [
         ("narrow", r"must return shape \(\d+, 262\), got \(\d+, 261\)"),
         ("short", r"must return shape \(\d+, 262\), got \(\d+, 262\)"),
-        ("double", r"must return float32, got torch.float64"),
+        ("double", r"must return torch.float32, got torch.float64"),
+        ("numpy", r"must return torch.float32, got ndarray"),
         ("nan", r"must be finite, got NaN"),
         ("infinite", r"must be finite, got infinite"),
         ("cut", r"hidden of cut must return shape \(\d+, \d+\) and a width, got \(\d+, \d+, 262\)"),
@@ -412,7 +415,7 @@ def test_what_is_wrong_with_logits_is_said_with_both_numbers(
         reading(Misshapen(script=script, name=name))
 
 
-EMPTY = ["", " \n\t", "\u200b\u00ad", "\x00"]
+EMPTY = ["", " \n\t", "\u200b\u00ad", "\x00", "\u3164\u2800", "\u0301\ufe0f"]
 
 
 @pytest.mark.parametrize("text", EMPTY)

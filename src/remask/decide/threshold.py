@@ -45,6 +45,7 @@ from remask.decide.provenance import Fitted, Provenance
 from remask.decide.settings import Budget, Confidence, Risk
 from remask.errors import SettingsError
 from remask.settings import Threshold, checked
+from remask.values import ROUNDING
 
 GRID = tuple(k / 100 for k in range(99, -1, -1))  # the strictest first
 STARTS = (0.97, 0.9, 0.8, 0.65, 0.4)  # simulated: more or fewer certify less of what is safe
@@ -108,7 +109,7 @@ def best_f1(scores: Scores, right: ArrayLike) -> float:
     """
     values, labels = labelled(scores, right)
     limits = np.arange(100) / 100
-    accepted = values > limits[:, None]  # (100, n)
+    accepted = values > limits[:, None] + ROUNDING  # (100, n)
     hits = (accepted & labels).sum(1)
     f1 = 2 * hits / np.maximum(1, accepted.sum(1) + labels.sum())
     return float(limits[f1.argmax()])
@@ -118,7 +119,7 @@ def best_f1(scores: Scores, right: ArrayLike) -> float:
 def accepts_all(scores: Scores, threshold: Threshold) -> bool:
     """Say whether every answer that has a score is accepted: nothing is ever rejected."""
     values = absent_as_nan(scores)
-    return not (values <= threshold).any()
+    return not (values <= threshold + ROUNDING).any()
 
 
 @checked
@@ -199,7 +200,9 @@ def outcomes(values: Floats, labels: Flags) -> tuple[Counts, Counts]:
 def _num_above(scores: Floats) -> Counts:
     """Return how many of the scores lie above each threshold of the grid."""
     ascending = np.sort(scores)
-    return np.asarray(len(scores) - np.searchsorted(ascending, GRID, "right"), np.int64)
+    return np.asarray(
+        len(scores) - np.searchsorted(ascending, np.add(GRID, ROUNDING), "right"), np.int64
+    )
 
 
 def _shares(starts: Sequence[float], error: float) -> list[float]:

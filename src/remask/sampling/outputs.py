@@ -26,8 +26,9 @@ def logits_of(denoiser: Denoiser, rows: Tensor) -> Tensor:
     shape, wanted = tuple(getattr(logits, "shape", ())), (len(rows), denoiser.vocab_size)
     if shape != wanted:
         raise DenoiserError(f"head of {denoiser.name} must return shape {wanted}, got {shape}.")
-    if logits.dtype != torch.float32:
-        raise DenoiserError(f"head of {denoiser.name} must return float32, got {logits.dtype}.")
+    if getattr(logits, "dtype", None) != torch.float32:
+        found = logits.dtype if isinstance(logits, Tensor) else type(logits).__qualname__
+        raise DenoiserError(f"head of {denoiser.name} must return torch.float32, got {found}.")
     logits[:, denoiser.tokenizer.mask_id] = -torch.inf
     return logits
 

@@ -35,7 +35,8 @@ def check_scorer(scorer: Scorer, samples: Sequence[Sample]) -> None:
 
 def _scores(scorer: Scorer, samples: Sequence[Sample]) -> list[Score]:
     try:
-        return fit("the returned value", list[Score], scorer.score(samples))
+        scores: list[Score] = fit("the returned value", list[Score], scorer.score(samples))
+        return scores
     except RemaskError as error:  # a `Score` refuses NaN, infinity and negative costs
         raise AssertionError(f"{scorer.name}: {error}") from error
 

@@ -25,6 +25,7 @@ from remask.decide.threshold import (
     outcomes,
 )
 from remask.errors import InputError, RecordError, SettingsError
+from remask.values import ROUNDING, Score
 
 Made = Callable[..., Provenance]
 SCORES = st.one_of(st.none(), st.integers(-2, 105).map(lambda k: k / 100), st.floats(0, 1))
@@ -163,7 +164,8 @@ def test_every_threshold_is_counted_as_the_loop_would(
     scores = np.array([[s for s, _ in pool] for pool in pools], np.float64)
     accepted, wrong = outcomes(scores, np.array([[r for _, r in pool] for pool in pools]))
     for k, threshold in enumerate(GRID):
-        first = [next((r for s, r in p if s is not None and s > threshold), None) for p in pools]
+        limit = threshold + ROUNDING
+        first = [next((r for s, r in p if s is not None and s > limit), None) for p in pools]
         assert accepted[k] == sum(r is not None for r in first)
         assert wrong[k] == sum(r is False for r in first)
 
@@ -176,7 +178,8 @@ def test_a_certificate_bears_its_own_evidence(
     if isinstance(found, Refusal):
         assert found.needed == math.ceil(math.log(0.01) / math.log(0.7))
         return
-    above = [right for score, right in rows if score is not None and score > found.threshold]
+    limit = found.threshold + ROUNDING
+    above = [right for score, right in rows if score is not None and score > limit]
     assert (found.n, found.accepted, found.wrong) == (len(rows), len(above), above.count(False))
     assert binomial_tail(found.wrong, found.accepted, 0.3) <= 0.05
     assert found.accepted >= fewest_answers(0.3, 0.95, 1)
@@ -270,3 +273,12 @@ def test_a_damaged_certificate_is_refused(
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(RecordError, match="is damaged"):
         Certificate.load(path, "core", ("a", "b"))
+
+
+def test_a_score_above_a_threshold_by_rounding_alone_is_not_accepted() -> None:
+    scores = np.nextafter([0.75, 0.5], 1)
+    assert [Score(value=value).exceeds(0.75) for value in scores] == [False, False]
+    accepted, _ = outcomes(scores, np.array([True, True]))
+    assert dict(zip(GRID, accepted.tolist(), strict=True))[0.75] == 0
+    assert accepts_all(scores, 0.5) is False
+    assert best_f1(scores, [True, False]) == 0.5
