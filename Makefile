@@ -61,14 +61,14 @@ test-matrix: setup-tests
 	for major in 2 3; do \
 	  "$(PYTHON)" -m venv $(MATRIX)/openai$$major && \
 	  $(MATRIX)/openai$$major/bin/python -m pip install -q --disable-pip-version-check "openai==$$major.*" && \
-	  $(BIN)/python benchmarks/clients.py --python $(MATRIX)/openai$$major/bin/python --clients openai || exit 1; \
+	  $(BIN)/python -m studies.checks.clients --python $(MATRIX)/openai$$major/bin/python --clients openai || exit 1; \
 	done
 	for major in 1 2; do \
 	  "$(PYTHON)" -m venv $(MATRIX)/hub$$major && \
 	  grep -v '^huggingface_hub' constraints.txt > $(MATRIX)/hub$$major/constraints.txt && \
 	  $(MATRIX)/hub$$major/bin/python -m pip install -q --disable-pip-version-check \
 	    -c $(MATRIX)/hub$$major/constraints.txt "huggingface_hub==$$major.*" pytest pytest-xdist hypothesis jinja2 -e . && \
-	  $(BIN)/python benchmarks/clients.py --python $(MATRIX)/hub$$major/bin/python --clients huggingface_hub && \
+	  $(BIN)/python -m studies.checks.clients --python $(MATRIX)/hub$$major/bin/python --clients huggingface_hub && \
 	  $(MATRIX)/hub$$major/bin/python -m pytest $(HUB_TESTS) || exit 1; \
 	done
 
@@ -87,7 +87,7 @@ bench: setup-tests
 
 RECORDS ?= records
 results: setup-tests
-	$(BIN)/python experiments/results.py $(RECORDS) $(if $(COMMIT),--commit $(COMMIT)) $(if $(HARDWARE),--hardware "$(HARDWARE)")
+	$(BIN)/python -m studies.paper.measure $(RECORDS) $(if $(COMMIT),--commit $(COMMIT)) $(if $(HARDWARE),--hardware "$(HARDWARE)")
 
 # dist/ is emptied first, so that the wheel under test is the one just built. It is built from the source
 # archive, which therefore lacks nothing either.

@@ -19,10 +19,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lib.chromium import Chromium
 from lib.figures import figure_of, parse, save
-from lib.live import live
-from lib.playback import Playback, pieces, verification
+from serving.chromium import Chromium
+from serving.live import live
+from serving.playback import Playback, pieces, verification
 
 import remask
 from remask.serve.settings import ServeSettings

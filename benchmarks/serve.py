@@ -44,8 +44,8 @@ from typing import Any, Literal
 
 import httpx
 from lib.figures import figure_of, parse, save
-from lib.live import Faulty, live, small_model, soon
-from lib.mixed import Tally, expected, storm
+from serving.live import Faulty, live, small_model, soon
+from serving.mixed import Tally, expected, storm
 
 from remask import api
 from remask.denoisers.load import load

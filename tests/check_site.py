@@ -17,9 +17,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from lib.figures import figure_of, parse, save  # type: ignore[import-not-found]
+from studies.shared.figures import figure_of, parse, save  # type: ignore[import-not-found]
 
 LOADED = {  # element -> the attributes that a browser fetches without being asked
     "script": ("src",), "link": ("href",), "img": ("src", "srcset"), "iframe": ("src",),

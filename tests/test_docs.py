@@ -18,7 +18,7 @@ MODULES = {
 }
 SPAN = re.compile(r"`([^`\n]+)`")
 DOTTED = re.compile(r"(?<![\w./-])(?:remask\.)?([a-z_]+(?:\.[A-Za-z_]\w*)+)(?![\w/])")
-FILE = re.compile(r"(?<![\w/])((?:src|tests|unit|benchmarks|experiments)/[\w/.-]+\.py)")
+FILE = re.compile(r"(?<![\w/])((?:src|tests|unit|benchmarks|studies)/[\w/.-]+\.py)")
 SUFFIXES = (".json", ".jsonl", ".yaml", ".py", ".md")
 
 

@@ -12,17 +12,15 @@ Markers inside code are examples, not quotations, and are left alone.
 import json
 import math
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
+from studies.shared.figures import promised, quoted_in_docs
 
-from lib.figures import promised, quoted_in_docs  # type: ignore[import-not-found]  # noqa: E402
+ROOT = Path(__file__).resolve().parent.parent
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FIELDS = {"value", "unit", "run"}

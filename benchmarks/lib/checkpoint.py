@@ -9,10 +9,10 @@ from functools import partial
 from statistics import median
 
 import torch
+
 from lib.meter import peak_memory_gb, timed
 from lib.probing import num_passes
 from lib.report import Row
-
 from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from lib.work import Work, flops_of
 from torch import Tensor
 
+from lib.work import Work, flops_of
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.levels import levels_of
 from remask.denoisers.native import NativeDenoiser

@@ -13,9 +13,9 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from lib.shapes import windows
 from torch import Tensor
 
+from lib.shapes import windows
 from remask.denoisers.experts import Experts
 from remask.denoisers.llada2 import LLaDA2
 from remask.denoisers.native import NativeDenoiser, Network

@@ -6,10 +6,8 @@ A run that is stopped keeps what it has measured, and its last line says what it
 import argparse
 import importlib.metadata
 import json
-import os
 import platform
 import shlex
-import subprocess
 import sys
 import time
 import tomllib
@@ -21,6 +19,7 @@ import torch
 
 from remask.denoisers.devices import choose_device, choose_dtype
 from remask.records.jsonl import write_text
+from studies.shared.run import commit, hardware
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTED = time.perf_counter()
@@ -103,19 +102,3 @@ def surroundings() -> Row:
         versions["cuda"] = torch.version.cuda
         versions["cudnn"] = str(torch.backends.cudnn.version())  # type: ignore[no-untyped-call]
     return {"hardware": hardware(), "versions": versions, "commit": commit()}
-
-
-def hardware() -> str:
-    """Return the GPU where there is one, the processor, its cores and the threads in use."""
-    listing = Path("/proc/cpuinfo")
-    text = listing.read_text() if listing.exists() else ""
-    name = text.partition("model name")[2].partition("\n")[0].strip("\t: ") or platform.machine()
-    gpu = f"{torch.cuda.get_device_name()}; " if torch.cuda.is_available() else ""
-    return f"{gpu}{name}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
-
-
-def commit() -> str:
-    """Return the commit, marked where files differ from it; "unknown" outside a repository."""
-    asked = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "unknown"

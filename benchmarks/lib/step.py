@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+
 from lib.probing import SETS, read_set
 from lib.shapes import SHAPES, build, random_tokens
-
 from remask.align.lora import without_adapters
 from remask.align.policy import make_policy, trained
 from remask.align.settings import check_settings

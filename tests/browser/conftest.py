@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "benchmarks"), str(HERE)]
+sys.path.insert(0, str(HERE))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,7 +25,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from lib.chromium import Chromium
+    from serving.chromium import Chromium
 
     try:
         started = Chromium(tmp_path_factory.mktemp("profile"))
@@ -38,7 +38,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
     """A server that plays documents back."""
-    from lib.playback import Playback
+    from serving.playback import Playback
 
     with Playback() as found:
         yield found
@@ -47,8 +47,8 @@ def server() -> Iterator[Any]:
 @pytest.fixture
 def stage(server: Any) -> Any:
     """The server with three candidates, of which the last one is accepted."""
-    from lib.playback import pieces, verification
     from person import TEXT
+    from serving.playback import pieces, verification
 
     server.reset()
     server.answers = [
@@ -82,7 +82,7 @@ def embedded_verifier() -> Iterator[str]:
 
 
 def served(scorer: str) -> Iterator[str]:
-    from lib.live import live
+    from serving.live import live
 
     import remask
     from remask.serve.settings import ServeSettings

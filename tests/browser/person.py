@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from lib.playback import Playback
+from serving.playback import Playback
 
 FAULTS = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
 TEXT = "Ben has 12 apples. Zoe has 5 more, so she has 12 + 5 = 17 apples.\nThe answer is 17."

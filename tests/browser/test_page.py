@@ -9,8 +9,8 @@ import subprocess
 from typing import Any
 
 import pytest
-from lib.playback import MODEL, Playback, pieces, verification
 from person import FAULTS, TEXT, check_own, click, copied, put, solve, text, texts, visit
+from serving.playback import MODEL, Playback, pieces, verification
 
 pytestmark = pytest.mark.browser
 

@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from lib.playback import Playback
 from person import (
     FAULTS,
     TEXT,
@@ -19,6 +18,7 @@ from person import (
     texts,
     visit,
 )
+from serving.playback import Playback
 
 pytestmark = pytest.mark.browser
 

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from lib.live import soon
-from lib.playback import Playback, pieces, verification
 from person import TEXT, check_own, click, put, solve, text, texts, visit
+from serving.live import soon
+from serving.playback import Playback, pieces, verification
 
 pytestmark = pytest.mark.browser
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lib.live import soon
 from person import check_outline
+from serving.live import soon
 
 from remask.analysis import statistics
 from remask.report.answer_list import KINDS, TRUSTED

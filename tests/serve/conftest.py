@@ -12,10 +12,7 @@ from typing import Any
 import httpx
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-from lib.live import Faulty, live  # type: ignore[import-not-found]
+from serving.live import Faulty, live  # type: ignore[import-not-found]
 
 import remask
 from remask.consistency.semantic import sentence_encoder

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lib.live import live, soon  # type: ignore[import-not-found]
+from serving.live import live, soon  # type: ignore[import-not-found]
 
 import remask
 from remask.consistency.settings import ConsistencySettings

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lib.client_runs import (  # type: ignore[import-not-found]
+from serving.client_runs import (  # type: ignore[import-not-found]
     CLIENTS,
     MARK,
     failures,
@@ -20,7 +20,7 @@ from lib.client_runs import (  # type: ignore[import-not-found]
     table,
     write_table,
 )
-from lib.live import live  # type: ignore[import-not-found]
+from serving.live import live  # type: ignore[import-not-found]
 
 from remask.denoisers.base import Denoiser
 from remask.serve.settings import ServeSettings

@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lib.live import live, soon  # type: ignore[import-not-found]
+from serving.live import live, soon  # type: ignore[import-not-found]
 from torch import Tensor
 
 from remask.consistency.roundtrips import Consistency

@@ -4,7 +4,7 @@ from typing import Any
 
 import openai
 import pytest
-from lib.live import live  # type: ignore[import-not-found]
+from serving.live import live  # type: ignore[import-not-found]
 
 import remask
 from remask.denoisers.base import Denoiser

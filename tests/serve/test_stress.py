@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-from lib.live import live, soon  # type: ignore[import-not-found]
-from lib.mixed import expected, storm  # type: ignore[import-not-found]
+from serving.live import live, soon  # type: ignore[import-not-found]
+from serving.mixed import expected, storm  # type: ignore[import-not-found]
 
 from remask.denoisers.base import Denoiser
 from remask.serve.settings import ServeSettings

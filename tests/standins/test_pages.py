@@ -16,7 +16,6 @@ import os
 import re
 import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,10 +34,7 @@ from remask.collect.settings import CollectSettings
 from remask.denoisers import load as loader
 from remask.denoisers.catalog import CHECKPOINTS
 from remask.sampling import settings
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-import standins  # type: ignore[import-not-found]
+from studies.checks import standins
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -61,7 +57,7 @@ UNRUN = {
      "prompt_mask_ratio=0 --out runs/first"): "trains for hours; tests/unit/align trains a little",
     ("docs/alignment.md", "from remask.align.settings import check_settings"):
         "trains for hours; tests/unit/align trains a little",
-    ("docs/alignment.md", "python benchmarks/align.py study tiny OUT --stop-after 560   # again "
+    ("docs/alignment.md", "python -m studies.align study tiny OUT --stop-after 560   # again "
      "until nothing is left"): "trains for an hour on a GPU",
     ("docs/alignment.md", "accelerate launch --num_processes 8 -m remask.cli align --config "
      "examples/align-llada-8b-gsm8k.yaml"): "trains for days on 8 GPUs",
@@ -108,8 +104,8 @@ UNRUN = {
         "a job of Slurm, and a GPU; tests/cli/test_join.py scores shards",
     ("docs/slurm.md", "from pathlib import Path"):
         "collects for an hour; tests/unit/collect/test_join.py does in short",
-    ("docs/studies.md", "python benchmarks/core.py collect tiny records      # one GPU; continues "
-     "where it was stopped"): "measures for hours on a GPU",
+    ("docs/studies.md", "python -m studies.paper.plan collect tiny records      # one GPU; "
+     "continues where it was stopped"): "measures for hours on a GPU",
 }  # fmt: skip
 
 

@@ -1,10 +1,9 @@
 """The table id x step: what a user does with a published model, on its stand-in, by default.
 
-The steps are those of benchmarks/standins.py, which makes the same table for a page. Here they
+The steps are those of studies/checks/standins.py, which makes the same table for a page. Here they
 are taken in short (`in_short` there says what that is); `make test-all` takes them in full.
 """
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +11,7 @@ import pytest
 from standin_checkpoints import STANDINS
 
 from remask.denoisers.catalog import CHECKPOINTS, Checkpoint
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-import standins  # type: ignore[import-not-found]
+from studies.checks import standins
 
 IDS = tuple(checkpoint.id for checkpoint in CHECKPOINTS)
 # The first id of each kind of tokenizer.

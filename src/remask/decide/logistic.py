@@ -12,7 +12,7 @@ feature that never varies as nothing. So does an absent base column that all ans
 m would else be the mean of other things than it was fitted to.
 
 Ridged logistic regression is nearly calibrated by itself: Platt's curve, fitted to the
-cross-validated logits, was of no further use in simulation (`benchmarks/fitting.py`), so there is
+cross-validated logits, was of no further use in simulation (docs/LOG.md), so there is
 none.
 
 With fewer than 5 answers of either kind nothing can be learnt. The probability is then m itself,

@@ -15,7 +15,7 @@ The limits are those that spare most forwards and lose at most `LOSS` of the las
 What is lost is judged on validation answers, by fits that have not seen them, and not against
 their labels but against the chance of being right that the last stage gives them: a few hundred
 labels tell AUROC to .02 or .03, and limits chosen by them lost .013 to .05 on other answers
-(`benchmarks/fitting.py`).
+(docs/LOG.md).
 
 With too few labels to fit, each stage says its label-free mean. These are no probabilities, so
 nothing is settled early then.

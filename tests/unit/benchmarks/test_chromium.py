@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from lib import chromium
+from serving import chromium
 
 
 def test_a_missing_browser_is_told_with_its_remedy(

@@ -3,7 +3,8 @@
 import finite_gradients
 import pytest
 import torch
-from lib.figures import promised
+
+from studies.shared.figures import promised
 
 SMALL = {(4, 2, 8): "grouped", (2, 2, 8): "not grouped"}
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import serve  # type: ignore[import-not-found]
-from lib.mixed import Expected, Storm, Tally  # type: ignore[import-not-found]
+from serving.mixed import Expected, Storm, Tally  # type: ignore[import-not-found]
 
 KNOWN = Expected(
     model="m", pairs=[("p", "a")], scores=[0.5], texts=["t"], decisions=[(1, "d", 0.25)]

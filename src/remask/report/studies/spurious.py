@@ -70,7 +70,7 @@ def _notes(source: Source, figures: Figures) -> list[str]:
     if any(study.task in public.NAMES for study in source.studies):
         notes.append("Benchmarks have no labels on steps: this study is of generated tasks only.")
     if not source.injected:
-        notes.append("No injected flaws: python benchmarks/core.py collect writes them.")
+        notes.append("No injected flaws: python -m studies.paper.plan collect writes them.")
     return notes
 
 

@@ -1,0 +1,1 @@
+"""Training with the score as a reward."""

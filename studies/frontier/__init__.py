@@ -1,0 +1,1 @@
+"""Quality of scores against their cost, and docs/frontier.md."""

@@ -1,0 +1,1 @@
+"""A small natural-language model, from its training rows to docs/real.md."""

@@ -1,0 +1,1 @@
+"""Figures, pages and origins that all studies use."""
