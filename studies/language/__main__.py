@@ -12,8 +12,8 @@
 
 SOURCE is a GGUF file, a folder in the hub's layout or a hub id; DATA is the folder of benchmarks
 that `studies.language.text` reads. `train`, `choose`, `collect` and `all` go on where they were
-stopped; with `--stop-after SECONDS` they stop in time, and exit with 3 where something is left: the same
-command again goes on. `all` looks up the commit and the hardware that figures are quoted with.
+stopped; with `--stop-after SECONDS` they stop in time, and exit with 3 where something is left: the
+same command again goes on. `all` looks up the commit and the hardware that figures are quoted with.
 `collect` shares one device among `--parallel` processes. MODEL is never trained on, nor chosen by,
 a row of a test.
 """
