@@ -21,11 +21,12 @@ from remask.records.jsonl import write_text
 from remask.report.plots import frontier_plot
 from remask.report.studies import STUDIES
 from remask.report.studies.frontier import LABELS_OF
-from studies.frontier.targets import FAMILIES, TARGETS
 from studies.shared.figures import FIGURES, ROOT, merge, read, select
-from studies.shared.pages import rounded, table
+from studies.shared.pages import rounded, table, target_rows
 
 KEY = "frontier"
+TARGETS = Path(__file__).with_name("targets.yaml")
+FAMILIES = ("wordmath", "choice", "pycode", "countdown")
 COMMAND = (
     "python -m studies.frontier.plan collect tiny OUT --part validation; "
     "python -m studies.frontier.plan collect tiny OUT; "
@@ -168,13 +169,7 @@ def _answers(figures: Shown) -> str:
 
 
 def _targets(figures: Shown) -> str:
-    rows = []
-    for target in TARGETS:
-        figure = figures.get(target.name)
-        if figure is not None:
-            verdict = "holds" if target.holds(figure) else "fails"
-            rows.append([target.text, rounded(figure, target.digits), verdict])
-    return table(["target", "measured", "verdict"], rows)
+    return table(["target", "measured", "verdict"], target_rows(TARGETS, figures))
 
 
 def _half(figures: Shown) -> str:

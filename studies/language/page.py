@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from remask.analysis.figure import Figure
+from remask.report.claims import Verdict, verdicts
 from remask.report.studies.frontier import LABELS_OF
 from studies.language.measures import DISTINCT, POOL, RENAMED
 from studies.language.problems import BENCHMARKS
 from studies.language.studies import PREFIX, claimed
-from studies.language.targets import TARGETS
-from studies.paper.claims import Verdict, verdicts
-from studies.shared.pages import rounded, table, wrapped
+from studies.shared.pages import rounded, table, target_rows, wrapped
 
 TITLES = {"gsm8k": "GSM8K", "svamp": "SVAMP", "mawps": "MAWPS"}
 WRITTEN = {  # where rows are from
@@ -96,6 +96,7 @@ _LIMITS = """A sum is `12*3=36`, as the rows have it. Wrong by sums alone: right
 reckoned anew, from the first to the last. Wrong though all sums hold: what was to be reckoned was
 not understood. The other wrong answers have both faults, or no sums. Below, the held-out loss of
 the training: it is of masks, and rises while rows are learned from left to right."""
+TARGETS = Path(__file__).with_name("targets.yaml")
 _TARGETS = """These were set before this model was trained."""
 _NEAR = """Left out are test problems that are at least 0.8 like some row: twice the words in
 common, in the same order, over the words of both, any number being one word. A long row that holds
@@ -210,14 +211,7 @@ def _curve_of_training(figures: Shown) -> str:
 
 
 def _targets(figures: Shown) -> str:
-    rows = []
-    for target in TARGETS:
-        figure = figures.get(target.name)
-        if figure is not None:
-            verdict = "holds" if target.holds(figure) else "fails"
-            shown = cell(figures, target.name.removeprefix(PREFIX), target.digits)
-            rows.append([target.text, shown, verdict])
-    return table(["target", "measured", "verdict"], rows)
+    return table(["target", "measured", "verdict"], target_rows(TARGETS, figures))
 
 
 def _distinct(figures: Shown) -> str:
@@ -351,7 +345,7 @@ def _curve(figures: Shown, setting: str) -> str:
 def _claims(figures: Shown, embedded: Shown) -> str:
     known = {verdict.claim: verdict for verdict in verdicts(embedded)}
     rows = [
-        [v.claim, v.source, _word(v), _word(known[v.claim]) if v.claim in known else ""]
+        [v.claim.claim, v.claim.source, _word(v), _word(known[v.claim]) if v.claim in known else ""]
         for v in verdicts(claimed(dict(figures)))
     ]
     return table(["claim", "in the paper", "real words", "the embedded model"], rows)

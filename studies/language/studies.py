@@ -12,10 +12,10 @@ from pathlib import Path
 from remask.analysis.figure import Figure, Figures
 from remask.analysis.load_records import RecordFile, Source, source_of
 from remask.errors import RecordError
+from remask.report.claims import by_study, read_claims
 from remask.report.studies import STUDIES
 from studies.language.answers import BenchmarkAnswers, read_curves
 from studies.language.problems import BENCHMARKS
-from studies.paper.claims import CLAIMS, Bound, Curve, Order, by_study
 
 PREFIX = "real/"
 OF_POOLS = ("diagnosis", "correction", "cost")
@@ -39,7 +39,12 @@ def study_figures(answers: Sequence[BenchmarkAnswers], out: Path) -> dict[str, F
 
 def wanted(figures: Figures) -> list[str]:
     """Return which of these are of a benchmark and looked at by a claim, or shown."""
-    looked_at = {name for pattern in _patterns() for name in _named(pattern, figures)}
+    looked_at = {
+        name
+        for claim in read_claims()
+        for pattern in claim.names()
+        for name in _named(pattern, figures)
+    }
     shown = looked_at | {name for name in figures if _SHOWN.fullmatch(name)}
     return [name for name in figures if name in shown and figures[name].study in BENCHMARKS]
 
@@ -74,16 +79,6 @@ def _run(name: str, source: Source) -> Figures:
     except RecordError as error:  # part of the records is not there yet
         print(f"{name} is left out: {error}", file=sys.stderr)
         return Figures()
-
-
-def _patterns() -> Iterator[str]:
-    for claim in CLAIMS:
-        if isinstance(claim, Bound):
-            yield claim.name
-        elif isinstance(claim, Curve):
-            yield from claim.names()
-        elif isinstance(claim, Order):
-            yield from (claim.higher, claim.lower)  # what is left is about trainings
 
 
 def _named(pattern: str, figures: Figures) -> Iterator[str]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remask.analysis.figure import Figure
+from remask.report.claims import FAILS, HOLDS, Figures, by_study, verdicts
 from studies.paper import published
-from studies.paper.claims import FAILS, HOLDS, Figures, by_study, verdicts
 from studies.shared.pages import arrow, quote, table, wrapped
 
 FAMILIES = ("wordmath", "countdown", "choice", "pycode")
@@ -114,7 +114,7 @@ def _verdicts(figures: Figures) -> str:
     held, failed = (sum(v.word == word for v in judged) for word in (HOLDS, FAILS))
     rest = len(judged) - held - failed
     said = VERDICTS.format(all=len(judged), held=held, failed=failed, rest=rest)
-    rows = [[v.study, v.claim, v.source, v.word, v.tally] for v in judged]
+    rows = [[v.claim.section, v.claim.claim, v.claim.source, v.word, v.tally] for v in judged]
     heads = ["study", "claim", "in the paper", "here", "studies"]
     return f"## The claims\n\n{said}\n{table(heads, rows)}\n"
 

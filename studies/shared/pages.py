@@ -1,10 +1,12 @@
 """Figures as a page quotes them: rounded, with the marker that ties them to docs/figures.json."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from remask.analysis.figure import Figure
+from remask.report.claims import read_claims
 from remask.report.table import text
 from studies.shared.figures import MARKER
 
@@ -41,6 +43,17 @@ def wrapped(paragraph: str, width: int) -> str:
         lines[-1].append(word)
         room -= length
     return "\n".join(" ".join(line) for line in lines)
+
+
+def target_rows(path: Path, figures: Mapping[str, Figure]) -> list[list[str]]:
+    """Return a row for each target that was measured: its text, the figure, the verdict."""
+    rows = []
+    for target in read_claims(path):
+        figure = figures.get(target.names()[0])
+        if figure is not None:
+            word = "holds" if target.judge(figures).held else "fails"
+            rows.append([target.claim, rounded(figure, target.digits), word])
+    return rows
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from test_figures import ROOT, disagreements
 
 from remask.analysis.figure import Figure, parse
-from studies.paper.claims import verdicts
+from remask.report.claims import verdicts
 from studies.paper.lesson import lesson
 from studies.shared.pages import wrapped
 
@@ -63,7 +63,7 @@ def test_words_are_of_the_figures(figures: dict[str, Figure], name: str, side: i
 
 def test_rejection_beats_one_sample_on_four_of_eight_sets(figures: dict[str, Figure]) -> None:
     embedded = {name: one for name, one in figures.items() if not name.startswith("real/")}
-    [claim] = [v for v in verdicts(embedded) if "right more often than one sample" in v.claim]
+    [claim] = [v for v in verdicts(embedded) if "right more often than one sample" in v.claim.claim]
     assert claim.tally.startswith("4 of 8 hold")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remask.analysis.figure import Figure, parse
-from studies.paper.claims import FAILS, HOLDS, OPEN, verdicts
+from remask.report.claims import FAILS, HOLDS, OPEN, verdicts
 from studies.paper.page import page
 
 ORIGIN = {name: {"hardware": "a GPU", "commit": "0123abc"} for name in ("study", "align")}
@@ -30,7 +30,7 @@ def entry(value: float, low: float, high: float, unit: str) -> dict[str, Any]:
 def test_a_verdict_is_what_the_interval_says(low: float, high: float, word: str) -> None:
     gap = ((low + high) / 2, low, high, GAP)
     [claim] = verdicts(figures(align__outcome_minus_sft__accuracy=gap))
-    assert (claim.study, claim.word) == ("alignment", word)
+    assert (claim.claim.section, claim.word) == ("alignment", word)
 
 
 def test_alignment_shows_what_was_measured_beside_the_paper() -> None:

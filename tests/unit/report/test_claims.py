@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from remask.analysis.figure import Figure, parse
-from studies.paper.claims import CLAIMS, FAILS, GIVEN, HOLDS, OPEN, Curve, Verdict, side, verdicts
+from remask.report.claims import (
+    FAILS,
+    HOLDS,
+    NOT_OVER_RUNS,
+    OPEN,
+    Claim,
+    Verdict,
+    compare,
+    read_claims,
+    verdicts,
+)
 from studies.paper.published import MIXTURES, SETTINGS
 
 GAP = "diagnosis/{}/roundtrips_minus_consistency/auroc"
@@ -24,16 +34,39 @@ def judged(found: dict[str, Entry]) -> list[Verdict]:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "is_above", "told"),
+    ("ours", "operator", "holds"),
     [
-        (0.1, 0.2, True, True), (0.1, 0.2, False, False), (-0.2, -0.1, True, False),
-        (-0.2, -0.1, False, True), (-0.1, 0.1, True, None), (0.0, 0.1, True, None),
+        ((0.1, 0.2), ">", True), ((0.1, 0.2), "<", False), ((-0.2, -0.1), ">", False),
+        ((-0.2, -0.1), "<", True), ((-0.1, 0.1), ">", None), ((0.0, 0.1), ">", None),
+        ((0.0, 0.0), ">", None), ((0.0, 0.0), "<", None), ((0.0, 0.1), ">=", True),
+        ((-0.1, 0.0), "<=", True), ((-0.1, 0.0), ">=", None),
     ],
 )  # fmt: skip
-def test_an_interval_tells_only_where_it_is_beyond_the_bound(
-    low: float, high: float, is_above: bool, told: bool | None
+def test_an_interval_decides_if_it_is_beyond_the_bound(
+    ours: tuple[float, float], operator: str, holds: bool | None
 ) -> None:
-    assert side(low, high, 0.0, is_above=is_above) is told
+    assert compare(ours, operator, (0.0, 0.0)) is holds
+
+
+@pytest.mark.parametrize(
+    ("test", "word"),
+    [
+        ("value(a/x) >= 0.1 and low(a/x) >= 0", HOLDS), ("value(a/x) >= 0.3", FAILS),
+        ("low(a/x) > 0.05", FAILS), ("low(a/none) >= 0", FAILS), ("a/x > 0.1", OPEN),
+        ("a/{x,none} > 0", HOLDS), ("a/x > a/none", FAILS),
+    ],
+)  # fmt: skip
+def test_a_test_reads_values_ends_and_intervals(test: str, word: str) -> None:
+    """The figure x is .2 [.05, .3], the figure none is .5 without an interval."""
+    found = {"a/x": figure(0.2, 0.05, 0.3), "a/none": figure(0.5)}
+    figures = {name: parse(name, entry) for name, entry in found.items()}
+    assert Claim(section="s", claim="c", test=test).judge(figures).word == word
+
+
+@pytest.mark.parametrize("test", ["a/x", "a/x = 1", "mean(a/x) > 0", "a/x > 0 or a/y > 0"])
+def test_another_test_is_refused(test: str) -> None:
+    with pytest.raises(ValueError, match="must be NAME > BOUND"):
+        Claim(section="s", claim="c", test=test).conditions()
 
 
 def test_a_claim_about_all_studies_holds_on_each_and_fails_on_one() -> None:
@@ -53,7 +86,11 @@ def test_a_verdict_lists_where_a_claim_holds() -> None:
         GAP.format("c"): figure(0.0, -0.1, 0.1),
     }
     (told,) = judged(found)
-    assert (told.study, told.word, told.tally) == ("diagnosis", FAILS, "1 of 3 hold, 1 fail")
+    assert (told.claim.section, told.word, told.tally) == (
+        "diagnosis",
+        FAILS,
+        "1 of 3 hold, 1 fail",
+    )
     assert (told.held, told.failed, told.undecided) == (("a",), ("b",), ("c",))
 
 
@@ -80,7 +117,7 @@ def test_the_main_study_of_geometry_has_no_place_in_its_names() -> None:
 
 
 def test_contraction_is_judged_only_where_it_was_measured() -> None:
-    claims = [told.claim for told in judged({"geometry/spearman": figure(0.9)})]
+    claims = [told.claim.claim for told in judged({"geometry/spearman": figure(0.9)})]
     assert claims == []
     (told,) = judged({"geometry/contraction": figure(0.2, 0.1, 0.3)})
     assert told.word == HOLDS
@@ -88,7 +125,7 @@ def test_contraction_is_judged_only_where_it_was_measured() -> None:
 
 @pytest.mark.parametrize(
     ("unit", "word", "note"),
-    [("share; t over 12 runs", HOLDS, ""), ("share, same problems and seeds", OPEN, GIVEN)],
+    [("share; t over 12 runs", HOLDS, ""), ("share, same problems and seeds", OPEN, NOT_OVER_RUNS)],
 )
 def test_an_interval_that_takes_the_runs_as_given_tells_nothing(
     unit: str, word: str, note: str
@@ -137,7 +174,7 @@ def test_curves_are_judged_by_their_own_rule_and_come_with_the_ablation() -> Non
         f"{under}/8/above_default": figure(0.0, -0.1, 0.1),
     }
     (told,) = judged(found)
-    assert (told.study, told.word, told.undecided) == ("ablation", OPEN, ("wordmath-hard",))
+    assert (told.claim.section, told.word, told.undecided) == ("ablation", OPEN, ("wordmath-hard",))
 
 
 def gaps(setting: str, values: dict[str, tuple[float, float]]) -> dict[str, Entry]:
@@ -177,9 +214,10 @@ def test_nothing_is_said_without_figures() -> None:
     assert judged({}) == []
 
 
-def test_every_claim_on_a_curve_is_one_that_figures_name() -> None:
-    settings = {claim.setting for claim in CLAIMS if isinstance(claim, Curve)}
-    assert settings == {"mask_ratio", "rebuild_steps", "trips"}
+def test_every_claim_of_the_paper_has_a_test_and_a_source() -> None:
+    claims = read_claims()
+    assert len(claims) == 40
+    assert all(claim.names() and claim.source for claim in claims)
 
 
 def test_printed_numbers_are_those_of_the_paper() -> None:
