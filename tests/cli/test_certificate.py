@@ -180,6 +180,15 @@ def test_an_answer_at_hand_is_accepted_above_the_certified_threshold_alone(
         assert shown.endswith("drawn like these: wordmath, level easy.")
 
 
+def test_a_certificate_of_one_task_is_void_for_another(
+    fails: Fails, files: Files, fast: tuple[str, ...]
+) -> None:
+    certify(files, threshold=0.5)
+    words = ("--task", "countdown", "--own", *fast, "--certificate", files.certificate)
+    said = fails(1, "verify", "--answer", ANSWER, *words)
+    assert "was certified for task wordmath, got countdown" in said
+
+
 def test_an_answer_at_hand_is_scored_with_weights(
     run: Run, files: Files, fast: tuple[str, ...], model: str
 ) -> None:

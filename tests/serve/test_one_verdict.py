@@ -17,12 +17,13 @@ from remask.serve.app import build_app
 from remask.serve.service import build_service
 from remask.serve.settings import ServeSettings
 from remask.testing import write_checkpoint
-from remask.verifier.threshold import NO_THRESHOLD, PAPER, ScoreThreshold
+from remask.verifier.threshold import NO_THRESHOLD, PAPER, ScoreThreshold, text_source
 
 Client = Any  # see conftest.py
 PROMPT, ANSWER = "What is 12 + 5?", "12 + 5 = 17"
-# Every score exceeds -2; the editor has no threshold.
-THRESHOLDS = {"roundtrips": -2.0, "probe": -2.0, "verifier": -2.0, "verifier_at_hand": -2.0}
+# Every score exceeds -2; the editor has no threshold. An answer that is given as text has no
+# generation, so the threshold of `verifier` never applies to it.
+THRESHOLDS = {"roundtrips": -2.0, "probe": -2.0, "verifier": 2.0, "verifier_at_hand": -2.0}
 LIMIT = 300.0  # seconds that only a defect takes
 
 
@@ -121,7 +122,7 @@ def threshold_of(model: Denoiser, change: Change) -> ScoreThreshold:
         settings = ConsistencySettings(**change.trips)
         scorer = api.consistency(model, kind=change.kind, settings=settings, metrics=change.metrics)
     made = api.find_scorer(scorer, model, [PROMPT], kind=change.kind)
-    source = "model" if change.own else "external"
+    source = text_source(change.own, change.scorer, is_fitted=False)
     return api.threshold_for(model, made, kind=change.kind, source=source)
 
 
@@ -140,6 +141,8 @@ def test_an_answer_has_one_verdict_wherever_it_is_asked_for(
     assert {key: told[key] for key in VERDICT} == {key: found[key] for key in VERDICT}
     assert threshold.fields == {key: told[key] for key in VERDICT[1:]}
     assert told["score"] == pytest.approx(found["score"], abs=1e-5)
+    at_hand = change.scorer == "verifier"
+    assert told["scorer"] == found["scorer"] == ("verifier_at_hand" if at_hand else change.scorer)
     assert told["verdict"] == ("trust" if is_known else "unknown")
     assert (told["trusted"], found["accepted"]) == ((True, True) if is_known else (None, None))
     shown = command("verify", PROMPT, ANSWER, *own, *change.flags)[1]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from remask.collect.score_file import ScoreJob, ScoreSummary
     from remask.denoisers.base import Denoiser
     from remask.values import Decision, Sample, Score, Scorer
-    from remask.verifier.threshold import ScoreThreshold, Source
+    from remask.verifier.threshold import ScoreThreshold
 
 Answer = Annotated[str | None, typer.Argument(help="The answer, as text; - reads it from stdin.")]
 AnswerText = Annotated[str | None, typer.Option("--answer", help="The answer, as text.")]
@@ -134,11 +134,12 @@ def verify(
     query = read_query(prompt, task, kind, seed)
     text = read_answer(answer, answer_text, answer_file)
     from remask import api
+    from remask.verifier.threshold import text_source
 
     given, metrics = _other_scorer(judge, trips, verification), _metrics(judge.metrics)
     criterion = read_criterion(judge, query.kind, at_hand=True)
     denoiser = load_model(model)
-    source = _source(own)
+    source = text_source(own, judge.scorer, is_fitted=verification.fitted is not None)
     context = query_context(
         model.model, denoiser, query, task, source=source, consistency=_scored(judge, trips)
     )
@@ -195,6 +196,7 @@ def score(
     from remask.collect import score_file
     from remask.collect.job_shard import JobShard
     from remask.verifier.columns import score_name
+    from remask.verifier.threshold import text_source
 
     part = None if shard is None else JobShard.parse(shard)
     verification = read_verifier_flags(judge)
@@ -202,9 +204,10 @@ def score(
     judge = replace(judge, metrics=metrics)
     _other_scorer(judge, trips, verification)
     criterion = read_criterion(judge, read_as, at_hand=True)
+    writer = text_source(own, judge.scorer, is_fitted=verification.fitted is not None)
     with backend(engine, model) as place:
         context = model_context(
-            model.model, place.precision, api.reader(read_as).name, source=_source(own),
+            model.model, place.precision, api.reader(read_as).name, source=writer,
             consistency=_scored(judge, trips),
         )  # fmt: skip
         criterion.check(context)
@@ -302,10 +305,6 @@ def _made(
 def _scored(judge: opt.JudgeSettings, trips: opt.TripSettings) -> dict[str, Any] | None:
     """Return the settings of the round trips; None for other scorers."""
     return asdict(trips) if judge.scorer == ROUNDTRIPS else None
-
-
-def _source(own: bool) -> "Source":
-    return "model" if own else "external"
 
 
 def _settings_document(

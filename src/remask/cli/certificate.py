@@ -77,8 +77,13 @@ def query_context(
 
     asked: dict[str, Any] = {}
     kind = api.reader(query.kind).name
-    if query.problem is not None:
-        asked = {"wording": task.wording, "shots": task.shots, "level": query.problem.level}
+    if query.task is not None and query.problem is not None:
+        asked = {
+            "task": query.task.name,
+            "wording": task.wording,
+            "shots": task.shots,
+            "level": query.problem.level,
+        }
     return model_context(model, dtype_of(denoiser), kind, **asked, **known)
 
 

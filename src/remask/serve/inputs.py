@@ -39,7 +39,7 @@ from remask.verifier.origin import (
     fitted_sampler,
     other_settings,
 )
-from remask.verifier.threshold import ScoreThreshold, Source
+from remask.verifier.threshold import ScoreThreshold, Source, text_source
 
 _SOURCES = ("prompt", "messages", "task")  # where a question stands
 _SAMPLING = ("temperature", "top_p")  # of a request, beside the length of the canvas
@@ -114,7 +114,9 @@ def read_inputs(service: Service, body: VerifyRequest | SolveRequest) -> Inputs:
     names = {"prompt": source, "canvas": "answer"}
     inputs = replace(inputs, problem=problem, names=names)
     if isinstance(body, VerifyRequest):
-        inputs = replace(inputs, source="model" if body.remask.own else "external")
+        is_fitted = _fitted(service, inputs.scorer) is not None
+        own = text_source(body.remask.own, inputs.scorer, is_fitted=is_fitted)
+        inputs = replace(inputs, source=own)
         return _judged(service, inputs)
     inputs = replace(inputs, names={**names, "canvas": "max_tokens"})
     budget = body.remask.budget

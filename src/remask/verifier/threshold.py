@@ -51,6 +51,7 @@ class ScoreContext:
     source: Source | None = None
     strategy: str = "reject"
     # How the questions were asked and the answers drawn; presets do not state it.
+    task: str | None = None
     budget: int | None = None
     level: str | None = None
     wording: str | None = None
@@ -122,6 +123,14 @@ def is_paper(scorer: str, threshold: float) -> bool:
     return (scorer, threshold) == (ROUNDTRIPS, PAPER_THRESHOLD)
 
 
+def text_source(is_own: bool, scorer: str, *, is_fitted: bool) -> Source:
+    """Return the source of an answer that is given as text, so without its generation.
+
+    Without the generation the label-free verifier scores an answer of the model as any other.
+    """
+    return "model" if is_own and (scorer != VERIFIER or is_fitted) else "external"
+
+
 @checked
 def differences(known: ScoreContext, ours: ScoreContext) -> str:
     """Return in what `ours` differs, as "trips 4, got 2"; empty if nothing does.
@@ -151,8 +160,8 @@ def check_fit(fitted: StagedVerifier, ours: ScoreContext, kinds: Collection[str]
     """
     known = fitted_context(fitted)
     kind = known.kind if ours.kind in kinds else ours.kind
-    # The source only decides whether its threshold applies.
-    ours = replace(ours, kind=kind, source=None, scorer=VERIFIER, scorer_version=VERSION)
+    # The source only decides whether its threshold applies; the kind stands for the task.
+    ours = replace(ours, kind=kind, task=None, source=None, scorer=VERIFIER, scorer_version=VERSION)
     other = differences(known, ours)
     if other:
         raise SettingsError(
@@ -186,7 +195,7 @@ def fitted_context(fitted: Fitted) -> ScoreContext:
     known = older | {name: value for name, value in about.settings.items() if value is not None}
     sampler = known.get("sampler")
     return ScoreContext(
-        kind=about.task, model=about.model, dtype=known.get("dtype"),
+        kind=about.task, task=about.task, model=about.model, dtype=known.get("dtype"),
         revision=known.get("revision"), scorer=about.scorer, scorer_version=about.scorer_version,
         weights=dict(about.weights) if about.weights else UNIFORM, source=_fitted_source(fitted),
         consistency=_trips(known.get("consistency")),
