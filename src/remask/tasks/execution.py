@@ -12,6 +12,7 @@ import importlib.util
 import marshal
 import math
 import os
+import secrets
 import select
 import subprocess
 import sys
@@ -27,6 +28,7 @@ _COMPILED = importlib.util.cache_from_source(supervisor.__file__)  # written by 
 _SUPERVISOR = _COMPILED if os.path.exists(_COMPILED) else supervisor.__file__
 SECONDS = 15.0  # of processor time for a benchmark's program; the slowest of its solutions takes 6
 PATIENCE = 10  # limit on the clock, in multiples of the limit on processor time
+END_SECONDS = 10.0  # after the limit on the clock, until the supervisor is killed
 MEMORY_MB = 512
 FILE_MB = 1  # size of one file that a program writes
 OPEN_FILES = 64
@@ -104,6 +106,7 @@ def _run(job: ProgramRun) -> Outcome:
         "CPU": math.ceil(job.seconds), "AS": job.memory_mb << 20, "FSIZE": FILE_MB << 20,
         "NPROC": 0, "CORE": 0, "NOFILE": OPEN_FILES,
     }  # fmt: skip
+    token = secrets.token_hex()  # without namespaces a program can write to our end of the pipe
     source = job.source.encode("utf-8", "replace").decode()  # surrogates become question marks
     with (
         tempfile.TemporaryDirectory(prefix="remask-", ignore_cleanup_errors=True) as folder,
@@ -121,11 +124,16 @@ def _run(job: ProgramRun) -> Outcome:
         assert child.stdin is not None
         assert child.stdout is not None
         with suppress(BrokenPipeError):
-            child.stdin.write(marshal.dumps((source, job.tests, job.calls)))
+            child.stdin.write(marshal.dumps((source, job.tests, job.calls, token)))
             child.stdin.flush()
         in_time = select.select([child.stdout], [], [], job.seconds * PATIENCE)[0]
         with suppress(BrokenPipeError):
             child.stdin.close()  # the supervisor ends itself and all that it started
-        verdict = child.stdout.read().decode(errors="replace")
-    reason = (verdict or "left before the tests ended") if in_time else "timeout"
+        if not select.select([child.stdout], [], [], END_SECONDS)[0]:
+            child.kill()  # the program stopped it; the others end with it
+        _, is_verdict, reason = child.stdout.read().decode(errors="replace").rpartition(token)
+    if not in_time:
+        return Outcome(passed=False, reason="timeout")
+    if not reason or (reason == "passed" and not is_verdict):
+        return Outcome(passed=False, reason="left before the tests ended")
     return Outcome(passed=reason == "passed", reason=reason)

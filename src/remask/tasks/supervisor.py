@@ -341,11 +341,11 @@ def _update(arguments: Any, changed: Any, value: Any) -> Any:
 def _judge(job_end: int, reply_end: int, request_end: int, verdict_end: int) -> None:
     """Read the job, run its tests and write the verdict; none if the program ended."""
     with open(job_end, "rb") as file:
-        source, tests, calls = marshal.load(file)
+        source, tests, calls, token = marshal.load(file)
     with open(reply_end, "rb") as replies, open(request_end, "wb") as requests:
         judge = Judge(replies, requests)
         verdict = _watch(judge, source, calls) if calls else _test(judge, source, tests)
-        os.write(verdict_end, b"" if judge.ended else verdict.encode(errors="replace"))
+        os.write(verdict_end, b"" if judge.ended else (token + verdict).encode(errors="replace"))
         os._exit(0)
 
 

@@ -475,6 +475,23 @@ def test_a_killed_grader_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import os; os.write(1, b'passed')", "left before the tests ended"),  # not by the judge
+        ("import time; time.sleep(600)", "timeout"),  # stopped by the program
+    ],
+)
+def test_a_supervisor_that_the_program_can_reach_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
+) -> None:
+    (tmp_path / "fake.py").write_text(code)
+    monkeypatch.setattr(execution, "_SUPERVISOR", str(tmp_path / "fake.py"))
+    monkeypatch.setattr(execution, "END_SECONDS", 1.0)
+    seconds = 0.3 if reason == "timeout" else PATIENCE
+    assert run_tests(RIGHT, SQUARE, seconds=seconds) == Outcome(passed=False, reason=reason)
+
+
 def test_many_jobs_keep_their_order_and_leave_no_child_behind() -> None:
     jobs = [
         ProgramRun(
@@ -500,6 +517,7 @@ def test_the_page_states_the_limits() -> None:
     for text in (
         f"{seconds:g} s (`pycode`: {ProgramRun(source='').seconds:g} s)",
         f"{patience} times the processor time: {seconds * patience:g} s",
+        f"; {execution.END_SECONDS:g} s more if",
         f"| {execution.MEMORY_MB} MB |",
         f"| {execution.FILE_MB} MB; {supervisor.FILES_MB} MB, ",
         f"| {execution.OPEN_FILES} |",
