@@ -139,7 +139,7 @@ class RunFolder:
             paths = sorted(path for path in part.rglob("*") if path.is_file())
             _flush(paths)
             files = {path.relative_to(part).as_posix(): _file_digest(path) for path in paths}
-            write_text(part / _SEAL, json.dumps(_sealed(folder.name, facts, files)) + "\n")
+            write_text(part / _SEAL, _sealed(folder.name, facts, files))
             if folder.exists():
                 os.rename(folder, old)
             os.rename(part, folder)
@@ -156,9 +156,10 @@ class RunFolder:
         With `verify=False` only the seal is checked: another rank has read the files.
         """
         try:
-            seal = json.loads((folder / _SEAL).read_text("utf-8"))
+            text = (folder / _SEAL).read_text("utf-8")
+            seal = json.loads(text)
             facts, files = seal["facts"], seal["files"]
-            if seal["sha256"] != _sealed(folder.name, facts, files)["sha256"]:
+            if text != _sealed(folder.name, facts, files):
                 raise ValueError(f"{_SEAL} was changed")
             for name, digest in files.items() if verify else ():
                 if _file_digest(folder / name) != digest:
@@ -217,11 +218,11 @@ def _number(checkpoint: Path) -> str:
     return checkpoint.name.removeprefix(_PREFIX)
 
 
-def _sealed(name: str, facts: Facts, files: Mapping[str, str]) -> Facts:
-    """Return a seal; a folder under another name has another seal."""
+def _sealed(name: str, facts: Facts, files: Mapping[str, str]) -> str:
+    """Return the text of a seal; a folder under another name has another seal."""
     body = {"name": name, "facts": facts, "files": files}
-    text = json.dumps(body, sort_keys=True)
-    return {**body, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    return json.dumps({**body, "sha256": digest}) + "\n"
 
 
 def _flush(paths: Iterable[Path]) -> None:

@@ -169,6 +169,15 @@ def test_a_checkpoint_under_another_name_is_refused(tmp_path: Path) -> None:
         train(tmp_path / "out")
 
 
+@pytest.mark.parametrize("edit", [('"name": "best"', '"name": "rest"'), (": ", ":  ")])
+def test_every_byte_of_a_seal_counts(tmp_path: Path, edit: tuple[str, str]) -> None:
+    train(tmp_path)
+    seal = tmp_path / "best" / "seal.json"
+    seal.write_text(seal.read_text().replace(*edit, 1))
+    with pytest.raises(CheckpointError, match=r"seal.json was changed"):
+        folder_of(tmp_path).read(tmp_path / "best")
+
+
 def test_a_folder_of_others_is_refused(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "out")
     (tmp_path / "out").mkdir()
