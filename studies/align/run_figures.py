@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from remask.analysis.runs import differences, log_odds, over_runs, verdict
 from remask.analysis.statistics import Interval, interval_text
 from studies.align.arms import ARMS, BLOCK, SETTINGS
+from studies.align.over_runs import differences, log_odds, over_runs, verdict
 from studies.shared.figures import figure_of
 
 Row = dict[str, Any]

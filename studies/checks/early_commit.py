@@ -15,12 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from remask.analysis.frontier_measures import every_sample
-from remask.analysis.frontier_methods import plain_mean, score_pools
-from remask.analysis.frontier_rejection import PoolScores
 from remask.analysis.pool import Pool, agreement, pools, vote_counts
 from remask.analysis.problem_draws import ProblemDraws, Resampled, draw_problems
-from remask.analysis.rejection_replay import cheapest_threshold, replay
 from remask.collect.collect import collect
 from remask.collect.settings import CollectSettings
 from remask.decide.auroc import auroc
@@ -31,6 +27,10 @@ from remask.sampling.settings import sampler_settings
 from remask.tasks import task as find_task
 from remask.verifier.columns import LABEL_FREE_PROBES
 from studies.shared.figures import figure_of, merge
+from studies.shared.methods import plain_mean, score_pools
+from studies.shared.rejection import PoolScores
+from studies.shared.replay import cheapest_threshold, replay
+from studies.shared.sets import every_sample
 
 TASK, LEVEL, SEED, POOL = "wordmath", "hard", 11, 10  # the frontier's rejection sampling
 FILE, SCORER, GAP = "wordmath-hard.jsonl", "verifier", 5.0

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from remask.analysis.figure import Figure, Figures, parse
-from remask.analysis.frontier import FEWEST, SETS
 from remask.analysis.load_records import read_source
 from remask.errors import RecordError, RemaskError
 from remask.records.jsonl import write_text
-from remask.report.plots import frontier_plot
-from remask.report.studies import STUDIES
-from remask.report.studies.frontier import LABELS_OF
+from studies.frontier.measure import FEWEST, SETS
+from studies.frontier.plot import frontier_plot
+from studies.frontier.study import LABELS_OF, STUDY
 from studies.shared.figures import FIGURES, ROOT, merge, read, select
 from studies.shared.pages import rounded, table, target_rows
 
@@ -93,8 +92,8 @@ def _section(heading: str, text: str, *tables: str) -> list[str]:
 _INTRODUCTION = """The embedded model, seven sets of generated problems, seed 11; {about}.
 `extra forwards` are forward passes per answer beyond those that wrote it. Made from
 [figures.json](figures.json) by `python -m studies.frontier.page page`; the study is
-`remask study frontier OUT` ([studies.md](studies.md)), what the scores are is in
-[verifier.md](verifier.md). Intervals are 95 %, from one bootstrap over problems within sets that
+`remask study studies.frontier.study:STUDY OUT` ([studies.md](studies.md)), what the scores are is
+in [verifier.md](verifier.md). Intervals are 95 %, from one bootstrap over problems within sets that
 all methods share (2,000 draws). What the label-free verifier averages was chosen on validation and
 written down before a test problem was drawn ([LOG.md](LOG.md)); fits have 200 labels of validation
 answers per set, and are means of 20 draws of these labels."""
@@ -359,7 +358,7 @@ def _number(figure: Figure | None) -> str:
 
 def write_records(arguments: argparse.Namespace) -> None:
     """Measure the records, and write figures, page and picture."""
-    result = STUDIES[KEY].run(read_source(arguments.out), None)
+    result = STUDY.run(read_source(arguments.out), None)
     text = page(dict(result.figures), _about(arguments.hardware, arguments.commit))
     origin = {"run": KEY, "command": COMMAND}
     origin |= {"commit": arguments.commit, "hardware": arguments.hardware}

@@ -14,7 +14,7 @@ answers to validation problems, read by many probes; `choose` ranks sets of what
 mean AUROC of their plain mean, with each family left out in turn. `thresholds` are those of the
 embedded model's preset: the best F1, as the paper has it, over all levels of a task. `longer` are
 test problems answered once, on a canvas half as long again: fits and thresholds of the usual canvas
-are carried there. What the other records say is the study's to tell: `remask study frontier OUT`.
+are carried there. `studies.frontier.study` reads the other records.
 """
 
 import argparse
@@ -31,7 +31,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remask.analysis.rejection_replay import best_f1_threshold
 from remask.collect.collect import collect
 from remask.collect.job_shard import JobShard
 from remask.collect.join import join_shards
@@ -53,6 +52,7 @@ from remask.verifier.columns import (
     label_free,
     readings_of,
 )
+from studies.shared.replay import best_f1_threshold
 
 SEED = 11
 POOL = 10

@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from remask.analysis.figure import Figure, Place, of_interval
-from remask.analysis.frontier import pool_scores
-from remask.analysis.frontier_fits import RECIPES, USUAL, fit_set
-from remask.analysis.frontier_measures import FrontierSet, MethodMeasures
-from remask.analysis.frontier_methods import MethodScores, frontier_methods, score_pools
-from remask.analysis.frontier_rejection import (
+from remask.analysis.pool import Pool, is_scored
+from remask.analysis.problem_draws import RESAMPLES, mean_of
+from remask.analysis.statistics import proportion
+from remask.records.record import Record
+from studies.frontier.measure import pool_scores
+from studies.language.answers import BenchmarkAnswers
+from studies.language.reckoning import all_hold, is_wrong_by_sums
+from studies.shared.fits import RECIPES, USUAL, fit_set
+from studies.shared.methods import MethodScores, frontier_methods, score_pools
+from studies.shared.rejection import (
     MGRS_METHODS,
     PoolScores,
     choose_thresholds,
     mgrs_figures,
     within_pool,
 )
-from remask.analysis.frontier_stages import fit_sequential
-from remask.analysis.pool import Pool, is_scored
-from remask.analysis.problem_draws import RESAMPLES, mean_of
-from remask.analysis.statistics import proportion
-from remask.records.record import Record
-from studies.language.answers import BenchmarkAnswers
-from studies.language.reckoning import all_hold, is_wrong_by_sums
+from studies.shared.sets import FrontierSet, MethodMeasures
+from studies.shared.stages import fit_sequential
 
 SECTION, MEAN = "real", "mean"
 # Parts of the problems: those with ten samples, and those that no row of the training nearly is.

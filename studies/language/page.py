@@ -6,7 +6,7 @@ from pathlib import Path
 
 from remask.analysis.figure import Figure
 from remask.report.claims import Verdict, verdicts
-from remask.report.studies.frontier import LABELS_OF
+from studies.frontier.study import LABELS_OF
 from studies.language.measures import DISTINCT, POOL, RENAMED
 from studies.language.problems import BENCHMARKS
 from studies.language.studies import PREFIX, claimed

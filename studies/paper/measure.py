@@ -59,8 +59,6 @@ def measure(folder: Path, extra: Figures) -> tuple[Figures, list[str]]:
     figures = folder_figures(folder)
     notes: list[str] = []
     for name, study in STUDIES.items():
-        if name == "frontier":  # its records are a collection of their own
-            continue
         result = study.run(source, extra if name == "geometry" else None)
         figures |= result.figures
         notes += result.notes

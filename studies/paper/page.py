@@ -123,12 +123,11 @@ def _section(title: str, study: str, paper: tuple[str, str], *lines: Sequence[st
     """Return a study: its command, and its table without columns that are empty throughout."""
     if not any(any(line[1:]) for line in lines):
         return ""
-    model = " -m tiny" if study == "geometry" else ""  # of the contraction
     heads = ["", *STUDIES, *paper]
     filled = [k for k in range(len(heads)) if k == 0 or any(line[k] for line in lines)]
     rows = [[line[k] for k in filled] for line in lines]
     shown = table([heads[k] for k in filled], rows)
-    return f"## {title}\n`remask study {study} records{model}`\n\n{shown}\n"
+    return f"## {title}\n`remask study {study} records`\n\n{shown}\n"
 
 
 def _lines(rows: Iterable[Row], figures: Figures) -> Iterator[list[str]]:

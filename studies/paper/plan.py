@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from remask.analysis.contraction import contraction_figures
 from remask.analysis.folder import CURVES, MANY_TRIPS, TRIPS, read
 from remask.analysis.load_records import read_source
 from remask.analysis.methods import THRESHOLD, better_consistency
@@ -40,6 +39,7 @@ from remask.records.record import Record
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.tasks import TASKS
 from remask.tasks.base import Split
+from studies.paper.contraction import contraction_figures
 
 TEMPERATURES = (0.4, 0.7, 1.0, 1.3, 1.6)  # tried on validation; self-consistency chooses
 POOL = 10

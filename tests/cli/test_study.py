@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from remask.denoisers.load import load
 from remask.report.studies import NAMES, study
 from remask.report.table import text
-from remask.tasks import TASKS
 
 Run = Callable[..., Any]
 Fails = Callable[..., str]
@@ -46,25 +44,6 @@ def test_json_is_what_the_library_says(run: Run, source: Path, name: str) -> Non
     told = json.loads(run("study", name, source, "--json").out)
     same = json.loads(json.dumps(study(name, [source]).document()))
     assert told == {**same, "files": []}
-
-
-def test_geometry_with_a_model_tells_how_it_contracts(
-    run: Run, fails: Fails, source: Path, model: str
-) -> None:
-    path, rows = source, []
-    for line in source.read_text().splitlines():  # the same problems, asked as the task asks them
-        row = json.loads(line)
-        problem = TASKS["wordmath"].problem(int(row["id"][-1]), level="easy")
-        text = problem.solution if row["right"] else f"#### {row['number']}"
-        rows.append({**row, "prompt": problem.prompt, "text": text})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shown = run("study", "geometry", path, "-m", model, "--json")
-    assert shown.code == 0, shown.err
-    told = json.loads(shown.out)
-    same = study("geometry", [path], load(model)).document()
-    assert told == {**json.loads(json.dumps(same)), "files": []}
-    assert "contraction" in {table["name"] for table in told["tables"]}
-    assert "cost needs no model" in fails(2, "study", "cost", path, "-m", model)
 
 
 def test_tables_are_printed_with_intervals_and_what_is_missing(run: Run, source: Path) -> None:

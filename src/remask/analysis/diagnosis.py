@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from remask.analysis.figure import Figure, Figures, Place, of_interval, of_intervals
 from remask.analysis.fitted_methods import fitted_methods
-from remask.analysis.frontier_methods import plain_mean
 from remask.analysis.load_records import Source, StudyRecords, required
 from remask.analysis.methods import (
     ROUNDTRIPS,
@@ -28,6 +27,7 @@ from remask.analysis.methods import (
     better_consistency,
     columns,
     methods,
+    plain_mean,
     ranked,
     recorded,
 )

@@ -120,7 +120,7 @@ def of_intervals(intervals: Intervals, **fields: Any) -> list[Figure]:
 def parse(name: str, entry: Mapping[str, Any]) -> Figure:
     """Return the figure of a name and entry in an exported file."""
     unit, _, detail = entry["unit"].partition("; ")
-    numbers = {key: entry.get(key) for key in ("value", "low", "high", "n")}
+    numbers: Place = {key: entry.get(key) for key in ("value", "low", "high", "n")}
     return Figure(**parse_name(name), **numbers, unit=unit, detail=detail)
 
 

@@ -7,6 +7,7 @@ and its round trips for these, the whole pool for self-consistency.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from remask.analysis.pool import (
     RECORDED,
@@ -22,6 +23,9 @@ from remask.analysis.pool import (
 from remask.decide.auroc import auroc
 from remask.decide.columns import trip_mean
 from remask.decide.settings import PAPER_THRESHOLD
+from remask.probes.settings import Probe
+from remask.records.record import Record
+from remask.verifier.columns import MEANS, label_free, probes_in
 
 THRESHOLD = PAPER_THRESHOLD
 
@@ -145,3 +149,28 @@ def _alone(metric: str) -> Method:
         forwards=_verified,
         is_part=True,
     )
+
+
+def plain_mean(scorer: str) -> Method:
+    """Return the method of a scorer whose score is a plain mean of values in the features."""
+    return Method(
+        name=scorer,
+        score=lambda pool: label_free(scorer, pool[0].features),
+        forwards=lambda pool: pool[0].forwards + price(pool[0], MEANS[scorer]),
+    )
+
+
+def price(row: Record, features: Sequence[str]) -> float:
+    """Return what features or values cost beyond the answer, each probe once; no round trips."""
+    return sum(_forwards(row, name) for name in dict.fromkeys(f.split(".")[0] for f in features))
+
+
+def _forwards(row: Record, source: str) -> float:
+    """Return what a probe cost: as recorded, or as its name says; other features cost nothing."""
+    spent = row.features.get(f"{source}.forwards")
+    return _passes(source) if spent is None else spent
+
+
+@cache
+def _passes(source: str) -> float:
+    return float(Probe.named(source).passes) if probes_in([source]) else 0.0

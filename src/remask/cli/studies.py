@@ -1,15 +1,14 @@
 """The command that tells what records say: one study at a time, as tables, JSON or files."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from remask.cli import settings as opt
-from remask.cli.app import load_model, print_json
-from remask.cli.flags import FlagsOf, UsageError
+from remask.cli.app import print_json
+from remask.cli.flags import UsageError
 from remask.extension import resolve
 from remask.records import outputs
 from remask.settings import Setting, unknown_name
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 StudyName = Annotated[
     str,
     typer.Argument(
-        help="diagnosis, correction, ablation, geometry, spurious, cost, frontier, scaling, or "
-        "module:name."
+        help="diagnosis, correction, ablation, geometry, spurious, cost, scaling, or module:name."
     ),
 ]
 Records = Annotated[
@@ -33,13 +31,6 @@ Records = Annotated[
 ]
 Out = Annotated[
     Path | None, Setting("Also write tables (Markdown, CSV) and plots (SVG) here.", short="-o")
-]
-Model = Annotated[
-    str,
-    Setting("The model that wrote the records; geometry then tells how it contracts.", short="-m"),
-]
-Devices = Annotated[
-    opt.ModelSettings, FlagsOf(kind=opt.ModelSettings, only=("device", "split", "dtype", "weights"))
 ]
 WIDE = 200  # columns of what goes to a file or another program
 
@@ -50,8 +41,6 @@ def study(
     records: Records,
     out: Out = None,
     force: opt.Force = False,
-    model: Model = "",
-    devices: Devices,
     as_json: opt.Json = False,
 ) -> None:
     """Tell what records say: one study, with intervals and cost.
@@ -67,14 +56,11 @@ def study(
         raise unknown_name("study", name, NAMES, ", or module:name", UsageError)
     chosen = name if name in NAMES else resolve("study", name, STUDIES, ("name", "run"))
     name = chosen if isinstance(chosen, str) else chosen.name
-    if model and name != "geometry":
-        raise UsageError(f"{name} needs no model; leave --model {model} out")
     written: list[Path] = []
     patterns = [f"{name}.md", f"{name}-*"]
     with outputs.hold_in_folder(out, patterns, records, force=force) if out else nullcontext():
-        denoiser = load_model(replace(devices, model=model)) if model else None
         with terminal.waiting("reading and resampling"):
-            result = run_study(chosen, records, denoiser)
+            result = run_study(chosen, records)
         if out is not None:
             with terminal.waiting("writing"):
                 written = result.write(out)

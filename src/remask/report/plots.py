@@ -4,7 +4,7 @@ What is drawn is `render`'s; here stands which methods are shown, and the same n
 for whoever wants to draw them anew.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,8 @@ from typing import Any
 
 from remask.analysis import correction, curves
 from remask.analysis.figure import Figures
-from remask.analysis.frontier import MEAN
-from remask.analysis.frontier_measures import SECTION as FRONTIER
-from remask.analysis.frontier_stages import FULL
 from remask.analysis.geometry import points
 from remask.analysis.methods import ROUNDTRIPS, columns, methods
-from remask.analysis.pareto import pareto_front
 from remask.analysis.pool import Pool
 from remask.analysis.reliability import diagram, ece
 from remask.analysis.selective import accuracy_at
@@ -108,31 +104,6 @@ def correction_plot(study: str, figures: Figures) -> Plot:
             path,
             title=f"{study}: gain and cost",
         ),
-    )
-
-
-def frontier_plot(figures: Figures, labels: Mapping[str, str]) -> Plot | None:
-    """Return mean AUROC against forwards beyond the answer; None where no set counts."""
-    place = {"section": FRONTIER, "study": MEAN}
-    reached = {
-        labels.get(name, name): (spent.value, (auroc.value, *auroc.ends))
-        for name in figures.distinct("method", **place, measure="extra_forwards")
-        if name != FULL  # what it tells is what the fit of all stages tells
-        if (spent := figures.find(**place, method=name, measure="extra_forwards"))
-        if (auroc := figures.find(**place, method=name, measure="auroc"))
-    }
-    if not reached:
-        return None
-    front = pareto_front({name: (spent, auroc[0]) for name, (spent, auroc) in reached.items()})
-    return Plot(
-        name="frontier",
-        says="Mean AUROC over the sets against forwards beyond the answer, for each method; "
-        f"the Pareto front is {', '.join(front)}.",
-        heads=("method", "extra_forwards", "auroc", "low", "high", "on_front"),
-        rows=[
-            (name, spent, *auroc, int(name in front)) for name, (spent, auroc) in reached.items()
-        ],
-        draw=lambda path: render.frontier(reached, front, path),
     )
 
 

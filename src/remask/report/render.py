@@ -46,7 +46,6 @@ STYLE: Any = {
     "svg.hashsalt": "remask",  # the same picture is the same file
 }
 Curves = Mapping[str, tuple[Sequence[float], Sequence[bool]]]  # scores and labels by method
-Reached = tuple[float, tuple[float, float, float]]  # cost; a number with its interval
 Panel = Mapping[str, tuple[Sequence[float], Sequence[float]]]  # x and y of its lines, by name
 Spread = tuple[str, float, float, float]  # what it is, a number, its interval
 SHARES = tuple(k / 50 for k in range(1, 51))  # of the answers, at which a coverage curve has points
@@ -64,7 +63,7 @@ def separation(scores: Sequence[float], right: Sequence[bool], path: Path, *, of
     bins = np.linspace(low, float(values.max(initial=1.0)), num_bins + 1)
     kinds = [("right", labels, RIGHT), ("wrong", ~labels, WRONG)]
     shown = [(name, chosen, colour) for name, chosen, colour in kinds if chosen.any()]
-    with _axes(path, 7.2, 4.2) as axes:
+    with drawing(path, 7.2, 4.2) as axes:
         for name, chosen, colour in shown:
             _histogram(axes, values[chosen], bins, colour, f"{name} (n = {chosen.sum()})")
         names = [name for name, _, _ in shown]
@@ -81,7 +80,7 @@ def separation(scores: Sequence[float], right: Sequence[bool], path: Path, *, of
 def roc(curves: Curves, path: Path) -> Path:
     """Draw the ROC curves of several methods."""
     num_answers = max((len(right) for _, right in curves.values()), default=0)
-    with _axes(path, 6.2, 6.2) as axes:
+    with drawing(path, 6.2, 6.2) as axes:
         axes.plot([0, 1], [0, 1], color="#AAAAAA", linewidth=1, label="chance, 0.500")
         for number, (name, (scores, right)) in enumerate(curves.items()):
             interval = bootstrap(auroc, scores, right)
@@ -101,7 +100,7 @@ def roc(curves: Curves, path: Path) -> Path:
 
 def reliability(curves: Curves, path: Path) -> Path:
     """Draw how often answers are right against what their scores say; scores lie in 0..1."""
-    with _axes(path, 6.2, 6.2) as axes:
+    with drawing(path, 6.2, 6.2) as axes:
         axes.plot([0, 1], [0, 1], color="#AAAAAA", linewidth=1, label="as good as its word")
         for number, (name, (scores, right)) in enumerate(curves.items()):
             error = ece(scores, right)
@@ -123,7 +122,7 @@ def reliability(curves: Curves, path: Path) -> Path:
 
 def coverage(curves: Curves, path: Path) -> Path:
     """Draw how many answers are right where only the best-scored are given."""
-    with _axes(path, 7.2, 4.2) as axes:
+    with drawing(path, 7.2, 4.2) as axes:
         for number, (name, (scores, right)) in enumerate(curves.items()):
             if len(right) == 0:
                 continue
@@ -140,7 +139,7 @@ def coverage(curves: Curves, path: Path) -> Path:
 
 def settings(points: Sequence[Spread], path: Path, *, name: str, title: str) -> Path:
     """Draw a number with its interval against the values of a setting."""
-    with _axes(path, 6.2, 4.2) as axes:
+    with drawing(path, 6.2, 4.2) as axes:
         places = range(len(points))
         values = [value for _, value, _, _ in points]
         axes.plot(places, values, color=RIGHT, linewidth=1.5, marker="o")
@@ -157,7 +156,7 @@ def settings(points: Sequence[Spread], path: Path, *, name: str, title: str) -> 
 
 def tradeoff(methods: Mapping[str, tuple[float, float]], path: Path, *, title: str) -> Path:
     """Draw what each method reaches against what it costs."""
-    with _axes(path, 7.2, 4.6) as axes:
+    with drawing(path, 7.2, 4.6) as axes:
         for number, (name, (spent, right)) in enumerate(methods.items()):
             colour = COLOURS[number % len(COLOURS)]
             axes.scatter([spent], [right], color=colour, s=36)
@@ -184,36 +183,9 @@ def label_heights(points: Mapping[str, tuple[float, float]]) -> dict[str, float]
     return heights
 
 
-def frontier(reached: Mapping[str, Reached], front: Sequence[str], path: Path) -> Path:
-    """Draw AUROC against cost; methods that nothing beats at their price are joined by a line."""
-    with _axes(path, 8.4, 5.4) as axes:
-        corner = [(reached[name][0], reached[name][1][0]) for name in front]
-        axes.step(*zip(*corner, strict=True), where="post", color=RIGHT, linewidth=1.5,
-                  label="nothing is better at this price")  # fmt: skip
-        heights = label_heights({name: (x, value) for name, (x, (value, *_)) in reached.items()})
-        for name, (spent, (value, low, high)) in reached.items():
-            ahead = name in front
-            colour = RIGHT if ahead else "#777777"
-            axes.errorbar([spent], [value], yerr=[[value - low], [high - value]], fmt="o",
-                          color=colour, markersize=6 if ahead else 4, elinewidth=0.8)  # fmt: skip
-            inner = name in front[1:-1]  # on its left the line is lower, and out of the way
-            axes.annotate(name, (spent, value if inner else heights[name]),
-                          xytext=(-6, 5) if inner else (6, 3), ha="right" if inner else "left",
-                          textcoords="offset points", fontsize=8.5, color=colour)  # fmt: skip
-        axes.set_xscale("symlog", linthresh=1, linscale=0.4)  # what costs nothing stands at 0
-        ticks = [0, 1, 2, 5, 10, 25, 50, 100, 200, 500, 1000]
-        axes.set_xticks(ticks, [str(tick) for tick in ticks])
-        axes.set_xlim(-0.15, 3 * max([spent for spent, _ in reached.values()] + [1]))
-        axes.set_xlabel("forwards per answer beyond those that wrote it")
-        axes.set_ylabel("mean AUROC over the sets, with 95 % intervals")
-        axes.set_title("What a score tells, and what it costs")
-        axes.legend(loc="lower right", **BOXED)
-    return path
-
-
 def plane(density: Any, quality: Any, right: Any, path: Path, *, title: str) -> Path:
     """Draw answers by their density and quality, right and wrong ones."""
-    with _axes(path, 6.6, 5.0) as axes:
+    with drawing(path, 6.6, 5.0) as axes:
         for name, chosen, colour in (("right", right, RIGHT), ("wrong", ~right, WRONG)):
             label = f"{name} (n = {chosen.sum()})"
             axes.scatter(density[chosen], quality[chosen], s=9, alpha=0.5, color=colour,
@@ -261,7 +233,7 @@ def drift(picture: DriftMap, path: Path) -> Path:
     lines = list(_lines(picture.pieces))
     rows = len(picture.rebuilt) + 2.2  # the answer, its trips, and the gap to the next line
     columns = max(66, *(column + width for line in lines for _, column, width in line))
-    with _axes(path, 1.4 + 0.115 * columns, 1.1 + 0.21 * rows * len(lines)) as axes:
+    with drawing(path, 1.4 + 0.115 * columns, 1.1 + 0.21 * rows * len(lines)) as axes:
         for number, line in enumerate(lines):
             _draw_line(axes, picture, line, number * rows)
         axes.set_xlim(-8, columns + 0.5)
@@ -398,7 +370,7 @@ def _key(axes: "Axes") -> None:
 
 
 @contextmanager
-def _axes(path: Path, width: float, height: float) -> Iterator["Axes"]:
+def drawing(path: Path, width: float, height: float) -> Iterator["Axes"]:
     """Yield axes in the house style; save them as PNG and, beside it, as SVG, or as SVG alone."""
     with _figure(path, width, height) as figure:
         yield figure.subplots()

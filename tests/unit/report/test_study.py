@@ -473,6 +473,5 @@ def test_a_study_of_ones_own_is_an_object_or_named_by_its_module(whole: Path) ->
 
 def test_there_is_a_study_for_every_name() -> None:
     assert NAMES == (
-        "diagnosis", "correction", "ablation", "geometry", "spurious", "cost", "frontier",
-        "scaling",
+        "diagnosis", "correction", "ablation", "geometry", "spurious", "cost", "scaling",
     )  # fmt: skip

@@ -10,7 +10,7 @@ each model.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from remask.analysis.load_records import read_source
 from remask.errors import RecordError
@@ -20,34 +20,25 @@ from remask.report.studies.base import Study, StudyResult
 from remask.report.studies.correction import CORRECTION
 from remask.report.studies.cost import COST
 from remask.report.studies.diagnosis import DIAGNOSIS
-from remask.report.studies.frontier import FRONTIER
 from remask.report.studies.geometry import GEOMETRY
 from remask.report.studies.scaling import NAME as SCALING
 from remask.report.studies.scaling import scaling_study
 from remask.report.studies.spurious import SPURIOUS
 from remask.settings import checked
 
-if TYPE_CHECKING:
-    from remask.denoisers.base import Denoiser
-
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         DIAGNOSIS, CORRECTION, ABLATION, GEOMETRY, SPURIOUS,
-        COST, FRONTIER,
+        COST,
     )
 }  # fmt: skip
 NAMES = (*STUDIES, SCALING)
 
 
 @checked
-def study(
-    given: Annotated[str | Study, Any], places: Sequence[Path], denoiser: "Denoiser | None" = None
-) -> StudyResult:
-    """Return one study of the records in a place; `scaling` of several.
-
-    With the model that wrote them, `geometry` also says how its one-step operator contracts.
-    """
+def study(given: Annotated[str | Study, Any], places: Sequence[Path]) -> StudyResult:
+    """Return one study of the records in a folder or file; `scaling` takes several."""
     if isinstance(given, str) and given == SCALING:
         return scaling_study(places)
     chosen = resolve("study", given, STUDIES, ("name", "run"))
@@ -55,9 +46,4 @@ def study(
         raise RecordError(
             f"{chosen.name} reads one folder or file, not {len(places)}; scaling several."
         )
-    source = read_source(places[0])
-    if denoiser is None:
-        return chosen.run(source)
-    from remask.analysis.contraction import contraction_figures  # needs torch, as models do
-
-    return chosen.run(source, contraction_figures(source, denoiser))
+    return chosen.run(read_source(places[0]))

@@ -9,7 +9,18 @@ from statistics import fmean
 
 import numpy as np
 
-from remask.analysis.frontier_fits import (
+from remask.analysis.pool import Pool
+from remask.decide.columns import Floats
+from remask.decide.logistic import read_columns
+from remask.decide.stages import (
+    OPEN,
+    Stage,
+    StagedVerifier,
+    fit_stages,
+    settled_at,
+)
+from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, value_of
+from studies.shared.fits import (
     DRAWS,
     ROUNDTRIPS,
     WRITTEN,
@@ -23,18 +34,7 @@ from remask.analysis.frontier_fits import (
     take,
     unread,
 )
-from remask.analysis.frontier_methods import MethodScores
-from remask.analysis.pool import Pool
-from remask.decide.columns import Floats
-from remask.decide.logistic import read_columns
-from remask.decide.stages import (
-    OPEN,
-    Stage,
-    StagedVerifier,
-    fit_stages,
-    settled_at,
-)
-from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, value_of
+from studies.shared.methods import MethodScores
 
 SEQUENTIAL, FULL = "sequential", "sequential_full"
 STAGES = (  # 1, 16 and 64 forwards

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.analysis.runs import differences, log_odds, over_runs, verdict
 from remask.analysis.statistics import Interval
 from remask.errors import InputError
+from studies.align.over_runs import differences, log_odds, over_runs, verdict
 
 
 def test_the_interval_is_that_of_student() -> None:

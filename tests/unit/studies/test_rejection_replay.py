@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from remask.analysis.correction import mgrs
-from remask.analysis.rejection_replay import (
+from remask.records.record import Record
+from studies.shared.replay import (
     ScoredPools,
     best_f1_threshold,
     cheapest_threshold,
     replay,
 )
-from remask.records.record import Record
 
 Make = Callable[..., Record]
 

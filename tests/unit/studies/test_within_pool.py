@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from remask.analysis.within_pool import within_pools
 from remask.decide.auroc import auroc
+from studies.shared.within_pool import within_pools
 
 
 def test_each_pool_is_ranked_by_itself() -> None:

@@ -1,7 +1,11 @@
 """The frontier as tables and a picture: AUROC against what a score costs beyond the answer."""
 
 from remask.analysis.figure import Figures
-from remask.analysis.frontier import (
+from remask.analysis.load_records import Source
+from remask.report.studies.base import NamedPlot, Study, no_validation, pools_drawn
+from remask.report.table import Fields, Table, filled, grid
+from studies.frontier.carried import came_from
+from studies.frontier.measure import (
     DIFFERENCES,
     FEWEST,
     LENGTH,
@@ -10,14 +14,10 @@ from remask.analysis.frontier import (
     frontier_figures,
     labels_part,
 )
-from remask.analysis.frontier_carried import came_from
-from remask.analysis.frontier_fits import DRAWS, LABELS, RECIPES, USUAL
-from remask.analysis.frontier_measures import SECTION
-from remask.analysis.frontier_rejection import MGRS, MGRS_METHODS, MGRS_SET
-from remask.analysis.load_records import Source
-from remask.report.plots import frontier_plot
-from remask.report.studies.base import NamedPlot, Study, no_validation, pools_drawn
-from remask.report.table import Fields, Table, filled, grid
+from studies.frontier.plot import frontier_plot
+from studies.shared.fits import DRAWS, LABELS, RECIPES, USUAL
+from studies.shared.rejection import MGRS, MGRS_METHODS, MGRS_SET
+from studies.shared.sets import SECTION
 
 LABELS_OF = {
     "roundtrips": "round trips", "probe": "one probe", "verifier": "verifier, label-free",
@@ -176,7 +176,7 @@ def _notes(source: Source, figures: Figures) -> list[str]:
     return notes
 
 
-FRONTIER = Study(
+STUDY = Study(
     name="frontier",
     figures=frontier_figures,
     tables=_tables,

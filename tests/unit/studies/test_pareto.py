@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.analysis.pareto import pareto_front
+from studies.frontier.plot import pareto_front
 
 
 def test_the_front_is_what_nothing_beats_at_its_price() -> None:

@@ -9,12 +9,12 @@ import numpy as np
 from remask.analysis.answer_pairs import AnswerPairs, all_pairs, pairs_won
 from remask.analysis.equal_length import equal_length_pairs
 from remask.analysis.figure import Figure, Place, of_interval
-from remask.analysis.frontier_methods import MethodScores, in_first_place, length_of
 from remask.analysis.pool import Pool, pool_size
 from remask.analysis.problem_draws import RESAMPLES, ProblemDraws, Resampled, draw_problems
 from remask.analysis.reliability import ece
 from remask.analysis.selective import aurc
 from remask.decide.columns import Flags, Floats
+from studies.shared.methods import MethodScores, in_first_place, length_of
 
 SECTION = "frontier"
 LARGEST_POOL = 10

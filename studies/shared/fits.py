@@ -12,13 +12,13 @@ from functools import partial
 
 import numpy as np
 
-from remask.analysis.frontier_methods import MethodScores, price
 from remask.analysis.pool import Pool, agreement, composite_metrics, verify_forwards
 from remask.decide.columns import Column, Flags, trip_mean
 from remask.decide.logistic import Combination, fit_combination, read_columns
 from remask.decide.provenance import Provenance
 from remask.records.record import Record
 from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, value_of
+from studies.shared.methods import MethodScores, price
 
 LABELS = (50, 100, 200, 400)
 USUAL = 200  # labels of the figures that name no number

@@ -6,7 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from remask.analysis.frontier_fits import (
+from remask.analysis.pool import Pool, pools
+from remask.decide.auroc import auroc
+from remask.records.record import Record
+from studies.shared.fits import (
     RECIPES,
     Recipe,
     base_columns,
@@ -16,10 +19,7 @@ from remask.analysis.frontier_fits import (
     label_draws,
     recipe_price,
 )
-from remask.analysis.frontier_stages import FULL, SEQUENTIAL, fit_sequential
-from remask.analysis.pool import Pool, pools
-from remask.decide.auroc import auroc
-from remask.records.record import Record
+from studies.shared.stages import FULL, SEQUENTIAL, fit_sequential
 
 Draw = Callable[..., list[Record]]
 Make = Callable[..., Record]

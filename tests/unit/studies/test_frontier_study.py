@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from remask.analysis import frontier
 from remask.analysis.figure import Figure, Figures
 from remask.analysis.load_records import read_source
 from remask.records import jsonl
 from remask.records.record import Record
-from remask.report.plots import frontier_plot
 from remask.report.studies import study
 from remask.report.studies.base import StudyResult
-from remask.report.studies.frontier import FRONTIER
 from remask.report.table import Table, text
+from studies.frontier import measure as frontier
+from studies.frontier.plot import frontier_plot
+from studies.frontier.study import STUDY
 
 Draw = Callable[..., list[Record]]
 
@@ -42,7 +42,7 @@ def told(tmp_path_factory: pytest.TempPathFactory, draw_features: Draw) -> Study
             rows = draw_features(problems, 10, split=split, task=task, level=level)
             jsonl.append(folder / f"{split}-{name}.jsonl", [row.to_json() for row in rows])
         (folder / f"test-{name}.jsonl").rename(folder / f"{name}.jsonl")
-    return study("frontier", [folder])
+    return study(STUDY, [folder])
 
 
 def table(told: StudyResult, name: str) -> Table:
@@ -108,7 +108,7 @@ def test_without_a_set_that_counts_there_is_no_picture() -> None:
 def test_what_the_records_lack_is_said(draw_features: Draw, tmp_path: Path) -> None:
     rows = [row.to_json() for row in draw_features(12, num_read=0)]
     jsonl.append(tmp_path / "wordmath-hard.jsonl", rows)
-    notes = FRONTIER.run(read_source(tmp_path)).notes
+    notes = STUDY.run(read_source(tmp_path)).notes
     assert [note.split(":")[0] for note in notes] == [
         "No optimized weights", "No probes", "No rejection sampling",
     ]  # fmt: skip

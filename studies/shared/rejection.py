@@ -11,18 +11,18 @@ from functools import cached_property
 import numpy as np
 
 from remask.analysis.figure import Figure, Place, of_interval
-from remask.analysis.frontier_measures import SECTION, FrontierSet, num_ranked
-from remask.analysis.frontier_methods import MethodScores
 from remask.analysis.pool import Pool
 from remask.analysis.problem_draws import Resampled
-from remask.analysis.rejection_replay import (
+from remask.decide.columns import Flags, Floats
+from studies.shared.methods import MethodScores
+from studies.shared.replay import (
     ScoredPools,
     best_f1_threshold,
     cheapest_threshold,
     replay,
 )
-from remask.analysis.within_pool import within_pools
-from remask.decide.columns import Flags, Floats
+from studies.shared.sets import SECTION, FrontierSet, num_ranked
+from studies.shared.within_pool import within_pools
 
 MGRS, MGRS_SET = "mgrs", "wordmath-hard"
 MGRS_METHODS = ("roundtrips", "verifier", "sequential")

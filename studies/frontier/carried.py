@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from remask.analysis.figure import Figure, Place, of_intervals
-from remask.analysis.frontier_fits import SetFits
-from remask.analysis.frontier_measures import SECTION, FrontierSet, Key, MethodMeasures
-from remask.analysis.frontier_methods import MethodScores, frontier_methods, score_pools
-from remask.analysis.frontier_stages import StagedFits
 from remask.analysis.selective import precision, recall
 from remask.analysis.statistics import proportion
 from remask.decide.threshold import best_f1
+from studies.shared.fits import SetFits
+from studies.shared.methods import MethodScores, frontier_methods, score_pools
+from studies.shared.sets import SECTION, FrontierSet, Key, MethodMeasures
+from studies.shared.stages import StagedFits
 
 METHODS = ("roundtrips", "probe", "verifier")  # whose thresholds are carried
 FITTED = ("fitted20", "fitted85", "sequential")

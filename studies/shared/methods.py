@@ -7,16 +7,14 @@ agree, and the features, by the names that `verifier.columns` gives them.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
-from remask.analysis.methods import ROUNDTRIPS, Method, agreement_of, recorded
+from remask.analysis.methods import ROUNDTRIPS, Method, agreement_of, plain_mean, price, recorded
 from remask.analysis.pool import RECORDED, Pool, pool_size
 from remask.decide.columns import Floats
-from remask.probes.settings import Probe
 from remask.records.record import Record
-from remask.verifier.columns import MEANS, label_free, probes_in
+from remask.verifier.columns import MEANS
 
 DISE = "visible.response_mean"
 SIZES = (2, 3, 5, 10)  # of self-consistency
@@ -60,20 +58,6 @@ def frontier_methods(pooled: Sequence[Pool]) -> list[Method]:
     return list({method.name: method for method in reversed(allowed)}.values())[::-1]
 
 
-def plain_mean(scorer: str) -> Method:
-    """Return the method of a scorer whose score is a plain mean of values in the features."""
-    return Method(
-        name=scorer,
-        score=lambda pool: label_free(scorer, pool[0].features),
-        forwards=lambda pool: pool[0].forwards + price(pool[0], MEANS[scorer]),
-    )
-
-
-def price(row: Record, features: Sequence[str]) -> float:
-    """Return what features or values cost beyond the answer, each probe once; no round trips."""
-    return sum(_forwards(row, name) for name in dict.fromkeys(f.split(".")[0] for f in features))
-
-
 def length_of(row: Record) -> int:
     """Return the number of response tokens: a feature, a score, or the entries of the drift."""
     value = row.features.get("length", row.scores.get("length"))
@@ -87,17 +71,6 @@ def in_first_place(pool: Pool, number: int) -> Pool:
 
 def _written(pool: Pool) -> float:
     return float(pool[0].forwards)
-
-
-def _forwards(row: Record, source: str) -> float:
-    """Return what a probe cost: as recorded, or as its name says; other features cost nothing."""
-    spent = row.features.get(f"{source}.forwards")
-    return _passes(source) if spent is None else spent
-
-
-@cache
-def _passes(source: str) -> float:
-    return float(Probe.named(source).passes) if probes_in([source]) else 0.0
 
 
 def _dise(pool: Pool) -> float | None:

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from remask.analysis import frontier
 from remask.analysis.figure import Figures, parse
-from remask.analysis.frontier import SETS, frontier_figures, frontier_sets, pool_scores
-from remask.analysis.frontier_methods import frontier_methods, score_pools
 from remask.analysis.load_records import Source, StudyRecords
 from remask.analysis.pool import pools
 from remask.analysis.statistics import paired_difference
-from remask.analysis.within_pool import within_pools
 from remask.decide.auroc import auroc
 from remask.errors import RecordError
 from remask.records.record import Record
+from studies.frontier import measure as frontier
+from studies.frontier.measure import SETS, frontier_figures, frontier_sets, pool_scores
+from studies.shared.methods import frontier_methods, score_pools
+from studies.shared.within_pool import within_pools
 
 Make = Callable[..., Record]
 Draw = Callable[..., list[Record]]

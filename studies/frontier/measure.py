@@ -15,18 +15,13 @@ from statistics import fmean
 import numpy as np
 
 from remask.analysis.figure import Figure, Figures, Place, of_interval
-from remask.analysis.frontier_carried import carried_fits, carried_thresholds, chosen_thresholds
-from remask.analysis.frontier_fits import LABELS, RECIPES, USUAL, SetFits, fit_set
-from remask.analysis.frontier_measures import (
-    SECTION,
-    FrontierSet,
-    Key,
-    MethodMeasures,
-    every_sample,
-    set_figures,
-)
-from remask.analysis.frontier_methods import MethodScores, frontier_methods, score_pools
-from remask.analysis.frontier_rejection import (
+from remask.analysis.load_records import Source, StudyRecords, required
+from remask.analysis.pool import Pool, pool_size, pools
+from remask.analysis.problem_draws import RESAMPLES, Resampled, mean_of
+from studies.frontier.carried import carried_fits, carried_thresholds, chosen_thresholds
+from studies.shared.fits import LABELS, RECIPES, USUAL, SetFits, fit_set
+from studies.shared.methods import MethodScores, frontier_methods, score_pools
+from studies.shared.rejection import (
     MGRS_BUDGET,
     MGRS_METHODS,
     MGRS_SET,
@@ -36,10 +31,15 @@ from remask.analysis.frontier_rejection import (
     mgrs_figures,
     within_pool,
 )
-from remask.analysis.frontier_stages import StagedFits, fit_sequential
-from remask.analysis.load_records import Source, StudyRecords, required
-from remask.analysis.pool import Pool, pool_size, pools
-from remask.analysis.problem_draws import RESAMPLES, Resampled, mean_of
+from studies.shared.sets import (
+    SECTION,
+    FrontierSet,
+    Key,
+    MethodMeasures,
+    every_sample,
+    set_figures,
+)
+from studies.shared.stages import StagedFits, fit_sequential
 
 SETS = (
     "wordmath", "wordmath-hard", "choice", "choice-hard", "pycode", "pycode-hard", "countdown-easy",

@@ -11,7 +11,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from remask.analysis.contraction import (
+from remask.denoisers.base import Denoiser
+from remask.denoisers.native import NativeDenoiser
+from remask.errors import RecordError, SettingsError
+from remask.records.manifest import Manifest
+from remask.records.record import Record
+from remask.tasks import TASKS
+from remask.testing import ScriptedDenoiser
+from remask.values import Canvas, Sample
+from studies.paper.contraction import (
     Contraction,
     ContractionSettings,
     Point,
@@ -22,14 +30,6 @@ from remask.analysis.contraction import (
     measure,
     nudge,
 )
-from remask.denoisers.base import Denoiser
-from remask.denoisers.native import NativeDenoiser
-from remask.errors import RecordError, SettingsError
-from remask.records.manifest import Manifest
-from remask.records.record import Record
-from remask.tasks import TASKS
-from remask.testing import ScriptedDenoiser
-from remask.values import Canvas, Sample
 
 Answer = Callable[..., Sample]
 TEN = ContractionSettings(mask_ratio=0.9, draws=10)

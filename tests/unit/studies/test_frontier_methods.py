@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from remask.analysis.frontier_methods import (
+from remask.records.record import BaselineCost, Record
+from remask.verifier.columns import LABEL_FREE
+from studies.shared.methods import (
     frontier_methods,
     in_first_place,
     length_of,
@@ -15,8 +17,6 @@ from remask.analysis.frontier_methods import (
     price,
     score_pools,
 )
-from remask.records.record import BaselineCost, Record
-from remask.verifier.columns import LABEL_FREE
 
 Make = Callable[..., Record]
 FEATURES = {
