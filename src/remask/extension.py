@@ -65,17 +65,18 @@ def running(what: str, name: str) -> Iterator[None]:
     except RemaskError:
         raise
     except Exception as error:
-        lines = str(error).strip().splitlines()
-        cause = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-        raise ExtensionError(f"{what} {name!r} failed with {cause} ({_line_of(error)}).") from error
+        raise ExtensionError(f"{what} {name!r} failed with {cause_of(error)}.") from error
 
 
-def _line_of(error: Exception) -> str:
-    """Return the last line of the traceback outside this package."""
+def cause_of(error: Exception) -> str:
+    """Return an exception with the last line of its traceback outside this package."""
+    lines = str(error).strip().splitlines()
+    cause = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
+    known = (_PACKAGE, "site-packages")
+    own = [frame for frame in frames if not any(part in frame.filename for part in known)]
     last = (own or frames)[-1]
-    return f"{last.filename}, line {last.lineno}"
+    return f"{cause} ({last.filename}, line {last.lineno})"
 
 
 def call(what: str, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:

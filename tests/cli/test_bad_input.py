@@ -289,6 +289,24 @@ def test_a_closed_standard_input_is_named(
     assert "standard input is closed" in capsys.readouterr().err
 
 
+def test_an_exception_of_the_users_task_is_one_sentence_with_its_line(
+    fails: Fails, fast: Fast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    body = "\n".join(
+        f"    {name} = None" for name in ("extract", "judge", "grade", "canvas_length")
+    )
+    (tmp_path / "failing.py").write_text(
+        f"class Task:\n    name, levels, metrics = 'own', ('easy',), ()\n{body}\n"
+        "    def problem(self, index, **more):\n        raise KeyError('gold')\n\ntask = Task()\n"
+    )
+    said = fails(1, "collect", "--task", "failing:task", "-o", "out.jsonl", *fast)
+    assert said.startswith("collect failed with KeyError: 'gold' (")
+    assert said.endswith("failing.py, line 8).")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])
 def test_a_closed_output_is_not_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fast: Fast, closed: str

@@ -205,7 +205,7 @@ def test_every_baseline_goes_through_records_study_report_and_fit(
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("--scored", "5"), 1, "scored is 5 and samples is 1"),
+        (("--scored", "5"), 1, "scored must be at most the number of samples (1), got 5"),
         (("--baselines", "confidence,votes"), 1, "Unknown baseline 'votes'"),
         (("--baselines", "vote"), 2, "--baselines vote compares samples; add --samples"),
     ],

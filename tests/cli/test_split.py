@@ -70,7 +70,7 @@ def test_what_cannot_be_split_is_one_sentence(
     assert "names 3 devices and the model has 2 layers" in three
     collect = ("collect", "-o", tmp_path / "o.jsonl", "--task", "wordmath", *words)
     assert "leave --engine ray out" in fails(2, *collect, *BOTH, "--engine", "ray")
-    assert "is none of train, validation, test" in fails(2, *collect, "--split", "tests")
+    assert "Unknown split 'tests'. Did you mean 'test'?" in fails(2, *collect, "--split", "tests")
     twice = ("--split", "test", "--split", "train")
     assert "--split test --split train is more than one choice" in fails(2, *collect, *twice)
     assert list(tmp_path.iterdir()) == []

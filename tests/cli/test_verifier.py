@@ -262,7 +262,7 @@ def test_a_probe_that_cannot_be_is_named_with_its_flag(fails: Fails, tmp_path: P
     words = ("collect", "-m", "tiny", "--task", "wordmath", "-o", tmp_path / "out.jsonl")
     for probe in ("halves7", "halve8"):
         error = fails(1, *words, "--probes", f"critical,{probe}")
-        assert error.startswith(f"probes is critical,{probe}; ")
+        assert repr(probe) in error
 
 
 def test_a_file_is_scored_and_never_written_over_the_fit(

@@ -14,6 +14,7 @@ from typing import Any
 
 from remask.align.reward import Turn, Values
 from remask.errors import InputError, SettingsError
+from remask.extension import running
 
 Reward = Callable[..., Any]  # TRL's convention; see `remask.align.reward`
 
@@ -93,11 +94,9 @@ def _named(rewards: Sequence[Reward]) -> dict[str, Reward]:
 
 def _called(name: str, reward: Reward, named: Mapping[str, Any]) -> Any:
     """Return what a reward returns, awaited where it is asynchronous."""
-    try:
+    with running("reward", name):
         returned = reward(**named)
         return asyncio.run(_awaited(returned)) if inspect.isawaitable(returned) else returned
-    except Exception as error:
-        raise InputError(f"reward {name!r} failed with {type(error).__name__}: {error}") from error
 
 
 async def _awaited(returned: Awaitable[Any]) -> Any:

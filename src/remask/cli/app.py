@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 from remask.cli.flags import UsageError, with_flags
 from remask.denoisers.quantisers import own_process
 from remask.errors import RemaskError
+from remask.extension import cause_of
 from remask.settings import nearest, setting_fields
 
 if TYPE_CHECKING:
@@ -181,6 +182,8 @@ def main() -> None:
         _fail(f"{where}{error.strerror or error}.", 1)
     except (typer.Abort, KeyboardInterrupt):
         code = 130
+    except Exception as error:  # of the user's code, or a defect of ours
+        _fail(f"{' '.join(sys.argv[1:2])} failed with {cause_of(error)}.", 1)
     except _Terminated:
         code = 128 + signal.SIGTERM
     finally:

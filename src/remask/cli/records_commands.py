@@ -17,7 +17,7 @@ from remask.decide.settings import BUDGET, Confidence, Risk
 from remask.errors import InputError
 from remask.records import outputs
 from remask.records.lock import locked
-from remask.settings import Setting
+from remask.settings import Setting, unknown_name
 from remask.tasks.base import Split
 from remask.values import ROUNDTRIPS
 
@@ -134,9 +134,10 @@ def collect(
 
 def splits(words: list[str] | None) -> tuple[Split, opt.Split]:
     """Return which problems are drawn, and how a model lies on several devices."""
+    known = (*_SPLITS, *_LAYOUTS)
     for word in words or []:
-        if word not in (*_SPLITS, *_LAYOUTS):
-            raise UsageError(f"--split {word!r} is none of {', '.join((*_SPLITS, *_LAYOUTS))}")
+        if word not in known:
+            raise unknown_name("split", word, known, error=UsageError)
     problems, layouts = ([w for w in words or [] if w in kind] for kind in (_SPLITS, _LAYOUTS))
     if len(problems) > 1 or len(layouts) > 1:
         raise UsageError(

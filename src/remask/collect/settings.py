@@ -93,14 +93,10 @@ class CollectSettings(TaskSettings):
         object.__setattr__(self, "baselines", choose_baselines(self.baselines))
         object.__setattr__(self, "probes", tuple(dict.fromkeys(self.probes)))
         for name in self.probes:
-            try:
-                Probe.named(name)
-            except SettingsError as error:
-                raise SettingsError(f"probes is {','.join(self.probes):.80}; {error}") from None
+            Probe.named(name)
         if self.scored > self.samples:
             raise SettingsError(
-                f"scored is {self.scored} and samples is {self.samples}; draw as many samples as "
-                "are to be scored, or score fewer."
+                f"scored must be at most the number of samples ({self.samples}), got {self.scored}."
             )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, cast, get_args
 
 from remask.errors import SettingsError
-from remask.settings import Setting, checked, shown
+from remask.settings import Setting, checked, unknown_name
 
 Pattern = Literal["critical", "halves", "random", "stratified", "forced", "visible", "suffix"]
 Which = Literal["critical_mean", "critical_min", "response_mean", "response_min"]  # readings
@@ -18,7 +18,7 @@ REPEATED = ("halves", *DRAWN, "forced")  # patterns that have a number of passes
 
 _RATIO = 0.8
 _NAME = re.compile(r"([a-z]+)(?:([0-9]{1,3})x)?([0-9]{1,5})?")
-_EXAMPLES = "critical, halves8, random15x4, stratified80x8, forced8, visible or suffix"
+_EXAMPLES = ("critical", "halves8", "random15x4", "stratified80x8", "forced8", "visible", "suffix")
 
 
 @checked
@@ -74,4 +74,4 @@ class Probe:
                 raise SettingsError(f"probe {name!r:.80} cannot be: {error}") from None
             if probe.name == name:
                 return probe
-        raise SettingsError(f"Unknown probe {shown(name)}. Known: {_EXAMPLES}.")
+        raise unknown_name("probe", name, _EXAMPLES)

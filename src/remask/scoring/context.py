@@ -85,5 +85,5 @@ def threshold_for(
     own: float | None = None if fitted else getattr(scorer, "threshold", None)
     return find_threshold(
         context, model.preset.thresholds(context.kind), given=given,
-        fitted=certificate or fitted, own=own, stops=stops,
+        fitted=certificate or fitted, scorer_threshold=own, stops=stops,
     )  # fmt: skip

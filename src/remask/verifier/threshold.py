@@ -88,7 +88,7 @@ def find_threshold(
     *,
     given: float | None = None,
     fitted: Fitted | None = None,
-    own: float | None = None,
+    scorer_threshold: float | None = None,
     stops: bool = False,
 ) -> ScoreThreshold:
     """Return the threshold that applies to scores of this context, or why there is none.
@@ -98,7 +98,7 @@ def find_threshold(
         thresholds: of the preset for this kind of answer, by scorer.
         given: a threshold that the user chose for these scores.
         fitted: a certificate or a fit that passed its check; only its source may still differ.
-        own: the threshold of a user's scorer.
+        scorer_threshold: the threshold of a user's scorer.
         stops: rejection sampling stops by it. Default round trips then fall back to the paper's
             threshold, and anything else without a threshold is an error.
     """
@@ -106,8 +106,8 @@ def find_threshold(
         return ScoreThreshold(value=given, source="given")
     if fitted is not None:
         found = _of_fit(context, fitted)
-    elif own is not None:
-        found = ScoreThreshold(value=own, source="scorer")
+    elif scorer_threshold is not None:
+        found = ScoreThreshold(value=scorer_threshold, source="scorer")
     else:
         found = _of_preset(context, thresholds)
     if found.value is not None or not stops:

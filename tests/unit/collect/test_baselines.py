@@ -135,7 +135,7 @@ def test_votes_by_value_are_not_added_to_votes_by_spelling(
 
 
 def test_more_scored_than_drawn_is_refused(settings: CollectSettings) -> None:
-    with pytest.raises(SettingsError, match="scored is 5 and samples is 1; draw as many"):
+    with pytest.raises(SettingsError, match="scored must be at most the number of samples"):
         prepare(replace(settings, samples=1, scored=5))
 
 

@@ -61,7 +61,7 @@ def test_where_no_critical_token_was_read_the_response_stands_in() -> None:
 
 
 def test_another_reading_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"Unknown reading 'critical_sum.*critical_mean"):
+    with pytest.raises(SettingsError, match=r"critical_sum'\. Did you mean 'critical_m"):
         reading([-1.0]).value("critical_sum")  # type: ignore[arg-type]
 
 

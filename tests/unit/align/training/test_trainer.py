@@ -23,7 +23,7 @@ from remask.align.policy import load_policy, trained
 from remask.align.rollout import Prompts
 from remask.align.settings import AlignSettings, as_yaml, check_settings
 from remask.align.trainer import align, rate_at
-from remask.errors import InputError, RecordError, SettingsError, WriteError
+from remask.errors import ExtensionError, InputError, RecordError, SettingsError, WriteError
 from remask.records.lock import locked
 
 Settings = Callable[..., AlignSettings]
@@ -194,7 +194,9 @@ def test_a_reward_that_raises_is_named_and_the_run_can_go_on(
     settings: Settings, train: Train, goes_on: GoesOn
 ) -> None:
     s = settings(reward="toy_rewards:failing")
-    with pytest.raises(InputError, match="reward 'failing' failed with ZeroDivisionError: no rea"):
+    with pytest.raises(
+        ExtensionError, match="reward 'failing' failed with ZeroDivisionError: no rea"
+    ):
         train(s)
     assert checkpoint.folder_of(s.out).last() == s.out / "checkpoint-000004"
     goes_on(s)  # the third call of the reward is past
