@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-# Kernels of passes that compute gradients. cuDNN's is left out: for grouped-query attention without
-# a mask (Qwen2.5, torch 2.11, H200) its backward pass returns NaN. Other passes take any kernel.
+# Kernels of passes that compute gradients. cuDNN's is left out: training Qwen2.5 (grouped-query
+# attention without a mask) with it gave NaN gradients on an H200 with torch 2.11, and finite ones
+# without it. benchmarks/finite_gradients.py checks these kernels for the head shapes of all models.
 TRAINING = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
