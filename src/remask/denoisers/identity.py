@@ -13,7 +13,7 @@ _CHUNK = 2**22  # numbers; their int64 copies take 32 MB
 
 def fingerprint(model: nn.Module) -> str:
     """Return a digest of all weights of a model; it does not depend on the device."""
-    tensors = dict(model.named_parameters())
+    tensors: dict[str, Tensor] = dict(model.named_parameters())
     for name, module in model.named_modules():
         if isinstance(module, PackedMatrix):
             tensors |= {f"{name}.codes": module.codes, f"{name}.scales": module.scales}
