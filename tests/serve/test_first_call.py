@@ -1,7 +1,5 @@
 """A model whose preset is greedy, asked with default arguments: server = library = command line."""
 
-import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,6 @@ import pytest
 import torch
 
 import remask
-from remask import cli
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.serve.app import build_app
@@ -61,24 +58,9 @@ def test_the_server_draws_what_the_library_draws(served: Client, greedy: Denoise
     assert (settings["temperature"], settings["resample_temperature"]) == (0.0, 0.9)
 
 
-def test_the_command_of_a_solution_draws_the_same(
-    served: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It names no temperature: one that is given is that of every sample."""
-    found = served.ok("/v1/solve", {"prompt": PROMPT, "remask": {**NEVER, "budget": 3}})
-    words = shlex.split(found["command"])
-    assert not [word for word in words if word.startswith("--temperature")]
-    monkeypatch.setattr("sys.argv", [*words[:2], "--json", *words[2:]])
-    with pytest.raises(SystemExit):
-        cli.main()
-    told = json.loads(capsys.readouterr().out)
-    assert [a["answer"] for a in told["attempts"]] == [a["text"] for a in found["attempts"]]
-    assert told["sampler"]["resample_temperature"] == 0.9
-
-
-def test_the_command_of_one_greedy_answer_names_its_temperature(served: Client) -> None:
+def test_one_answer_of_a_greedy_preset_is_greedy(served: Client) -> None:
     found = served.ok("/v1/solve", {"prompt": PROMPT, "remask": {**NEVER, "budget": 1}})
-    assert "--temperature=0.0" in shlex.split(found["command"])
+    assert found["settings"]["temperature"] == 0.0
     assert found["settings"]["resample_temperature"] is None
 
 

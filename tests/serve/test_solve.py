@@ -1,7 +1,6 @@
 """POST /v1/solve: what rejection sampling decides, told as it happens or at once."""
 
 import json
-import shlex
 from typing import Any
 
 import pytest
@@ -102,21 +101,6 @@ def test_a_problem_of_a_task_has_the_canvas_of_its_level(client: Client) -> None
     assert found["prompt"] == problem.prompt
     assert found["settings"]["length"] == TASKS["countdown"].canvas_length(problem.level)
     assert found["graded"]["gold"] == problem.gold
-
-
-def test_the_command_comes_to_the_same_decision(
-    client: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from remask import cli
-
-    found = client.ok("/v1/solve", body(2.0, 2, temperature=0.7, max_tokens=12))
-    words = shlex.split(found["command"])
-    monkeypatch.setattr("sys.argv", [*words[:2], "--json", *words[2:]])
-    with pytest.raises(SystemExit):
-        cli.main()
-    told = json.loads(capsys.readouterr().out)
-    assert (told["answer"], told["action"]) == (found["text"], found["action"])
-    assert told["score"] == pytest.approx(found["score"], abs=1e-5)
 
 
 def test_the_canvas_is_cut_to_whole_blocks(client: Client) -> None:

@@ -1,7 +1,6 @@
 """POST /v1/verify: the score of the library, and what it is made of."""
 
 import json
-import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -113,7 +112,6 @@ def test_earlier_turns_are_part_of_the_question(client: Client, denoiser: Denois
     sample = api.sample_from_text(denoiser, PROMPT, ANSWER, examples=[("What is 1 + 1?", "2")])
     known = remask.score(denoiser, PROMPT, sample, metrics="core")
     assert found["score"] == pytest.approx(known.value, abs=1e-5)
-    assert found["command"] is None
 
 
 def test_a_problem_of_a_task_is_graded(client: Client) -> None:
@@ -143,25 +141,6 @@ def test_an_identity_of_its_own_draws_other_masks(client: Client) -> None:
     masks = [json.dumps([trip["masked"] for trip in f["trips"]]) for f in found]
     assert masks[0] == masks[2] != masks[1]
     assert found[0]["item"] == "a"
-
-
-def test_the_command_gives_the_same_score(
-    client: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It is run here, as a shell would: a prompt that looks like a flag is none."""
-    from remask import cli
-
-    body = {"prompt": "--what's 12?", "answer": '-it "is" $17', "seed": 5}
-    asked = {"trips": 2, "mask_design": "stratified", "threshold": 0.25}
-    found = client.ok("/v1/verify", body | {"remask": asked})
-    words = shlex.split(found["command"])
-    assert words[:2] == ["remask", "verify"]
-    monkeypatch.setattr("sys.argv", [words[0], words[1], "--json", *words[2:]])
-    with pytest.raises(SystemExit):
-        cli.main()
-    told = json.loads(capsys.readouterr().out)
-    assert told["score"] == pytest.approx(found["score"], abs=1e-5)
-    assert told["threshold"] == 0.25
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@
     programs        requests as generators of rows
     batcher         rows of many requests through one model; admission and deadlines
     sent            what of an answer is sent, up to its `stops`
-    responses       the documents that are answered; `cli_equivalent`, the command for the same
+    responses       the documents that the routes answer with
     errors          what goes wrong, in OpenAI's shape
     app, run        all of it together, on a socket; `protocol`, what is heard there
 

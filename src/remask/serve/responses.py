@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 
 from remask.denoisers.tokenizer import HALF, Tokenizer
 from remask.sampling.drafts import Draft
-from remask.serve.cli_equivalent import solve_command
 from remask.serve.inputs import Inputs
 from remask.serve.programs import Verified
 from remask.serve.request import ClientRequest
@@ -96,7 +95,6 @@ class AnswerReport(Response):
     cost: RequestCost
     settings: dict[str, Any]
     graded: AnswerGrade | None
-    command: str | None
     stage: str = ""  # of a verifier in stages: the one that settled it
 
 
@@ -202,8 +200,8 @@ class Responder:
     inputs: Inputs
     client: ClientRequest
 
-    def verification(self, verified: Verified, command: str | None = None) -> Verification:
-        """Return the document of /v1/verify; an attempt of a solution has no command."""
+    def verification(self, verified: Verified) -> Verification:
+        """Return the document of /v1/verify, or of an attempt of /v1/solve."""
         sample, score = verified.sample, verified.score
         verdict = self.inputs.threshold.verdict(score)
         return Verification(
@@ -217,7 +215,6 @@ class Responder:
             tokens=self._verified_tokens(sample, score),
             trips=self._traces(verified.trips),
             settings=self._settings(),
-            command=command,
         )
 
     def _report(self, sample: Sample, score: Score, forwards: int) -> dict[str, Any]:
@@ -281,7 +278,6 @@ class Responder:
             num_attempts=num,
             stopped="accepted" if decided.action == "accept" else stopped,
             settings=self._settings() | {"budget": inputs.budget, **sampler},
-            command=solve_command(self.service, inputs),
         )
 
     def solution(self, decided: Decision, attempts: list[Verified]) -> Solution:

@@ -13,7 +13,6 @@ from starlette.responses import Response as HttpResponse
 from starlette.responses import StreamingResponse
 
 from remask.serve import programs
-from remask.serve.cli_equivalent import verify_command
 from remask.serve.errors import api_error
 from remask.serve.inputs import (
     Inputs,
@@ -65,8 +64,7 @@ async def _verify(service: Service, body: VerifyRequest, request: Request) -> Ht
     await client.start(plan)
     (verified,) = await client.run()
     responder = Responder(service=service, inputs=inputs, client=client)
-    command = verify_command(service, inputs, verified.sample.text)
-    response = await respond(client, lambda: responder.verification(verified, command))
+    response = await respond(client, lambda: responder.verification(verified))
     return say_system(service, inputs, response)
 
 

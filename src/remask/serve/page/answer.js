@@ -44,10 +44,9 @@ export class Answer {
     this.#copies();
   }
 
-  // `found` is the document of a verification, `asked` the [path, body] that brought it, `question`
-  // the one that it answers, `command` the line that does the same in a shell, null where there is
-  // none (yet).
-  show(found, { asked, question, command, title }) {
+  // `found` is the document of a verification, `asked` the [path, body] of its request, `question`
+  // the text of the question.
+  show(found, { asked, question, title }) {
     this.found = found;
     this.asked = asked;
     this.question = question;
@@ -67,13 +66,6 @@ export class Answer {
     const byTrip = Object.values(found.metrics).some((metric) => metric.by_trip.length);
     metricBars(byId("metrics"), metrics, found.score, found.threshold, byTrip);
     byId("copied").textContent = "";
-    this.offer(command);
-  }
-
-  // The command may come when an answer is shown already: that of a race is known at its end.
-  offer(command) {
-    this.command = command;
-    byId("copy-command").disabled = !command;
   }
 
   #verdict() {
@@ -140,10 +132,9 @@ export class Answer {
     const says = byId("copied");
     byId("copy-json").addEventListener("click", () => copy(json(this.found), says));
     byId("copy-curl").addEventListener("click", () => copy(curl(...this.asked), says));
-    byId("copy-command").addEventListener("click", () => copy(this.command, says));
     byId("copy-link").addEventListener("click", () => copy(linkTo(this.asked[0].slice(4), this.asked[1]), says));
     byId("save-json").addEventListener("click", () => this.#save("json", json(this.found), "application/json"));
-    byId("save-markdown").addEventListener("click", () => this.#save("md", markdown(this.found, this.question, this.command), "text/markdown"));
+    byId("save-markdown").addEventListener("click", () => this.#save("md", markdown(this.found, this.question), "text/markdown"));
   }
 
   #save(ending, text, type) {

@@ -1,4 +1,4 @@
-// What can be taken away: JSON, the request as a curl line, the command that does the same.
+// Copies a result as JSON, or the request as a curl line.
 import { byId } from "./dom.js";
 import { shown } from "./tokens.js";
 

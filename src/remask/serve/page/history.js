@@ -59,7 +59,7 @@ export class History {
     this.#list();
   }
 
-  // An entry is {time, mode, asked, question, answers, decision, command}.
+  // An entry is {time, mode, asked, question, answers, decision}.
   add(entry) {
     this.entries = [...this.entries, entry].slice(-MOST);
     store(this.entries);

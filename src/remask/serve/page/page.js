@@ -31,10 +31,10 @@ let served = null;
 let retry = start; // what failed last
 
 function show(count) {
-  const { asked, question, answers, command, mode } = current;
+  const { asked, question, answers, mode } = current;
   if (!answers[count]) return;
   const title = mode === "verify" ? "Your answer" : `Candidate ${count + 1}`;
-  answer.show(answers[count], { asked, question, title, command: command ?? answers[count].command });
+  answer.show(answers[count], { asked, question, title });
 }
 
 function fault(sentence) {
@@ -53,10 +53,8 @@ const hearers = {
   attempt: (data) => race.attempt(data),
   verification: (data) => race.verification(data),
   decision: (data) => {
-    current.command = data.command;
     current.decision = data;
     race.decision(data);
-    answer.offer(data.command); // to the candidate that a person chose, too
   },
 };
 
@@ -87,7 +85,7 @@ function begin(mode, body, again) {
     if (mode === "solve") race.again();
     return;
   }
-  current = { time: Date.now(), mode, asked, question: byId("prompt").value, answers: [], decision: null, command: null };
+  current = { time: Date.now(), mode, asked, question: byId("prompt").value, answers: [], decision: null };
   answer.box.hidden = true;
   const budget = body.remask.budget ?? served?.remask.defaults.budget;
   if (mode === "solve") race.begin(body.remask.threshold ?? null, budget);

@@ -23,7 +23,7 @@ function drifting(found) {
     .map((token) => [JSON.stringify(token.text), `${Math.round(100 * token.drift)} %`]);
 }
 
-export function markdown(found, question, command) {
+export function markdown(found, question) {
   const { score, stderr, threshold, verdict, scorer, model, extracted } = found;
   const facts = [
     ["verdict", verdict],
@@ -40,8 +40,6 @@ export function markdown(found, question, command) {
     table(["metric", "value", "weight"], Object.entries(found.metrics).map(([name, { value, weight }]) => [name, number(value), number(weight)])),
     ...(lost.length ? ["## Tokens that drifted", table(["token", "lost in so many of the trips that masked it"], lost)] : []),
     ...(settings.length ? ["## Settings", table(["setting", "value"], settings)] : []),
-    // One whose signs cannot all be seen is left out: written otherwise it would be another.
-    ...(command && shown(command) === command ? ["## The same on the command line", fenced(command)] : []),
   ];
   return `${parts.join("\n\n")}\n`;
 }
