@@ -41,7 +41,7 @@ def test_time_that_is_up_ends_the_program_even_of_a_client_that_does_not_read() 
     async def ask() -> None:
         client = ClientRequest(service, Request({"type": "http", "headers": []}, silence))
         program: Any = endless(client)
-        client.start(Plan(program, []))
+        await client.start(Plan(program, []))
         async with client.events() as events:
             assert await anext(events) == ("block", None)
             async with asyncio.timeout(LIMIT):
