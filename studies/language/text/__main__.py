@@ -13,7 +13,7 @@ says where); for the card also mawps/{multiarith,addsub,singleeq}.jsonl.gz. A ro
 their graders read it. The same files and seed give the same rows. MathQA is left out, since of it
 only a sample of the test is at hand, and ASDiv, since SVAMP is made from it.
 
-Overlap is counted in the three ways of `remask.tasks.overlap`, and once more without numbers and
+Overlap is counted in the three ways of `overlap.py`, and once more without numbers and
 names; `overlap` exits with 0 where nothing is left in any of the four.
 """
 
@@ -30,7 +30,6 @@ from typing import Any
 from remask.errors import InputError, RemaskError
 from remask.records.jsonl import encode, replace_file, write_text
 from remask.records.text_file import read_text
-from remask.tasks.overlap import OverlapIndex
 from studies.language.text.corpus import (
     Corpus,
     CorpusPlan,
@@ -43,6 +42,7 @@ from studies.language.text.corpus import (
 )
 from studies.language.text.names import NamelessIndex
 from studies.language.text.near import nearness
+from studies.language.text.overlap import OverlapIndex
 from studies.language.text.story import read_stories
 from studies.shared.figures import figure_of, parse, save
 

@@ -3,7 +3,7 @@
 Sources: `gsm8k` and `mawps` are published training problems; `gsm8k_numbers` and `mawps_numbers`
 are the same with other numbers, re-solved; `stories` are told here, and `sums` have no story. What
 is held out for validation is chosen first. A row of training is dropped where its question hits a
-test or what is held out, in one of the three ways of `remask.tasks.overlap`, or is one of a test
+test or what is held out, in one of the three ways of `overlap.py`, or is one of a test
 but for numbers and names; one of validation where it hits a test (or, of MAWPS, a training problem
 of the same collection: it repeats itself). A problem that hits has no variants: renamed, they would
 hit no more.
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from remask.tasks.base import Problem, Split
-from remask.tasks.overlap import OverlapIndex, words_of
 from remask.tasks.public import BENCHMARKS
 from remask.tasks.public.source import read_file
 from studies.language.text.cast import renamed
 from studies.language.text.equations import expression_of, renumber_equation, solve
 from studies.language.text.names import NamelessIndex
+from studies.language.text.overlap import OverlapIndex, words_of
 from studies.language.text.renumber import renumber
 from studies.language.text.solutions import plain_solution
 from studies.language.text.story import StoryFrame, read_stories

@@ -1,6 +1,6 @@
 """Questions that are the same but for numbers and names: a variant whose people were renamed.
 
-No rule of `remask.tasks.overlap` sees that. A name is a word with a capital that begins no
+No rule of `studies.language.text.overlap` sees that. A name is a word with a capital that begins no
 sentence, one that the tests never have in small letters, or one that stories here give to people.
 Taking another word for a name can only find more.
 """
@@ -8,8 +8,8 @@ Taking another word for a name can only find more.
 import re
 from collections.abc import Iterable, Sequence
 
-from remask.tasks.overlap import blinded, words_of
 from studies.language.text.cast import BOYS, GIRLS
+from studies.language.text.overlap import blinded, words_of
 
 _WORD = re.compile(r"[^\W\d_]+")
 _BEGINS = re.compile(r"(?:^|[.?!:\"“])\s*$")  # what stands before the first word of a sentence

@@ -11,7 +11,7 @@ import numpy as np
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
 
-from remask.tasks.overlap import blinded, words_of
+from studies.language.text.overlap import blinded, words_of
 
 NEAR = 0.8
 _ROUNDING = 1e-6  # of what is as similar as that

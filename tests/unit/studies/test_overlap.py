@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.tasks.overlap import (
+from studies.language.text.overlap import (
     WINDOW,
     OverlapCount,
     OverlapIndex,
