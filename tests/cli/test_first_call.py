@@ -83,8 +83,8 @@ def test_models_tells_how_further_samples_are_drawn(run: Run) -> None:
     found = json.loads(run("models", "GSAI-ML/LLaDA-8B-Instruct", "--json").out)
     assert found["resampling"]["temperature"] == 0.9
     assert "diffu_grpo_config.py" in found["resampling"]["source"]
-    assert found["presets"][0]["ours"]["resample_temperature"] == 0.9
+    assert found["presets"][0]["settings"]["resample_temperature"] == 0.9
     shown = run("models", "GSAI-ML/LLaDA-8B-Instruct").out
     assert "\n  greedy presets: samples after the first at 0.9\n" in shown
     warm = json.loads(run("models", "apple/DiffuCoder-7B-Instruct", "--json").out)
-    assert "resample_temperature" not in warm["presets"][0]["ours"]
+    assert "resample_temperature" not in warm["presets"][0]["settings"]

@@ -86,11 +86,11 @@ def test_models_lists_what_loads_by_name(run: Run) -> None:
 def test_models_with_an_id_shows_the_presets_of_its_authors(run: Run, fails: Fails) -> None:
     found = json.loads(run("models", "GSAI-ML/LLaDA-1.5", "--json").out)
     assert [preset["task"] for preset in found["presets"]][:2] == ["GSM8K", "MATH"]
-    assert found["presets"][0]["settings"]["block_length"] == 16
+    assert found["presets"][0]["settings"]["block"] == 16
     shown = run("models", "GSAI-ML/LLaDA-1.5").out
     assert "\nfrom ML-GSAI/LLaDA, EVAL.md (OpenCompass)\n" in shown
     assert "  GSM8K                                 83.6 %  4 worked examples" in shown
-    assert "confidence_eos_eot_inf=True" in shown
+    assert "ends_last=True" in shown
     none = run("models", "inclusionAI/LLaDA-MoE-7B-A1B-Base").out
     assert none.endswith("its authors publish no settings that we know of\n")
     told = fails(1, "models", "someone/else")

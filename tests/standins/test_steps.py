@@ -55,7 +55,7 @@ PRESETS = [(c, published.task) for c in CHECKPOINTS for published in c.presets]
 
 
 @pytest.mark.full
-@pytest.mark.filterwarnings("ignore::remask.denoisers.presets.Unmet")
+@pytest.mark.filterwarnings("ignore::remask.denoisers.catalog.UnsupportedSetting")
 @pytest.mark.parametrize(("checkpoint", "task"), PRESETS, ids=lambda v: getattr(v, "id", v))
 def test_every_published_preset_can_be_asked_for(
     hub: Path, tmp_path: Path, checkpoint: Checkpoint, task: str

@@ -19,7 +19,7 @@ from remask.align.shards import whole_state
 from remask.denoisers.base import Preset
 from remask.denoisers.load import find_family, find_folder, outline, read_config
 from remask.denoisers.native import stacked
-from remask.denoisers.preset import chosen
+from remask.denoisers.preset import has_chosen_settings
 from remask.denoisers.save import save
 from remask.denoisers.tokenizer import read_json
 from remask.errors import CheckpointError, SettingsError
@@ -119,7 +119,7 @@ def _generation(source: Path, preset: Preset) -> dict[str, Any]:
     """
     path = source / "generation_config.json"
     generation = read_json(path) if path.exists() else {}
-    if chosen(generation):
+    if has_chosen_settings(generation):
         return generation
     known = {k: v for k, v in asdict(preset).items() if v is not None and k != "named"}
     return {**generation, **known}

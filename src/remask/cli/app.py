@@ -106,14 +106,14 @@ def root(
 
 
 def load_model(model: "ModelSettings") -> "Denoiser":
-    """Load a model under a spinner; what of its preset cannot be met is said."""
+    """Load a model under a spinner, and print what its preset sets that is unsupported."""
     from remask.cli import terminal
+    from remask.denoisers.catalog import UnsupportedSetting
     from remask.denoisers.load import load
-    from remask.denoisers.presets import Unmet
 
     tell_note(model)
     with terminal.waiting(f"loading {model.model}"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", Unmet)  # said above
+        warnings.simplefilter("ignore", UnsupportedSetting)  # printed above
         return load(
             model.model, device=model.device, dtype=model.dtype, preset=model.preset,
             split=model.split, weights=model.weights, compiled=model.compile,
@@ -121,12 +121,12 @@ def load_model(model: "ModelSettings") -> "Denoiser":
 
 
 def tell_note(model: "ModelSettings") -> None:
-    """Say what of a preset cannot be met."""
-    from remask.denoisers.presets import official
+    """Print the unsupported settings of a preset."""
+    from remask.denoisers.catalog import find_preset
 
-    note = official(model.model, model.preset).note if model.preset else ""
-    if note:
-        say_aside(note)
+    warning = find_preset(model.model, model.preset).warning if model.preset else ""
+    if warning:
+        say_aside(warning)
 
 
 def say_aside(sentence: str) -> None:

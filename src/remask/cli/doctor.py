@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from remask.cli.listing import ONE_ANSWER, Size, catalogued, gigabytes, installed
 from remask.denoisers import catalog
+from remask.denoisers.catalog import Checkpoint
 from remask.denoisers.devices import (
     choose_device,
     choose_dtype,
@@ -21,7 +22,6 @@ from remask.denoisers.devices import (
     spread,
 )
 from remask.denoisers.load import find_config, outline
-from remask.denoisers.published import Checkpoint
 from remask.denoisers.tokenizer import read_json
 from remask.sampling.batches import column_budget, token_budget
 from remask.tasks.execution import isolation

@@ -14,9 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from remask.denoisers import catalog, presets
-from remask.denoisers.published import Checkpoint, Published
-from remask.denoisers.resampling import resampling
+from remask.denoisers import catalog
+from remask.denoisers.catalog import Checkpoint, PublishedPreset
 from remask.errors import SettingsError
 from remask.sampling.settings import HEAD_ELEMENTS
 
@@ -71,29 +70,24 @@ def model(name: str) -> dict[str, Any]:
     if checkpoint is None:
         remedy = catalog.suggestion(name) or " remask models lists them."
         raise SettingsError(f"Unknown model {name!r}.{remedy}")
-    shown = [_both_ways(checkpoint, published) for published in checkpoint.presets]
-    further = asdict(resampling(checkpoint.architecture))
+    shown = [_preset(published) for published in checkpoint.presets]
+    further = catalog.resampling(checkpoint.architecture)
     is_embedded = checkpoint is catalog.TINY and has_embedded()
     row = _embedded() if is_embedded else _listed(checkpoint)
     return {**row, "resampling": further, "presets": shown}
 
 
-def _both_ways(checkpoint: Checkpoint, published: Published) -> dict[str, Any]:
-    """Return a preset under its authors' names, under ours, and what of it is unmet."""
-    translated = presets.translate(checkpoint, published)
-    ours = asdict(translated.preset)
-    # The threshold of the score and departures by task are no part of how others sample.
-    idle = {"threshold", "tasks", "schedule", "named"}
-    if ours["temperature"] > 0:
-        idle.add("resample_temperature")  # every sample is drawn at the temperature
-    if ours["sub_block"] is None:
-        idle.add("sub_block")  # blocks are written whole
-    if ours["commit_gap"] is None:
-        idle.add("commit_gap")  # blocks are written to the end
-    if ours["edit_threshold"] is None:
-        idle.add("post_steps")  # nothing is edited
-    shown = {name: value for name, value in ours.items() if name not in idle}
-    return {**asdict(published), "ours": shown, "unmet": dict(translated.unmet)}
+def _preset(published: PublishedPreset) -> dict[str, Any]:
+    """Return a published preset with the settings that affect sampling."""
+    row = asdict(published)
+    settings = row.pop("preset")
+    unused = {"threshold", "tasks", "schedule", "named"}
+    unused |= {name for name in ("sub_block", "commit_gap") if settings[name] is None}
+    if settings["temperature"] > 0:
+        unused.add("resample_temperature")
+    if settings["edit_threshold"] is None:
+        unused.add("post_steps")
+    return {**row, "settings": {k: v for k, v in settings.items() if k not in unused}}
 
 
 def _listed(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -308,10 +308,9 @@ def show_model(facts: Mapping[str, Any]) -> None:
             show(console, f"\nfrom {source}")
         accuracy = "" if preset["accuracy"] is None else f"{preset['accuracy']:.1f} %"
         show(console, f"  {preset['task']:<36}{accuracy:>8}  {preset['prompt']}".rstrip())
-        show(console, f"    theirs: {_listed(preset['settings'])}")
-        show(console, f"    ours:   {_listed(preset['ours'])}")
-        if preset["unmet"]:
-            show(console, f"    unmet:  {_listed(preset['unmet'])}")
+        show(console, f"    {_listed(preset['settings'])}")
+        if preset["unsupported"]:
+            show(console, f"    unsupported: {_listed(preset['unsupported'])}")
     if facts["presets"]:
         show(console, "\n--preset NAME asks for one; accuracies are their authors' own")
 

@@ -29,7 +29,6 @@ from remask.denoisers import (
     llada2,
     llada_moe,
     packing,
-    presets,
     sdar,
 )
 from remask.denoisers import split as splitting
@@ -37,7 +36,7 @@ from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.devices import choose_devices, choose_dtype
 from remask.denoisers.formats import FULL, find_format
 from remask.denoisers.native import Family, NativeDenoiser, Network
-from remask.denoisers.preset import chosen
+from remask.denoisers.preset import has_chosen_settings
 from remask.denoisers.special_ids import with_chat
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.weights import (
@@ -102,15 +101,15 @@ def load(
         dtype: "auto" is bfloat16 on CUDA and Metal, and float32 on the CPU.
         compiled: compile the trunk, once for each shape of a batch; pays on CUDA when many batches
             follow. Weights in int8 and nf4 are not compiled.
-        preset: sample as the authors do for this task (see `presets.official`); without one, as the
-            checkpoint's own files say, and where they say nothing, as `presets.start` does.
+        preset: name of a published preset (`catalog.find_preset`). Default: the settings of the
+            checkpoint's files, else `catalog.default_preset`.
         split: of several devices: "replicas", or "layers" of one model, which fits on none alone.
         weights: "full", as the dtype says; or the format that the large ones are packed in while
             they are read: "int8", "nf4" (extra `quant`) or "fp8" (`packing`).
     """
     if _is_outside(str(model)):
         return _load_outside(str(model), device, dtype, weights, compiled)
-    wanted = presets.preset(str(model), preset) if preset else None
+    wanted = catalog.preset(str(model), preset) if preset else None
     targets = choose_devices(device)
     splitting.check(split, targets, device)
     precision, form = choose_dtype(dtype, targets[0]), find_format(weights)
@@ -213,11 +212,13 @@ def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenize
 def find_preset(model: str, folder: Path, wanted: Preset | None = None) -> Preset:
     """Return how to sample: as asked, as the files say, as published, or the default."""
     path = folder / "generation_config.json"
-    usual = presets.usual(find_family(read_json(folder / "config.json"), folder).architecture)
-    said = read_json(path) if path.exists() else {}
-    own = Preset.read(said, usual)
-    published = wanted or (None if chosen(said) else presets.start(model))
-    return own if published is None else presets.merged(own, published)
+    default = catalog.family_preset(
+        find_family(read_json(folder / "config.json"), folder).architecture
+    )
+    config = read_json(path) if path.exists() else {}
+    own = Preset.read(config, default)
+    published = wanted or (None if has_chosen_settings(config) else catalog.default_preset(model))
+    return own if published is None else published.with_thresholds(own)
 
 
 def _place(

@@ -1,173 +1,135 @@
-"""How a model likes to be sampled, as its generation_config.json says. No torch here."""
+"""Sampling settings of a model, as its generation_config.json gives them. No torch here."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any
 
-from remask.denoisers import resampling
 from remask.errors import SettingsError
+from remask.settings import Setting, fit, setting_fields
 from remask.values import ROUNDTRIPS
 
-_ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # what Dream's file calls them
-# Keys that only diffusion has, and those of the score. Those of `_SHARED` are also how an
-# autoregressive ancestor was sampled, and speak of diffusion in their company alone.
-_DIFFUSION = (
-    "length", "steps", "block", "sub_block", "order", "order_temperature", "alg", "alg_temp",
-    "ends_last", "reveal_threshold", "commit_gap", "edit_threshold", "post_steps", "suppress_eos",
-    "threshold", "tasks", "resample_temperature",
-)  # fmt: skip
-_SHARED = ("temperature", "top_p", "top_k")
+_ALIASES = {"alg": "order", "alg_temp": "order_temperature"}  # names in Dream's file
+# Autoregressive models have these settings too; alone they say nothing about diffusion sampling.
+_SHARED = {"temperature", "top_p", "top_k"}
+_NOT_IN_FILES = {"schedule", "named"}
+
+_Count = Annotated[int, Setting(least=1)]
+_Positive = Annotated[float, Setting(above=0)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """How a model likes to be sampled, from its generation_config.json."""
+    """How a model is sampled, and the thresholds above which its answers are accepted.
 
-    length: int = 128  # canvas, in tokens
-    steps: int = 128
-    block: int = 128  # the canvas is written block by block; equal to the length: all at once
-    sub_block: int | None = None  # a block is written in sub-blocks of so many (Fast-dLLM v2)
+    `sampling.settings` documents the fields that `SamplerSettings` also has.
+    """
+
+    length: _Count = 128
+    steps: _Count = 128
+    block: _Count = 128
+    sub_block: _Count | None = None
     temperature: float = 0.0
-    # Of samples 1 and up where the temperature is 0, which would only copy sample 0.
-    resample_temperature: float = resampling.USUAL.temperature
-    # Of the score, by scorer; a number is that of the round trips, the default the paper's. That of
-    # the sampler is reveal_threshold.
-    threshold: float | Mapping[str, float] = 0.75
-    # Which tokens may be drawn and which places are revealed: see `sampling.settings.Rule`.
+    resample_temperature: _Positive = 0.7  # of samples 1, 2, ... if `temperature` is 0
     order: str = "low_confidence"
     order_temperature: float = 0.0
     ends_last: bool = False
     reveal_threshold: float | None = None
-    commit_gap: float | None = None
+    commit_gap: _Positive | None = None
     top_p: float | None = None
-    top_k: int | None = None
-    edit_threshold: float | None = None  # LLaDA2.1: see `sampling.settings.EditSettings`
-    post_steps: int = 16
+    top_k: _Count | None = None
+    edit_threshold: float | None = None
+    post_steps: Annotated[int, Setting(least=0)] = 16
     suppress_eos: bool = False
-    # How the model's authors round, see `sampling.schedule`: known by its family, in no file.
-    schedule: str = "even"
-    # Asked for by name: it then decides on the canvas of tasks too. Equal presets sample alike.
-    named: bool = field(default=False, compare=False)
-    tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # departures by task
-
-    def for_task(self, task: str) -> "Preset":
-        """Return the preset with the departures for `task` applied."""
-        changes: Any = self.tasks.get(task, {})
-        adjustable = Preset.__dataclass_fields__.keys() - {"tasks", "schedule", "named"}
-        if not isinstance(changes, Mapping) or not set(changes) <= adjustable:
-            raise SettingsError(
-                f"tasks.{task} in generation_config.json is {changes!r}; "
-                f"it may set {', '.join(sorted(adjustable))}."
-            )
-        return self._changed(changes)
+    # Acceptance thresholds by scorer; a number is the threshold of round trips (0.75 in the paper).
+    threshold: float | Mapping[str, float] = 0.75
+    tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # changes by task
+    schedule: str = "even"  # set by the model family, see `sampling.schedule`
+    named: bool = field(default=False, compare=False)  # requested by name: sets the canvas of tasks
 
     @property
     def cuts_top_k_first(self) -> bool:
-        """Whether `top_k` cuts before `top_p`: in the loops of SDAR and LLaDA2, not in Dream's."""
+        """Whether `top_k` applies before `top_p`, as in SDAR and LLaDA2; Dream reverses them."""
         return self.schedule == "shares"
 
     def thresholds(self, kind: str = "number") -> Mapping[str, float]:
-        """Return the thresholds for one kind of answer, by scorer; the paper's if it has none.
+        """Return the acceptance thresholds for one kind of answer by scorer.
 
-        Those at the top level of generation_config.json are for the kind `number`.
+        Thresholds at the top level of generation_config.json are for the kind `number`. Other kinds
+        without thresholds have the default.
         """
-        usual = self.threshold if kind == "number" else Preset.threshold
-        return _by_scorer(self.tasks.get(kind, {}).get("threshold", usual))
+        default = self.threshold if kind == "number" else Preset.threshold
+        return _by_scorer(self.tasks.get(kind, {}).get("threshold", default))
 
-    def _changed(self, changes: Mapping[str, Any]) -> "Preset":
-        """Return the preset with changes; a threshold leaves those of other scorers alone."""
-        if "threshold" not in changes:
-            return replace(self, **changes)
-        given = _by_scorer(changes["threshold"])
-        if not all(map(_is_finite, given.values())):
-            raise SettingsError(
-                f"threshold in generation_config.json is {changes['threshold']!r}; give a number, "
-                "or an object with one for each scorer."
-            )
-        limits: Any = {**_by_scorer(self.threshold), **given}
-        if limits.keys() == {ROUNDTRIPS}:
-            limits = limits[ROUNDTRIPS]
-        return replace(self, **{**changes, "threshold": limits})
+    def for_task(self, task: str) -> "Preset":
+        """Return the preset with the changes for `task` applied."""
+        return self._changed(self.tasks.get(task, {}), f"tasks.{task}.")
 
     def in_blocks(self, size: int) -> "Preset":
-        """Return the preset of a model with blocks of its own: whole ones, each with its steps."""
-        num = -(-self.length // size)
-        return replace(self, block=size, length=num * size, steps=-(-self.steps // num) * num)
+        """Return the preset for a model that writes blocks of `size` tokens, with equal steps."""
+        num_blocks = -(-self.length // size)
+        steps = -(-self.steps // num_blocks) * num_blocks
+        return replace(self, block=size, length=num_blocks * size, steps=steps)
+
+    def with_thresholds(self, other: "Preset") -> "Preset":
+        """Return the preset with the acceptance thresholds of another one, tasks included."""
+        tasks = {
+            task: {"threshold": changes["threshold"]}
+            for task, changes in other.tasks.items()
+            if "threshold" in changes
+        }
+        return replace(self, threshold=other.threshold, tasks=tasks)
 
     @staticmethod
-    def read(config: Mapping[str, Any], usual: "Preset | None" = None) -> "Preset":
-        """Return the preset in a generation_config.json; keys of other tools are left alone.
+    def read(config: Mapping[str, Any], defaults: "Preset | None" = None) -> "Preset":
+        """Return the preset in a generation_config.json; keys of other tools are ignored.
 
-        What the file does not say is as in `usual`. A file that says nothing of diffusion is
-        an autoregressive ancestor's, and so are its temperature and its filters.
-
-        Dream's own file is such a preset too: `alg` and `alg_temp` are its words for the order, an
-        option that is null or 0 is one not set, and steps without a length mean a token a step, in
-        one block.
+        Without diffusion settings the file describes an autoregressive model, so its temperature
+        and filters are ignored too. In Dream's file, a setting that is null or 0 is unset, and
+        steps without a length mean one token per step in one block.
         """
-        given = {_ALIASES.get(k, k): v for k, v in config.items()}
-        unset = {k for k in ("order_temperature", "top_p", "top_k") if not given.get(k)}
-        unset |= {"schedule", "named"} if speaks(config) else {"schedule", "named", *_SHARED}
-        given = {k: v for k, v in given.items() if k in Preset.__dataclass_fields__.keys() - unset}
+        given = {_ALIASES.get(name, name): value for name, value in config.items()}
+        ignored = {k for k in ("order_temperature", "top_p", "top_k") if not given.get(k)}
+        ignored |= _NOT_IN_FILES if has_diffusion_settings(config) else _NOT_IN_FILES | _SHARED
+        given = {name: value for name, value in given.items() if name in _NAMES - ignored}
         if "steps" in given and "length" not in given:
-            given = {"block": given["steps"], **given, "length": given["steps"]}
-        preset = (usual or Preset())._changed(given)
-        if not isinstance(preset.tasks, Mapping):
-            raise SettingsError(
-                f"tasks in generation_config.json is {preset.tasks!r}; give an object by task."
-            )
-        for name in preset.tasks:
-            preset.for_task(name)._check()
-        return preset._check()
+            size = given["steps"]
+            given = {**given, "length": size, "block": given.get("block", size)}
+        preset = (defaults or Preset())._changed(given)
+        for task in preset.tasks:
+            preset.for_task(task)  # raises if a change is invalid
+        return preset
 
-    def _check(self) -> "Preset":
-        self._require(_is_count, "a whole number above 0", "steps", "length", "block", "top_k")
-        self._require(_is_count, "a whole number above 0", "sub_block")
-        self._require(_is_number, "a number", "temperature", "order_temperature")
-        self._require(_is_positive, "a number above 0", "resample_temperature")
-        self._require(_is_number, "a number", "top_p", "reveal_threshold", "edit_threshold")
-        self._require(_is_positive, "a number above 0", "commit_gap")
-        self._require(lambda v: v == 0 or _is_count(v), "a whole number from 0 up", "post_steps")
-        self._require(
-            lambda value: isinstance(value, bool), "true or false", "ends_last", "suppress_eos"
-        )
-        self._require(lambda value: isinstance(value, str), "the name of an order", "order")
-        return self
-
-    def _require(self, fits: Callable[[Any], bool], what: str, *names: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            unset = value is None and Preset.__dataclass_fields__[name].default is None
-            if not unset and not fits(value):
-                raise SettingsError(f"{name} in generation_config.json is {value!r}; give {what}.")
+    def _changed(self, changes: Mapping[str, Any], where: str = "") -> "Preset":
+        """Return the preset with changes; a threshold keeps those of scorers it does not name."""
+        for name, value in changes.items():
+            if where and name not in _NAMES - _NOT_IN_FILES - {"tasks"}:
+                raise _error(f"{where}{name} must be a sampler setting or threshold.")
+            fit(f"{where}{name}", setting_fields(Preset)[name].hint, value, error=_error)
+        if "threshold" not in changes:
+            return replace(self, **changes)
+        thresholds = {**_by_scorer(self.threshold), **_by_scorer(changes["threshold"])}
+        single = thresholds.keys() == {ROUNDTRIPS}
+        threshold = thresholds[ROUNDTRIPS] if single else thresholds
+        return replace(self, **{**changes, "threshold": threshold})
 
 
-def speaks(config: Mapping[str, Any]) -> bool:
-    """Return whether a generation_config.json says anything of diffusion sampling."""
-    return any(config.get(key) is not None for key in _DIFFUSION)
+_NAMES = {one.name for one in fields(Preset)}
 
 
-def chosen(config: Mapping[str, Any]) -> bool:
-    """Return whether what it says was chosen: not what a library filled in from its defaults."""
-    return speaks(config) and not config.get("_from_model_config")
+def has_diffusion_settings(config: Mapping[str, Any]) -> bool:
+    """Return whether a generation_config.json has settings of diffusion sampling."""
+    names = (_NAMES | _ALIASES.keys()) - _SHARED - _NOT_IN_FILES
+    return any(config.get(name) is not None for name in names)
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+def has_chosen_settings(config: Mapping[str, Any]) -> bool:
+    """Return whether its diffusion settings were chosen, not filled in by a library."""
+    return has_diffusion_settings(config) and not config.get("_from_model_config")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+def _error(sentence: str) -> SettingsError:
+    return SettingsError(f"generation_config.json: {sentence}")
 
 
-def _is_finite(value: Any) -> bool:
-    return _is_number(value) and abs(value) < float("inf")
-
-
-def _by_scorer(threshold: Any) -> Mapping[str, Any]:
-    """Return a threshold of the score as an object by scorer."""
+def _by_scorer(threshold: float | Mapping[str, float]) -> Mapping[str, float]:
     return threshold if isinstance(threshold, Mapping) else {ROUNDTRIPS: threshold}
-
-
-def _is_positive(value: Any) -> bool:
-    return _is_number(value) and 0 < value < float("inf")

@@ -51,7 +51,7 @@ def test_one_model_comes_with_the_presets_of_its_authors() -> None:
     found = listing.model("Dream-org/Dream-v0-Instruct-7B")
     preset = next(p for p in found["presets"] if p["task"] == "GSM8K")
     assert preset["accuracy"] == 81.0
-    assert preset["settings"]["alg"] == "entropy"
+    assert preset["settings"]["order"] == "entropy"
     with pytest.raises(SettingsError, match="Unknown model 'someone/else'"):
         listing.model("someone/else")
 

@@ -20,10 +20,9 @@ import remask
 from remask.consistency.roundtrips import round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers import a2d, dreamreasoner, fast_dllm, sdar
-from remask.denoisers.catalog import CHECKPOINTS
+from remask.denoisers.catalog import CHECKPOINTS, default_preset
 from remask.denoisers.load import outline
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
-from remask.denoisers.presets import start, translate
 from remask.denoisers.wrap import Guided, Suppressed
 from remask.errors import CheckpointError, InputError
 from remask.sampling.sampler import sample
@@ -422,15 +421,15 @@ def test_wrappers_keep_what_is_peculiar(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BLOCKED)
-def test_the_authors_presets_start_without_anything_unmet(name: str) -> None:
+def test_the_authors_presets_start_with_supported_settings(name: str) -> None:
     """Every id of the family has one that it starts with, in blocks of the model's own."""
     model = MODELS[name]
     ids = [c for c in CHECKPOINTS if c.architecture == model.family.architecture]
     ids = [c for c in ids if model.block == outlined_block(model, c.id)]
     assert ids
     for checkpoint in ids:
-        assert not any(translate(checkpoint, p).unmet for p in checkpoint.presets)
-        preset = start(checkpoint.id)
+        assert not any(p.unsupported for p in checkpoint.presets)
+        preset = default_preset(checkpoint.id)
         assert preset is not None
         assert preset.block == model.block
         assert SamplerSettings.of(preset).length <= 1024

@@ -1,6 +1,6 @@
 """Presets: how a model likes to be sampled."""
 
-import re
+import math
 
 import pytest
 
@@ -38,33 +38,51 @@ def test_a_threshold_is_for_one_kind_of_answer() -> None:
     assert Preset.read({"threshold": {"roundtrips": 0.5}}) == Preset(threshold=0.5)
 
 
-@pytest.mark.parametrize("name", ["length", "steps", "block"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, "32", None, True])
-def test_a_count_that_is_no_count_is_named(name: str, value: object) -> None:
-    with pytest.raises(SettingsError, match=f"{name} in generation_config.json is {value!r}"):
-        Preset.read({name: value})
+INVALID = [
+    *(
+        (name, value)
+        for name in ("length", "steps", "block")
+        for value in (0, 1.5, "32", None, True)
+    ),
+    *(("resample_temperature", value) for value in (0, -1, math.nan, math.inf, True, "0.7", None)),
+    ("temperature", "hot"),
+    ("temperature", None),
+    ("threshold", None),
+    ("threshold", "high"),
+    ("threshold", [0.5]),
+    ("threshold", {"roundtrips": None}),
+    ("threshold", True),
+    ("threshold", 1e999),
+    ("threshold", {"probe": float("nan")}),
+    ("threshold", {"roundtrips": {"editor": 0.5}}),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("temperature", "hot"),
-        ("temperature", None),
-        ("threshold", None),
-        ("threshold", "high"),
-        ("threshold", [0.5]),
-        ("threshold", {"roundtrips": None}),
-        ("threshold", True),
-        ("threshold", 1e999),
-        ("threshold", {"probe": float("nan")}),
-        ("threshold", {"roundtrips": {"editor": 0.5}}),
-        ("tasks", [1]),
-    ],
-)
-def test_what_is_neither_a_number_nor_departures_by_task_is_named(name: str, value: object) -> None:
-    told = re.escape(f"{name} in generation_config.json is {value!r}; give ")
-    with pytest.raises(SettingsError, match=told):
+@pytest.mark.parametrize(("name", "value"), [*INVALID, ("tasks", [1]), ("tasks", {"code": 3})])
+def test_an_invalid_setting_is_named(name: str, value: object) -> None:
+    with pytest.raises(SettingsError, match=rf"^generation_config.json: {name}\b.* must be"):
         Preset.read({"steps": 8, name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [*INVALID, ("schedule", "even"), ("lenght", 8)])
+def test_an_invalid_setting_of_a_task_is_named(name: str, value: object) -> None:
+    with pytest.raises(
+        SettingsError, match=rf"^generation_config.json: tasks.code.{name}\b.* must be"
+    ):
+        Preset.read({"steps": 8, "tasks": {"code": {name: value}}})
+
+
+def test_another_preset_with_the_thresholds_of_the_files() -> None:
+    own = Preset(
+        length=64,
+        threshold={"roundtrips": 0.9, "editor": 0.4},
+        tasks={"choice": {"threshold": 0.6, "length": 8}, "code": {}},
+    )
+    found = Preset(length=256, steps=256, block=8).with_thresholds(own)
+    assert found.threshold == {"roundtrips": 0.9, "editor": 0.4}
+    choice = found.for_task("choice")
+    assert choice.threshold == {"roundtrips": 0.6, "editor": 0.4}
+    assert (choice.length, choice.block) == (256, 8)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from test_llada2 import checkpoint
 from torch import Tensor
 
 import remask
-from remask.denoisers import presets
 from remask.denoisers.a2d import FAMILY as A2D
+from remask.denoisers.catalog import family_preset
 from remask.denoisers.load import find_family, find_preset, outline, read_config
-from remask.denoisers.preset import chosen, speaks
+from remask.denoisers.preset import has_chosen_settings, has_diffusion_settings
 from remask.denoisers.tokenizer import read_json
 from remask.denoisers.weights import WeightFiles
 from remask.errors import CheckpointError
@@ -243,13 +243,13 @@ INSTRUCT = "Dream-org/Dream-v0-Instruct-7B"
 def test_a_file_speaks_of_diffusion_by_keys_that_nothing_else_has(
     said: dict[str, Any], says: bool, is_chosen: bool
 ) -> None:
-    assert (speaks(said), chosen(said)) == (says, is_chosen)
+    assert (has_diffusion_settings(said), has_chosen_settings(said)) == (says, is_chosen)
 
 
 def test_an_ancestors_temperature_and_filters_are_not_ours(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"architectures": [A2D.architecture]}))
     (tmp_path / "generation_config.json").write_text(json.dumps(QWEN3))
-    usual = presets.usual(A2D.architecture)
+    usual = family_preset(A2D.architecture)
     published = replace(usual, length=256, steps=256, block=256)
     assert find_preset(MDLM, tmp_path) == published
     assert find_preset("my/copy", tmp_path) == usual
