@@ -276,7 +276,10 @@ def test_a_file_that_misses_a_sample_or_holds_a_wrong_value_is_refused(
     for changed, sentence in (
         (rows[:-1], "is missing"),
         (rows[2:], "must hold 20 problems, got 19"),
-        ([*rows[:-1], {**rows[-1], "scores": {"confidence": 7}}], "confidence must be at least 0"),
+        (
+            [*rows[:-1], {**rows[-1], "scores": {"confidence": 7}}],
+            "confidence must be at most 1, got 7",
+        ),
         ([*rows[:-1], {**rows[-1], "task": "choice"}], "must be 'wordmath', got 'choice'"),
         ([*rows[:-1], {**rows[-1], "forwards": -5}], "forwards must be at least 0, got -5"),
     ):

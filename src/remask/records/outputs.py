@@ -45,7 +45,7 @@ def claim(out: Path, inputs: Iterable[Path | None] = (), *, force: bool = False)
     if out.is_dir():
         raise InputError(f"{out} is a folder; name a file.")
     if out.exists() and not out.is_file():
-        raise InputError(f"{out} is no plain file; name another.")
+        raise InputError(f"{out} is not a regular file; name another.")
     if os.path.lexists(out) and not force:
         raise RecordError(
             f"{out} exists already; choose another file, or add --force to replace it."

@@ -21,9 +21,10 @@ from remask.records.manifest import (
     read_manifest,
 )
 from remask.records.validation import STRICT, adapter_of, explain, validate
-from remask.settings import checked
+from remask.settings import Setting, checked, shown
 
 Number = float | None
+_MOST = 10**15  # forward passes
 _ROUNDING = 1e-6  # of sums of float32
 
 
@@ -194,14 +195,13 @@ def _fault(line: Line) -> str:
         ("drift", line.drift, 0, 1),
         *((name, [score], *_range(name)) for name, score in line.scores.items()),
         *((name, values, *_range(name)) for name, values in metrics.items()),
-        *((name, [cost], 0, math.inf) for name, cost in costs.items()),
+        *((name, [cost], 0, _MOST) for name, cost in costs.items()),
     ]
     for name, values, low, high in ranges:
         for value in values:
             if value is not None and not low - _ROUNDING <= value <= high + _ROUNDING:
-                bounds = {low: "at least", high: "at most"}
-                wanted = (f"{word} {bound:g}" for bound, word in bounds.items() if abs(bound) < 2)
-                return f"{name} must be {' and '.join(wanted)}, got {value:g}"
+                wanted = Setting(least=low, most=high).broken_by(value)
+                return f"{name} must be {wanted}, got {shown(value)}"
     return ""
 
 

@@ -28,6 +28,7 @@ from remask.serve.schema import (
 from remask.serve.service import Service
 from remask.serve.stops import StopTexts
 from remask.serve.turns import split_turns
+from remask.settings import unknown_name
 from remask.tasks import TASKS
 from remask.tasks.base import Problem
 from remask.turns import AskedChat
@@ -209,10 +210,7 @@ def _scorer(service: Service, remask: TripSettings) -> str:
     """
     name = service.settings.scorer if remask.scorer is None else remask.scorer
     if name not in scorers(service):
-        known = ", ".join(scorers(service))
-        raise InvalidValue(
-            f"remask.scorer is {name[:60]!r}; this server knows {known}.", "remask.scorer"
-        )
+        raise InvalidValue(str(unknown_name("scorer", name, scorers(service))), "remask.scorer")
     if name == ROUNDTRIPS:
         return name
     for setting in sorted(remask.model_fields_set & {*_TRIP_FIELDS, "metrics"}):

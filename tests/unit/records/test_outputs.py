@@ -82,7 +82,7 @@ def test_what_exists_needs_force(source: Path, tmp_path: Path) -> None:
     [
         ("deeper", "deeper is a folder; name a file"),
         ("in.jsonl/out.json", "in.jsonl is not a folder"),
-        ("/dev/null", "/dev/null is no plain file"),
+        ("/dev/null", "/dev/null is not a regular file"),
     ],
 )
 def test_what_can_be_no_file_is_refused_whatever_is_given_up(
