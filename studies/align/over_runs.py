@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 
-from remask.analysis.statistics import Interval
+from remask.analysis.bootstrap import Interval
 from remask.errors import InputError
 
 ABOVE, BELOW, OPEN = "above", "below", "cannot be told"

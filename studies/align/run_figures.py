@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from remask.analysis.statistics import Interval, interval_text
+from remask.analysis.bootstrap import Interval
+from remask.analysis.statistics import interval_text
 from studies.align.arms import ARMS, BLOCK, SETTINGS
 from studies.align.over_runs import differences, log_odds, over_runs, verdict
 from studies.shared.figures import figure_of

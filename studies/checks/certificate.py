@@ -18,7 +18,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from remask.analysis.statistics import Interval, interval_text, proportion
+from remask.analysis.bootstrap import Interval
+from remask.analysis.statistics import interval_text, proportion
 from remask.decide.provenance import Provenance
 from remask.decide.threshold import GRID, Certificate, certify
 from studies.shared.figures import parse, save

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from remask.analysis.bootstrap import Draws, Estimate
 from remask.analysis.pool import Pool, agreement, pools, vote_counts
-from remask.analysis.problem_draws import ProblemDraws, Resampled, draw_problems
 from remask.collect.collect import collect
 from remask.collect.settings import CollectSettings
 from remask.decide.auroc import auroc
@@ -30,7 +30,7 @@ from studies.shared.figures import figure_of, merge
 from studies.shared.methods import plain_mean, score_pools
 from studies.shared.rejection import PoolScores
 from studies.shared.replay import cheapest_threshold, replay
-from studies.shared.sets import every_sample
+from studies.shared.sets import RESAMPLES, every_sample
 
 TASK, LEVEL, SEED, POOL = "wordmath", "hard", 11, 10  # the frontier's rejection sampling
 FILE, SCORER, GAP = "wordmath-hard.jsonl", "verifier", 5.0
@@ -107,7 +107,7 @@ def measure(arguments: argparse.Namespace) -> None:
         raise RemaskError(f"{arguments.early} and {arguments.usual} hold other problems.")
     [chosen] = scored(read_pools(arguments.usual / f"validation-{FILE}")).of(SCORER)
     threshold = cheapest_threshold(chosen)
-    draws = draw_problems(len(early), "early commit")
+    draws = Draws.of(range(len(early)), name="early commit", resamples=RESAMPLES)
     ways = {"usual": measures(usual, threshold), "early": measures(early, threshold)}
     figures = {}
     for name, text in WHAT.items():
@@ -126,7 +126,7 @@ def measure(arguments: argparse.Namespace) -> None:
     save(arguments, figures)
 
 
-def resampled(draws: ProblemDraws, column: Sequence[float]) -> Resampled:
+def resampled(draws: Draws, column: Sequence[float]) -> Estimate:
     """Return the mean over problems; all have a value."""
     number = draws.mean(column)
     assert number is not None

@@ -14,10 +14,10 @@ from statistics import fmean
 
 import numpy as np
 
+from remask.analysis.bootstrap import Estimate, mean_of
 from remask.analysis.figure import Figure, Figures, Place, of_interval
 from remask.analysis.load_records import Source, StudyRecords, required
 from remask.analysis.pool import Pool, pool_size, pools
-from remask.analysis.problem_draws import RESAMPLES, Resampled, mean_of
 from studies.frontier.carried import carried_fits, carried_thresholds, chosen_thresholds
 from studies.shared.fits import LABELS, RECIPES, USUAL, SetFits, fit_set
 from studies.shared.methods import MethodScores, frontier_methods, score_pools
@@ -32,6 +32,7 @@ from studies.shared.rejection import (
     within_pool,
 )
 from studies.shared.sets import (
+    RESAMPLES,
     SECTION,
     FrontierSet,
     Key,
@@ -63,7 +64,7 @@ class SetMeasures:
 
     own: FrontierSet
     methods: Mapping[Key, MethodMeasures]
-    within: Mapping[str, Resampled]
+    within: Mapping[str, Estimate]
     further: Sequence[Figure] = field(default=())  # thresholds and rejection sampling
 
 
@@ -258,7 +259,7 @@ def _differences(counted: Sequence[SetMeasures], place: Place, part: str) -> Ite
                     yield from _mean_of(gaps, {**fields, "unit": unit})
 
 
-def _mean_of(numbers: Sequence[Resampled | None], fields: Place) -> Iterator[Figure]:
+def _mean_of(numbers: Sequence[Estimate | None], fields: Place) -> Iterator[Figure]:
     """Yield the mean as a figure, where every set has a number."""
     present = [number for number in numbers if number is not None]
     if len(present) == len(numbers):

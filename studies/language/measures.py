@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from remask.analysis.bootstrap import mean_of
 from remask.analysis.figure import Figure, Place, of_interval
 from remask.analysis.pool import Pool, is_scored
-from remask.analysis.problem_draws import RESAMPLES, mean_of
 from remask.analysis.statistics import proportion
 from remask.records.record import Record
 from studies.frontier.measure import pool_scores
@@ -28,7 +28,7 @@ from studies.shared.rejection import (
     mgrs_figures,
     within_pool,
 )
-from studies.shared.sets import FrontierSet, MethodMeasures
+from studies.shared.sets import RESAMPLES, FrontierSet, MethodMeasures
 from studies.shared.stages import fit_sequential
 
 SECTION, MEAN = "real", "mean"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from remask.analysis.figure import Figure, Figures
-from remask.analysis.problem_draws import RESAMPLES
 from remask.records.text_file import read_object
 from studies.language.answers import read_answers
 from studies.language.choice import CHOICE, read_choice
@@ -14,6 +13,7 @@ from studies.language.problems import BENCHMARKS
 from studies.language.studies import study_figures
 from studies.language.training import STATE, held_out_losses
 from studies.language.weights import read_weights
+from studies.shared.sets import RESAMPLES
 
 # What this study measures: older figures of these names go. `real/overlap` is another script's.
 OWNED = tuple(

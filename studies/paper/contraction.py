@@ -41,10 +41,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from remask import rng
+from remask.analysis.bootstrap import Interval, Statistic, bootstrap
 from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source
 from remask.analysis.pool import Pool, pools
-from remask.analysis.statistics import Interval, Statistic, bootstrap, mean
+from remask.analysis.statistics import mean
 from remask.collect.injection import ORIGINAL, Case, problem_of, sample_of_case
 from remask.consistency.roundtrips import stratified_masks
 from remask.denoisers.base import Denoiser

@@ -10,9 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
+from remask.analysis.bootstrap import Estimate
 from remask.analysis.figure import Figure, Place, of_interval
 from remask.analysis.pool import Pool
-from remask.analysis.problem_draws import Resampled
 from remask.decide.columns import Flags, Floats
 from studies.shared.methods import MethodScores
 from studies.shared.replay import (
@@ -68,7 +68,7 @@ class PoolScores:
         ]
 
 
-def within_pool(own: FrontierSet, scored: PoolScores) -> dict[str, Resampled]:
+def within_pool(own: FrontierSet, scored: PoolScores) -> dict[str, Estimate]:
     """Return the mean AUROC within the pools that have both kinds, of each method."""
     measured = {}
     for method in scored.methods:
@@ -122,7 +122,7 @@ def mgrs_figures(
 ) -> list[Figure]:
     """Return what rejection sampling reaches by each scorer, and how far from round trips."""
     place: Place = {"section": SECTION, "study": MGRS}
-    reached: dict[str, dict[str, Resampled]] = {}
+    reached: dict[str, dict[str, Estimate]] = {}
     figures = []
     for method, limits in thresholds.items():
         numbers = _reached(own, test.of(method), limits)
@@ -143,7 +143,7 @@ UNITS = {"accuracy": "share", "n_avg": "samples", "forwards": "forwards"}
 
 def _reached(
     own: FrontierSet, pools: Sequence[ScoredPools], limits: Sequence[float]
-) -> dict[str, Resampled]:
+) -> dict[str, Estimate]:
     """Return accuracy, samples and forwards per problem, each the mean over the fits."""
     if not pools or len(pools) != len(limits):
         return {}
@@ -157,7 +157,7 @@ def _reached(
     return {name: mean for name, mean in means.items() if mean is not None}
 
 
-def _figures(place: Place, numbers: Mapping[str, Resampled]) -> list[Figure]:
+def _figures(place: Place, numbers: Mapping[str, Estimate]) -> list[Figure]:
     return [
         of_interval(number.interval(), **place, measure=measure, unit=UNITS[measure])
         for measure, number in numbers.items()
@@ -165,7 +165,7 @@ def _figures(place: Place, numbers: Mapping[str, Resampled]) -> list[Figure]:
 
 
 def _against(
-    place: Place, method: str, ours: Mapping[str, Resampled], theirs: Mapping[str, Resampled]
+    place: Place, method: str, ours: Mapping[str, Estimate], theirs: Mapping[str, Estimate]
 ) -> list[Figure]:
     """Return the accuracy above round trips', and the forwards as a share of theirs."""
     gap = (ours["accuracy"] - theirs["accuracy"]).interval()

@@ -5,19 +5,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from remask.analysis.answer_pairs import AnswerPairs, all_pairs, pairs_won
-from remask.analysis.equal_length import equal_length_pairs
+from remask.analysis.bootstrap import Draws, Estimate, pairs_won
 from remask.analysis.figure import Figure, Place, of_interval
 from remask.analysis.pool import Pool, pool_size
-from remask.analysis.problem_draws import RESAMPLES, ProblemDraws, Resampled, draw_problems
 from remask.analysis.reliability import ece
 from remask.analysis.selective import aurc
 from remask.decide.columns import Flags, Floats
 from studies.shared.methods import MethodScores, in_first_place, length_of
 
 SECTION = "frontier"
+RESAMPLES = 2000
+FEWEST_PAIRS = 1000  # of equal length; with fewer the bins are wider
+WIDTHS = (1, 2, 4, 8, 16, 32)  # of the bins, in response tokens
 LARGEST_POOL = 10
+Lengths = NDArray[np.int64]
 Key = tuple[str, str]  # a method, and the part: the number of labels, or the set it was fitted on
 
 
@@ -25,18 +28,18 @@ Key = tuple[str, str]  # a method, and the part: the number of labels, or the se
 class MethodMeasures:
     """How well one method tells right from wrong on one set, and at what cost."""
 
-    auroc: Resampled
-    auroc_equal_length: Resampled | None  # None where no two such answers are of equal length
-    auroc_steps: Resampled | None  # of right steps among right answers; None: not both are there
-    forwards: Resampled  # per answer, writing it included
-    extra_forwards: Resampled  # without writing it
+    auroc: Estimate
+    auroc_equal_length: Estimate | None  # None where no two such answers are of equal length
+    auroc_steps: Estimate | None  # of right steps among right answers; None: not both are there
+    forwards: Estimate  # per answer, writing it included
+    extra_forwards: Estimate  # without writing it
     by_fit: Floats  # (K,) AUROC of each fit
     aurc: float | None
     ece: float | None  # None where a score is outside 0..1
     absent: int  # answers without a score; they lose to all others
 
     @property
-    def resampled(self) -> dict[str, tuple[Resampled | None, str]]:
+    def resampled(self) -> dict[str, tuple[Estimate | None, str]]:
         """What has an interval, with its unit."""
         return {
             "auroc": (self.auroc, "AUROC"),
@@ -96,20 +99,14 @@ class FrontierSet:
         return int(min(self.right.sum(), (~self.right).sum()))
 
     @cached_property
-    def draws(self) -> ProblemDraws:
+    def draws(self) -> Draws:
         """The draws of its problems, the same for every method."""
-        return draw_problems(len(self.pooled), self.name, resamples=self.resamples)
+        return Draws.of(range(len(self.pooled)), name=self.name, resamples=self.resamples)
 
     @cached_property
-    def pairs(self) -> AnswerPairs:
-        """All pairs of a right and a wrong answer."""
-        return all_pairs(self.right, self.draws)
-
-    @cached_property
-    def equal_length(self) -> tuple[AnswerPairs, int]:
-        """Those of equal length, and the width of its bins."""
-        lengths = [length_of(pool[0]) for pool in self.pooled]
-        return equal_length_pairs(lengths, self.right, self.draws)
+    def equal_length(self) -> tuple[Lengths, int]:
+        """Bins of answers of about equal length, (n,), and their width in tokens."""
+        return length_bins([length_of(pool[0]) for pool in self.pooled], self.right)
 
     @cached_property
     def labelled(self) -> Flags:
@@ -117,46 +114,54 @@ class FrontierSet:
         return np.array([p[0].right and p[0].process_ok is not None for p in self.pooled], bool)
 
     @cached_property
-    def steps(self) -> AnswerPairs:
-        """All pairs of two of these, one with right steps and one without."""
+    def right_steps(self) -> Flags:
+        """Which of these have right steps."""
         rows = (pool[0] for pool, known in zip(self.pooled, self.labelled, strict=True) if known)
-        sound = np.array([row.process_ok for row in rows], bool)
-        return all_pairs(sound, ProblemDraws(self.draws.times[:, self.labelled]))
+        return np.array([row.process_ok for row in rows], bool)
 
     @cached_property
-    def written(self) -> Resampled | None:
+    def written(self) -> Estimate | None:
         """What writing an answer cost."""
         return self.draws.mean([pool[0].forwards for pool in self.pooled])
 
     def measure(self, scored: MethodScores) -> MethodMeasures | None:
         """Return what a method's scores of the standard answers are worth; None of one kind."""
-        together, steps = (
-            np.zeros(pairs.counted.shape, np.float32) for pairs in (self.pairs, self.steps)
-        )
-        by_fit = []
-        for row in scored.scores:  # one at a time: of thousands of answers each is large
-            won = pairs_won(row, self.right)
-            together += won
-            by_fit.append(won.mean(dtype=np.float64) if won.size else np.nan)
-            steps += pairs_won(row[self.labelled], self.steps.right)
-        together /= len(scored.scores)
-        steps /= len(scored.scores)
         extra = self.draws.mean(scored.extra.mean(0))
         written = self.written
-        auroc = self.pairs.auroc(together)
+        auroc = self.draws.auroc(scored.scores, self.right)
         if auroc is None or extra is None or written is None:
             return None
+        steps = self.draws.only(self.labelled)
         return MethodMeasures(
             auroc=auroc,
-            auroc_equal_length=self.equal_length[0].auroc(together),
-            auroc_steps=self.steps.auroc(steps),
+            auroc_equal_length=self.draws.auroc(scored.scores, self.right, self.equal_length[0]),
+            auroc_steps=steps.auroc(scored.scores[:, self.labelled], self.right_steps),
             forwards=written + extra,
             extra_forwards=extra,
-            by_fit=np.array(by_fit),
+            by_fit=np.array(
+                [pairs_won(row, self.right).mean(dtype=np.float64) for row in scored.scores]
+            ),
             aurc=_mean(aurc(row, self.right) for row in scored.scores),
             ece=_mean(ece(row, self.right) for row in scored.scores),
             absent=scored.absent,
         )
+
+
+def length_bins(
+    lengths: ArrayLike, right: Flags, fewest: int = FEWEST_PAIRS
+) -> tuple[Lengths, int]:
+    """Return bins of lengths with enough pairs of a right and a wrong answer, and their width.
+
+    The narrowest bins with enough pairs are taken, else the widest. A width of 1 is exact.
+    """
+    tokens = np.asarray(lengths, np.int64)
+    for width in WIDTHS:
+        bins = tokens // width
+        most = int(bins.max(initial=0)) + 1
+        of_right, of_wrong = (np.bincount(bins[kind], minlength=most) for kind in (right, ~right))
+        if of_right @ of_wrong >= fewest:
+            break
+    return bins, width
 
 
 def num_ranked(pooled: Sequence[Pool]) -> int:

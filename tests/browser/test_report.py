@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from few_draws import few_draws
 from person import check_outline
 from serving.live import soon
 
-from remask.analysis import statistics
 from remask.report.answer_list import KINDS, TRUSTED
 from remask.report.page import write_page
 
@@ -67,11 +67,7 @@ def write_records(folder: Path, problems: int, samples: int) -> list[Row]:
 
 @pytest.fixture(scope="session", autouse=True)
 def few_resamples() -> Iterator[None]:
-    whole = statistics._resamples
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            statistics, "_resamples", lambda n, groups, _, seed: whole(n, groups, 9, seed)
-        )
+    with few_draws():
         yield
 
 

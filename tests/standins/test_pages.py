@@ -25,11 +25,11 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from few_draws import few_draws
 from safetensors.torch import load_file, save_file
 from standin_checkpoints import STANDINS
 from standin_checkpoints.cache import write_repository
 
-from remask.analysis import statistics
 from remask.collect.settings import CollectSettings
 from remask.denoisers import load as loader
 from remask.denoisers.catalog import CHECKPOINTS
@@ -386,16 +386,15 @@ def run_page(
 
 
 @pytest.fixture
-def cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def cut_short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Cut what `make test-all` leaves whole: the canvases of tasks, written a token a step (MBPP's
     has 1,024), and the thousand resamples behind each interval of a study."""
-    whole, drawn = settings._whole_blocks, statistics._resamples
+    whole = settings._whole_blocks
     monkeypatch.setattr(
         settings, "_whole_blocks", lambda length, block: whole(min(length, standins.CANVAS), block)
     )
-    monkeypatch.setattr(
-        statistics, "_resamples", lambda n, groups, _, seed: drawn(n, groups, 20, seed)
-    )
+    with few_draws(20):
+        yield
 
 
 @pytest.mark.usefixtures("cut_short")

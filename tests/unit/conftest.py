@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import tokenizers
 import torch
+from few_draws import few_draws
 from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
-from remask.analysis import statistics
 from remask.denoisers import llada2
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.kv_cache import KVCache
@@ -289,9 +289,5 @@ def knowing(
 @pytest.fixture(scope="module")
 def few_resamples() -> Iterator[None]:
     """Twenty resamples per interval, not a thousand, where tests look at no interval."""
-    drawn = statistics._resamples
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            statistics, "_resamples", lambda n, groups, _, seed: drawn(n, groups, 20, seed)
-        )
+    with few_draws(20):
         yield

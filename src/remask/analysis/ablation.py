@@ -12,11 +12,11 @@ they are rows like the others. Other settings of the round trips are in `curves`
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from remask.analysis.bootstrap import Run, auroc_gap, over_seeds
 from remask.analysis.curves import SECTION, curve_figures
 from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source, required_of_trips
 from remask.analysis.pool import composite_metrics, pools
-from remask.analysis.seeds import Run, auroc_gap, over_seeds
 from remask.analysis.statistics import aupr
 from remask.decide.auroc import auroc
 from remask.decide.columns import metric_columns

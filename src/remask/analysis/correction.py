@@ -13,6 +13,7 @@ from statistics import fmean
 
 from numpy.typing import ArrayLike
 
+from remask.analysis.bootstrap import Interval, bootstrap
 from remask.analysis.diagnosis import by_difficulty, shares_right
 from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source, StudyRecords, required
@@ -24,7 +25,7 @@ from remask.analysis.pool import (
     verify_forwards,
     vote_counts,
 )
-from remask.analysis.statistics import Interval, bootstrap, mean, proportion
+from remask.analysis.statistics import mean, proportion
 from remask.decide.rejection import Attempt, Round, decide
 from remask.errors import RecordError
 from remask.records.record import Record

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from remask.analysis.bootstrap import Interval, bootstrap
 from remask.analysis.correction import SIZES, mgrs
 from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.load_records import Source, required
 from remask.analysis.pool import Pool, is_scored, pool_size, pools, verify_forwards
-from remask.analysis.statistics import Interval, bootstrap, mean
+from remask.analysis.statistics import mean
 from remask.errors import RecordError
 from remask.records.manifest import REMEDY, is_edited, manifest_path, read_manifest
 from remask.records.record import Record

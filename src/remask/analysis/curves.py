@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from remask.analysis.bootstrap import Run, auroc_gap, over_seeds
 from remask.analysis.figure import Figure, Figures, Place, of_intervals
 from remask.analysis.folder import DEFAULTS, TRIPS
 from remask.analysis.load_records import CurveRecords, Setting, Source
 from remask.analysis.methods import ROUNDTRIPS, Method, of_trips
 from remask.analysis.pool import verify_forwards
-from remask.analysis.seeds import Run, auroc_gap, over_seeds
 from remask.analysis.statistics import aupr
 from remask.decide.auroc import auroc
 from remask.records.record import Record

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remask.analysis.bootstrap import Interval, Statistic, auroc_gap, bootstrap
 from remask.analysis.figure import Figure, Figures, Place, of_interval, of_intervals
 from remask.analysis.fitted_methods import fitted_methods
 from remask.analysis.load_records import Source, StudyRecords, required
@@ -34,15 +35,7 @@ from remask.analysis.methods import (
 from remask.analysis.pool import Pool, is_scored, others_right, pool_size, pools
 from remask.analysis.reliability import brier, ece
 from remask.analysis.selective import accuracy_at, aurc, precision, prr, recall
-from remask.analysis.statistics import (
-    Interval,
-    Statistic,
-    aupr,
-    bootstrap,
-    mean,
-    paired_difference,
-    proportion,
-)
+from remask.analysis.statistics import aupr, mean, proportion
 from remask.decide.auroc import auroc
 from remask.records.record import Record
 from remask.verifier.columns import PROBE, VERIFIER
@@ -311,4 +304,4 @@ def _gap(
 ) -> Interval | None:
     """Return AUROC(a) - AUROC(b) over pools that both score."""
     (ours, right), (theirs, _) = columns(a, pooled), columns(b, pooled)
-    return paired_difference(ours, theirs, right, resamples=resamples, seed=seed)
+    return bootstrap(auroc_gap, ours, right, theirs, right, resamples=resamples, seed=seed)

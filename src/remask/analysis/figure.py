@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from remask.analysis.statistics import Interval
+from remask.analysis.bootstrap import Interval
 
 ALONE = ("accuracy", "errors")  # sections of one measure, which their names do not repeat
 INJECTED = "spurious/injected"

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from remask.analysis.bootstrap import Interval, bootstrap
 from remask.analysis.figure import WEAKEST_TOKEN, Figure, Figures, Place, of_interval, of_intervals
 from remask.analysis.folder import LEVELS, STEPPED, read
 from remask.analysis.pool import weakest
 from remask.analysis.spurious import least_hurried
-from remask.analysis.statistics import Interval, bootstrap, proportion
+from remask.analysis.statistics import proportion
 from remask.decide.auroc import auroc
 from remask.records.record import Record
 from remask.tasks import TASKS

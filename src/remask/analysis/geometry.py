@@ -27,11 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remask.analysis.bootstrap import Interval, bootstrap
 from remask.analysis.correlation import r_squared, spearman
 from remask.analysis.figure import Figure, Figures, Place, of_interval, of_intervals
 from remask.analysis.load_records import Source, StudyRecords, required_of_trips
 from remask.analysis.pool import composite_metrics, pools
-from remask.analysis.statistics import Interval, bootstrap, curve, proportion
+from remask.analysis.statistics import curve, proportion
 from remask.decide.columns import trip_mean
 from remask.records.record import Record
 

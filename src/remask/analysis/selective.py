@@ -8,7 +8,8 @@ does not exist, such as the precision of nothing, is None.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remask.analysis.statistics import Interval, proportion
+from remask.analysis.bootstrap import Interval
+from remask.analysis.statistics import proportion
 from remask.decide.auroc import pair
 
 

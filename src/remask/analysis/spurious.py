@@ -19,17 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remask.analysis.bootstrap import Interval, Statistic, auroc_gap, bootstrap
 from remask.analysis.figure import INJECTED, Figure, Figures, of_intervals
 from remask.analysis.folder import STEPPED
 from remask.analysis.load_records import LabelledRecords, Source, required
-from remask.analysis.statistics import (
-    Interval,
-    Statistic,
-    bootstrap,
-    mean,
-    paired_difference,
-    proportion,
-)
+from remask.analysis.statistics import mean, proportion
 from remask.decide.auroc import auroc
 from remask.records.record import Record
 from remask.tasks.flaws import KINDS
@@ -81,9 +75,7 @@ def spurious(
     sound = np.asarray([row.process_ok for row in scored], bool)
     low = scores < threshold
     draw = _Draw(np.asarray(questions), resamples, seed)
-    gap = paired_difference(
-        scores, confidence, sound, groups=questions, resamples=resamples, seed=seed
-    )
+    gap = draw(auroc_gap, scores, sound, confidence, sound)
     intervals = {
         "auroc": (draw(auroc, scores, sound), f"AUROC among right answers, {study}"),
         "auroc_confidence": (draw(auroc, confidence, sound), "AUROC among right answers"),

@@ -5,31 +5,16 @@ answers only, is None and never a made-up 0.5. Intervals are 95 %.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remask.decide.auroc import auroc, pair
+from remask.analysis.bootstrap import Interval
+from remask.decide.auroc import pair
 from remask.decide.columns import absent_as_nan, read_labels
 
-Statistic = Callable[..., float | None]
-Rows = NDArray[np.intp]
-
-LEVEL = (2.5, 97.5)  # percentiles of a 95 % interval
 _Z = 1.959963984540054  # the normal quantile that goes with them
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A measured number with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-    n: int  # answers or problems it was measured on
 
 
 def interval_text(interval: Interval | None, digits: int = 3) -> str:
@@ -82,71 +67,3 @@ def proportion(flags: ArrayLike) -> Interval | None:
     half = _Z * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
     # At 0 and at 1 rounding may leave the share outside by the last digit.
     return Interval(share, min(max(middle - half, 0.0), share), max(middle + half, share), n)
-
-
-def bootstrap(
-    statistic: Statistic,
-    *columns: ArrayLike,
-    groups: ArrayLike | None = None,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Interval | None:
-    """Return the statistic of the columns with its percentile interval; None where it is absent.
-
-    Args:
-        statistic: takes the columns, returns a number or None.
-        columns: one row per answer.
-        groups: the question of each row: questions are then drawn, with all their rows.
-        resamples: how many times; those in which the statistic does not exist are left out.
-        seed: of the draws.
-    """
-    data = [np.asarray(column) for column in columns]
-    value = statistic(*data)
-    if value is None:
-        return None
-    values = [
-        drawn
-        for rows in _resamples(len(data[0]), groups, resamples, seed)
-        if (drawn := statistic(*(column[rows] for column in data))) is not None
-    ]
-    low, high = np.percentile([*values, value], LEVEL)
-    # On a handful of rows the percentiles may leave the value outside: an interval holds its value.
-    return Interval(value, min(float(low), value), max(float(high), value), len(data[0]))
-
-
-def paired_difference(
-    scores_a: ArrayLike,
-    scores_b: ArrayLike,
-    right: ArrayLike,
-    *,
-    groups: ArrayLike | None = None,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Interval | None:
-    """Return AUROC(a) - AUROC(b) on the same answers, both resampled together."""
-    return bootstrap(
-        _difference, scores_a, scores_b, right, groups=groups, resamples=resamples, seed=seed
-    )
-
-
-def _difference(a: ArrayLike, b: ArrayLike, right: ArrayLike) -> float | None:
-    one, other = auroc(a, right), auroc(b, right)
-    return None if one is None or other is None else one - other
-
-
-def _resamples(n: int, groups: ArrayLike | None, resamples: int, seed: int) -> Iterator[Rows]:
-    """Yield row numbers, drawn with replacement: rows, or whole groups of them."""
-    generator = np.random.default_rng(seed)
-    if groups is None:
-        for _ in range(resamples):
-            yield generator.integers(0, n, n)
-        return
-    _, first, sizes = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
-    members = np.split(np.argsort(first, kind="stable"), sizes.cumsum()[:-1])
-    table = np.stack(members) if len(np.unique(sizes)) == 1 else None  # (G, size): one index
-    for _ in range(resamples):
-        drawn = generator.integers(0, len(members), len(members))
-        if table is not None:
-            yield table[drawn].ravel()
-        else:
-            yield np.concatenate([members[group] for group in drawn])

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from remask.analysis.bootstrap import bootstrap
 from remask.analysis.reliability import diagram, ece
 from remask.analysis.selective import accuracy_at
-from remask.analysis.statistics import bootstrap, curve, interval_text
+from remask.analysis.statistics import curve, interval_text
 from remask.decide.auroc import auroc
 from remask.records import jsonl
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from remask.analysis.bootstrap import Interval
 from remask.analysis.figure import Figure, of_interval, parse, parse_name
-from remask.analysis.statistics import Interval
 
 EXPORTED = Path(__file__).parents[3] / "docs" / "figures.json"
 

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remask.analysis.bootstrap import Interval
 from remask.analysis.correction import Correction, best_of, correction, majority, mgrs
 from remask.analysis.diagnosis import against_consistency, diagnosis, judge
 from remask.analysis.folder_figures import process
@@ -29,7 +30,6 @@ from remask.analysis.methods import (
     of_trips,
 )
 from remask.analysis.pool import agreement, pools, score_of, vote, weakest
-from remask.analysis.statistics import Interval
 from remask.decide import rejection
 from remask.decide.columns import trip_mean
 from remask.errors import RecordError

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss
 
+from remask.analysis.bootstrap import bootstrap
 from remask.analysis.reliability import brier, diagram, ece
-from remask.analysis.statistics import bootstrap
 
 ROWS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=30)
 

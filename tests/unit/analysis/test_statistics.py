@@ -6,16 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from remask.analysis.statistics import (
-    Interval,
-    aupr,
-    bootstrap,
-    curve,
-    interval_text,
-    mean,
-    paired_difference,
-    proportion,
-)
+from remask.analysis.bootstrap import Interval, auroc_gap, bootstrap
+from remask.analysis.statistics import aupr, curve, interval_text, mean, proportion
 from remask.decide.auroc import auroc
 
 # Few distinct scores, so that ties abound.
@@ -44,7 +36,7 @@ def test_a_measure_of_one_class_alone_is_absent(right: list[bool]) -> None:
     assert auroc(scores, right) is None
     assert aupr(scores, right) is None
     assert bootstrap(auroc, scores, right) is None
-    assert paired_difference(scores, scores, right) is None
+    assert bootstrap(auroc_gap, scores, right, scores, right) is None
 
 
 @given(MIXED)
@@ -116,7 +108,7 @@ def test_a_paired_difference_is_surer_than_the_two_intervals() -> None:
     right = np.arange(300) % 3 > 0
     a = right + generator.normal(0, 0.8, 300)
     b = a + generator.normal(0, 0.2, 300)
-    alone, paired = bootstrap(auroc, a, right), paired_difference(a, b, right)
+    alone, paired = bootstrap(auroc, a, right), bootstrap(auroc_gap, a, right, b, right)
     assert alone is not None
     assert paired is not None
     assert paired.value == pytest.approx(roc_auc_score(right, a) - roc_auc_score(right, b))
@@ -124,9 +116,8 @@ def test_a_paired_difference_is_surer_than_the_two_intervals() -> None:
 
 
 def test_scores_equal_to_themselves_differ_by_nothing() -> None:
-    assert paired_difference([0.1, 0.4, 0.2], [0.1, 0.4, 0.2], [True, False, True]) == Interval(
-        0.0, 0.0, 0.0, 3
-    )
+    scores, right = [0.1, 0.4, 0.2], [True, False, True]
+    assert bootstrap(auroc_gap, scores, right, scores, right) == Interval(0.0, 0.0, 0.0, 3)
 
 
 def test_wilsons_interval_is_the_textbooks() -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from few_draws import few_draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.analysis import statistics
 from remask.errors import RecordError
 from remask.records import jsonl
 from remask.report import page, script
@@ -93,11 +93,7 @@ def write_rows(path: Path, rows: Sequence[Row]) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def few_resamples() -> Iterator[None]:
     """Intervals are not what these tests look at."""
-    whole = statistics._resamples
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            statistics, "_resamples", lambda n, groups, _, seed: whole(n, groups, 9, seed)
-        )
+    with few_draws():
         yield
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from few_draws import few_draws
 
-from remask.analysis import ablation, curves, seeds, statistics
 from remask.analysis.figure import Figure, Figures
 from remask.analysis.folder import CURVES, DEFAULTS
 from remask.analysis.load_records import Source, read_source
@@ -66,13 +66,7 @@ def write(path: Path, rows: list[Row], **consistency: Any) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def few_resamples() -> Iterator[None]:
     """Intervals are not what these tests look at."""
-    drawn, joint = statistics._resamples, seeds.over_seeds
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            statistics, "_resamples", lambda n, groups, _, seed: drawn(n, groups, 9, seed)
-        )
-        for module in (ablation, curves):
-            patch.setattr(module, "over_seeds", lambda *a, **_: joint(*a, resamples=9))
+    with few_draws():
         yield
 
 

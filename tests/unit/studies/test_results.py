@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import test_figures
+from few_draws import few_draws
 
-from remask.analysis import ablation, curves, seeds, statistics
 from remask.analysis.folder import CURVES
 from remask.errors import RecordError
 from remask.records import jsonl
@@ -23,13 +23,7 @@ Make = Callable[..., Row]
 @pytest.fixture(scope="module", autouse=True)
 def few_resamples() -> Iterator[None]:
     """Intervals are not what these tests look at."""
-    drawn, joint = statistics._resamples, seeds.over_seeds
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            statistics, "_resamples", lambda n, groups, _, seed: drawn(n, groups, 9, seed)
-        )
-        for module in (ablation, curves):
-            patch.setattr(module, "over_seeds", lambda *a, **_: joint(*a, resamples=9))
+    with few_draws():
         yield
 
 

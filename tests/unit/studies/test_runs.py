@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.analysis.statistics import Interval
+from remask.analysis.bootstrap import Interval
 from remask.errors import InputError
 from studies.align.over_runs import differences, log_odds, over_runs, verdict
 
