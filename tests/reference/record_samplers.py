@@ -27,7 +27,7 @@ from torch import Tensor
 HERE = Path(__file__).parent
 MASK_ID = record_dream.MASK_ID
 PROMPTS = ([17, 3, 88, 42, 9], [5, 61, 61, 2, 94, 30, 11, 76, 50])
-NEVER = -1e30  # finite: guidance takes differences
+NEVER = -1e30  # finite: the recorded loop takes differences
 Case = dict[str, Any]
 Written = tuple[Tensor, list[Tensor]]  # the row at the end, and after each forward pass
 
@@ -36,7 +36,6 @@ LLADA: tuple[Case, ...] = (
     {"length": 24, "steps": 7, "block": 24},
     {"length": 24, "steps": 24, "block": 8},
     {"length": 32, "steps": 8, "block": 8},
-    {"length": 24, "steps": 24, "block": 8, "guidance": 0.5},
     {"length": 24, "steps": 24, "block": 24, "ends_last": True},
     {"length": 24, "steps": 8, "block": 24, "ends_last": True},
     {"length": 24, "steps": 24, "block": 12, "ends_last": True},
@@ -158,7 +157,7 @@ def llada_loop(network: Any, checkout: Path) -> Callable[..., Written]:
             steps=case["steps"],
             gen_length=case["length"],
             block_length=case["block"],
-            cfg_scale=case.get("guidance", 0.0),
+            cfg_scale=0.0,
             mask_id=MASK_ID,
             logits_eos_inf=case.get("suppressed", False),
             confidence_eos_eot_inf=case.get("ends_last", False),

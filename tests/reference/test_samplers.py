@@ -17,7 +17,7 @@ from remask import rng
 from remask.denoisers import dream, llada
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.native import NativeDenoiser, stacked
-from remask.denoisers.wrap import Guided, Suppressed
+from remask.denoisers.wrap import Suppressed
 from remask.sampling import sampler
 from remask.sampling.settings import SamplerSettings
 from remask.testing import tiny_tokenizer
@@ -57,14 +57,11 @@ def denoiser(name: str, case: Case) -> Denoiser:
     model: Denoiser = replace(bare, tokenizer=replace(bare.tokenizer, eos_ids=tuple(case["ends"])))
     if case["settings"].get("suppressed"):
         model = Suppressed(model, ids=(case["ends"][0],))
-    if "guidance" in case["settings"]:
-        model = Guided(model, scale=case["settings"]["guidance"])
     return model
 
 
 def settings(case: Case) -> SamplerSettings:
-    wrapped = ("suppressed", "guidance")
-    return SamplerSettings(**{k: v for k, v in case["settings"].items() if k not in wrapped})
+    return SamplerSettings(**{k: v for k, v in case["settings"].items() if k != "suppressed"})
 
 
 def write(name: str, case: Case) -> tuple[list[int], list[int], int]:

@@ -54,7 +54,7 @@ class Denoiser(Protocol):
 
     @property
     def forwards_per_call(self) -> int:
-        """Forward passes that one call of `hidden` costs per row (2 under guidance)."""
+        """Forward passes that one call of `hidden` costs per row."""
         ...
 
     @property

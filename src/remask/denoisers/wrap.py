@@ -1,6 +1,6 @@
-"""Denoisers around a denoiser: options that would otherwise be branches in every loop."""
+"""Wrappers around a denoiser: suppressed ids, counted forward passes, replicas."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 import torch
@@ -13,7 +13,7 @@ from remask.values import Canvas
 
 @dataclass(frozen=True, eq=False)
 class Wrapped:
-    """Everything of the inner denoiser that a wrapper leaves as it is."""
+    """A denoiser that forwards everything to the inner one; wrappers override parts of it."""
 
     inner: Denoiser
 
@@ -46,62 +46,6 @@ class Wrapped:
 
     def embed(self, tokens: Tensor) -> Tensor:
         return self.inner.embed(tokens)
-
-
-@dataclass(frozen=True, eq=False)
-class Guided(Wrapped):
-    """Classifier-free guidance, LLaDA's form: l = u + (scale + 1) (c - u), u without the prompt.
-
-    Its cache is two in one: layers of the conditional side, then of the blind one; what is said
-    behind them, side by side.
-    """
-
-    scale: float = 0.0
-
-    @property
-    def forwards_per_call(self) -> int:
-        return 2 * self.inner.forwards_per_call
-
-    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
-        """Return the conditional and the unconditional states side by side, (B, L, 2 H)."""
-        seen, unseen = _halves(cache)
-        both = super().hidden(canvas, seen), super().hidden(self._blind(canvas), unseen)
-        return torch.cat(both, -1)
-
-    def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
-        seen, unseen = _halves(cache)
-        known = block_causal(self.inner).extend_cache(canvas, seen)
-        blind = block_causal(self.inner).extend_cache(self._blind(canvas), unseen)
-        last = None
-        if known.last is not None and blind.last is not None:
-            last = torch.cat((known.last, blind.last), -1)
-        return replace(known, layers=(*known.layers, *blind.layers), last=last)
-
-    def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        blind = self._blind(replace(canvas, tokens=clean)).tokens
-        states = block_causal(self.inner).hidden_noisy_given_clean
-        return torch.cat((states(canvas, clean), states(self._blind(canvas), blind)), -1)
-
-    def _blind(self, canvas: Canvas) -> Canvas:
-        prompt = ~canvas.canvas if canvas.attend is None else canvas.attend & ~canvas.canvas
-        tokens = canvas.tokens.masked_fill(prompt, self.tokenizer.mask_id)
-        return replace(canvas, tokens=tokens)
-
-    def head(self, rows: Tensor) -> Tensor:
-        """Return guided logits (M, V)."""
-        conditional, blind = (self.inner.head(half) for half in rows.chunk(2, -1))
-        guided = blind + (self.scale + 1) * (conditional - blind)
-        suppressed = (conditional == -torch.inf) | (blind == -torch.inf)  # by a wrapper inside
-        return guided.masked_fill(suppressed, -torch.inf)
-
-
-def _halves(cache: KVCache | None) -> tuple[KVCache | None, KVCache | None]:
-    if cache is None:
-        return None, None
-    middle = len(cache.layers) // 2
-    first, second = cache.layers[:middle], cache.layers[middle:]
-    seen, unseen = (None, None) if cache.last is None else cache.last.chunk(2, -1)
-    return replace(cache, layers=first, last=seen), replace(cache, layers=second, last=unseen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +90,7 @@ class Counted(Wrapped):
 
 @dataclass(frozen=True, eq=False)
 class Replicas(Wrapped):
-    """The same model on several devices; alone it is the first, `sampling.batches` uses all."""
+    """The same model on several devices; `sampling.batches` spreads batches over `all`."""
 
     others: tuple[Denoiser, ...] = ()
 

@@ -4,11 +4,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
+from wrapped import Twice
 
 from remask.baselines.dise import DiSE
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.wrap import Counted, Guided
+from remask.denoisers.wrap import Counted
 from remask.testing import check_scorer
 from remask.values import Canvas, Sample
 
@@ -37,7 +38,7 @@ def test_an_answer_costs_one_forward_pass(llada: NativeDenoiser, answer: Answer)
     scores = DiSE(denoiser=counted).score([answer("abc"), answer("d")])
     assert [score.forwards for score in scores] == [1, 1]
     assert counted.forwards == 2
-    (dear,) = DiSE(denoiser=Guided(llada, scale=1.0)).score([answer("abc")])
+    (dear,) = DiSE(denoiser=Twice(llada)).score([answer("abc")])
     assert dear.forwards == 2
 
 

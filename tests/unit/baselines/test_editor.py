@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from wrapped import Twice
 
 import remask
 from remask.baselines.dise import DiSE
@@ -18,7 +19,7 @@ from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.llada2 import LLaDA2, LLaDA2Config
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.wrap import Counted, Guided, Replicas
+from remask.denoisers.wrap import Counted, Replicas
 from remask.errors import DenoiserError, InputError
 from remask.sampling import batches
 from remask.sampling.editing import edit
@@ -80,7 +81,7 @@ def test_an_answer_costs_one_forward_pass(llada: NativeDenoiser, answer: Answer)
     scores = EditorAgreement(denoiser=counted).score([answer("abc"), answer("d")])
     assert [score.forwards for score in scores] == [1, 1]
     assert counted.forwards == 2
-    (dear,) = EditorAgreement(denoiser=Guided(llada, scale=1.0)).score([answer("abc")])
+    (dear,) = EditorAgreement(denoiser=Twice(llada)).score([answer("abc")])
     assert dear.forwards == 2
 
 

@@ -10,12 +10,13 @@ from statistics import fmean
 import pytest
 import torch
 from torch import Tensor
+from wrapped import Twice
 
 from remask import rng
 from remask.baselines.likelihood import Perplexity, masked_log_likelihood, random_masks
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.wrap import Counted, Guided
+from remask.denoisers.wrap import Counted
 from remask.errors import DenoiserError, InputError
 from remask.sampling.batches import finished_rows
 from remask.testing import check_scorer
@@ -135,7 +136,7 @@ def test_the_cost_is_counted(
         scores = Perplexity(denoiser=counted, draws=3).score([answer("abc"), answer("defgh")])
         assert counted.forwards == 6
         assert sum(score.forwards for score in scores) == 6 * price
-    (dear,) = Perplexity(denoiser=Guided(llada, scale=1.0), draws=3).score([answer("abc")])
+    (dear,) = Perplexity(denoiser=Twice(llada), draws=3).score([answer("abc")])
     assert dear.forwards == 6
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor
+from wrapped import Twice
 
 from remask import rng
 from remask.consistency.roundtrips import (
@@ -17,7 +18,7 @@ from remask.consistency.roundtrips import (
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.wrap import Counted, Guided, Suppressed
+from remask.denoisers.wrap import Counted, Suppressed
 from remask.errors import InputError, SettingsError
 from remask.sampling.blocks import block_numbers
 from remask.sampling.loop import Denoised, denoise
@@ -199,7 +200,7 @@ def whole_rows(
 def wrapped(model: NativeDenoiser) -> list[Denoiser]:
     # Without end tokens, so that no row leaves before its last block.
     endless = Suppressed(model, ids=model.tokenizer.eos_ids)
-    return [endless, Guided(endless, scale=0.7), Counted(endless)]
+    return [endless, Twice(endless), Counted(endless)]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.9])

@@ -8,12 +8,13 @@ from typing import Literal
 import pytest
 import torch
 from scipy.stats import chisquare
+from wrapped import Twice
 
 from remask.consistency import roundtrips
 from remask.consistency.roundtrips import TripInput, mask_and_rebuild, round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser
-from remask.denoisers.wrap import Counted, Guided
+from remask.denoisers.wrap import Counted
 from remask.errors import InputError, SettingsError
 from remask.sampling.loop import denoise
 from remask.sampling.sampler import sample
@@ -281,15 +282,15 @@ def test_another_seed_another_sample_number_and_another_trip_have_other_masks(
     assert len(set(rows)) == 8
 
 
-@pytest.mark.parametrize("guided", [False, True])
+@pytest.mark.parametrize("twice", [False, True])
 def test_forwards_are_what_the_model_was_asked(
-    llada: Denoiser, pool: list[Sample], guided: bool
+    llada: Denoiser, pool: list[Sample], twice: bool
 ) -> None:
     counted = Counted(llada)
-    model = Guided(counted, scale=0.5) if guided else counted
+    model = Twice(counted) if twice else counted
     settings = ConsistencySettings(mask_ratio=1.0, trips=3, rebuild_steps=5)
     trips = round_trips(model, pool, settings)
-    assert sum(t.forwards for t in trips) == counted.forwards == 4 * 3 * 5 * (1 + guided)
+    assert sum(t.forwards for t in trips) == counted.forwards == 4 * 3 * 5 * (1 + twice)
 
 
 @pytest.mark.parametrize(("ratio", "cost"), [(1.0, 4), (0.0, 0)])

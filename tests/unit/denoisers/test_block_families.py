@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from torch import Tensor
+from wrapped import Twice
 
 import remask
 from remask.consistency.roundtrips import round_trips
@@ -23,7 +24,7 @@ from remask.denoisers import a2d, dreamreasoner, fast_dllm, sdar
 from remask.denoisers.catalog import CHECKPOINTS, default_preset
 from remask.denoisers.load import outline
 from remask.denoisers.native import Family, NativeDenoiser, Network, stacked
-from remask.denoisers.wrap import Guided, Suppressed
+from remask.denoisers.wrap import Suppressed
 from remask.errors import CheckpointError, InputError
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
@@ -416,7 +417,7 @@ def test_answers_and_round_trips_do_not_depend_on_company(tmp_path: Path, name: 
 def test_wrappers_keep_what_is_peculiar(tmp_path: Path, name: str) -> None:
     """A cache that carries what is said behind it, and blocks that begin with the answer."""
     denoiser = load(write(tmp_path, MODELS[name]))
-    check_denoiser(Guided(denoiser, scale=0.5))
+    check_denoiser(Twice(denoiser))
     check_denoiser(Suppressed(denoiser, ids=(7,)))
 
 

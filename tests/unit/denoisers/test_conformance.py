@@ -9,13 +9,14 @@ import pytest
 import torch
 from tokenizers import normalizers, pre_tokenizers
 from torch import Tensor
+from wrapped import Twice
 
 from remask.denoisers.base import Denoiser
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.wrap import Counted, Guided, Suppressed
+from remask.denoisers.wrap import Counted, Suppressed
 from remask.testing import (
     ScriptedDenoiser,
     check_alignment,
@@ -75,11 +76,10 @@ def test_llada_conforms_in_half_precision(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrap",
     [
-        lambda d: Guided(d),
-        lambda d: Guided(d, scale=1.5),
+        lambda d: Twice(d),
         lambda d: Suppressed(d, ids=d.tokenizer.eos_ids),
         lambda d: Counted(d),
-        lambda d: Counted(Suppressed(Guided(d, scale=0.5), ids=(10,))),
+        lambda d: Counted(Suppressed(Twice(d), ids=(10,))),
     ],
 )
 def test_wrapped_denoisers_conform(

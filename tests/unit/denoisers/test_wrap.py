@@ -1,12 +1,12 @@
-"""Wrappers: guidance, suppression and counting, on logits written by hand."""
+"""Wrappers: suppression and counting, on logits written by hand."""
 
 import pytest
 import torch
 from torch import Tensor
+from wrapped import Twice
 
 from remask.denoisers.base import Denoiser
-from remask.denoisers.kv_cache import KVCache
-from remask.denoisers.wrap import Counted, Guided, Suppressed
+from remask.denoisers.wrap import Counted, Suppressed
 from remask.sampling.sampler import sample
 from remask.sampling.settings import SamplerSettings
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
@@ -32,51 +32,6 @@ def canvas_of(*rows: tuple[list[int], list[int]]) -> Canvas:
 def logits_of(denoiser: Denoiser, canvas: Canvas) -> Tensor:
     hidden = denoiser.hidden(canvas)
     return denoiser.head(hidden.flatten(0, 1)).view(*canvas.tokens.shape, -1)
-
-
-@pytest.mark.parametrize(
-    ("scale", "expected"), [(0.0, 3.0), (0.5, 4.0), (2.0, 7.0), (-1.0, 1.0), (-0.5, 2.0)]
-)
-def test_guided_logits_move_away_from_those_without_the_prompt(
-    scale: float, expected: float
-) -> None:
-    """c = 3, u = 1: 1 + (0.5 + 1) 2 = 4; 1 + 3 x 2 = 7; at scale -1 nothing of c is left: 1."""
-    guided = Guided(ScriptedDenoiser(script=seeing), scale=scale)
-    logits = logits_of(guided, canvas_of(([20, 21], [MASK, 30, MASK])))
-    assert logits[0, :, 10].tolist() == [expected] * 5
-    assert logits[0, :, 11].tolist() == [0.0] * 5
-
-
-def test_guidance_at_scale_zero_is_the_conditional_and_costs_two() -> None:
-    plain = ScriptedDenoiser(script=seeing)
-    guided = Guided(plain)
-    canvas = canvas_of(([20, 21], [MASK, 30, MASK]))
-    assert torch.allclose(logits_of(guided, canvas), logits_of(plain, canvas), atol=1e-6)
-    assert guided.forwards_per_call == 2
-    assert Guided(guided).forwards_per_call == 4
-
-
-def test_guidance_masks_the_prompt_alone() -> None:
-    """Of a ragged batch the prompts are masked; canvases and padding stay as they are."""
-    read = []
-
-    class Reader(ScriptedDenoiser):
-        def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
-            read.append(canvas.tokens.tolist())
-            return super().hidden(canvas, cache)
-
-    canvas = canvas_of(([20, 21, 22], [MASK, 30]), ([23], [31, MASK]))
-    Guided(Reader(script=seeing)).hidden(canvas)
-    assert read == [
-        [[20, 21, 22, MASK, 30], [23, 31, MASK, EOS, EOS]],
-        [[MASK, MASK, MASK, MASK, 30], [MASK, 31, MASK, EOS, EOS]],
-    ]
-
-
-def test_guidance_leaves_the_canvas_it_was_given_alone() -> None:
-    canvas = canvas_of(([20, 21], [MASK, 30]))
-    Guided(ScriptedDenoiser(script=seeing), scale=1.0).hidden(canvas)
-    assert canvas.tokens.tolist() == [[20, 21, MASK, 30]]
 
 
 def test_suppressed_ids_have_no_chance_and_the_others_are_untouched() -> None:
@@ -107,40 +62,18 @@ def test_a_suppressed_favourite_yields_to_the_next_in_an_answer() -> None:
     assert answer(Suppressed(plain, ids=(10, EOS))) == (BOS, BOS, BOS)
 
 
-def test_guidance_can_be_suppressed_too() -> None:
-    both = Suppressed(Guided(ScriptedDenoiser(script=seeing), scale=0.5), ids=(11,))
-    logits = logits_of(both, canvas_of(([20], [MASK])))
-    assert logits[0, 1, [10, 11, 12]].tolist() == [4.0, -torch.inf, 0.0]
-    assert both.forwards_per_call == 2
-
-
-def test_what_is_suppressed_inside_guidance_stays_so() -> None:
-    """Minus infinity on both sides, whose difference is NaN. Token 10: 1 + (1 + 1) 2 = 5."""
-    guided = Guided(Suppressed(ScriptedDenoiser(script=seeing), ids=(EOS,)), scale=1.0)
-    logits = logits_of(guided, canvas_of(([20, 21], [MASK, 30])))
-    assert not logits.isnan().any()
-    assert (logits[:, :, EOS] == -torch.inf).all()
-    assert logits[0, :, 10].tolist() == [5.0] * 4
-
-
 def test_passes_are_counted_per_row() -> None:
-    """A batch of two, then one of three: 5; under guidance each row is passed twice: 10."""
+    """A batch of two, then one of three: 5; or twice as many."""
     one, three = ([20], [MASK]), [([20], [MASK])] * 3
     for wrapped, expected in (
         (ScriptedDenoiser(script=seeing), [2, 3]),
-        (Guided(ScriptedDenoiser(script=seeing)), [4, 6]),
+        (Twice(ScriptedDenoiser(script=seeing)), [4, 6]),
     ):
         counted = Counted(wrapped)
         counted.hidden(canvas_of(one, one))
         counted.hidden(canvas_of(*three))
         assert counted.by_call == expected
         assert counted.forwards == sum(expected)
-
-
-def test_counting_inside_guidance_sees_both_passes() -> None:
-    counted = Counted(ScriptedDenoiser(script=seeing))
-    Guided(counted).hidden(canvas_of(([20], [MASK]), ([21], [MASK])))
-    assert counted.by_call == [2, 2]
 
 
 def test_a_pass_over_few_columns_counts_like_one_over_many() -> None:
@@ -168,38 +101,6 @@ def reaching_back(tokens: Tensor) -> Tensor:
 
 
 BLOCKY = ScriptedDenoiser(script=reaching_back, block_size=2)
-
-
-def test_guidance_keeps_a_past_of_both_sides() -> None:
-    """Of [20 21 | 22 _ | _ _] the conditional side sees 3 tokens at the end; the blind one none.
-
-    Then 30 is written: 4 against 1, so that scale 1 gives 1 + 2 (4 - 1) = 7. At the third block
-    of whole rows it is the same.
-    """
-    guided = Guided(BLOCKY, scale=1.0)
-    canvas = canvas_of(([20, 21, 22], [30, MASK, MASK]))
-    cache = guided.extend_cache(columns(canvas, 0, 2))
-    cache = guided.extend_cache(columns(canvas, 2, 4), cache)
-    assert cache.lengths.tolist() == [4]
-    assert [layer[0, :4, 0, 0].tolist() for layer in cache.layers] == [
-        [20, 21, 22, 30],
-        [MASK, MASK, MASK, 30],
-    ]
-    behind = guided.head(guided.hidden(columns(canvas, 4, 6), cache)[0])
-    assert behind[:, 10].tolist() == [7.0, 7.0]
-    assert torch.equal(behind, logits_of(guided, canvas)[0, 4:])
-
-
-def test_guidance_is_doubled_on_both_sides() -> None:
-    """Blocks of [_ 21 | _ _] behind a clean [20 21]: 1 and 2 tokens in sight, none without them."""
-    guided = Guided(BLOCKY, scale=1.0)
-    canvas = canvas_of(([20, 21], [MASK, MASK]))
-    clean = torch.tensor([[20, 21, 30, 31]])
-    noisy = torch.tensor([[MASK, 21, MASK, MASK]])
-    hidden_noisy_given_clean = guided.hidden_noisy_given_clean(
-        Canvas(tokens=noisy, canvas=canvas.canvas, attend=None), clean
-    )
-    assert guided.head(hidden_noisy_given_clean[0])[:, 10].tolist() == [2.0, 2.0, 4.0, 4.0]
 
 
 @pytest.mark.parametrize("wrapper", [Suppressed, Counted])
@@ -230,16 +131,16 @@ def test_two_counters_do_not_share_their_counts() -> None:
 
 
 def test_a_samples_own_count_is_the_counters() -> None:
-    """Three rows, four steps for four tokens, twice each under guidance: 24."""
-    counted = Counted(Guided(ScriptedDenoiser(script=seeing), scale=1.0))
+    """Three rows, four steps for four tokens, twice each: 24."""
+    counted = Counted(Twice(ScriptedDenoiser(script=seeing)))
     settings = SamplerSettings(length=4, steps=4, block=4)
     answers = sample(counted, [[20], [21, 22], [23]], settings, items=["a", "b", "c"])
     assert sum(answer.forwards for answer in answers) == counted.forwards == 24
 
 
-@pytest.mark.parametrize("wrapper", [Guided, Suppressed, Counted])
+@pytest.mark.parametrize("wrapper", [Twice, Suppressed, Counted])
 def test_a_wrapper_passes_on_all_that_it_does_not_change(
-    wrapper: type[Guided] | type[Suppressed] | type[Counted],
+    wrapper: type[Twice] | type[Suppressed] | type[Counted],
 ) -> None:
     tokenizer = tiny_tokenizer()
     inner = ScriptedDenoiser(script=seeing, name="n", tokenizer=tokenizer, max_length=9)

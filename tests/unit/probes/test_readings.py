@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 from torch import Tensor
+from wrapped import Twice
 
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.wrap import Counted, Guided, Wrapped
+from remask.denoisers.wrap import Counted, Wrapped
 from remask.errors import DenoiserError, InputError, SettingsError
 from remask.probes.marks import mark_critical
 from remask.probes.patterns import ProbeBatch, masks, passes_of
@@ -207,9 +208,11 @@ def test_the_head_runs_where_a_token_is_read(
         assert model.asked == rows
 
 
-def test_guidance_doubles_the_price(llada: NativeDenoiser, answer: Answer, probed: Probed) -> None:
+def test_two_passes_per_call_double_the_price(
+    llada: NativeDenoiser, answer: Answer, probed: Probed
+) -> None:
     names = ("critical", "halves2", "random50x3", "stratified50x4", "forced5", "visible", "suffix")
-    model = Counted(Guided(llada, scale=0.5))
+    model = Counted(Twice(llada))
     readings = probed(model, answer("ab12cd......"), *names)
     prices = [readings[name].forwards for name in names]
     assert prices == [2, 4, 6, 8, 10, 2, 2]

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor
+from wrapped import Twice
 
-from remask.denoisers.wrap import Counted, Guided
+from remask.denoisers.wrap import Counted
 from remask.sampling.batches import whole_length
 from remask.sampling.blocks import BlockIterator, block_numbers, row_block
 from remask.testing import ScriptedDenoiser
@@ -97,9 +98,9 @@ def test_passes_that_keep_are_charged_to_the_rows_that_need_them() -> None:
         assert alone.forwards.tolist() == [passes]
 
 
-def test_guidance_pays_twice_for_what_is_kept() -> None:
+def test_two_passes_per_call_double_the_forwards() -> None:
     canvas = Canvas.of([[21, 22, 23, 24, 25]], [[MASK] * 6], 0, CPU)
-    walk = BlockIterator(Guided(BLOCKY), canvas, block_numbers(canvas, 4, 4))
+    walk = BlockIterator(Twice(BLOCKY), canvas, block_numbers(canvas, 4, 4))
     finish(walk)
     assert walk.forwards.tolist() == [4]
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from remask.denoisers.kv_cache import KVCache
 from remask.denoisers.native import NativeDenoiser
-from remask.denoisers.wrap import Counted, Guided, Suppressed
+from remask.denoisers.wrap import Counted
 from remask.sampling.likelihood import log_likelihood
 from remask.sampling.loop import denoise
 from remask.sampling.schedule import even_schedule
@@ -80,14 +80,6 @@ def test_an_ordinary_pass_would_not_do(model: NativeDenoiser) -> None:
     logits[:, model.tokenizer.mask_id] = -torch.inf
     plain = logits.log_softmax(-1).gather(1, canvas.tokens[masked][:, None])[:, 0]
     assert (plain - log_likelihood(model, canvas, masked)[masked]).abs().max() > 0.01
-
-
-@pytest.mark.parametrize("scale", [0.0, 1.5])
-def test_guided_likelihoods_are_exact_too(model: NativeDenoiser, scale: float) -> None:
-    canvas, masked = ragged()
-    guided = Guided(Suppressed(model, ids=(7,)), scale=scale)
-    found = log_likelihood(guided, canvas, masked)
-    assert (found - block_by_block(guided, canvas, masked)).abs().max() <= 2e-5
 
 
 def test_a_model_that_sees_everything_needs_no_layout(llada: NativeDenoiser) -> None:

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 from scipy.stats import chisquare
+from wrapped import Twice
 
 from remask import rng
 from remask.consistency.roundtrips import linear_schedule, round_trips
 from remask.consistency.settings import ConsistencySettings
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.tokenizer import Tokenizer
-from remask.denoisers.wrap import Counted, Guided, Suppressed
+from remask.denoisers.wrap import Counted, Suppressed
 from remask.errors import DenoiserError, InputError, SettingsError
 from remask.sampling.loop import denoise
 from remask.sampling.sampler import sample, sample_rows
@@ -135,9 +136,9 @@ def test_forwards_are_what_the_model_was_asked(llada: Denoiser, block: int) -> N
     assert sum(s.forwards for s in got) == counted.forwards > 0
 
 
-def test_guidance_costs_two_forwards_a_step(llada: Denoiser) -> None:
+def test_two_passes_per_call_are_two_forwards_a_step(llada: Denoiser) -> None:
     counted = Counted(llada)
-    got = write(Guided(counted, scale=0.5), PROMPTS, settings(4))
+    got = write(Twice(counted), PROMPTS, settings(4))
     assert sum(s.forwards for s in got) == counted.forwards == 4 * 4 * 2
 
 
