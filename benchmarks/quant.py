@@ -52,10 +52,9 @@ from remask.consistency.settings import ConsistencySettings
 from remask.decide.auroc import auroc
 from remask.denoisers.base import Denoiser
 from remask.denoisers.devices import choose_device, num_bytes
-from remask.denoisers.formats import FORMATS, FULL, find_format
 from remask.denoisers.load import load
 from remask.denoisers.native import dtype_of, native_of
-from remask.denoisers.packed import PackedLinear
+from remask.denoisers.quantise import FORMATS, FULL, PackedLinear, find_format
 from remask.sampling.settings import sampler_settings
 from remask.tasks.base import Problem
 from remask.tasks.wordmath import WordMath

@@ -14,10 +14,9 @@ import torch
 from remask.denoisers import dream, llada, llada2, llada_moe
 from remask.denoisers.base import Preset
 from remask.denoisers.devices import choose_dtype
-from remask.denoisers.formats import FULL, find_format
 from remask.denoisers.native import Family, NativeDenoiser
-from remask.denoisers.packed import PackedMatrix
 from remask.denoisers.packing import pack
+from remask.denoisers.quantise import FULL, PackedMatrix, find_format
 from remask.sampling.settings import SamplerSettings
 from remask.values import Sample
 

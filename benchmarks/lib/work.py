@@ -13,7 +13,7 @@ from torch import nn
 
 from remask.denoisers.experts import Experts
 from remask.denoisers.native import Network
-from remask.denoisers.packed import PackedLinear
+from remask.denoisers.quantise import PackedLinear
 from remask.denoisers.transformer import Attention, Block
 
 

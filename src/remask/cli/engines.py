@@ -31,8 +31,8 @@ def backend(settings: EngineSettings, model: ModelSettings) -> Iterator[Backend]
     So files can be refused before minutes of loading.
     """
     from remask.denoisers.devices import choose_devices, choose_dtype
-    from remask.denoisers.formats import find_format
     from remask.denoisers.identity import precision_name
+    from remask.denoisers.quantise import find_format
 
     if settings.engine == "ray":
         if model.split == "layers":

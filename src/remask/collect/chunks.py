@@ -13,7 +13,7 @@ from torch import nn
 from remask.denoisers.base import Denoiser
 from remask.denoisers.experts import Experts
 from remask.denoisers.native import native_of
-from remask.denoisers.packed import PackedMatrix
+from remask.denoisers.quantise import PackedMatrix
 
 SECONDS = 60
 # Operations per second, each below what such a device does when nothing else runs on it: two cores

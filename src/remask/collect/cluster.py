@@ -22,11 +22,11 @@ from remask.collect.chunks import Chunk
 from remask.collect.engine import ChunkedWork, Lines, RemoteModel
 from remask.denoisers.base import Denoiser
 from remask.denoisers.devices import choose_dtype
-from remask.denoisers.formats import FULL, find_format
 from remask.denoisers.identity import fingerprint, precision_name
 from remask.denoisers.load import find_folder, load, outline
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.packing import pack
+from remask.denoisers.quantise import FULL, find_format
 from remask.denoisers.tokenizer import read_json
 from remask.errors import EngineError, MissingExtra, SettingsError
 

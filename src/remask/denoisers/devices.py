@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from remask.denoisers.catalog import PACKED_BYTES
-from remask.denoisers.formats import find_format
 from remask.denoisers.identity import precision_name
 from remask.denoisers.native import Network
 from remask.denoisers.packing import pack
+from remask.denoisers.quantise import find_format
 from remask.errors import SettingsError
 from remask.settings import unknown_name
 

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from remask.denoisers.packed import PackedMatrix
+from remask.denoisers.quantise import PackedMatrix
 
 # Public in newer versions of torch, under its private name since 2.8.
 _GROUPED_MM = getattr(F, "grouped_mm", getattr(torch, "_grouped_mm", None))

@@ -5,7 +5,7 @@ import hashlib
 import torch
 from torch import Tensor, nn
 
-from remask.denoisers.packed import PackedMatrix
+from remask.denoisers.quantise import PackedMatrix
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 _CHUNK = 2**22  # numbers; their int64 copies take 32 MB

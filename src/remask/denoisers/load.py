@@ -34,9 +34,9 @@ from remask.denoisers import (
 from remask.denoisers import split as splitting
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.devices import choose_devices, choose_dtype
-from remask.denoisers.formats import FULL, find_format
 from remask.denoisers.native import Family, NativeDenoiser, Network
 from remask.denoisers.preset import has_chosen_settings
+from remask.denoisers.quantise import FULL, find_format
 from remask.denoisers.special_ids import with_chat
 from remask.denoisers.tokenizer import Tokenizer, read_json
 from remask.denoisers.weights import (

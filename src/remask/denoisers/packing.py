@@ -9,7 +9,7 @@ from torch import nn
 
 from remask.denoisers.experts import Experts
 from remask.denoisers.native import Network, TensorMap, cut_rows, tensor_rows
-from remask.denoisers.packed import PackedLinear, PackedMatrix, Place, WeightFormat
+from remask.denoisers.quantise import PackedLinear, PackedMatrix, Place, WeightFormat
 
 
 def pack(network: Network, form: WeightFormat | None) -> Network:

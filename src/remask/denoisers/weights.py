@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from remask.denoisers.packed import Place
+from remask.denoisers.quantise import Place
 from remask.denoisers.tokenizer import is_pointer, pointer_sentence, read_json
 from remask.errors import CheckpointError
 

@@ -20,12 +20,11 @@ from remask.collect.chunks import num_active
 from remask.denoisers import devices, experts
 from remask.denoisers.devices import num_bytes
 from remask.denoisers.experts import Experts, SoftmaxRouter
-from remask.denoisers.formats import FORMATS
 from remask.denoisers.identity import fingerprint
 from remask.denoisers.llada import LLaDA, hub_tensors
 from remask.denoisers.load import load
 from remask.denoisers.native import NativeDenoiser, dtype_of
-from remask.denoisers.packed import Packed, PackedLinear, PackedMatrix
+from remask.denoisers.quantise import FORMATS, Packed, PackedLinear, PackedMatrix
 from remask.denoisers.weights import WeightFiles
 from remask.errors import CheckpointError, DenoiserError, SettingsError
 from remask.testing import check_denoiser, write_checkpoint
