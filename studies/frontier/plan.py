@@ -59,10 +59,7 @@ POOL = 10
 CHUNK = 250  # problems between two writes to disk
 RIVALS = OPTIONAL_BASELINES[2:]  # all that neither ask the model in words nor need an editor
 # Tried on validation beside those of the verifier.
-TRIED = (
-    "halves16", "stratified50x8", "stratified80x8", "stratified95x8", "random15x8", "random5x16",
-    "forced4", "forced8", "forced16", "visible",
-)  # fmt: skip
+TRIED = ("halves16", "stratified50x8", "stratified80x8", "stratified95x8", "visible")
 BUDGET = 25  # forward passes of the label-free verifier
 MOST = 4  # values in its mean
 PROBLEMS = {"tried": 1000, "validation": 600, "longer": 1000}  # of each set

@@ -329,7 +329,7 @@ def test_tokens_are_painted_by_log_p_where_a_probe_read_them(page: Any, stage: P
     for token, logp in zip(answer["tokens"], read, strict=True):
         token |= {"drift": None, "logp": logp, "confidence": 0.95}
     probes = {
-        name: {"value": 0.5, "weight": 0.0, "by_trip": []} for name in ("critical", "forced8")
+        name: {"value": 0.5, "weight": 0.0, "by_trip": []} for name in ("critical", "halves8")
     }
     answer |= {"scorer": "verifier", "trips": [], "stderr": None, "metrics": probes}
     answer |= {"stage": "critical", "cost": {"forwards": 1, "seconds": 0.1}}

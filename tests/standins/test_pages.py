@@ -214,7 +214,7 @@ def write_certificate(folder: Path) -> None:
 
 def write_verifier(folder: Path) -> None:
     shell("remask collect -m tiny --task wordmath --level easy --split validation --problems 2 "
-          "--scored 0 --metrics core --probes critical,forced8 -o labelled.jsonl")  # fmt: skip
+          "--scored 0 --metrics core --probes critical,halves8 -o labelled.jsonl")  # fmt: skip
     shell("remask fit labelled.jsonl --scorer verifier -o verifier.json")
 
 

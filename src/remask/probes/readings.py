@@ -1,26 +1,23 @@
-"""Probes of finished answers: some tokens are masked once, and log p of them is read.
+"""Probes of finished answers: mask tokens and read their log-probabilities.
 
     readings = read(model, samples, [Probe.named("critical"), Probe.named("halves8")], critical=...)
     readings[0]["critical"].value("critical_mean")
 
-Nothing is rebuilt: a pass is one forward pass, and the head runs only where a token is read (with
-`forced` it runs wherever one is still masked, because the places are ranked). What is read of a
-token is the mean over the passes that masked it. Means and minima, not sums, are what answers are
-compared by: a sum measures their length.
+A pass is one forward pass. The head runs only on tokens that are read. The log-probability of a
+token is the mean over the passes that masked it. Answers are compared by means and minima, because
+a sum depends on the length.
 
-Answers, probes and passes are flattened into one batch of rows; the outcome of a row does not
-depend on the rows beside it (see `patterns`). Replicas of a model share the batches.
+Answers, probes and passes are flattened into one batch of rows, and no row depends on the others.
+Replicas of a model share the batches.
 
-A block-causal model reads each block behind clean earlier ones, as it would have written it, in one
-pass over the noisy row and the clean one together, which counts as two. `visible` needs no clean
-copy, and `suffix` reads all blocks at once. Passes over one answer share its clean copy, answers to
-one prompt what the model keeps of it; each counts as if it were alone. A model that sees both ways
-shares nothing: the states of a prompt depend on the answer and on what is masked of it.
+A block-causal model reads each block after the clean blocks before it. One pass over the noisy row
+and its clean copy does this for all blocks; it counts as two forward passes. `visible` needs no
+clean copy. Passes over one answer share its clean copy but are charged separately.
 
-`visible` is DiSE (arXiv:2603.02760), a model's probability of an answer that it sees whole.
+`visible` is DiSE (arXiv:2603.02760): the probability of an answer that the model sees unmasked.
 
-Where there is nothing to halve, `halves` reads nothing and costs nothing: an answer with one
-critical token, or one whose critical tokens give one another away (`CriticalTokens`).
+`halves` reads nothing and costs nothing if an answer has only one critical token, or if its
+critical tokens reveal one another (`CriticalTokens.is_halved`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,8 +30,7 @@ from torch import Tensor
 
 from remask.denoisers.base import Denoiser
 from remask.errors import SettingsError
-from remask.probes.forced import forced_path
-from remask.probes.patterns import SUFFIX_BLOCK, ProbeBatch, ProbePass, masks, passes_of, reads
+from remask.probes.patterns import ProbeBatch, ProbePass, masks, reads
 from remask.probes.settings import Probe, Which
 from remask.sampling.batches import check_sample, spread, whole_canvas, whole_rows
 from remask.sampling.likelihood import log_likelihood
@@ -46,13 +42,14 @@ Critical = Callable[[Sample], Sequence[bool]]  # of each response token
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalTokens:
-    """Says of each response token whether it decides the answer, and whether halves of them tell.
+    """Marks the response tokens that decide the answer.
 
-    The words of options recur in an answer: where half of them is seen, the rest can be read off.
+    `is_halved` is false if the critical tokens reveal one another, like the words of an option
+    that the answer repeats.
     """
 
     mark: Critical
-    is_halved: bool = True  # as it is of a plain function
+    is_halved: bool = True
 
     def __call__(self, sample: Sample) -> Sequence[bool]:
         """Return which tokens are critical, (num_response,)."""
@@ -61,17 +58,16 @@ class CriticalTokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What one probe read of one answer."""
+    """Log-probabilities that one probe read of one answer."""
 
-    logp: tuple[float | None, ...]  # per response token, natural; None: no pass read it
+    logp: tuple[float | None, ...]  # per response token, natural; None: no pass masked it
     critical: tuple[bool, ...]  # per response token
     forwards: int
 
     def value(self, which: Which) -> float | None:
-        """Return the mean or the minimum of log p over critical tokens or over the response.
+        """Return the mean or minimum of log p over the critical tokens or the response.
 
-        Where no critical token was read, because there is none or none was masked, those that were
-        read stand in for them; None where none was.
+        Falls back to all tokens read if no critical token was read; None if no token was.
         """
         if which not in get_args(Which):
             raise unknown_name("reading", which, get_args(Which))
@@ -85,11 +81,10 @@ class Reading:
 
 
 class PassOutput(NamedTuple):
-    """One row of the flat batch, brought back to the CPU."""
+    """One row of the flat batch, on the CPU."""
 
     logp: Tensor  # (num_response,) 0 where not read
     read: Tensor  # (num_response,) bool
-    forwards: int
 
 
 def read(
@@ -100,14 +95,14 @@ def read(
     critical: Critical,
     seed: int = 0,
 ) -> list[dict[str, Reading]]:
-    """Return what each probe reads of each answer, by the names of the probes.
+    """Return the readings of each answer by the name of the probe.
 
     Args:
-        denoiser: that wrote the answers, or another.
+        denoiser: model that reads the answers; it need not have written them.
         samples: finished answers.
-        probes: what is masked.
-        critical: says of each response token whether it decides the answer.
-        seed: of the masks that are drawn.
+        probes: mask patterns.
+        critical: marks the response tokens that decide the answer.
+        seed: of the random masks.
     """
     marks = [_marks(denoiser, sample, critical) for sample in samples]
     is_halved = not isinstance(critical, CriticalTokens) or critical.is_halved
@@ -118,47 +113,43 @@ def read(
         for probe in dict.fromkeys(probes):
             if probe.pattern == "halves" and not (is_halved and sum(targets) > 1):
                 continue
-            added = passes_of(denoiser, sample, probe, targets, seed)
-            rows += added
-            owners += [(i, probe.name)] * len(added)
+            numbers = range(probe.passes)
+            rows += [ProbePass(sample, probe, number, targets, seed) for number in numbers]
+            owners += [(i, probe.name)] * probe.passes
 
-    def go(replica: Denoiser, batch: list[int]) -> list[PassOutput]:
-        return make_passes(replica, [rows[k] for k in batch])
+    def run(replica: Denoiser, batch: list[int]) -> list[PassOutput]:
+        return _run_passes(replica, [rows[k] for k in batch])
 
     outputs: dict[tuple[int, str], dict[int, PassOutput]] = {}
-    for batch, made in spread(denoiser, _batches(denoiser, rows), go):
+    for batch, made in spread(denoiser, _batches(denoiser, rows), run):
         for k, output in zip(batch, made, strict=True):
             outputs.setdefault(owners[k], {})[k] = output
-    return [_by_probe(i, probes, outputs, marked) for i, marked in enumerate(marks)]
+    out = []
+    for i, marked in enumerate(marks):
+        by_row = {probe: outputs.get((i, probe.name), {}) for probe in probes}
+        out.append(
+            {
+                probe.name: _reading(denoiser, probe, [made[k] for k in sorted(made)], marked)
+                for probe, made in by_row.items()
+            }
+        )
+    return out
 
 
 def _marks(denoiser: Denoiser, sample: Sample, critical: Critical) -> tuple[bool, ...]:
-    """Return which tokens of an answer that the model can hold are critical, (num_response,)."""
     check_sample(denoiser, sample)
     marked = tuple(map(bool, critical(sample)))
     if len(marked) != sample.num_response:
         raise SettingsError(
-            f"critical says of {len(marked)} tokens whether they are, and the response has "
-            f"{sample.num_response}; return one for each."
+            f"critical must return one value for each of {sample.num_response} response tokens, "
+            f"got {len(marked)}."
         )
     return marked
 
 
-def _by_probe(
-    number: int,
-    probes: Sequence[Probe],
-    outputs: dict[tuple[int, str], dict[int, PassOutput]],
-    critical: tuple[bool, ...],
-) -> dict[str, Reading]:
-    """Return the readings of one answer, passes in their order."""
-    readings = {}
-    for probe in probes:
-        rows = outputs.get((number, probe.name), {})
-        readings[probe.name] = _reading([rows[k] for k in sorted(rows)], critical)
-    return readings
-
-
-def _reading(outputs: Sequence[PassOutput], critical: tuple[bool, ...]) -> Reading:
+def _reading(
+    denoiser: Denoiser, probe: Probe, outputs: Sequence[PassOutput], critical: tuple[bool, ...]
+) -> Reading:
     if not outputs:
         return Reading(logp=(None,) * len(critical), critical=critical, forwards=0)
     times = torch.stack([output.read for output in outputs]).sum(0).tolist()  # (num_response,)
@@ -166,73 +157,57 @@ def _reading(outputs: Sequence[PassOutput], critical: tuple[bool, ...]) -> Readi
     return Reading(
         logp=tuple(x / n if n else None for x, n in zip(total, times, strict=True)),
         critical=critical,
-        forwards=sum(output.forwards for output in outputs),
+        forwards=price(denoiser, probe),
     )
 
 
 def _batches(denoiser: Denoiser, rows: Sequence[ProbePass]) -> Iterator[list[int]]:
-    """Yield indices of rows that go through the model together; those of a path are in step."""
-    groups: dict[tuple[int, bool], list[int]] = {}
+    """Yield the indices of rows that go through the model together."""
+    groups: dict[bool, list[int]] = {}
     for k, row in enumerate(rows):
-        steps = row.probe.passes if row.probe.pattern == "forced" else 0
-        is_plain = row.probe.pattern == "visible" or denoiser.block_size is None
-        groups.setdefault((steps, is_plain), []).append(k)
-    for (_, is_plain), group in groups.items():
+        groups.setdefault(_needs_clean_copy(denoiser, row.probe), []).append(k)
+    for has_copy, group in groups.items():
         samples = [rows[k].sample for k in group]
         lengths = [len(s.prompt) + len(whole_canvas(denoiser, s)) for s in samples]
-        columns = [length if is_plain else 2 * length for length in lengths]
+        columns = [2 * length if has_copy else length for length in lengths]
         for batch in whole_rows(columns, denoiser.device):
             yield [group[k] for k in batch]
 
 
 class Priced(Protocol):
-    """What decides how many passes a probe takes: a model, or what is known of one."""
+    """The attributes of a model that determine the price of a probe."""
 
     @property
     def block_size(self) -> int | None:
-        """Of a block-causal model; None for others."""
+        """Block size of a block-causal model; None for others."""
         ...
 
     @property
     def forwards_per_call(self) -> int:
-        """What one call of `hidden` counts."""
+        """Forward passes of one call of `hidden`."""
         ...
 
 
-def price(model: Priced, probe: Probe, length: int) -> int:
-    """Return the most forward passes that a probe takes of an answer on a canvas of `length`."""
-    steps = probe.passes
-    if probe.pattern == "forced" and model.block_size is not None:
-        steps = min(steps, model.block_size)
-    elif probe.pattern == "suffix" and model.block_size is None:
-        steps = -(-length // SUFFIX_BLOCK)
-    return steps * _pass_price(model, probe)
+def price(model: Priced, probe: Probe) -> int:
+    """Return the maximum number of forward passes of a probe per answer."""
+    return probe.passes * model.forwards_per_call * (2 if _needs_clean_copy(model, probe) else 1)
 
 
-def _pass_price(model: Priced, probe: Probe) -> int:
-    """Return what one pass counts: a block-causal model reads the row and its clean copy."""
-    twice = model.block_size is not None and probe.pattern != "visible"
-    return model.forwards_per_call * (2 if twice else 1)
+def _needs_clean_copy(model: Priced, probe: Probe) -> bool:
+    return model.block_size is not None and probe.pattern != "visible"
 
 
 @torch.no_grad()
-def make_passes(denoiser: Denoiser, rows: Sequence[ProbePass]) -> list[PassOutput]:
-    """Make the passes of one batch: of `forced` alone, or of other patterns."""
+def _run_passes(denoiser: Denoiser, rows: Sequence[ProbePass]) -> list[PassOutput]:
     batch = ProbeBatch.of(denoiser, rows)
-    pattern, canvas = rows[0].probe.pattern, batch.canvas
-    cost = _pass_price(denoiser, rows[0].probe)
-    if pattern == "forced":
-        path = forced_path(denoiser, canvas, rows[0].probe.passes)
-        logp, is_read, spent = path.logp, batch.response, (path.steps * cost).tolist()
-    else:
-        masked = masks(batch)
-        is_read, spent = reads(batch, masked, denoiser.block_size), [cost] * len(rows)
-        is_shown = pattern == "visible" and denoiser.block_size is not None
-        logp = log_likelihood(denoiser, canvas, None if is_shown else masked, is_read)
-    logp, is_read = logp.cpu(), is_read.cpu()
+    masked = masks(batch)
+    is_read = reads(batch, masked)
+    is_shown = denoiser.block_size is not None and rows[0].probe.pattern == "visible"
+    logp = log_likelihood(denoiser, batch.canvas, None if is_shown else masked, is_read).cpu()
+    is_read = is_read.cpu()
     outputs = []
     for i, row in enumerate(rows):
         start = len(row.sample.prompt)
-        here = slice(start, start + row.sample.num_response)
-        outputs.append(PassOutput(logp[i, here], is_read[i, here], spent[i]))
+        response = slice(start, start + row.sample.num_response)
+        outputs.append(PassOutput(logp[i, response], is_read[i, response]))
     return outputs

@@ -51,7 +51,7 @@ def read_fitted(path: Path) -> StagedVerifier:
         trip_settings(fitted)
         canvas_length(fitted)
     except SettingsError as error:
-        raise RecordError(f"{path} is damaged: {error}") from None
+        raise RecordError(f"{path} is damaged: {error} Fit it again.") from None
     return fitted
 
 

@@ -213,7 +213,7 @@ class Verifier:
                 trips = self.roundtrips  # without them the verifier is refused
                 spent += stage.forwards if trips is None else trips.price(num_prompt, length)
             probes = map(Probe.named, new - {ROUNDTRIPS})
-            spent += sum(price(self.denoiser, probe, length) for probe in probes)
+            spent += sum(price(self.denoiser, probe) for probe in probes)
             yield spent
 
     def _no_room(self, fitted: StagedVerifier, num_prompt: int, length: int) -> str:
@@ -229,8 +229,7 @@ class Verifier:
         probes = LABEL_FREE_PROBES
         if self.budget is None:
             return list(probes)
-        # none of them depends on the canvas
-        prices = [price(self.denoiser, Probe.named(name), 1) for name in probes]
+        prices = [price(self.denoiser, Probe.named(name)) for name in probes]
         room = [
             name
             for name, spent in zip(probes, accumulate(prices), strict=True)

@@ -130,12 +130,12 @@ def test_probes_are_measured_beside_the_round_trips(run_script: Any) -> None:
 def test_a_clean_copy_counts_once_in_the_work_of_probes() -> None:
     """12 + 16 tokens fill blocks of 8 up to 32, and the first mask is in the second.
 
-    Three passes share a batch: 32 clean positions and 3 x 24. The path has one of its own: 32 + 24.
+    Three passes share a batch: 32 clean positions and 3 x 24.
     """
     denoiser = verify.build(SHAPES["toyblocks"], torch.device("cpu"))
     samples = verify.random_answers(SHAPES["toyblocks"], 1)
-    work = verify.probe_work(denoiser, samples, ["critical", "halves2", "forced1"])
-    assert (work.forwards, work.positions) == (2 + 4 + 2, 32 + 3 * 24 + 32 + 24)
+    work = verify.probe_work(denoiser, samples, ["critical", "halves2"])
+    assert (work.forwards, work.positions) == (2 + 4, 32 + 3 * 24)
 
 
 def test_the_figures_of_the_cpu_are_those_of_the_trained_levels() -> None:

@@ -247,7 +247,9 @@ def test_rivals_are_in_the_records_with_their_cost(
 def test_probes_stand_in_the_features_of_verified_answers(
     model: Denoiser, settings: CollectSettings, tmp_path: Path
 ) -> None:
-    out = collect(model, replace(settings, probes=("critical", "forced8")), tmp_path / "out.jsonl")
+    out = collect(
+        model, replace(settings, probes=("critical", "stratified50x8")), tmp_path / "out.jsonl"
+    )
     rows = list(jsonl.read(out))
     assert not any("features" in row for row in rows[1::2])
     for row in rows[::2]:
@@ -256,11 +258,11 @@ def test_probes_stand_in_the_features_of_verified_answers(
         assert features["generation.response_mean"] <= 0
         assert features["critical.critical_mean"] <= 0
         assert features["critical.forwards"] == 1
-        assert features["forced8.forwards"] == 8
+        assert features["stratified50x8.forwards"] == 8
     document = json.loads(Path(f"{out}.manifest.json").read_text())
     written = sum(row["forwards"] + row.get("verify_forwards", 0) for row in rows)
     assert document["runs"][0]["forwards"] == written + 2 * 9
-    with pytest.raises(RecordError, match=r"probes was \['critical', 'forced8'\], got \[\]"):
+    with pytest.raises(RecordError, match=r"probes was \['critical', 'stratified50x8'\], got \[\]"):
         collect(model, settings, out)
 
 

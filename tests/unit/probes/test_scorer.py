@@ -52,12 +52,12 @@ def test_the_least_likely_token_of_another_probe_is_a_score_too(
     """Everything is masked: .9, .8, .5, .2 and .7; the least is .2, of the digits too."""
     sample = answer("a1b2.")
     model = knowing(sample, lambda i, n: (0.9, 0.8, 0.5, 0.2, 0.7)[i])
-    probe = Probe(pattern="random", ratio=1.0)
+    probe = Probe(pattern="stratified", ratio=1.0)
     for reading in ("response_min", "critical_min"):
         scorer = ProbeScorer(denoiser=model, critical=digits, probe=probe, reading=reading)
         [score] = scorer.score([sample])
         assert score.value == pytest.approx(0.2)
-        assert (score.by_metric, score.forwards) == ({"random100x1": score.value}, 1)
+        assert (score.by_metric, score.forwards) == ({"stratified100x1": score.value}, 1)
 
 
 def test_a_reading_of_nothing_is_no_score(

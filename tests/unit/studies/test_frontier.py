@@ -23,7 +23,7 @@ def test_sets_of_values_are_within_the_budget() -> None:
     """Two readings of one probe cost it once, the generation nothing."""
     names = ["generation.response_min", "halves16.critical_min", "halves16.critical_mean"]
     assert len(frontier.affordable(names)) == 3 + 3 + 1
-    dear = ["halves16.critical_min", "forced8.response_mean", "forced4.response_mean"]
+    dear = ["halves16.critical_min", "stratified50x8.response_mean", "halves4.response_mean"]
     assert frontier.affordable(dear) == [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
 
 

@@ -114,7 +114,7 @@ def test_nothing_is_fitted_without_labels_or_features(
     assert fit_set(recipe, "a", [[make_record(str(k))] for k in range(20)], 10) is None
     few = [pool[:3] for pool in validation]
     assert fit_set(BY_NAME["agreement10_fitted"], "a", few, 100) is None
-    other = Recipe(name="other", groups=("critical",), base=("suffix",))
+    other = Recipe(name="other", groups=("critical",), base=("stratified50x4",))
     assert fit_set(other, "a", validation, 100) is None
     assert fit_sequential("a", [[make_record(str(k))] for k in range(20)], 10) == []
 

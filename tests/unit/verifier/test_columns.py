@@ -19,29 +19,29 @@ from remask.verifier.columns import (
 FEATURES = {
     "length": 7,
     "critical.critical_mean": math.log(0.25),
-    "forced8.response_mean": math.log(0.5),
-    "forced8.critical_mean": math.log(0.1),
+    "stratified50x8.response_mean": math.log(0.5),
+    "stratified50x8.critical_mean": math.log(0.1),
 }
 
 
 def test_a_value_is_exp_of_the_first_reading() -> None:
     assert value_of("critical", FEATURES) == pytest.approx(0.25)
-    assert value_of("forced8", FEATURES) == pytest.approx(0.5)
+    assert value_of("stratified50x8", FEATURES) == pytest.approx(0.5)
     assert value_of("stratified80x8", FEATURES) is None
 
 
 def test_a_probe_of_critical_tokens_has_no_reading_of_the_response() -> None:
     assert readings_of("halves8") == ("critical_min", "critical_mean")
     assert readings_of("generation")[0] == "response_min"
-    assert readings_of("forced8")[0] == "response_mean"
+    assert readings_of("stratified50x8")[0] == "response_mean"
     with pytest.raises(SettingsError, match="Unknown probe 'what'"):
         readings_of("what")
 
 
 def test_a_column_is_a_feature_or_the_value_of_a_probe() -> None:
     assert lookup("length", FEATURES) == 7
-    assert lookup("forced8.critical_mean", FEATURES) == pytest.approx(math.log(0.1))
-    assert lookup("forced8", FEATURES) == pytest.approx(0.5)
+    assert lookup("stratified50x8.critical_mean", FEATURES) == pytest.approx(math.log(0.1))
+    assert lookup("stratified50x8", FEATURES) == pytest.approx(0.5)
     assert lookup("generation.response_mean", FEATURES) is None
 
 
@@ -74,9 +74,9 @@ def test_halves_that_were_tried_in_vain_are_left_out_of_the_mean() -> None:
 def test_columns_say_which_probes_they_need() -> None:
     names = [
         "length", "generation.response_min", "trace.flips", "critical", "critical.critical_min",
-        "roundtrips.answer_match", "forced8.response_mean",
+        "roundtrips.answer_match", "stratified50x8.response_mean",
     ]  # fmt: skip
-    assert probes_in(names) == ["critical", "forced8"]
+    assert probes_in(names) == ["critical", "stratified50x8"]
     assert needs_round_trips(names)
     assert not needs_round_trips(names[:5])
 

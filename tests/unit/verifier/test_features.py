@@ -56,10 +56,10 @@ def test_a_traced_answer_says_how_often_it_changed(answer: Answer, digits: Criti
 
 def test_probes_are_named_and_priced() -> None:
     reading = Reading(logp=(-1.0, -3.0, None), critical=(False, True, True), forwards=8)
-    features = probe_features({"forced8": reading, "critical": replace(reading, forwards=1)})
-    assert features["forced8.response_mean"] == -2
-    assert features["forced8.critical_mean"] == -3
-    assert features["forced8.forwards"] == 8
+    features = probe_features({"stratified50x8": reading, "critical": replace(reading, forwards=1)})
+    assert features["stratified50x8.response_mean"] == -2
+    assert features["stratified50x8.critical_mean"] == -3
+    assert features["stratified50x8.forwards"] == 8
     assert features["critical.critical_min"] == -3
     assert "critical.response_mean" not in features
 

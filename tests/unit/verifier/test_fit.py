@@ -23,42 +23,43 @@ def features(value: float, **others: float) -> Features:
     return {
         "length": 10, "critical_count": 3, "generation.response_min": math.log(0.5),
         "trace.flips": 2, "critical.critical_mean": logp, "critical.critical_min": logp,
-        "critical.forwards": 1, "forced8.response_mean": logp, "forced8.forwards": 6,
+        "critical.forwards": 1, "stratified50x8.response_mean": logp, "stratified50x8.forwards": 6,
         **others,
     }  # fmt: skip
 
 
 def test_stages_are_in_order_of_price_and_round_trips_are_the_last() -> None:
     names = [
-        "roundtrips.answer_match", "halves8.critical_mean", "random15x4.response_min", "length",
-        "forced8.response_mean", "critical.critical_mean", "stratified90x8.response_mean",
+        "roundtrips.answer_match", "halves8.critical_mean", "stratified15x4.response_min", "length",
+        "stratified50x8.response_mean", "critical.critical_mean", "stratified90x8.response_mean",
     ]  # fmt: skip
     free = ("generation", "length", "critical_count")
     assert sources_of(names) == [
-        (*free, "critical"), ("random15x4",), ("stratified90x8", "halves8", "forced8"),
+        (*free, "critical"), ("stratified15x4",), ("stratified90x8", "halves8", "stratified50x8"),
         ("roundtrips",),
     ]  # fmt: skip
     assert sources_of(["length", "roundtrips.answer_match"]) == [free, ("roundtrips",)]
 
 
 def test_a_probe_is_ranked_by_the_most_that_it_cost() -> None:
-    """`suffix` takes a pass of one answer and three of another; halves that nobody has are none."""
-    answers = [
-        {"critical.critical_mean": -1.0, "critical.forwards": 1, "halves8.critical_mean": None,
-         "halves8.forwards": 0, "random15x2.response_mean": -1.0, "random15x2.forwards": 2,
-         "suffix.response_mean": -1.0, "suffix.forwards": passes}
-        for passes in (1, 3)
-    ]  # fmt: skip
-    stages = stages_of(answers)
-    assert [(s.name, s.forwards) for s in stages] == [
-        ("critical", 1),
-        ("random15x2", 2),
-        ("suffix", 2),
+    """`halves4` takes no pass of an answer with one critical token, and four of others."""
+    answers: list[Features] = [
+        {
+            "critical.critical_mean": -1.0,
+            "critical.forwards": 1,
+            "stratified15x2.response_mean": -1.0,
+            "stratified15x2.forwards": 2,
+            "halves4.critical_mean": -1.0 if passes else None,
+            "halves4.forwards": passes,
+        }
+        for passes in (0, 4)
     ]
+    expected = [("critical", 1), ("stratified15x2", 2), ("halves4", 2)]
+    assert [(stage.name, stage.forwards) for stage in stages_of(answers)] == expected
 
 
 def test_a_stage_is_drawn_towards_the_label_free_values_so_far() -> None:
-    """`forced8` is none of them; answers from outside have no generation."""
+    """`stratified50x8` is none of them; answers from outside have no generation."""
     bases = [list(stage.base) for stage in stages_of([features(0.25)])]
     assert bases == [["generation", "critical"], ["generation", "critical"]]
     brought = {**features(0.25), "generation.response_min": None}
@@ -66,10 +67,10 @@ def test_a_stage_is_drawn_towards_the_label_free_values_so_far() -> None:
 
 
 def test_what_a_stage_adds_and_what_it_costs() -> None:
-    """Six and eight steps of `forced8` are seven in the mean; a trace is no feature here."""
-    answers = [features(0.25), features(0.5, **{"forced8.forwards": 8})]
+    """Six and eight steps of `stratified50x8` are seven in the mean; a trace is no feature here."""
+    answers = [features(0.25), features(0.5, **{"stratified50x8.forwards": 8})]
     critical, forced = stages_of(answers)
-    assert [s.name for s in (critical, forced)] == ["critical", "forced8"]
+    assert [s.name for s in (critical, forced)] == ["critical", "stratified50x8"]
     assert [s.forwards for s in (critical, forced)] == [1, 7]
     written = ["critical_count", "generation.response_min", "length"]
     own = ["critical.critical_mean", "critical.critical_min"]
@@ -107,7 +108,7 @@ def test_too_few_labels_leave_the_label_free_mean_and_no_threshold() -> None:
     columns = {name: [lookup(name, one) for one in answers] for name in staged.provenance.metrics}
     verdicts = staged.run(columns)
     assert [v.probability for v in verdicts] == pytest.approx([0.375, 0.5, 0.625])
-    assert {v.stage for v in verdicts} == {"forced8"}
+    assert {v.stage for v in verdicts} == {"stratified50x8"}
 
 
 def test_answers_without_features_and_probes_that_nobody_knows_are_refused() -> None:

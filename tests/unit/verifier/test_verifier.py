@@ -24,12 +24,6 @@ Answer = Callable[..., Sample]
 Knowing = Callable[[Sample, Callable[[int, int], float]], Denoiser]
 
 
-SUFFIX = Regression(
-    base=("suffix",), intercept=0.0, mean=Term(centre=0.5, spread=1.0, weight=1.0), terms={},
-    ridge=None,
-)  # fmt: skip
-
-
 def no_answer(text: str) -> None:
     return None
 
@@ -45,10 +39,10 @@ def stage(name: str, price: float, weight: float, *, base: str = "critical") -> 
 def staged() -> StagedVerifier:
     """One pass, then eight steps; whoever is beyond 0.2 and 0.8 after the first is settled."""
     provenance = Provenance(
-        metric_set="verifier", metrics=("critical", "forced8"), task="t", model="m",
+        metric_set="verifier", metrics=("critical", "stratified50x8"), task="t", model="m",
         split="validation", seed=0, version="", date="", scorer="verifier",
     )  # fmt: skip
-    stages = (stage("critical", 1, 10.0), stage("forced8", 8, 10.0, base="forced8"))
+    stages = (stage("critical", 1, 10.0), stage("stratified50x8", 8, 10.0, base="stratified50x8"))
     return StagedVerifier(
         stages=stages, n=9, num_right=5, auroc=None, auroc_full=None, mean_forwards=4.0,
         provenance=provenance,
@@ -83,7 +77,7 @@ def test_a_budget_takes_the_probes_that_fit(
 
 
 @pytest.mark.parametrize(
-    ("chance", "stage", "forwards"), [(0.9, "critical", 1), (0.5, "forced8", 9)]
+    ("chance", "stage", "forwards"), [(0.9, "critical", 1), (0.5, "stratified50x8", 9)]
 )
 def test_a_sure_answer_is_settled_by_the_first_stage(
     chance: float, stage: str, forwards: int, knowing: Knowing, answer: Answer, digits: Critical,
@@ -233,20 +227,20 @@ def test_no_answer_costs_more_than_the_budget_where_those_of_the_fit_cost_less(
     [score] = verifier.score([sample])
     assert (score.stage, score.forwards) == ("critical", 1)
     [score] = replace(verifier, budget=9).score([sample])
-    assert (score.stage, score.forwards) == ("forced8", 9)
-    with pytest.raises(SettingsError, match="no room for stage forced8; give at least 8"):
+    assert (score.stage, score.forwards) == ("stratified50x8", 9)
+    with pytest.raises(SettingsError, match="no room for stage stratified50x8; give at least 8"):
         replace(verifier, fitted=replace(cheap, stages=cheap.stages[::-1]))
 
 
 def test_with_too_few_labels_nothing_is_paid_for_what_is_not_looked_at(
     knowing: Knowing, answer: Answer, digits: Critical, staged: StagedVerifier
 ) -> None:
-    """The label-free mean is one probe; forced8, a feature beside it, is not made."""
+    """The label-free mean is one probe; stratified50x8, a feature beside it, is not made."""
     sample = answer("a1b2.")
     model = Counted(knowing(sample, lambda i, n: 0.5))
     term = Term(centre=0.0, spread=0.0, weight=0.0)
     few = Regression(
-        base=("critical",), intercept=0.0, mean=term, terms={"forced8": term}, ridge=None,
+        base=("critical",), intercept=0.0, mean=term, terms={"stratified50x8": term}, ridge=None,
         reason="too few",
     )  # fmt: skip
     only = replace(staged, stages=(replace(staged.stages[0], regression=few),))
@@ -256,28 +250,6 @@ def test_with_too_few_labels_nothing_is_paid_for_what_is_not_looked_at(
     assert score.forwards == model.forwards == 1
     assert (score.stage, score.reason, score.scorer) == ("", "too few", "verifier_at_hand")
     assert score.weights == {"critical": 1.0}
-
-
-@pytest.mark.parametrize(("budget", "stage", "forwards"), [(3, "critical", 1), (4, "suffix", 4)])
-def test_a_suffix_costs_a_pass_for_every_block_of_its_canvas(
-    knowing: Knowing, answer: Answer, digits: Critical, staged: StagedVerifier,
-    budget: int, stage: str, forwards: int,
-) -> None:  # fmt: skip
-    """Of 70 tokens there are three blocks of 32, whatever those of the fit had: 1 + 3 passes."""
-    sample = answer("a1" * 35)
-    assert 64 < len(sample.canvas) <= 96
-    model = Counted(knowing(sample, lambda i, n: 0.5))
-    suffix = replace(staged.stages[0], name="suffix", regression=SUFFIX)
-    about = replace(staged.provenance, metrics=("critical", "suffix"))
-    fitted = replace(staged, stages=(staged.stages[0], suffix), provenance=about)
-    verifier = Verifier(
-        denoiser=model, extract=no_answer, critical=digits, fitted=fitted, budget=budget
-    )
-    [score] = verifier.score([sample])
-    assert (score.stage, score.forwards, model.forwards) == (stage, forwards, forwards)
-    alone = replace(fitted, stages=(suffix, staged.stages[0]))
-    with pytest.raises(InputError, match="2 forwards has no room for stage suffix; give at least"):
-        replace(verifier, fitted=alone, budget=2).score([sample])
 
 
 def test_round_trips_are_priced_by_the_most_they_can_cost(

@@ -94,8 +94,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a probe that is none": (
         {"scorer": "probe", "probe": "criticl"},
-        "Unknown probe 'criticl'. Known: critical, halves8, random15x4, stratified80x8, forced8, "
-        "visible or suffix.",
+        "Unknown probe 'criticl'. Did you mean 'critical'?",
     ),
     "a probe where round trips score": (
         {"probe": "halves8"},
