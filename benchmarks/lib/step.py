@@ -126,7 +126,7 @@ class Step:
         tokens = sum(found.num_response for found in self.samples)
         batch = Batch(
             samples=self.samples, advantages=advantages, num_tokens=tokens, num_rows=GROUP,
-            update=0, groups=[0] * GROUP,
+            update=0,
         )  # fmt: skip
         self.loss = self.updater.backward(batch)["loss"]
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)

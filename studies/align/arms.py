@@ -36,7 +36,7 @@ STABLE: Settings = {
 }  # fmt: skip
 # The least likely token while half of the canvas is masked: a mean can be pleased by the others.
 SCORED: Settings = {
-    **STABLE, "trust": TRUST, "scored_by": "start", "scorer": "probe", "probe": "stratified50x4",
+    **STABLE, "scored_by": "start", "scorer": "probe", "probe": "stratified50x4",
     "reading": "response_min",
 }  # fmt: skip
 ARMS: dict[str, Settings] = {
@@ -51,9 +51,9 @@ ARMS: dict[str, Settings] = {
         "reward": "consistency",
         "metrics": "core",
     },
-    "stable": {**SCORED, "reward": "trusted"},
-    "placebo": {**SCORED, "reward": "placebo"},
-    "oracle": {**STABLE, "reward": "oracle", "trust": TRUST},
+    "stable": {**SCORED, "reward": "trusted", "trust": TRUST},
+    "placebo": {**SCORED, "reward": "studies.align.rewards:placebo"},
+    "oracle": {**STABLE, "reward": "studies.align.rewards:oracle"},
 }
 # Seeds of each arm; of the start a seed is other problems.
 PLAN: dict[str, dict[str, int]] = {

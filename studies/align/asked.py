@@ -11,10 +11,11 @@ from typing import Any
 
 from remask.align.settings import AlignSettings, check_settings, record
 from remask.tasks import task
-from studies.align.arms import ARMS, BLOCK, SETTINGS, SHARED, Job, planned
+from studies.align.arms import ARMS, BLOCK, SETTINGS, SHARED, TRUST, Job, planned
 
 RUN = "run"  # the folder of a training
 PROBLEMS = 256  # unseen ones of each seed, per canvas
+CONTROLS = ("placebo", "oracle")  # arms whose reward is in `rewards.py`
 PLACES = ("out", "device", "data")  # settings that say where, not what
 Row = dict[str, Any]
 
@@ -42,6 +43,8 @@ def asked_of(job: Job, arguments: argparse.Namespace) -> Row:
     """Return what is asked of one run, flat, as a result keeps it."""
     told = record(settings_of(job, arguments))
     kept = {name: value for name, value in told.items() if name not in PLACES}
+    if job.arm in CONTROLS:  # as in the results of version 0.2.0, where they were built in
+        kept |= {"reward": [job.arm], "trust": TRUST}
     return {**kept, "split": job.split, "problems": arguments.problems}
 
 

@@ -93,7 +93,7 @@ def settings() -> Iterator[Case]:
         2,
         "a value that is not valid YAML",
     )
-    for config, said in (("utf16", "is UTF-16"), ("list", "holds list"), ("binary", "is not valid"),
+    for config, said in (("utf16", "is UTF-16"), ("list", "got a list"), ("binary", "is not valid"),
                          ("folder", ": Is a directory")):  # fmt: skip
         yield (*ALIGN, "--config", config, "--dry-run"), 1, f"{config} ... {said}"
 

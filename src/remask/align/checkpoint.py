@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from remask.align import lora
 from remask.align.policy import Policy
-from remask.align.shards import whole_state
+from remask.align.sharding import whole_tensors
 from remask.denoisers.base import Preset
 from remask.denoisers.load import find_family, find_folder, outline, read_config
 from remask.denoisers.native import stacked
@@ -87,7 +87,7 @@ def save_model(
         update: the number of that update.
         writes: whether this rank writes; all ranks must call.
     """
-    weights = whole_state(policy.model, here=writes)
+    weights = whole_tensors(policy.model.state_dict(), here=writes)
     if not writes:
         return
     source = find_folder(settings.model)

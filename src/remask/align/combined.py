@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from remask.align.reward import Turn, Values
+from remask.align.rewards import Turn, Values
 from remask.errors import InputError, SettingsError
 from remask.extension import running
 
-Reward = Callable[..., Any]  # TRL's convention; see `remask.align.reward`
+Reward = Callable[..., Any]  # TRL's convention; see `remask.align.rewards`
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -40,9 +40,9 @@ class Distributed:
         self.device = wanted if self.size == 1 else torch.device(self._accelerator.device)
 
     @property
-    def sharding(self) -> str:
-        """What is divided among the processes: `none`, the `learner`, or `all`, its actor too."""
-        return self._settings.sharding_of(self.size)
+    def is_sharded(self) -> bool:
+        """Whether the weights are divided over the processes."""
+        return self._settings.is_sharded(self.size)
 
     @property
     def is_main_process(self) -> bool:
@@ -63,6 +63,10 @@ class Distributed:
         total: Tensor = self._together(lambda: self._accelerator.reduce(row, "sum"))
         return dict(zip(names, total.tolist(), strict=True))
 
+    def largest(self, number: int) -> int:
+        """Return the largest number of any rank."""
+        return max(self.gather([number]))
+
     def gather(self, rows: Sequence[_T]) -> list[_T]:
         """Return the rows of all processes, process after process."""
         if self.size == 1:
@@ -82,7 +86,7 @@ class Distributed:
         for p in several:
             if p.grad is None:
                 p.grad = torch.zeros_like(p)
-        if self.size == 1 or self.sharding != "none":
+        if self.size == 1 or self.is_sharded:
             return
         for bucket in _buckets([p.grad for p in several if p.grad is not None]):
             flat = torch.cat([gradient.flatten() for gradient in bucket])

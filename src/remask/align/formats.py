@@ -5,7 +5,7 @@ expressions for the tags do not let a dot match a line break, so reasoning of mo
 no form; and they look for "\boxed" in a string where "\b" is a backspace. Here nothing is matched
 with a dot, and what pays is worked out in tests.
 
-Each is a function in TRL's convention (see `remask.align.reward`); the sums paid are the public
+Each is a function in TRL's convention (see `remask.align.rewards`); the sums paid are the public
 ones. None of them looks at whether an answer is right: keep their sum below what that is worth.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 
-from remask.align.reward import Turn, text_of
+from remask.align.rewards import Turn, text_of
 
 _TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 _BOXED = "\\boxed{"

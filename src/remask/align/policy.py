@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 from remask import rng
 from remask.align import lora
 from remask.align.settings import AlignSettings
-from remask.align.shards import whole
+from remask.align.sharding import whole
 from remask.denoisers.base import Denoiser
 from remask.denoisers.devices import choose_device, choose_dtype
 from remask.denoisers.experts import Experts

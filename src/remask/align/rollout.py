@@ -21,8 +21,7 @@ from torch import Tensor
 from remask import rng
 from remask.align.advantages import group_advantages
 from remask.align.combined import Combined
-from remask.align.restraints import never_down
-from remask.align.reward import Progress, Values
+from remask.align.rewards import Progress, Values
 from remask.align.settings import AlignSettings
 from remask.denoisers.base import Denoiser
 from remask.errors import InputError, SettingsError
@@ -43,7 +42,6 @@ class Rollout:
     rewards: Values  # B; None where no reward applies
     parts: dict[str, Values]  # by the name of the reward, B each
     advantages: Tensor  # (B,) on the CPU
-    groups: tuple[int, ...] = ()  # B: which prompt; -1 where no reward applies
     metrics: dict[str, float] = field(default_factory=dict)  # that rewards log, such as bmc/score
     seconds: dict[str, float] = field(default_factory=dict)  # by phase
 
@@ -226,17 +224,8 @@ class RolloutMaker:
         rewards = self.reward.total(parts)
         values = torch.tensor([math.nan if r is None else r for r in rewards])
         advantages = group_advantages(values.view(-1, s.num_generations)).flatten()
-        if s.never_down:
-            advantages = never_down(advantages, self._right(repeated, drawn))
         return Rollout(
             problems=repeated, samples=tuple(drawn), rewards=rewards, parts=parts,
             advantages=advantages, metrics=metrics,
-            groups=tuple(-1 if r is None else i // s.num_generations
-                         for i, r in enumerate(rewards)),
             seconds={"rollout": written - started, "score": self.clock() - written},
         )  # fmt: skip
-
-    def _right(self, problems: Sequence[Problem], samples: Sequence[Sample]) -> Tensor:
-        """Return which completions are right, (B,) bool."""
-        grade = self.prompts.task.grade
-        return torch.tensor([grade(p, s.text) for p, s in zip(problems, samples, strict=True)])

@@ -11,7 +11,7 @@ from torch import nn
 
 from remask.align.collapse_guard import CollapseGuard
 from remask.align.settings import AlignSettings, decisive
-from remask.align.shards import part_of, whole_tensors
+from remask.align.sharding import part_of, whole_tensors
 from remask.records.run_folder import STATE, Facts
 
 State = dict[str, Any]

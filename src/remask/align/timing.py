@@ -55,7 +55,7 @@ def measure(settings: AlignSettings) -> dict[str, Any] | None:
         "method": s.method,
         "tuning": s.tuning,
         "processes": processes,
-        "sharding": distributed.sharding,
+        "sharding": "learner" if distributed.is_sharded else "none",
         "device": str(distributed.device),
         "parameters": every - learning if s.tuning == "lora" else every,
         "trained": learning,

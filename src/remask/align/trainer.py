@@ -22,15 +22,14 @@ import torch
 from torch import nn
 
 from remask.align import checkpoint
+from remask.align.build import build_reward, check_rewards
 from remask.align.collapse_guard import CollapseGuard
 from remask.align.distributed import Distributed
-from remask.align.named import build_reward, check_rewards
 from remask.align.policy import Actor, Policy, copy_of, load_policy, reference_of, trained
 from remask.align.rollout import Prompts, Rollout, RolloutMaker, draw_groups, task_of
 from remask.align.run_state import Learner, RunState
 from remask.align.settings import AlignSettings, as_yaml, decisive, record
-from remask.align.sharding import ShardedPolicy, shard_policy
-from remask.align.shards import whole
+from remask.align.sharding import release, shard, whole
 from remask.align.train_log import Row, Say, TrainLog, measured, peak_memory_gb, summary
 from remask.align.update import Batch, Updater, make_optimizer, shown
 from remask.denoisers.base import Denoiser
@@ -56,7 +55,9 @@ class AlignTrainer:
         )  # fmt: skip
         self.begun_at: Path | None = None  # the checkpoint to continue from
         saved = self._open(settings, resume=resume, resume_from=resume_from)
-        s = self.settings = settings if saved is None else self._continued(settings, saved)
+        if saved is not None:
+            self.folder.compare(saved["run"], decisive(settings))
+        s = self.settings = settings
         if s.method != "sft":
             check_rewards(s, task_of(s))  # before minutes of loading
         prompts = self.prompts = Prompts(s)
@@ -74,7 +75,8 @@ class AlignTrainer:
                 None if s.method == "sft" else build_reward(s, prompts.task, acting, reference)
             ),
         )  # fmt: skip
-        self.updater = Updater(self.policy, s, masks, reference)
+        most = self.distributed.largest if self.distributed.is_sharded else None
+        self.updater = Updater(self.policy, s, masks, reference, most)
         self.parameters = trained(self.policy)
         self.optimizer = make_optimizer(list(self.parameters.values()), s)
         self.guard = CollapseGuard(s)
@@ -87,19 +89,14 @@ class AlignTrainer:
 
     def _load(self) -> tuple[Policy, Actor, Denoiser | None]:
         """Return the model that learns, the one that generates, and the reference model."""
-        s, device, mode = self.settings, self.distributed.device, self.distributed.sharding
-        policy = load_policy(s, device, place="" if mode == "none" else "cpu")
-        by_copy = s.tuning == "full" and policy.in_bfloat16 and mode == "none"
-        copied = copy_of(policy, device) if by_copy or mode == "learner" else None
+        s, device, is_sharded = self.settings, self.distributed.device, self.distributed.is_sharded
+        policy = load_policy(s, device, place="cpu" if is_sharded else "")
+        acts_by_copy = is_sharded or (s.tuning == "full" and policy.in_bfloat16)
+        copied = copy_of(policy, device) if acts_by_copy else None
         reference = reference_of(policy, s, device)
-        if mode != "none":
-            policy = shard_policy(policy, self.distributed)
+        if is_sharded:
+            shard(policy.model, device, self.distributed.size)
         return policy, Actor(policy, copied), reference
-
-    def _meet(self) -> None:
-        """Return when no rank has a pass of a sharded model left to make."""
-        if isinstance(self.policy, ShardedPolicy):
-            self.policy.lockstep.finish()
 
     def _open(self, s: AlignSettings, *, resume: bool, resume_from: str) -> Facts | None:
         """Return the facts of the checkpoint to continue from, or None for a new run."""
@@ -113,14 +110,6 @@ class AlignTrainer:
             return None
         self.distributed.on_main(lambda: self.folder.read(start))
         return self.folder.read(start, verify=False)
-
-    def _continued(self, settings: AlignSettings, saved: Facts) -> AlignSettings:
-        """Return the settings of a continued run: an unset warmup stays that of the run."""
-        warmup = saved["run"]["warmup"]
-        if settings.warmup is None and settings.num_warmup != warmup < settings.updates:
-            settings = replace(settings, warmup=warmup)
-        self.folder.compare(saved["run"], decisive(settings))
-        return settings
 
     def _inputs(self, saved: Facts | None) -> dict[str, str]:
         """Return digests of weights and training rows, or raise if the run began with others."""
@@ -146,7 +135,7 @@ class AlignTrainer:
             self.guard.restore(self.folder.read(self.begun_at, verify=False)["guard"])
 
     def _restore(self, folder: Path) -> None:
-        in_parts = self.distributed.sharding != "none"
+        in_parts = self.distributed.is_sharded
         device = torch.device("cpu") if in_parts else self.distributed.device
         self.learner.restore(folder, device, in_parts=in_parts)
 
@@ -202,7 +191,6 @@ class AlignTrainer:
         self.actor.refresh()
         numbers = [state.cursor + i for i in self.share]
         rollout = self.rollout_maker.make(numbers, rollout=state.rollout, update=state.update)
-        self._meet()
         if s.show_every and state.rollout % s.show_every == 0:
             self.train_log.show(rollout, state.update + 1)
         state.rollout += 1
@@ -217,15 +205,14 @@ class AlignTrainer:
         batch = Batch(
             samples=rollout.samples, advantages=rollout.advantages,
             num_tokens=round(self.distributed.sums(lengths)["tokens"]), num_rows=s.num_rows,
-            update=state.update, groups=rollout.groups,
+            update=state.update,
         )  # fmt: skip
         started = time.perf_counter()
         times = min(s.inner_updates, s.updates - state.update)
         old: list[Any] = [()]  # the first update starts where the rollout was made
-        if s.uses_rollout_model:
+        if s.method == "diffu_grpo":
             ahead = range(state.update + 1, state.update + times)
             old += [self.updater.old_log_probs(batch, update) for update in ahead]
-            self._meet()
         likelihoods = []
         for k in range(times):
             logs = self._update(replace(batch, update=state.update, old_logp=old[k % len(old)]))
@@ -257,15 +244,14 @@ class AlignTrainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         sums = self.updater.backward(batch)
-        self._meet()
         logs = shown(self.distributed.sums(sums), s.method)
         self.distributed.add_gradients(parameters)
         norm = float(whole(nn.utils.clip_grad_norm_(parameters, s.max_grad_norm)))
         if self.guard.step_is_sound(logs["loss"], norm, batch.update + 1):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        if isinstance(self.policy, ShardedPolicy):
-            self.policy.lockstep.release()
+        if self.distributed.is_sharded:
+            release(self.policy.model)
         self.state.update += 1
         skipped = {f"{'spg' if s.method == 'spg' else 'guard'}/nan_skipped": self.guard.skipped}
         return {**logs, "grad_norm": norm, "learning_rate": rate, **skipped}
@@ -292,7 +278,6 @@ class AlignTrainer:
         problems = [self.prompts.validation(i) for i in numbers]
         greedy = replace(self.sampler, temperature=0.0)
         drawn = draw_groups(self.actor.denoiser, problems, 1, greedy, seed=0) if problems else []
-        self._meet()
         task = self.prompts.task
         right = [task.grade(p, sample.text) for p, sample in zip(problems, drawn, strict=True)]
         graded = self.distributed.gather(right)
@@ -382,7 +367,7 @@ def align(
 
 def rate_at(update: int, s: AlignSettings) -> float:
     """Return the learning-rate multiplier at an update: linear warmup, then the schedule."""
-    warmup = s.num_warmup
+    warmup = s.warmup
     if update < warmup:
         return (update + 1) / warmup
     done = (update - warmup) / (s.updates - warmup)

@@ -20,11 +20,6 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "spg/elbo_pos": "below, of answers above the mean",
         "spg/eubo_neg": "above, of answers below the mean",
     },
-    "Bound of answers above the mean, nats a token": {"regression/elbo_pos": "from below"},
-    "Nats a token from the anchor": {
-        "regression/moved_pos": "answers above the mean",
-        "regression/moved_neg": "answers below the mean",
-    },
     "Divergence from the start": {"kl": "of a token"},
     "Entropy, nats a token": {"entropy": "of a token when revealed"},
     "Tokens of a completion": {"completions/mean_length": "mean"},

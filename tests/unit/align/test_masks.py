@@ -202,7 +202,7 @@ def test_more_copies_than_blocks_are_refused() -> None:
         ({"copies": 0}, "copies must be at least 1, got 0"),
         ({"block": 0}, "block must be at least 1, got 0"),
         ({"prompt_mask_ratio": 1.0}, "prompt_mask_ratio must be below 1, got 1.0"),
-        ({"mask_sampler": "full"}, "copies 2 of mask_sampler 'full' would hide the same response"),
+        ({"mask_sampler": "full"}, "copies must be 1 with mask_sampler 'full', got 2"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], sentence: str) -> None:

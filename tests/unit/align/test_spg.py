@@ -163,7 +163,7 @@ def test_confident_copies_of_bad_tokens_are_pushed_down_harder() -> None:
 def test_one_copy_is_refused_where_the_upper_bound_is_used() -> None:
     one = (LOGP[:1], COUNTED[:1], RESPONSE, torch.tensor([1.0, -1.0]))
     for function in (spg_loss, spg_weights):
-        with pytest.raises(SettingsError, match="copies 1 gives the upper bound the gradient of"):
+        with pytest.raises(SettingsError, match=r"copies must be at least 2 .*got 1"):
             function(*one, SETTINGS)
         function(*one, SpgSettings(negative="elbo"))
 
@@ -172,7 +172,7 @@ def test_one_copy_is_refused_where_the_upper_bound_is_used() -> None:
     ("changes", "sentence"),
     [
         ({"negative": "mix"}, "negative must be mixture, eubo, elbo or zero.*, got 'mix'"),
-        ({"renyi_order": 0.5}, "renyi_order 0.5 gives no upper bound"),
+        ({"renyi_order": 0.5}, "renyi_order must be at least 1, got 0.5"),
         ({"renyi_order": math.nan}, "renyi_order must be a number, got nan"),
         ({"upper_weight": 1.5}, "upper_weight must be at most 1, got 1.5"),
     ],

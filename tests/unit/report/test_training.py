@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from remask.align.update import MEANS
 from remask.report import render, training
 
 
@@ -34,19 +33,6 @@ def test_lines_are_the_log_and_what_is_absent_has_no_panel(
         "Validation accuracy, greedy": {"accuracy": ([0, 3], [0.5, 0.75])},
         "Loss": {"loss": ([1, 3], [0.1, 0.3])},
     }
-
-
-def test_what_the_regression_logs_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [*(f"regression/{name}" for name in MEANS["regression"]), "learning_rate"]
-    write_log(tmp_path, [{"step": i, **dict.fromkeys(names, i / 2)} for i in range(3)])
-    drawn: dict[str, Any] = {}
-    monkeypatch.setattr(render, "panels", lambda panels, path, *, x: drawn.update(panels) or path)
-    training.draw_training(tmp_path)
-    assert {title: len(lines) for title, lines in drawn.items()} == {
-        "Bound of answers above the mean, nats a token": 1, "Nats a token from the anchor": 2,
-        "Learning rate": 1,
-    }  # fmt: skip
-    assert sum(map(len, drawn.values())) == len(names)
 
 
 def test_the_picture_is_there_and_the_same_log_is_the_same_picture(tmp_path: Path) -> None:

@@ -117,26 +117,9 @@ def test_a_best_model_is_made_again_from_its_checkpoint_or_said_to_be_gone(
     assert best_of(s.out)[0] == 6, "the only validation since"
 
 
-def test_a_warm_up_that_nobody_asked_for_stays_that_of_the_run(
-    settings: Settings, train: Train
-) -> None:
-    """A tenth of 10 updates is 1, of 20 it is 2; the run began with 1."""
-    s = settings(
-        method="regression", updates=10, inner_updates=5, eval_every=0, checkpoint_every=5,
-        collapse_window=0,
-    )  # fmt: skip
-    assert (s.num_warmup, replace(s, updates=20).num_warmup) == (1, 2)
-    train(s)
-    rows = train(replace(s, updates=20), resume=True)
-    rates = {row["step"]: row["learning_rate"] for row in rows if "loss" in row}
-    assert rates[11] == pytest.approx(1e-3 * (1 - 9 / 19))
-    with pytest.raises(SettingsError, match="warmup was 1, got 3"):
-        train(replace(s, updates=20, warmup=3), resume=True)
-
-
 def test_a_refused_run_leaves_no_folder(settings: Settings, train: Train) -> None:
     s = settings(copies=9)
-    with pytest.raises(SettingsError, match="copies 9"):
+    with pytest.raises(SettingsError, match="copies must be at most"):
         train(s)
     assert not s.out.exists()
 

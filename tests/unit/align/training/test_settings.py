@@ -19,178 +19,59 @@ from remask.align.settings import (
 from remask.errors import SettingsError
 
 LEAST = {"model": "tiny", "task": "wordmath", "out": "runs"}
-MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
-    "an unknown key": (
-        {"learing_rate": 1},
-        "Unknown setting 'learing_rate'. Did you mean 'learning_rate'?",
-    ),
-    "a word that is like no other": (
-        {"nope": 1},
-        f"Unknown setting 'nope'. Known: {', '.join(f.name for f in fields(AlignSettings))}.",
-    ),
-    "more updates than anybody waits for": (
-        {"updates": 10**9},
-        "updates must be at most 100,000,000, got 1000000000.",
-    ),
-    "adapters that are divided as if all weights learned": (
-        {"sharding": "learner"},
-        "sharding learner divides weights that all learn, and tuning is lora; use sharding all, "
-        "which divides them for writing too, or leave sharding out.",
-    ),
-    "a copy where there is no room for one": (
-        {"sharding": "all", "tuning": "full", "scored_by": "start"},
-        "scored_by start needs a whole copy of the model, and sharding all has none; use "
-        "sharding learner, or scored_by live.",
-    ),
-    "a whole reference where all else is divided": (
-        {"sharding": "all", "tuning": "full", "method": "regression", "anchor": "start"},
-        "anchor start needs a whole copy of the model, and sharding all has none; use sharding "
-        "learner, or anchor rollout.",
-    ),
-    "a bound that nobody asks about": (
-        {"method": "regression", "renyi_order": 2.0},
-        "renyi_order 2.0 belongs to method spg, and method is regression; leave renyi_order out.",
-    ),
-    "a clip of another method": (
-        {"method": "regression", "clip": 0.2},
-        "clip 0.2 belongs to method diffu_grpo, and method is regression; leave clip out.",
-    ),
-    "ranks of what is not ranked": (
-        {"reward": "outcome", "rank_reward": 1.0},
-        "rank_reward 1.0 belongs to reward lexicographic, placebo or oracle, and reward is "
-        "outcome; leave rank_reward out.",
-    ),
-    "trust of what is ranked": (
-        {"reward": "lexicographic", "trust": 0.5},
-        "trust 0.5 belongs to reward trusted, placebo or oracle, and reward is lexicographic; "
-        "leave trust out.",
-    ),
-    "trust that was not said": (
-        {"reward": "trusted=2"},
-        "reward trusted has no trust, the least score of a right answer that is paid; set trust, "
-        "for instance to 0.4.",
-    ),
-    "trust that nothing has": (
-        {"reward": "trusted", "trust": 40.0},
-        "trust must be at most 1, got 40.0.",
-    ),
-    "trust and ranks": (
-        {"reward": "placebo", "trust": 0.5, "rank_reward": 1.0},
-        "rank_reward 1.0 pays by ranks, and trust 0.5 by scores; leave one of them out.",
-    ),
-    "a weight of no score": (
-        {"reward": "outcome", "alpha_max": 2.0},
-        "alpha_max 2.0 belongs to reward consistency or ungated, and reward is outcome; leave "
-        "alpha_max out.",
-    ),
-    "a scorer of nothing": (
-        {"reward": "outcome,soft_format=0.5", "scorer": "verifier"},
-        "scorer verifier belongs to reward consistency, lexicographic, trusted, ungated or "
-        "placebo, and reward is outcome, soft_format; leave scorer out.",
-    ),
-    "a reading of another probe": (
+# Settings, and what the error must name.
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"learing_rate": 1}, r"'learing_rate'.*'learning_rate'"),
+    ({"nope": 1}, r"Unknown setting 'nope'"),
+    ({"updates": 10**9}, r"updates must be at most 100,000,000, got 1000000000"),
+    ({"updates": "many"}, r"updates must be an integer .*, got 'many'"),
+    ({"updates": True}, r"updates must be an integer .*, got True"),
+    ({"updates": 0}, r"updates must be at least 1, got 0"),
+    ({"trips": 10**8}, r"trips must be at most 10,000, got 100000000"),
+    ({"trips": 0}, r"trips must be at least 1, got 0"),
+    ({"method": "ppo"}, r"method must be spg, diffu_grpo or sft, got 'ppo'"),
+    ({"num_generations": 1}, r"num_generations must be at least 2, got 1"),
+    ({"collapse_reward_ratio": 2}, r"collapse_reward_ratio must be at most 1, got 2"),
+    ({"learning_rate": "fast"}, r"learning_rate must be a number above 0, got 'fast'"),
+    ({"temperature": 0}, r"temperature must be above 0, got 0"),
+    ({"warmup": 10, "updates": 10}, r"warmup must be below updates \(10\), got 10"),
+    ({"sharding": "learner"}, r"sharding must be none or auto with tuning lora, got learner"),
+    ({"renyi_order": 0.5}, r"renyi_order must be at least 1, got 0\.5"),
+    ({"copies": 1}, r"copies must be at least 2 .*, got 1"),
+    ({"method": "diffu_grpo", "copies": 2, "mask_sampler": "random"}, r"copies must be 1 .*got 2"),
+    ({"method": "diffu_grpo", "copies": 2}, r"copies must be 1 with mask_sampler 'full', got 2"),
+    ({"reward": "trusted=2"}, r"'trusted' requires trust"),
+    ({"reward": "trusted", "trust": 40.0}, r"trust must be at most 1, got 40\.0"),
+    ({"metric_weights": "token_accuracy"}, r"metric_weights .*, got 'token_accuracy'"),
+    ({"metric_weights": ["confidence=0"]}, r"metric_weights must be at least 0.*got confidence=0"),
+    ({"scorer": "probe", "probe": "criticl"}, r"Unknown probe 'criticl'"),
+    (
         {"scorer": "probe", "reading": "response_min"},
-        "reading response_min is none of critical; use critical_mean or critical_min.",
+        r"reading must be critical_mean or critical_min .*, got response_min",
     ),
-    "a probe that is none": (
-        {"scorer": "probe", "probe": "criticl"},
-        "Unknown probe 'criticl'. Did you mean 'critical'?",
+    # settings that another method, reward or scorer would ignore
+    ({"method": "sft", "renyi_order": 2.0}, r"renyi_order requires method spg, got .*2\.0.* sft"),
+    ({"method": "spg", "clip": 0.2}, r"clip requires method diffu_grpo, got .*0\.2.* spg"),
+    ({"reward": "outcome", "rank_reward": 1.0}, r"rank_reward requires reward lexicographic, got"),
+    ({"reward": "lexicographic", "trust": 0.5}, r"trust requires reward trusted, got"),
+    ({"reward": "outcome", "alpha_max": 2.0}, r"alpha_max requires reward consistency or ungated"),
+    (
+        {"reward": "outcome,soft_format=0.5", "scorer": "verifier"},
+        r"scorer requires reward .*, got scorer verifier with reward outcome, soft_format",
     ),
-    "a probe where round trips score": (
-        {"probe": "halves8"},
-        "probe halves8 belongs to scorer probe, and scorer is roundtrips; leave probe out.",
-    ),
-    "a reward of what has none": (
-        {"method": "sft", "reward": "outcome"},
-        "reward outcome belongs to method spg, diffu_grpo or regression, and method is sft; "
-        "leave reward out.",
-    ),
-    "a pass inside another": (
-        {"sharding": "all", "method": "diffu_grpo"},
-        "kl_weight 0.04 needs a pass without adapters between two with them, which sharding all "
-        "cannot make; set kl_weight 0, or leave sharding out.",
-    ),
-    "more round trips than anybody waits for": (
-        {"trips": 10**8}, "trips must be at most 10,000, got 100000000.",
-    ),
-    "a text for a count": (
-        {"updates": "many"},
-        "updates must be an integer at least 1 and at most 100,000,000, got 'many'.",
-    ),
-    "yes for a count": (
-        {"updates": True},
-        "updates must be an integer at least 1 and at most 100,000,000, got True.",
-    ),
-    "none at all": (
-        {"updates": 0},
-        "updates must be at least 1, got 0.",
-    ),
-    "a method nobody has": (
-        {"method": "ppo"},
-        "method must be spg, diffu_grpo, regression or sft, got 'ppo'.",
-    ),
-    "a group of one": (
-        {"num_generations": 1},
-        "num_generations must be at least 2, got 1.",
-    ),
-    "a share above one": (
-        {"collapse_reward_ratio": 2},
-        "collapse_reward_ratio must be at most 1, got 2.",
-    ),
-    "a rate that is no number": (
-        {"learning_rate": "fast"},
-        "learning_rate must be a number above 0, got 'fast'.",
-    ),
-    "one copy": (
-        {"copies": 1},
-        "copies 1 gives the upper bound the gradient of the lower one; set copies 2 or more, or "
-        "negative elbo, which is what it would be.",
-    ),
-    "copies of a full mask": (
-        {"method": "diffu_grpo", "copies": 2, "mask_sampler": "random"},
-        "copies 2 is more than diffu_grpo has; leave copies out.",
-    ),
-    "no noise": (
-        {"temperature": 0},
-        "temperature 0 draws the same completion every time, and equal ones teach nothing; use "
-        "0.9.",
-    ),
-    "a restraint of another method": (
-        {"method": "regression", "ratio_clip": 0.2},
-        "ratio_clip 0.2 belongs to method spg, and method is regression; leave ratio_clip out.",
-    ),
-    "how far of another method": (
-        {"beta": 2.0},
-        "beta 2.0 belongs to method regression, and method is spg; leave beta out.",
-    ),
-    "a distance of nothing": (
-        {"method": "regression", "beta": 0}, "beta must be above 0, got 0.",
-    ),
-    "a weight that is no number": (
-        {"metric_weights": "token_accuracy"},
-        "metric_weights 'token_accuracy' has no number for a weight; write name=0.5.",
-    ),
-    "no weight at all": (
-        {"metric_weights": ["token_accuracy=0", "confidence=0"]},
-        "metric_weights token_accuracy=0, confidence=0 must be 0 or more, and not all 0.",
-    ),
-    "an order below one": (
-        {"renyi_order": 0.5},
-        "renyi_order 0.5 gives no upper bound; use 1 or more, such as 1.5.",
-    ),
-    "round trips of no step": ({"trips": 0}, "trips must be at least 1, got 0."),
-    "a warm-up without end": (
-        {"warmup": 10, "updates": 10}, "warmup 10 is not below updates 10.",
-    ),
-}  # fmt: skip
+    ({"probe": "halves8"}, r"probe requires scorer probe, got probe halves8 .* roundtrips"),
+    ({"method": "sft", "reward": "outcome"}, r"reward requires method spg or diffu_grpo, got"),
+    *[
+        ({"scorer": "verifier", name: value}, rf"{name} requires scorer roundtrips, got {name}")
+        for name, value in (("trips", 8), ("mask_design", "stratified"), ("metrics", "core"))
+    ],
+]
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_one_sentence(name: str) -> None:
-    told, sentence = MISTAKES[name]
-    with pytest.raises(SettingsError) as caught:
-        check_settings({**LEAST, **told})
-    assert str(caught.value) == sentence
+@pytest.mark.parametrize(("changes", "words"), MISTAKES)
+def test_a_mistake_names_the_field_and_the_value(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        check_settings({**LEAST, **changes})
 
 
 @pytest.mark.parametrize("field", LEAST)
@@ -211,8 +92,8 @@ def test_flags_override_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("- a\n- b\n", r"run.yaml holds list, not fields; write `name: value` lines\."),
-        ("a: [1\nb: 2\n", r"run.yaml is not valid YAML in line 2; correct it\."),
+        ("- a\n- b\n", r"run.yaml must have lines such as `name: value`, got a list\."),
+        ("a: [1\nb: 2\n", r"run.yaml is not valid YAML in line 2\."),
         ("", r"model is missing"),
     ],
 )
@@ -259,30 +140,6 @@ def test_a_run_may_move_and_slow_down_but_not_change() -> None:
     assert decisive(check_settings({**LEAST, "warmup": 0})) == ours, "which is the default"
     changed = decisive(check_settings({**LEAST, "num_generations": 4}))
     assert {name for name in ours if ours[name] != changed[name]} == {"num_generations"}
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("trips", 8), ("mask_design", "stratified"), ("metrics", "core")]
-)
-def test_settings_of_round_trips_are_refused_where_probes_score(name: str, value: Any) -> None:
-    assert check_settings({**LEAST, name: value}).scorer == "roundtrips"
-    with pytest.raises(SettingsError) as refused:
-        check_settings({**LEAST, "scorer": "verifier", name: value})
-    assert str(refused.value) == (
-        f"{name} {value} belongs to scorer roundtrips, and scorer is verifier; leave {name} out."
-    )
-
-
-def test_the_rate_of_the_regression_falls_unless_it_is_said_otherwise() -> None:
-    """A warm-up of ten updates, or of a tenth of them all."""
-    stable = {**LEAST, "method": "regression"}
-    s = check_settings(stable)
-    assert (s.schedule, s.num_warmup) == ("linear", 10)
-    assert check_settings({**stable, "updates": 25}).num_warmup == 2
-    kept = check_settings({**stable, "schedule": "constant", "warmup": 0})
-    assert (kept.schedule, kept.num_warmup) == ("constant", 0)
-    assert check_settings(record(s)) == s
-    assert (check_settings(LEAST).schedule, check_settings(LEAST).num_warmup) == ("constant", 0)
 
 
 def test_the_defaults_are_the_published_ones() -> None:

@@ -9,10 +9,8 @@ import pytest
 import torch
 
 from remask.align import update
-from remask.align.bounds import elbo
-from remask.align.method_settings import RegressionSettings, SpgSettings
+from remask.align.method_settings import SpgSettings
 from remask.align.policy import Policy, learning, load_policy, trained
-from remask.align.regression import regression_loss
 from remask.align.rollout import Prompts, draw_groups
 from remask.align.settings import AlignSettings
 from remask.align.spg import spg_loss
@@ -30,7 +28,6 @@ def batch_of(s: AlignSettings) -> tuple[Any, Batch]:
     tokens = sum(found.num_response for found in samples)
     batch = Batch(
         samples=samples, advantages=advantages, num_tokens=tokens, num_rows=3, update=0,
-        groups=(0, 0, 0),
     )  # fmt: skip
     return policy, batch
 
@@ -45,7 +42,7 @@ def test_a_copy_at_a_time_leaves_the_gradient_of_all_at_once(settings: Settings)
     s = settings(copies=3)
     policy, batch = batch_of(s)
     updater = Updater(policy, s, s.masks(4))
-    (part,) = updater._micro_batches(batch)
+    (part,) = updater._micro_batches(batch, 0)
     masks = updater._draw(part)
     logp = torch.stack(
         [update.log_probs(policy, part.canvas, masks.masked[m], masks.counted[m]) for m in range(3)]
@@ -66,9 +63,9 @@ def test_rows_that_are_not_pushed_down_are_left_out_and_nothing_changes(
     s = settings(copies=2, negative="zero", micro_batch=4)
     policy, batch = batch_of(s)
     updater = Updater(policy, s, s.masks(4))
-    assert [i for part in updater._micro_batches(batch) for i in part.rows] == [0, 2]
+    assert [i for part in updater._micro_batches(batch, 0) for i in part.rows] == [0, 2]
     found = gradients(s)
-    monkeypatch.setattr(Updater, "_taught", lambda self, batch, moved: [0, 1, 2])
+    monkeypatch.setattr(Updater, "_learning_rows", lambda self, batch: [0, 1, 2])
     for name, value in gradients(s).items():
         torch.testing.assert_close(found[name], value, atol=1e-6, rtol=1e-4)
 
@@ -82,88 +79,23 @@ def shaken(policy: Policy) -> Policy:
     return policy
 
 
-@pytest.mark.parametrize("micro_batch", [1, 4])
-def test_a_group_is_fitted_as_a_whole_however_it_is_parted(
-    micro_batch: int, settings: Settings
+@pytest.mark.parametrize(
+    "changes", [{}, {"negative": "zero"}, {"method": "diffu_grpo", "kl_weight": 0.0}]
+)
+def test_padding_changes_neither_gradient_nor_log(
+    changes: dict[str, Any], settings: Settings
 ) -> None:
-    """The reference is another model, so that all rows have moved; row 1 has no reward."""
-    s = settings(method="regression", anchor="start", beta=0.7, micro_batch=micro_batch)
+    """Another rank has two micro-batches more."""
+    s = settings(**changes)
     policy, batch = batch_of(s)
-    reference, _ = batch_of(s)
-    shaken(policy)
-    advantages = torch.tensor([0.5, 0.0, -0.5])
-    batch = replace(batch, advantages=advantages, groups=(0, -1, 0))
-    updater = Updater(policy, s, s.masks(4), reference)
-    moved, lengths = [], []
-    for i in (0, 2):
-        one = replace(batch, samples=[batch.samples[i]], advantages=torch.ones(1), groups=(0,))
-        (part,) = updater._micro_batches(one)
-        masks = updater._draw(part)
-        by_model = []
-        for model in (policy, reference):
-            seen = zip(masks.masked, masks.counted, strict=True)
-            logp = torch.stack([update.log_probs(model, part.canvas, *copy) for copy in seen])
-            by_model.append(elbo(logp, masks.counted))
-        moved.append(by_model[0] - by_model[1].detach())
-        lengths.append(batch.samples[i].num_response)
-    loss = regression_loss(
-        torch.cat(moved), torch.tensor(lengths), advantages[[0, 2]], torch.zeros(2),
-        s.part(RegressionSettings), num_tokens=batch.num_tokens,
-    )  # fmt: skip
-    loss.backward()
-    wanted = {n: p.grad.clone() for n, p in trained(policy).items() if p.grad is not None}
+    padded = Updater(policy, s, s.masks(4), largest=lambda number: number + 2)
+    assert len(list(padded._micro_batches(batch, 0))) == 3
+    sums = padded.backward(batch)
+    found = {n: p.grad.clone() for n, p in trained(policy).items() if p.grad is not None}
     policy.model.zero_grad()
-    sums = updater.backward(batch)
-    assert sums["loss"] == pytest.approx(loss.item(), rel=1e-4)
-    assert (sums["num_pos"], sums["num_neg"]) == (1, 1)
-    assert sums["moved_pos"] == pytest.approx(moved[0].item(), rel=1e-4)
-    for name, value in wanted.items():
-        torch.testing.assert_close(dict(trained(policy))[name].grad, value, atol=1e-6, rtol=1e-3)
-
-
-def test_groups_without_a_difference_teach_nothing_where_nothing_can_have_moved(
-    settings: Settings,
-) -> None:
-    """On the first update after a rollout; on the second the policy is another one."""
-    s = settings(method="regression")
-    policy, batch = batch_of(s)
-    updater, still = Updater(policy, s, s.masks(4)), replace(batch, advantages=torch.zeros(3))
-    assert updater.backward(still)["loss"] == 0
-    assert all(p.grad is None for p in trained(policy).values())
-    before = updater.old_log_probs(still, 1)
-    assert len(before) == 1
-    shaken(policy)
-    sums = updater.backward(replace(still, update=1, old_logp=before))
-    assert sums["loss"] > 0
-    assert (sums["num_pos"], sums["num_neg"]) == (0, 0)
-    assert all(p.grad is not None for p in trained(policy).values())
-
-
-@pytest.mark.parametrize("centred", [True, False])
-def test_groups_without_a_difference_are_held_to_the_start(
-    centred: bool, settings: Settings
-) -> None:
-    """All right, so all A are 0: the loss is beta / 2 times the mean square of what has moved.
-
-    A group without rewards is in no group, and is left alone.
-    """
-    s = settings(method="regression", anchor="start", beta=0.5, centred=centred)
-    policy, batch = batch_of(s)
-    reference, _ = batch_of(s)
-    updater = Updater(shaken(policy), s, s.masks(4), reference)
-    still = replace(batch, advantages=torch.zeros(3))
-    (part,) = updater._micro_batches(still)
-    moved = torch.zeros(3, dtype=torch.float64)
-    moved[part.rows] = updater._moved(part, still)
-    assert moved.abs().min() > 1e-3
-    lengths = torch.tensor([one.num_response for one in batch.samples])
-    apart = moved - moved.mean() if centred else moved
-    wanted = (lengths * (0.5 * apart) ** 2).sum() / (2 * 0.5 * lengths.sum())
-    assert updater.backward(still)["loss"] == pytest.approx(float(wanted), rel=1e-5)
-    assert all(p.grad is not None for p in trained(policy).values())
-    policy.model.zero_grad()
-    assert updater.backward(replace(still, groups=(-1, -1, -1)))["loss"] == 0
-    assert all(p.grad is None for p in trained(policy).values())
+    assert sums == pytest.approx(Updater(policy, s, s.masks(4)).backward(batch), rel=1e-5)
+    for name, p in trained(policy).items():
+        torch.testing.assert_close(found[name], p.grad, atol=1e-6, rtol=1e-4)
 
 
 @torch.no_grad()
@@ -171,7 +103,7 @@ def test_what_a_gradient_is_weighed_by_has_the_dropout_of_its_own_pass(settings:
     s = settings(copies=2, tuning="lora")
     policy, batch = batch_of(s)
     updater = Updater(shaken(policy), s, s.masks(4))
-    (part,) = updater._micro_batches(batch)
+    (part,) = updater._micro_batches(batch, 0)
     masks = updater._draw(part)
     passes = [(part.canvas, masks.masked[m], masks.counted[m]) for m in range(2)]
     dry = torch.stack([update.log_probs(policy, *seen) for seen in passes])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import remask.align
-from remask.align.reward import (
+from remask.align.rewards import (
     ConsistencyReward,
     OutcomeReward,
     Progress,
@@ -201,22 +201,22 @@ def test_the_state_may_be_any_object_with_two_numbers() -> None:
 
 @pytest.mark.parametrize("state", [None, Progress(global_step=0, max_steps=-1)])
 def test_alpha_needs_to_know_how_far_the_training_is(state: Progress | None) -> None:
-    with pytest.raises(InputError, match="trainer_state is missing or has no max_steps"):
+    with pytest.raises(InputError, match="requires a trainer_state with max_steps"):
         UngatedReward(scorer=Lengths()).alpha(state)
     assert UngatedReward(scorer=Lengths(), alpha_min=0.7, alpha_max=0.7).alpha(state) == 0.7
 
 
 def test_an_alpha_that_falls_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"alpha_min 1\.0 and alpha_max 0\.5"):
+    with pytest.raises(SettingsError, match=r"alpha_min must be .* \(0\.5\), got 1\.0"):
         UngatedReward(scorer=Lengths(), alpha_min=1.0, alpha_max=0.5)
 
 
 def test_a_missing_column_is_named() -> None:
     arguments = Batch(golds=["a"], texts=["a"]).arguments()
-    with pytest.raises(InputError, match="'consistency' needs the column 'sample', or sample"):
+    with pytest.raises(InputError, match="'consistency' requires the column 'sample', or sample"):
         ConsistencyReward(scorer=Lengths(), grade=grade)(**arguments)
     del arguments["problem"]
-    with pytest.raises(InputError, match="reward 'outcome' needs the column 'problem'"):
+    with pytest.raises(InputError, match="Reward 'outcome' requires the column 'problem'"):
         OutcomeReward(grade=grade)(**arguments)
 
 
@@ -226,13 +226,13 @@ def test_earlier_turns_are_not_silently_dropped(llada: NativeDenoiser) -> None:
     reward = ConsistencyReward(
         scorer=Lengths(), grade=grade, sample_from_text=partial(sample_from_text, llada)
     )
-    with pytest.raises(InputError, match="a prompt of 2 messages cannot be brought"):
+    with pytest.raises(InputError, match="prompt of 2 messages requires the column"):
         reward(**arguments)
 
 
 @pytest.mark.parametrize("turn", [[], [{"role": "assistant"}], [{"content": [{"text": "a"}]}]])
 def test_a_conversation_without_a_text_is_refused(turn: Any) -> None:
-    with pytest.raises(InputError, match="its last message must hold a text"):
+    with pytest.raises(InputError, match="content of the last message must be a string"):
         text_of(turn)
 
 
