@@ -140,11 +140,11 @@ GGUF = all_of(emptied, file("model-Q4_K_M.gguf", b"GGUF" + bytes(40)))
 HUGE = struct.pack("<Q", 2**62) + b"{}"
 CASES: dict[str, tuple[Damage, str]] = {
     # Weights that are damaged or missing.
-    "cut off": (cut(5000), "model.safetensors is corrupt: it has 5,000 bytes"),
-    "cut off in the header": (cut(40), "do not begin with a safetensors header"),
-    "no bytes": (cut(0), "do not begin with a safetensors header"),
-    "noise for a header": (file(WEIGHTS, b"\xff" * 64), "do not begin with a safetensors header"),
-    "a header without end": (file(WEIGHTS, HUGE), "do not begin with a safetensors header"),
+    "cut off": (cut(5000), "model.safetensors is corrupt"),
+    "cut off in the header": (cut(40), "model.safetensors is corrupt"),
+    "no bytes": (cut(0), "model.safetensors is corrupt"),
+    "noise for a header": (file(WEIGHTS, b"\xff" * 64), "model.safetensors is corrupt"),
+    "a header without end": (file(WEIGHTS, HUGE), "model.safetensors is corrupt"),
     "a missing tensor": (tensors(lambda t: t.pop(Q)), f"lacks the tensor {Q}"),
     "a missing shard": (
         sharded(lambda m: m.update({Q: "model-00009-of-00002.safetensors"})),
@@ -152,7 +152,7 @@ CASES: dict[str, tuple[Damage, str]] = {
     ),
     "an index that names an absent tensor": (
         sharded(lambda m: m.update(ghost=next(iter(m.values())))),
-        "lacks the tensor ghost; by model.safetensors.index.json it is in model-00001",
+        "lacks the tensor ghost, which model.safetensors.index.json lists in model-00001",
     ),
     "an index of a name that cannot be": (
         sharded(lambda m: m.update({Q: "n" * 5000})), "lacks the weights nnn",
@@ -163,7 +163,7 @@ CASES: dict[str, tuple[Damage, str]] = {
     "an index of nothing": (sharded(lambda m: m.clear()), "has no weight_map of file names"),
     "another shape": (
         tensors(lambda t: t.update({Q: torch.zeros(32, 16)})),
-        f"tensor {Q} has shape (32, 16), config.json asks for (32, 32)",
+        f"tensor {Q} must have shape (32, 32) by config.json, got (32, 16)",
     ),
     "NaN": (tensors(lambda t: t[Q].fill_(float("nan"))), f"tensor {Q} holds NaN or infinity"),
     "infinity": (
@@ -178,49 +178,49 @@ CASES: dict[str, tuple[Damage, str]] = {
         file("config.json", POINTER), "config.json is a pointer of Git LFS",
     ),
     "a folder for weights": (
-        all_of(without(WEIGHTS), lambda folder: (folder / WEIGHTS).mkdir()), "is no file",
+        all_of(without(WEIGHTS), lambda folder: (folder / WEIGHTS).mkdir()), "must be a file",
     ),
     # Weights of another kind, or of another model.
     "int8 with SCB": (
-        tensors(coded(torch.int8, ".SCB")), f"tensor {Q} is stored as I8: quantised weights",
+        tensors(coded(torch.int8, ".SCB")), f"tensor {Q} is quantised (I8)",
     ),
     "float8 with scale_inv": (
         tensors(coded(torch.float8_e4m3fn, ".weight_scale_inv")),
-        f"tensor {Q} is stored as F8_E4M3: quantised weights",
+        f"tensor {Q} is quantised (F8_E4M3)",
     ),
     "scales beside plain numbers": (
         tensors(lambda t: t.update({f"{BLOCK}0.q_proj.SCB": torch.ones(32)})),
-        f"tensor {BLOCK}0.q_proj.SCB is stored as F32: quantised weights",
+        f"tensor {BLOCK}0.q_proj.SCB is quantised (F32)",
     ),
     "uint8": (
         tensors(lambda t: t.update({Q: torch.zeros(32, 32, dtype=torch.uint8)})),
-        f"tensor {Q} is stored as U8: quantised weights",
+        f"tensor {Q} is quantised (U8)",
     ),
-    "GPTQ tensors": (tensors(gptq), f"tensor {BLOCK}0.q_proj.qweight is stored as I32"),
+    "GPTQ tensors": (tensors(gptq), f"tensor {BLOCK}0.q_proj.qweight is quantised (I32)"),
     **{
         f"quantization_config {method}": (
             config(quantization_config={"quant_method": method}),
-            f"has a quantization_config ({method}); quantised weights are not read",
+            f"has a quantization_config ({method})",
         )
         for method in ("bitsandbytes", "gptq", "awq", "fp8", "compressed-tensors")
     },
     "a quantization_config of no name": (
-        config(quantization_config={"bits": 4}), "has a quantization_config (of no name)",
+        config(quantization_config={"bits": 4}), "has a quantization_config (unnamed)",
     ),
     "more layers than config.json": (
         config(n_layers=1),
-        f"holds the tensor {BLOCK}1.attn_norm.weight and 8 more, and config.json asks for 1 layers",
+        f"holds the tensor {BLOCK}1.attn_norm.weight and 8 more, and config.json has 1 layers",
     ),
     "fewer layers than config.json": (
         config(n_layers=3), f"lacks the tensor {BLOCK}2.attn_norm.weight and 8 more",
     ),
     "an extra bias": (
         tensors(lambda t: t.update({f"{BLOCK}0.q_proj.bias": torch.ones(32)})),
-        f"holds the tensor {BLOCK}0.q_proj.bias, which no part of the network takes",
+        f"holds the tensor {BLOCK}0.q_proj.bias, which the network does not use",
     ),
     "a norm the model does not have": (
         tensors(lambda t: t.update({f"{BLOCK}1.q_norm.weight": torch.ones(8)})),
-        f"holds the tensor {BLOCK}1.q_norm.weight, which no part of the network takes",
+        f"holds the tensor {BLOCK}1.q_norm.weight, which the network does not use",
     ),
     "adapters among the weights": (
         tensors(lambda t: t.update({f"{BLOCK}0.q_proj.lora_A.weight": torch.ones(4, 32)})),
@@ -234,11 +234,11 @@ CASES: dict[str, tuple[Damage, str]] = {
         prefixed("base_model.model."), "attn_norm.weight of an adapter; merge it into the weights",
     ),
     "an adapter beside the weights": (
-        file("adapter_config.json", "{}"), "holds an adapter that would be left aside",
+        file("adapter_config.json", "{}"), "holds an adapter, which would be ignored",
     ),
     "an adapter alone": (
         all_of(emptied, file("adapter_config.json", "{}"), file("adapter_model.safetensors", b"")),
-        "holds an adapter alone, adapter_config.json; merge it into the weights of its base model",
+        "holds only an adapter (adapter_config.json); merge it into the weights of its base model",
     ),
     "GGUF alone": (GGUF, "has model-Q4_K_M.gguf and no config.json: only safetensors are read"),
     ".bin alone": (
@@ -255,16 +255,16 @@ CASES: dict[str, tuple[Damage, str]] = {
     ),
     "shards without an index": (
         lambda folder: (folder / WEIGHTS).rename(folder / "model-00001-of-00001.safetensors"),
-        "lacks the weights model.safetensors, and model.safetensors.index.json that would name",
+        "lacks the weights model.safetensors, and model.safetensors.index.json to list",
     ),
     # Files outside the folder.
     "an index that leaves the folder": (
         sharded(lambda m: m.update({Q: "../other/model.safetensors"})),
-        "names the file '../other/model.safetensors', which lies outside the folder",
+        "lists '../other/model.safetensors', which is outside the folder",
     ),
     "an index with an absolute path": (
         sharded(lambda m: m.update({Q: "/etc/passwd"})),
-        "names the file '/etc/passwd', which lies outside the folder",
+        "lists '/etc/passwd', which is outside the folder",
     ),
     "a link out of the folder": (moved("../elsewhere.safetensors"), "outside the folder"),
     "a dangling link": (
@@ -282,7 +282,7 @@ CASES: dict[str, tuple[Damage, str]] = {
     "nothing": (file("config.json", "null"), "config.json holds NoneType, not an object"),
     "a folder for config.json": (
         all_of(without("config.json"), lambda folder: (folder / "config.json").mkdir()),
-        "config.json cannot be read",
+        "config.json: Is a directory",
     ),
     "null for a size": (config(d_model=None), "gives d_model as None; it must be a whole number"),
     "text for a size": (config(n_layers="2"), "gives n_layers as '2'; it must be a whole number"),

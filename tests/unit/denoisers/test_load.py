@@ -109,7 +109,7 @@ def test_a_missing_tensor_is_named(tmp_path: Path, shards: int) -> None:
     name = "model.transformer.blocks.1.k_proj.weight"
     for path in folder.glob("*.safetensors"):
         edit_tensors(path, lambda t: t.pop(name, None))
-    with pytest.raises(CheckpointError, match=rf"lacks the tensor {re.escape(name)};"):
+    with pytest.raises(CheckpointError, match=rf"lacks the tensor {re.escape(name)}"):
         load(folder, device="cpu")
 
 
@@ -131,7 +131,7 @@ def test_a_tensor_of_another_shape_is_named(
 ) -> None:
     full = f"model.transformer.{name}.weight"
     edit_tensors(folder / "model.safetensors", lambda t: t.update({full: torch.zeros(shape)}))
-    told = re.escape(f"tensor {full} has shape {shape}, config.json asks for")
+    told = re.escape(f"tensor {full} must have shape ")
     with pytest.raises(CheckpointError, match=told):
         load(folder, device="cpu")
 
@@ -154,22 +154,18 @@ def test_missing_weights_are_named(folder: Path) -> None:
 def test_weights_cut_off_within_their_header_are_called_corrupt(folder: Path, kept: int) -> None:
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:kept])
-    told = rf"model\.safetensors is corrupt: its {kept} bytes do not begin with a safetensors"
-    with pytest.raises(CheckpointError, match=told):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is corrupt"):
         load(folder, device="cpu")
 
 
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("change", [-1, -500, 1])
-def test_weights_of_another_length_are_named_with_both_sizes(
-    tmp_path: Path, shards: int, change: int
-) -> None:
+def test_weights_of_another_length_are_corrupt(tmp_path: Path, shards: int, change: int) -> None:
     folder = write_checkpoint(tmp_path, shards=shards)
     path = sorted(folder.glob("*.safetensors"))[-1]
     whole = path.read_bytes()
     path.write_bytes(whole[:change] if change < 0 else whole + b"\0")
-    told = f"{path.name} is corrupt: it has {len(whole) + change:,} bytes, its header asks for"
-    with pytest.raises(CheckpointError, match=re.escape(f"{told} {len(whole):,};")):
+    with pytest.raises(CheckpointError, match=f"{path.name} is corrupt"):
         load(folder, device="cpu")
 
 
@@ -183,7 +179,7 @@ def test_a_bad_checkpoint_is_refused_before_a_tensor_is_read_or_placed(
 
     monkeypatch.setattr(WeightFiles, "tensors", read)
     monkeypatch.setattr(NativeDenoiser, "__init__", read)
-    for number, told in enumerate(("is corrupt", "lacks the tensor", "has shape")):
+    for number, told in enumerate(("is corrupt", "lacks the tensor", "must have shape")):
         folder = write_checkpoint(tmp_path / str(number), shards=3)
         paths = sorted(folder.glob("*.safetensors"))
         if told == "is corrupt":
@@ -203,7 +199,8 @@ def test_headers_give_the_shapes_of_all_shards(tmp_path: Path) -> None:
         for path in folder.glob("*.safetensors")
         for name, tensor in load_file(path).items()
     }
-    assert WeightFiles(folder).tensor_shapes() == stored
+    headers = WeightFiles(folder).headers()
+    assert {name: header.shape for name, header in headers.items()} == stored
 
 
 HEADERS = st.one_of(
