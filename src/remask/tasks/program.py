@@ -1,201 +1,162 @@
 """Small programs: what the functions of the task `pycode` do.
 
 A program is a source (a list, a range of integers, a text or a number) and one to three operations
-on it. Each operation knows how it is said, how it is written and, as the reference, what it does.
-How whole descriptions and functions are put together is in `pycode`.
+on it. Each operation has wordings, code, and a function that serves as the reference. `pycode`
+writes whole descriptions and solutions.
 """
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-LETTERS = "aensx"  # those that text operations look for
+LETTERS = "aensx"  # that text operations look for
 
 
 @dataclass(frozen=True, kw_only=True)
 class Op:
-    """One operation: how it is said, written and done. `@` stands for its constant.
+    """One operation: its wording, its code and its function.
 
-    In `noun` the braces stand for what it works on; in `code` the underscore does.
+    `@` stands for the constant. In `noun`, `{}` stands for the input; in `code`, `_` does.
     """
 
     kind: str
     family: str  # two neighbours of one family would be redundant
     verb: str
-    noun: str  # for a filter: the trait alone
+    noun: str  # for a filter: the adjective alone
     code: str
     run: Callable[[Any, Any], Any]
     constants: Sequence[Any] = (0,)
 
 
-def _filter(family: str, trait: str, code: str, run: Any, constants: Sequence[Any] = (0,)) -> Op:
-    verb = f"keep the {trait} numbers" if " " not in trait else f"keep the numbers {trait}"
-    return Op(
-        kind="filter", family=family, verb=verb, noun=trait, code=code, run=run, constants=constants
-    )
-
-
-def _op(kind: str, family: str, verb: str, noun: str, code: str, run: Any, *constants: Any) -> Op:
-    return Op(
-        kind=kind,
-        family=family,
-        verb=verb,
-        noun=noun,
-        code=code,
-        run=run,
-        constants=constants or (0,),
-    )
-
-
-_ANY, _SMALL, _FEW = range(1, 41), range(3, 13), range(2, 7)
-
-FILTERS = {
-    "even": _filter("parity", "even", "_ % 2 == 0", lambda x, k: x % 2 == 0),
-    "odd": _filter("parity", "odd", "_ % 2 == 1", lambda x, k: x % 2 == 1),
-    "divisible": _filter("parity", "divisible by @", "_ % @ == 0", lambda x, k: x % k == 0, _SMALL),
-    "indivisible": _filter(
-        "parity", "not divisible by @", "_ % @ != 0", lambda x, k: x % k != 0, _SMALL
-    ),
-    "positive": _filter("bound", "positive", "_ > 0", lambda x, k: x > 0),
-    "negative": _filter("bound", "negative", "_ < 0", lambda x, k: x < 0),
-    "above": _filter("bound", "greater than @", "_ > @", lambda x, k: x > k, _ANY),
-    "below": _filter("bound", "less than @", "_ < @", lambda x, k: x < k, _ANY),
-    "least": _filter("bound", "at least @", "_ >= @", lambda x, k: x >= k, _ANY),
-    "most": _filter("bound", "at most @", "_ <= @", lambda x, k: x <= k, _ANY),
-    "unequal": _filter("equal", "not equal to @", "_ != @", lambda x, k: x != k, _ANY),
+_CONSTANTS = {
+    "": (0,),
+    "1-40": range(1, 41),
+    "3-12": range(3, 13),
+    "2-6": range(2, 7),
+    "letter": LETTERS,
 }
-_MAPS = {
-    "double": _op("map", "scale", "double each", "the doubles of {}", "_ * 2", lambda x, k: 2 * x),
-    "square": _op("map", "power", "square each", "the squares of {}", "_ * _", lambda x, k: x * x),
-    "negate": _op("map", "scale", "negate each", "{} with each negated", "-_", lambda x, k: -x),
-    "absolute": _op(
-        "map", "sign", "take the absolute values", "the absolute values of {}", "abs(_)",
-        lambda x, k: abs(x),
-    ),
-    "add": _op(
-        "map", "shift", "add @ to each", "{} with @ added to each", "_ + @",
-        lambda x, k: x + k, *_ANY,
-    ),
-    "subtract": _op(
-        "map", "shift", "subtract @ from each", "{} with @ subtracted from each", "_ - @",
-        lambda x, k: x - k, *_ANY,
-    ),
-    "times": _op(
-        "map", "scale", "multiply each by @", "{} with each multiplied by @", "_ * @",
-        lambda x, k: x * k, *_SMALL,
-    ),
-    "modulo": _op(
-        "map", "modulo", "take each modulo @", "{} with each taken modulo @", "_ % @",
-        lambda x, k: x % k, *_SMALL,
-    ),
-}  # fmt: skip
-_ORDERS = {
-    "sort": _op("shape", "order", "sort them", "{} in sorted order", "sorted(_)",
-                lambda v, k: sorted(v)),
-    "descend": _op("shape", "order", "sort them in descending order", "{} in descending order",
-                   "sorted(_, reverse=True)", lambda v, k: sorted(v, reverse=True)),
-    "reverse": _op("shape", "order", "reverse the list", "{} in reverse order", "_[::-1]",
-                   lambda v, k: v[::-1]),
-}  # fmt: skip
-_CUTS = {
-    "first": _op("shape", "cut", "take the first @", "the first @ of {}", "_[:@]",
-                 lambda v, k: v[:k], *_FEW),
-    "last": _op("shape", "cut", "take the last @", "the last @ of {}", "_[-@:]",
-                lambda v, k: v[-k:], *_FEW),
-    "skip": _op("shape", "cut", "drop the first @", "{} without the first @", "_[@:]",
-                lambda v, k: v[k:], *_FEW),
-    "second": _op("shape", "cut", "take every second one", "every second one of {}", "_[::2]",
-                  lambda v, k: v[::2]),
-    "unique": _op("shape", "unique", "remove repeats", "{} without repeats",
-                  "list(dict.fromkeys(_))", lambda v, k: list(dict.fromkeys(v))),
-}  # fmt: skip
-_FOLDS = {
-    "sum": _op("fold", "fold", "take the sum", "the sum of {}", "sum(_)", lambda v, k: sum(v)),
-    "product": _op("fold", "fold", "take the product", "the product of {}", "",
-                   lambda v, k: _product(v)),
-    "largest": _op("fold", "fold", "take the largest or 0 if there is none",
-                   "the largest of {} or 0 if there is none", "max(_, default=0)",
-                   lambda v, k: max(v, default=0)),
-    "smallest": _op("fold", "fold", "take the smallest or 0 if there is none",
-                    "the smallest of {} or 0 if there is none", "min(_, default=0)",
-                    lambda v, k: min(v, default=0)),
-}  # fmt: skip
-_COUNT = {
-    "count": _op("fold", "fold", "count them", "the number of {}", "len(_)", lambda v, k: len(v))
-}
-_SCALARS = {
-    "plus": _op("scalar", "shift", "add @", "{} plus @", "_ + @", lambda x, k: x + k, *_ANY),
-    "minus": _op("scalar", "shift", "subtract @", "{} minus @", "_ - @", lambda x, k: x - k, *_ANY),
-    "scaled": _op("scalar", "scale", "multiply by @", "{} times @", "_ * @", lambda x, k: x * k,
-                  *_SMALL),
-    "remainder": _op("scalar", "modulo", "take it modulo @", "{} modulo @", "_ % @",
-                     lambda x, k: x % k, *_SMALL),
-    "squared": _op("scalar", "power", "square it", "the square of {}", "_ * _",
-                   lambda x, k: x * x),
-}  # fmt: skip
-_TEXTS = {
-    "upper": _op("text", "case", "make it upper case", "{} in upper case", "_.upper()",
-                 lambda s, k: s.upper()),
-    "lower": _op("text", "case", "make it lower case", "{} in lower case", "_.lower()",
-                 lambda s, k: s.lower()),
-    "backward": _op("text", "order", "reverse it", "{} in reverse order", "_[::-1]",
-                    lambda s, k: s[::-1]),
-    "head": _op("text", "cut", "take the first @ letters", "the first @ letters of {}", "_[:@]",
-                lambda s, k: s[:k], *_FEW),
-    "tail": _op("text", "cut", "take the last @ letters", "the last @ letters of {}", "_[-@:]",
-                lambda s, k: s[-k:], *_FEW),
-    "repeat": _op("text", "repeat", "repeat it @ times", "{} repeated @ times", "_ * @",
-                  lambda s, k: s * k, *_SMALL),
-    "remove": _op("text", "remove", "remove every '@'", "{} without any '@'",
-                  "_.replace('@', '')", lambda s, k: s.replace(k, ""), *LETTERS),
-}  # fmt: skip
-_MEASURES = {
-    "length": _op("measure", "fold", "take the length", "the length of {}", "len(_)",
-                  lambda s, k: len(s)),
-    "letter": _op("measure", "fold", "count the '@' letters", "the number of '@' letters in {}",
-                  "_.count('@')", lambda s, k: s.count(k), *LETTERS),
-}  # fmt: skip
+# Name, family, noun, code, constants; and except for a filter, the verb after the noun.
+_TABLE = """
+filter
+even | parity | even | _ % 2 == 0 |
+odd | parity | odd | _ % 2 == 1 |
+divisible | parity | divisible by @ | _ % @ == 0 | 3-12
+indivisible | parity | not divisible by @ | _ % @ != 0 | 3-12
+positive | bound | positive | _ > 0 |
+negative | bound | negative | _ < 0 |
+above | bound | greater than @ | _ > @ | 1-40
+below | bound | less than @ | _ < @ | 1-40
+least | bound | at least @ | _ >= @ | 1-40
+most | bound | at most @ | _ <= @ | 1-40
+unequal | equal | not equal to @ | _ != @ | 1-40
+map
+double | scale | the doubles of {} | _ * 2 | | double each
+square | power | the squares of {} | _ * _ | | square each
+negate | scale | {} with each negated | -_ | | negate each
+absolute | sign | the absolute values of {} | abs(_) | | take the absolute values
+add | shift | {} with @ added to each | _ + @ | 1-40 | add @ to each
+subtract | shift | {} with @ subtracted from each | _ - @ | 1-40 | subtract @ from each
+times | scale | {} with each multiplied by @ | _ * @ | 3-12 | multiply each by @
+modulo | modulo | {} with each taken modulo @ | _ % @ | 3-12 | take each modulo @
+order
+sort | order | {} in sorted order | sorted(_) | | sort them
+descend | order | {} in descending order | sorted(_, reverse=True) | | sort them in descending order
+reverse | order | {} in reverse order | _[::-1] | | reverse the list
+cut
+first | cut | the first @ of {} | _[:@] | 2-6 | take the first @
+last | cut | the last @ of {} | _[-@:] | 2-6 | take the last @
+skip | cut | {} without the first @ | _[@:] | 2-6 | drop the first @
+second | cut | every second one of {} | _[::2] | | take every second one
+unique | unique | {} without repeats | list(dict.fromkeys(_)) | | remove repeats
+fold
+sum | fold | the sum of {} | sum(_) | | take the sum
+product | fold | the product of {} | | | take the product
+largest | fold | the largest of {} OR_0 | max(_, default=0) | | take the largest OR_0
+smallest | fold | the smallest of {} OR_0 | min(_, default=0) | | take the smallest OR_0
+count
+count | fold | the number of {} | len(_) | | count them
+scalar
+plus | shift | {} plus @ | _ + @ | 1-40 | add @
+minus | shift | {} minus @ | _ - @ | 1-40 | subtract @
+scaled | scale | {} times @ | _ * @ | 3-12 | multiply by @
+remainder | modulo | {} modulo @ | _ % @ | 3-12 | take it modulo @
+squared | power | the square of {} | _ * _ | | square it
+text
+upper | case | {} in upper case | _.upper() | | make it upper case
+lower | case | {} in lower case | _.lower() | | make it lower case
+backward | order | {} in reverse order | _[::-1] | | reverse it
+head | cut | the first @ letters of {} | _[:@] | 2-6 | take the first @ letters
+tail | cut | the last @ letters of {} | _[-@:] | 2-6 | take the last @ letters
+repeat | repeat | {} repeated @ times | _ * @ | 3-12 | repeat it @ times
+remove | remove | {} without any '@' | _.replace('@', '') | letter | remove every '@'
+measure
+length | fold | the length of {} | len(_) | | take the length
+letter | fold | the number of '@' letters in {} | _.count('@') | letter | count the '@' letters
+""".replace("OR_0", "or 0 if there is none")
 
 
-def _tests() -> dict[str, Op]:
+def _read_table() -> dict[str, dict[str, Op]]:
+    """Return the operations by section."""
+    sections: dict[str, dict[str, Op]] = {}
+    section = ""
+    for row in _TABLE.strip().splitlines():
+        if "|" not in row:
+            section = row
+            sections[section] = {}
+            continue
+        name, family, noun, code, constants, *verb = (cell.strip() for cell in row.split("|"))
+        adjective = f"the {noun} numbers" if " " not in noun else f"the numbers {noun}"
+        sections[section][name] = Op(
+            kind={"order": "shape", "cut": "shape", "count": "fold"}.get(section, section),
+            family=family,
+            verb=verb[0] if verb else f"keep {adjective}",
+            noun=noun,
+            code=code,
+            run=_function(code) if code else lambda values, k: math.prod(values),
+            constants=_CONSTANTS[constants],
+        )
+    return sections
+
+
+def _function(code: str) -> Callable[[Any, Any], Any]:
+    """Return the function of the input and the constant that `code` computes."""
+    expression = code.replace("'@'", "@").replace("@", "k")
+    function: Callable[[Any, Any], Any] = eval(f"lambda _, k: {expression}")
+    return function
+
+
+def _tests(filters: dict[str, Op]) -> dict[str, Op]:
     """Return "any" and "all" for every filter."""
     return {
-        f"{word} {name}": _op(
-            "test", "fold", f"check whether {word} is {f.noun}",
-            f"whether {word} of {{}} is {f.noun}", f.code,
-            lambda v, k, run=f.run, over=over: over(run(x, k) for x in v), *f.constants,
+        f"{word} {name}": Op(
+            kind="test",
+            family="fold",
+            verb=f"check whether {word} is {f.noun}",
+            noun=f"whether {word} of {{}} is {f.noun}",
+            code=f.code,
+            run=lambda v, k, run=f.run, over=over: over(run(x, k) for x in v),
+            constants=f.constants,
         )
         for word, over in (("any", any), ("each", all))
-        for name, f in FILTERS.items()
-    }  # fmt: skip
+        for name, f in filters.items()
+    }
 
 
-_TESTS = _tests()
-OPS = {
-    **FILTERS, **_MAPS, **_ORDERS, **_CUTS, **_FOLDS, **_COUNT, **_SCALARS, **_TEXTS,
-    **_MEASURES, **_TESTS,
-}  # fmt: skip
-_KINDS = {
-    "filter": FILTERS,
-    "map": _MAPS,
-    "shape": {**_ORDERS, **_CUTS},
-    "cut": _CUTS,
-    "fold": _FOLDS,
-    "tally": {**_FOLDS, **_COUNT},
-    "scalar": _SCALARS,
-    "text": _TEXTS,
-    "measure": _MEASURES,
-    "test": _TESTS,
-}
-# Names to draw from, those with more constants more often: else the few programs without any would
-# fill whatever split they fall into.
+_KINDS = _read_table()
+_KINDS["test"] = _tests(_KINDS["filter"])
+OPS = {name: op for ops in _KINDS.values() for name, op in ops.items()}
+_KINDS["shape"] = _KINDS["order"] | _KINDS["cut"]
+_KINDS["tally"] = _KINDS["fold"] | _KINDS["count"]
+# Names to draw from. Operations with many constants come more often; otherwise the few programs
+# without a constant would dominate the split to which they belong.
 _GROUPS = {
     kind: tuple(name for name, op in ops.items() for _ in range(1 + len(op.constants) // 8))
     for kind, ops in _KINDS.items()
 }
-_CLASHES = {("scale", "parity")}  # doubles are even: such neighbours would say nothing
+_CLASHES = {("scale", "parity")}  # doubles are even, so a test of parity would be redundant
 
 _STRICT = {  # the same bound over integers, and what to add to its constant
     "above": (">", 0),
@@ -206,27 +167,37 @@ _STRICT = {  # the same bound over integers, and what to add to its constant
     "most": ("<", 1),
 }
 _SHAPES = {
-    "medium": (
-        "list: filter map", "list: map filter", "list: filter tally", "list: filter tally",
-        "list: map fold", "list: filter shape", "list: shape map", "list: map shape",
-        "list: cut fold", "list: fold scalar", "list: filter filter", "list: map test",
-        "range: filter map", "range: filter tally", "range: map fold", "span: filter tally",
-        "span: filter map", "text: text text", "text: text measure", "text: measure scalar",
-        "number: scalar scalar",
-    ),
-    "hard": (
-        "list: filter map fold", "list: filter filter tally", "list: map filter tally",
-        "list: filter map shape", "list: shape filter map", "list: filter tally scalar",
-        "list: map fold scalar", "list: filter filter map", "list: filter map test",
-        "range: filter map fold", "range: filter tally scalar", "span: filter map fold",
-        "span: filter filter tally", "text: text text measure", "text: text measure scalar",
-        "number: scalar scalar scalar",
-    ),
-}  # fmt: skip
-_PATTERNS = {
-    level: tuple((text.split(": ")[0], tuple(text.split(": ")[1].split())) for text in texts)
-    for level, texts in _SHAPES.items()
+    "medium": {
+        "list": "filter map, map filter, filter tally, filter tally, map fold, filter shape, "
+        "shape map, map shape, cut fold, fold scalar, filter filter, map test",
+        "range": "filter map, filter tally, map fold",
+        "span": "filter tally, filter map",
+        "text": "text text, text measure, measure scalar",
+        "number": "scalar scalar",
+    },
+    "hard": {
+        "list": "filter map fold, filter filter tally, map filter tally, filter map shape, "
+        "shape filter map, filter tally scalar, map fold scalar, filter filter map, "
+        "filter map test",
+        "range": "filter map fold, filter tally scalar",
+        "span": "filter map fold, filter filter tally",
+        "text": "text text measure, text measure scalar",
+        "number": "scalar scalar scalar",
+    },
 }
+_PATTERNS = {
+    level: tuple(
+        (source, tuple(kinds.split())) for source in shapes for kinds in shapes[source].split(", ")
+    )
+    for level, shapes in _SHAPES.items()
+}
+_SINGLE_SHAPES = (
+    ("list", "filter map shape tally test"),
+    ("range", "filter"),
+    ("span", "filter map"),
+    ("text", "text measure"),
+    ("number", "scalar"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,27 +226,19 @@ class Program:
         return value
 
 
-def _singles() -> tuple[Program, ...]:
-    """Return every program of one operation."""
-    kinds = ("list: filter", "list: map", "list: shape", "list: tally", "list: test",
-             "range: filter", "span: filter", "span: map", "text: text", "text: measure",
-             "number: scalar")  # fmt: skip
-    return tuple(
-        Program(source=source, ops=((name, k),))
-        for source, kind in (pattern.split(": ") for pattern in kinds)
-        for name in dict.fromkeys(_GROUPS[kind])
-        for k in OPS[name].constants
-    )
-
-
-_SINGLES = _singles()
+_SINGLES = tuple(
+    Program(source=source, ops=((name, k),))
+    for source, kinds in _SINGLE_SHAPES
+    for kind in kinds.split()
+    for name in dict.fromkeys(_GROUPS[kind])
+    for k in OPS[name].constants
+)
 
 
 def draw_program(rng: random.Random, level: str) -> Program:
-    """Draw a program; again where two neighbours would be redundant.
+    """Draw a program in which no operation makes its neighbour redundant.
 
-    Programs of one operation are equally likely: were operations, the few without a constant would
-    fill whatever split they fall into.
+    All programs of one operation are equally likely.
     """
     if level == "easy":
         return rng.choice(_SINGLES)
@@ -305,10 +268,3 @@ def _plain(name: str, k: Any) -> tuple[str, Any]:
         strict, shift = _STRICT[last]
         return f"{head}{strict}", k + shift
     return name, k
-
-
-def _product(values: Sequence[int]) -> int:
-    result = 1
-    for value in values:
-        result *= value
-    return result
