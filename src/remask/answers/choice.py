@@ -50,8 +50,6 @@ _NEAR = 120  # characters before a letter in which others may be joined to it
 
 @dataclass(frozen=True, kw_only=True)
 class _Shapes:
-    """The patterns that find one of a set of letters."""
-
     any: re.Pattern[str]  # a letter as it may be listed with others
     first: re.Pattern[str]  # at the front of what is stated
     marked: re.Pattern[str]  # the same, with a sign or nothing after it
@@ -64,7 +62,6 @@ class _Shapes:
 
 @lru_cache(maxsize=32)
 def _shapes(letters: str) -> _Shapes:
-    """Return the patterns for this set of letters."""
     upper = "[" + re.escape(letters.upper()) + "]"
     either = "[" + re.escape(letters.upper() + letters.lower()) + "]"
     noun = (

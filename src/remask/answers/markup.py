@@ -101,7 +101,6 @@ def marks(text: str) -> list[Mark]:
 
 
 def _boxes(text: str) -> list[Mark]:
-    """Return the innermost boxes, with their braces matched."""
     closed: list[Mark] = []
     opened: list[tuple[int, int] | None] = []  # where a box and its content begin; None: no box
     for match in _BOX.finditer(text):
@@ -150,7 +149,6 @@ def _joined(text: str, boxes: Sequence[Mark]) -> Iterator[Mark]:
 
 
 def _one_of(boxes: Sequence[Mark]) -> Mark:
-    """Return one mark with the bodies of all boxes."""
     bodies = tuple(body for box in boxes for body in box.bodies)
     return replace(boxes[-1], start=boxes[0].start, bodies=bodies)
 

@@ -96,7 +96,6 @@ def canonical_literal(literal: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return `text` with LaTeX separators and text wrappers out of the way."""
     if "\\" not in text and "{,}" not in text:
         return text
     text = text.replace("{,}", ",").replace(",\\!", ",").replace("\\$", "$").replace("\\%", "%")
@@ -339,7 +338,6 @@ def _first(text: str) -> str | None:
 
 
 def _others(text: str, start: int) -> list[Token]:
-    """Return the values after a place, in digits and in words."""
     found = [
         Token(match.start(), _scaled_end(text, match), scaled(text, match, negative=False) or "")
         for match in VALUE.finditer(text, start)
@@ -398,7 +396,6 @@ def _with_part(value: str, rest: str, *, spelled: bool = False) -> str | None:
 
 
 def _canonical(match: re.Match[str], *, negative: bool) -> str | None:
-    """Return the canonical form of a match of `VALUE`; None for what has no value."""
     if match["single"] and match.end() - match.start() > MAX_DIGITS:
         sign = "-" if (match["sign"].startswith("-")) != negative else ""
         return sign + match["single"].replace(",", "")
@@ -412,7 +409,6 @@ def _canonical(match: re.Match[str], *, negative: bool) -> str | None:
 
 
 def _magnitude(match: re.Match[str]) -> Fraction | None:
-    """Return what a match of `VALUE` is worth, signs left out."""
     if match["single"]:
         return _fraction(match["single"])
     if match["top"] or match["top1"]:
@@ -472,8 +468,6 @@ def canonical_number(text: str) -> str | None:
 
 @dataclass(frozen=True)
 class _NumberKind:
-    """How numbers are stated and read."""
-
     def speaks(self, candidate: Candidate) -> bool:
         if isinstance(candidate, Statement):
             return speaks_of_a_number(candidate.said)

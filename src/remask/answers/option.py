@@ -48,7 +48,6 @@ def _last_run(labels: Sequence[re.Match[str]]) -> list[re.Match[str]]:
 
 
 def _follows(label: re.Match[str], following: re.Match[str]) -> bool:
-    """Say whether a label has the next letter, in the same spelling."""
     same = label[1] == following[1] and label[3] == following[3]
     return same and ord(following[2]) == ord(label[2]) + 1
 

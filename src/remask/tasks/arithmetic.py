@@ -41,8 +41,6 @@ def find_arithmetic(text: str) -> Extraction:
 
 
 class _ExpressionKind:
-    """How expressions are stated and read."""
-
     def speaks(self, candidate: Candidate) -> bool:
         if isinstance(candidate, Statement):
             return True
@@ -78,7 +76,6 @@ def _last(text: str) -> Extraction:
 
 
 def _plain(text: str) -> str:
-    """Return a text in plain signs."""
     for pattern, sign in _PLAIN:
         text = pattern.sub(sign, text)
     return text

@@ -178,14 +178,12 @@ def _parse_factor(tokens: list[str], at: int) -> tuple[Tree, int]:
 
 
 def _read(text: str) -> Extraction:
-    """Return the final expression of a text in canonical form."""
     expression = find_arithmetic(text)
     tree = None if expression.answer is None else parse(expression.answer)
     return NOTHING if tree is None else replace(expression, answer=_canonical(tree))
 
 
 def _verdict(problem: Problem, answer: str | None) -> str:
-    """Return "equal" for a right expression, else what is wrong with it."""
     tree = None if answer is None else parse(answer)
     if tree is None:
         return "no expression"
@@ -200,7 +198,6 @@ def _leaves(tree: Tree) -> list[int]:
 
 
 def _value(tree: Tree) -> Fraction | None:
-    """Return the exact value; None after a division by zero."""
     if isinstance(tree, int):
         return Fraction(tree)
     left, right = _value(tree[1]), _value(tree[2])

@@ -7,11 +7,12 @@ writes whole descriptions and solutions.
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+Function = Callable[[Any, Any], Any]  # of a value and the constant
 LETTERS = "aensx"  # that text operations look for
 
 
@@ -27,7 +28,7 @@ class Op:
     verb: str
     noun: str  # for a filter: the adjective alone
     code: str
-    run: Callable[[Any, Any], Any]
+    run: Function
     constants: Sequence[Any] = (0,)
 
 
@@ -99,7 +100,6 @@ letter | fold | the number of '@' letters in {} | _.count('@') | letter | count 
 
 
 def _read_table() -> dict[str, dict[str, Op]]:
-    """Return the operations by section."""
     sections: dict[str, dict[str, Op]] = {}
     section = ""
     for row in _TABLE.strip().splitlines():
@@ -115,16 +115,20 @@ def _read_table() -> dict[str, dict[str, Op]]:
             verb=verb[0] if verb else f"keep {adjective}",
             noun=noun,
             code=code,
-            run=_function(code) if code else lambda values, k: math.prod(values),
+            run=_function(code or "math.prod(_)"),
             constants=_CONSTANTS[constants],
         )
     return sections
 
 
-def _function(code: str) -> Callable[[Any, Any], Any]:
+def _quantified(over: Callable[[Iterable[Any]], bool], run: Function) -> Function:
+    return lambda values, k: over(run(value, k) for value in values)
+
+
+def _function(code: str) -> Function:
     """Return the function of the input and the constant that `code` computes."""
     expression = code.replace("'@'", "@").replace("@", "k")
-    function: Callable[[Any, Any], Any] = eval(f"lambda _, k: {expression}")
+    function: Function = eval(f"lambda _, k: {expression}", {"math": math})
     return function
 
 
@@ -137,7 +141,7 @@ def _tests(filters: dict[str, Op]) -> dict[str, Op]:
             verb=f"check whether {word} is {f.noun}",
             noun=f"whether {word} of {{}} is {f.noun}",
             code=f.code,
-            run=lambda v, k, run=f.run, over=over: over(run(x, k) for x in v),
+            run=_quantified(over, f.run),
             constants=f.constants,
         )
         for word, over in (("any", any), ("each", all))

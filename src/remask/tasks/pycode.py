@@ -247,8 +247,6 @@ def _normalised(text: str) -> str | None:
 
 
 class _Writer:
-    """Writes one program as a function, in a style drawn at random."""
-
     def __init__(self, program: Program, argument: str, rng: random.Random) -> None:
         self.rng = rng
         self.argument = argument

@@ -9,15 +9,17 @@ Worked examples (`shots`) are rows of the split `train`: the official ones first
 are there, then the others in the order of the file, and never the problem itself.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from remask.errors import TaskError
 from remask.settings import unknown_name
 from remask.tasks.base import (
+    METRICS,
     Grade,
     Problem,
     Split,
@@ -44,31 +46,31 @@ class BenchmarkEntry:
     worked: Mapping[str, str] = field(default_factory=dict)  # for the reply of a worked example
 
 
-class Format(Protocol):
-    """What one benchmark's rows mean, and how its answers are judged."""
+class Format(ABC):
+    """How to read the rows of a benchmark, and how to judge answers to it."""
 
-    levels: tuple[str, ...]
-    metrics: tuple[str, ...]
+    levels: tuple[str, ...] = (ALL,)
+    metrics: tuple[str, ...] = METRICS
+    critical: str = "number"  # a key of `answers.critical.CRITICAL`
 
+    @abstractmethod
     def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
-        """Return what the row says, or raise with the field that is wrong."""
-        ...
+        """Return the problem of a row; raise InputError if a field is wrong."""
+
+    @abstractmethod
+    def extract(self, text: str) -> str | None:
+        """Return the canonical answer in `text`."""
+
+    @abstractmethod
+    def judge(self, problem: Problem, text: str) -> Grade:
+        """Return the grade of `text`."""
 
     def split_of(self, row: BenchmarkRow) -> Split | None:
-        """Return the split a row belongs to; None where its file says so."""
-        ...
+        """Return the split of a row, or None if each split has its own file."""
+        return None
 
-    def extract(self, text: str) -> str | None:
-        """Return the canonical answer stated in `text`."""
-        ...
-
-    def judge(self, problem: Problem, text: str) -> Grade:
-        """Return whether `text` is right, and how that was found."""
-        ...
-
-    def check(self) -> None:
-        """Raise now what judging would raise later: a missing package, or leave to run code."""
-        ...
+    def check(self) -> None:  # noqa: B027
+        """Raise now what `judge` would raise later, such as MissingExtra."""
 
 
 @guarded
@@ -91,7 +93,7 @@ class Benchmark:
         self.wording = wording
         self.levels = form.levels
         self.metrics = form.metrics
-        self.critical: str = getattr(form, "critical", "number")
+        self.critical = form.critical
         self._numbers: dict[tuple[Split, str], list[int]] = {}
 
     def __len__(self) -> int:
@@ -201,7 +203,6 @@ class Benchmark:
         return tuple(self.wording.example(entry.fields, entry.worked) for entry in entries)
 
     def _rows(self, split: Split, level: str) -> list[int]:
-        """Return the numbers of the rows of a split and level."""
         if split not in self.source.hub.splits:
             there = ", ".join(self.source.hub.splits)
             raise TaskError(f"{self.name} has no split {split!r}; choose one of {there}.")

@@ -8,12 +8,12 @@ options of GPQA, where the file puts the right one first, are shuffled by (seed,
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from remask.answers import Extraction, find_choice
-from remask.tasks.base import METRICS, Grade, Problem, Split, compared
-from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
+from remask.tasks.base import Grade, Problem, compared
+from remask.tasks.public.benchmark import BenchmarkEntry, BenchmarkSpec, Format
 from remask.tasks.public.source import BenchmarkRow, Hub
 from remask.tasks.public.wording import BORROWED, LLADA, Wording
 
@@ -58,28 +58,14 @@ def entry(question: str, options: Sequence[str], right: int, **facts: Any) -> Be
     )
 
 
-@dataclass(kw_only=True)
-class _Lettered:
-    """What the two have in common."""
-
-    levels: tuple[str, ...] = (ALL,)
-    metrics: tuple[str, ...] = METRICS
-    critical: str = "choice"
-
-    def split_of(self, row: BenchmarkRow) -> Split | None:
-        """Return None: the file says which split it is."""
-        return None
+class _Lettered(Format):
+    critical = "choice"
 
     def extract(self, text: str) -> str | None:
-        """Return the final letter of `text`."""
         return find_letter(text).answer
 
     def judge(self, problem: Problem, text: str) -> Grade:
-        """Return whether the final letter is the gold one; letters not on offer are not read."""
         return compared(find_letter(text, problem.facts["letters"]), problem.gold, "letter")
-
-    def check(self) -> None:
-        """Nothing is needed."""
 
 
 class Arc(_Lettered):

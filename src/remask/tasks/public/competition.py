@@ -8,10 +8,10 @@ algebra.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from remask.tasks.base import METRICS, TIERS, Grade, Problem, Split
-from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
+from remask.tasks.base import TIERS, Grade, Problem
+from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec, Format
 from remask.tasks.public.equivalence import compare
 from remask.tasks.public.formula import find_expression
 from remask.tasks.public.latex import normalise
@@ -39,16 +39,13 @@ HUB_500 = Hub(
 )
 
 
-@dataclass(kw_only=True)
-class Competition:
+class Competition(Format):
     """Rows with `problem` and `solution`, and `answer`, `level`, `subject` or `type` if known."""
 
-    levels: tuple[str, ...] = (ALL, "1", "2", "3", "4", "5")
-    metrics: tuple[str, ...] = METRICS
-    critical: str = "formula"
+    levels = (ALL, "1", "2", "3", "4", "5")
+    critical = "formula"
 
     def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
-        """Return the problem, and its gold answer in LaTeX."""
         solution = row.text("solution")
         answer = row.fields.get("answer") or _boxed(solution)
         if not str(answer).strip():
@@ -64,17 +61,11 @@ class Competition:
             worked={"solution": solution, "answer": str(answer)},
         )
 
-    def split_of(self, row: BenchmarkRow) -> Split | None:
-        """Return None: the file says which split it is."""
-        return None
-
     def extract(self, text: str) -> str | None:
-        """Return the final answer of `text` in one spelling."""
         answer = find_expression(text).answer
         return None if answer is None else normalise(answer)
 
     def judge(self, problem: Problem, text: str) -> Grade:
-        """Return whether the final answer equals the gold one."""
         extraction = find_expression(text)
         tier = TIERS[extraction.tier]
         if extraction.answer is None:
@@ -89,7 +80,6 @@ class Competition:
         )
 
     def check(self) -> None:
-        """Raise where math-verify is not installed."""
         require()
 
 

@@ -104,7 +104,6 @@ def written(text: str) -> str:
 def _entry(
     row: BenchmarkRow, problem_text: str, answer: str, equation: str, *, record: str, kind: str = ""
 ) -> BenchmarkEntry:
-    """Return a problem whose solution is its equation."""
     literal = str(row.value(answer)).strip()
     gold = canonical_number(literal)
     if gold is None:
@@ -127,7 +126,6 @@ def _entry(
 
 
 def _plain(equation: str) -> str:
-    """Return an equation as in "x=(22-14)/4"."""
     text = _DECIMAL.sub(r"\1", re.sub(r"\s+", "", equation))
     text = text if "=" in text else f"x={text}"
     name, _, side = text.partition("=")
@@ -135,7 +133,6 @@ def _plain(equation: str) -> str:
 
 
 def _unwrapped(side: str) -> str:
-    """Return an expression without a pair of brackets around all of it."""
     depth = 0
     for place, mark in enumerate(side):
         depth += (mark == "(") - (mark == ")")

@@ -54,8 +54,6 @@ def find_expression(text: str) -> Extraction:
 
 
 class _FormulaKind:
-    """How formulas are stated and read."""
-
     def speaks(self, candidate: Candidate) -> bool:
         if isinstance(candidate, Statement):
             return bool(candidate.window[:_WINDOW].strip(_AROUND))
@@ -97,7 +95,6 @@ def _is_uncertain(body: str) -> bool:
 
 
 def _bare(body: str) -> str:
-    """Return a formula without what opens and closes it."""
     body = body.strip(_AROUND)
     formula = _FORMULA.fullmatch(body.rstrip("."))
     return _body(formula) if formula else re.sub(r"(?<!\\)\\[()\[\]]", "", body).strip(_AROUND)
@@ -108,7 +105,6 @@ def _body(match: re.Match[str]) -> str:
 
 
 def _concluded(window: str) -> str | None:
-    """Return the value that a sentence comes to; None where it says none."""
     sentence = _sentence(window.lstrip(_AROUND))
     reason = _REASON.search(_blanked(sentence))
     head = sentence[: reason.start() if reason else None]
@@ -148,7 +144,6 @@ def _blanked(text: str) -> str:
 
 
 def _in_words(sentence: str) -> str | None:
-    """Return the value of a sentence without formulas."""
     sentence = _LISTING.sub(", ", sentence.strip(_AROUND))
     if _is_uncertain(sentence):
         return None

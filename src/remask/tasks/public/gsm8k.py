@@ -5,11 +5,10 @@ calculator marks `<<...>>` of the published solutions are left out of `Problem.s
 """
 
 import re
-from dataclasses import dataclass
 
 from remask.answers import canonical_number, extract_number, find_number
-from remask.tasks.base import METRICS, Grade, Problem, Split, compared
-from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
+from remask.tasks.base import Grade, Problem, compared
+from remask.tasks.public.benchmark import BenchmarkEntry, BenchmarkSpec, Format
 from remask.tasks.public.source import BenchmarkRow, Hub
 from remask.tasks.public.wording import DREAM, LLADA, Wording
 
@@ -24,16 +23,10 @@ HUB = Hub(
 _MARKS = re.compile(r"<<[^<>]*>>")
 
 
-@dataclass(kw_only=True)
-class Gsm8k:
+class Gsm8k(Format):
     """Rows with `question` and `answer`."""
 
-    levels: tuple[str, ...] = (ALL,)
-    metrics: tuple[str, ...] = METRICS
-    critical: str = "number"
-
     def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
-        """Return the question, and the number after `####`."""
         answer = row.text("answer")
         gold = canonical_number(answer.rpartition("####")[2].strip())
         if gold is None or "####" not in answer:
@@ -44,20 +37,11 @@ class Gsm8k:
         worked = {"steps": steps, "final": final}
         return BenchmarkEntry(fields=fields, gold=gold, solution=solution, worked=worked)
 
-    def split_of(self, row: BenchmarkRow) -> Split | None:
-        """Return None: the file says which split it is."""
-        return None
-
     def extract(self, text: str) -> str | None:
-        """Return the final number of `text`."""
         return extract_number(text)
 
     def judge(self, problem: Problem, text: str) -> Grade:
-        """Return whether the final number is the gold one."""
         return compared(find_number(text), problem.gold, "number")
-
-    def check(self) -> None:
-        """Nothing is needed."""
 
 
 # Rows 7364, 1708, 669 and 6724 of the train split.

@@ -169,13 +169,11 @@ def brackets(text: str) -> tuple[str, str] | None:
 
 
 def _items(text: str) -> list[str]:
-    """Return the items of a list: "1,000;2" has two, and so has "1,2"."""
     parts = _split(text, ";")
     return parts if len(parts) > 1 else _split(text, ",")
 
 
 def _balance(text: str) -> bool:
-    """Say whether a bracket closes in `text` that was not opened there, or stays open."""
     depth = 0
     for mark in text:
         depth += (mark in "([{") - (mark in ")]}")

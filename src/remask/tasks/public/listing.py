@@ -85,7 +85,6 @@ def _with_earlier(source: str, earlier: Sequence[_Piece]) -> str:
 
 
 def _bound(tree: ast.AST) -> set[str]:
-    """Return the names that a piece of code defines, imports, assigns or takes as parameters."""
     nodes = list(ast.walk(tree))
     bound = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}

@@ -8,12 +8,11 @@ in a text.
 import builtins
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from remask.errors import TaskError
 from remask.tasks.base import SPELLING, TIERS, Grade, Problem, Split
 from remask.tasks.execution import SECONDS, run_tests, watch_calls
-from remask.tasks.public.benchmark import ALL, BenchmarkEntry, BenchmarkSpec
+from remask.tasks.public.benchmark import BenchmarkEntry, BenchmarkSpec, Format
 from remask.tasks.public.listing import (
     ListedProgram,
     compiles,
@@ -41,15 +40,13 @@ MBPP_HUB = Hub(
 )  # fmt: skip
 
 
-@dataclass(kw_only=True)
-class _Tested:
-    """What the two have in common."""
-
+class _Tested(Format):
     name: str
-    allow_execution: bool = False
-    levels: tuple[str, ...] = (ALL,)
-    metrics: tuple[str, ...] = PyCode.metrics
-    critical: str = "code"
+    metrics = PyCode.metrics
+    critical = "code"
+
+    def __init__(self, *, allow_execution: bool = False) -> None:
+        self.allow_execution = allow_execution
 
     def extract(self, text: str) -> str | None:
         """Return the program with its variables renamed, else as it is.
@@ -97,11 +94,10 @@ class _Tested:
         )
 
 
-@dataclass(kw_only=True)
 class HumanEval(_Tested):
     """Rows with `prompt`, `entry_point`, `canonical_solution` and `test`."""
 
-    name: str = "humaneval"
+    name = "humaneval"
 
     def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the function to complete, and the tests of its entry point."""
@@ -120,10 +116,6 @@ class HumanEval(_Tested):
                 "record": str(row.fields.get("task_id", "")),
             },
         )
-
-    def split_of(self, row: BenchmarkRow) -> Split | None:
-        """Return None: there is but one split."""
-        return None
 
     def program(self, problem: Problem, text: str) -> ListedProgram:
         """Return the function to be tested, made of the prompt where the answer goes on with it."""
@@ -152,7 +144,6 @@ class HumanEval(_Tested):
         return self.behaviour(text, self.program(problem, text).source, calls)
 
 
-@dataclass(kw_only=True)
 class Mbpp(_Tested):
     """Rows with `text` (or `prompt`), `code`, `task_id`, `test_list` and `test_setup_code`.
 
@@ -161,7 +152,7 @@ class Mbpp(_Tested):
     training.
     """
 
-    name: str = "mbpp"
+    name = "mbpp"
 
     def read(self, row: BenchmarkRow, seed: int) -> BenchmarkEntry:
         """Return the description with the tests, which the official prompt shows."""
@@ -206,12 +197,10 @@ class Mbpp(_Tested):
         return self.behaviour(text, source, calls)
 
     def _whole(self, problem: Problem, program: ListedProgram) -> str:
-        """Return a program with what its tests build on."""
         return f"{program.source}\n{problem.facts['setup']}"
 
 
 def _called(tests: Sequence[str]) -> list[str]:
-    """Return the names of the functions that tests call, Python's own left out."""
     names = re.findall(r"(?<![.\w])([A-Za-z_]\w*)\s*\(", "\n".join(tests))
     return [name for name in dict.fromkeys(names) if not hasattr(builtins, name)]
 

@@ -50,7 +50,6 @@ def _call(text: str, start: int) -> str | None:
 
 
 def _is_plain(node: ast.expr) -> bool:
-    """Say whether a node calls a function with nothing but literals."""
     if not isinstance(node, ast.Call) or not (node.args or node.keywords):
         return False
     try:
@@ -62,7 +61,6 @@ def _is_plain(node: ast.expr) -> bool:
 
 
 def _continues(text: str, start: int) -> bool:
-    """Say whether what begins here is the end of a longer name."""
     return start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_.")
 
 

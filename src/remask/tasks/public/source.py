@@ -104,7 +104,6 @@ class BenchmarkSource:
         return self._read[split]
 
     def _files(self, path: Path, split: Split) -> list[Path]:
-        """Return the files that hold a split, or raise."""
         if not path.exists():
             raise InputError(f"{path} does not exist; give a file or a folder of files.")
         if not path.is_dir():
@@ -166,7 +165,6 @@ def read_file(path: Path) -> Iterator[BenchmarkRow]:
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of a file, unpacked where it ends in .gz."""
     try:
         data = read_bytes(path, InputError)
         return gzip.decompress(data) if path.suffix.lower() == ".gz" else data

@@ -134,8 +134,6 @@ class SymbolicChecker:
 
 
 class _Worker:
-    """One child."""
-
     def __init__(self) -> None:
         require()
         self.child = subprocess.Popen(
