@@ -14,6 +14,7 @@ from typing import Literal
 from remask.answers.markup import NOTHING, Extraction
 from remask.answers.search import (
     Candidate,
+    Kind,
     Statement,
     Token,
     find_answer,
@@ -133,7 +134,7 @@ def find_choice(text: str, letters: str = "ABCDE", *, leading: bool = False) -> 
 
 
 @dataclass(frozen=True)
-class _LetterKind:
+class _LetterKind(Kind):
     """How letters are stated and read; a letter that is not on offer is stated, and not read."""
 
     letters: str

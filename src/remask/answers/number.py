@@ -15,7 +15,6 @@ plain signs (`plain`).
 import re
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -26,11 +25,11 @@ from remask.answers.search import (
     CONTRAST,
     UNSURE,
     Candidate,
+    Kind,
     Statement,
     Token,
     find_answer,
     joined,
-    statements,
 )
 from remask.settings import checked
 
@@ -466,8 +465,7 @@ def canonical_number(text: str) -> str | None:
     return value_of(text) if _ARABIC.search(text) else None
 
 
-@dataclass(frozen=True)
-class _NumberKind:
+class _NumberKind(Kind):
     def speaks(self, candidate: Candidate) -> bool:
         if isinstance(candidate, Statement):
             return speaks_of_a_number(candidate.said)
@@ -487,9 +485,6 @@ class _NumberKind:
             return None
         values = {value_of(body) for body in candidate.bodies if body.strip()}
         return values.pop() if len(values) == 1 else None
-
-    def stated(self, text: str) -> list[Statement]:
-        return statements(text)
 
     def last(self, text: str, *, after_mark: bool) -> Extraction:
         return _last_number(text)

@@ -13,12 +13,13 @@ an answer, nothing counts.
 """
 
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from remask.answers.markup import NOTHING, Extraction, Mark, answer_of, marks
 
@@ -99,24 +100,24 @@ class Statement:
 Candidate = Mark | Statement
 
 
-class Kind(Protocol):
-    """What one kind of answer looks like."""
+class Kind(ABC):
+    """How answers of one kind are read."""
 
+    @abstractmethod
     def speaks(self, candidate: Candidate) -> bool:
-        """Return whether a candidate speaks of an answer of this kind at all."""
-        ...
+        """Return whether a candidate contains an answer of this kind, or excludes one."""
 
+    @abstractmethod
     def read(self, candidate: Candidate) -> str | None:
-        """Return the answer; None if it does not commit to one, "" if a mark holds none at all."""
-        ...
+        """Return the answer, None if it is ambiguous, or "" if a mark contains no answer."""
+
+    @abstractmethod
+    def last(self, text: str, *, after_mark: bool) -> Extraction:
+        """Return the answer of a text that has no statement; `after_mark` if it has marks."""
 
     def stated(self, text: str) -> list[Statement]:
-        """Return the statements of a text, in its order."""
-        ...
-
-    def last(self, text: str, *, after_mark: bool) -> Extraction:
-        """Return the answer of a text without marks and statements, `after_mark` if empty ones."""
-        ...
+        """Return the statements of a text in their order."""
+        return statements(text)
 
 
 def find_answer(text: str, kind: Kind) -> Extraction:

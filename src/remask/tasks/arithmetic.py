@@ -9,7 +9,7 @@ where the last mark or statement holds none, no earlier one takes its place.
 import re
 
 from remask.answers import NOTHING, Extraction
-from remask.answers.search import Candidate, Statement, find_answer, statements
+from remask.answers.search import Candidate, Kind, Statement, find_answer
 
 _PLAIN = (
     (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])|[×·∗]"), "*"),
@@ -40,7 +40,7 @@ def find_arithmetic(text: str) -> Extraction:
     return find_answer(text, _ExpressionKind())
 
 
-class _ExpressionKind:
+class _ExpressionKind(Kind):
     def speaks(self, candidate: Candidate) -> bool:
         if isinstance(candidate, Statement):
             return True
@@ -54,9 +54,6 @@ class _ExpressionKind:
             return None  # steps, one after the other, are no expression
         sides = {_whole(body) for body in candidate.bodies if body.strip()}
         return sides.pop() if len(sides) == 1 else None
-
-    def stated(self, text: str) -> list[Statement]:
-        return statements(text)
 
     def last(self, text: str, *, after_mark: bool) -> Extraction:
         return NOTHING if after_mark else _last(_plain(text))

@@ -15,12 +15,12 @@ from remask.answers.search import (
     SENTENCE_END,
     UNSURE,
     Candidate,
+    Kind,
     Statement,
     Token,
     find_answer,
     is_hedged,
     joined,
-    statements,
 )
 from remask.tasks.public.latex import WRAPPED, normalise
 
@@ -53,7 +53,7 @@ def find_expression(text: str) -> Extraction:
     return find_answer(text, _FormulaKind())
 
 
-class _FormulaKind:
+class _FormulaKind(Kind):
     def speaks(self, candidate: Candidate) -> bool:
         if isinstance(candidate, Statement):
             return bool(candidate.window[:_WINDOW].strip(_AROUND))
@@ -79,9 +79,6 @@ class _FormulaKind:
         if is_words and len(bodies) == 1 and _PROSE.search(bodies[0]):
             return _concluded(bodies[0]) or bodies[0]
         return ", ".join(bodies) or None
-
-    def stated(self, text: str) -> list[Statement]:
-        return statements(text)
 
     def last(self, text: str, *, after_mark: bool) -> Extraction:
         return NOTHING if after_mark else _last(text)

@@ -1,10 +1,9 @@
-"""Symbolic comparison of two LaTeX answers, by math-verify in worker processes.
+"""Symbolic comparison of two LaTeX answers by math-verify in worker processes.
 
-Sympy can take for ever on a short formula, and math-verify's own time limit rests on signals, which
-fail in threads. So each comparison runs in a child with a deadline of ours, in processor time, so
-that a busy machine decides as an idle one does: a child that is late ends, and the next comparison
-starts another. One that waits is killed after `PATIENCE` times as long by the clock. Workers are
-kept between comparisons, one per thread that compares at the same time.
+Sympy may not terminate on a short formula, and the time limit of math-verify uses signals, which do
+not work in threads. So each comparison runs in a child process with a deadline in processor time,
+which does not depend on the load of the machine. A late child is killed, after `PATIENCE` times the
+deadline also by the wall clock. Workers are reused, one for each concurrent comparison.
 """
 
 import atexit
@@ -29,8 +28,8 @@ START_SECONDS = 60.0  # to import sympy on a busy machine
 _LONG_NUMBER = re.compile(r"[0-9]{257}")
 _DEEPEST = 64  # braces in braces
 
-# The comparison is told which one is the gold answer, since it is not symmetric. The answer channel
-# is a copy of the standard output, which sympy is then kept away from.
+# The comparison is not symmetric: the gold answer comes first. Replies use a copy of the standard
+# output, because sympy may print to `sys.stdout`.
 _WORKER = """
 import json, os, resource, signal, sys
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
@@ -84,37 +83,35 @@ class SymbolicChecker:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def compare(self, gold: str, answer: str) -> SymbolicVerdict:
-        """Return whether two answers are the same by algebra; never late by more than a start."""
+        """Return whether two answers are equal by algebra, or undecided after the deadline."""
         refused = _refused(gold) or _refused(answer)
-        if refused:
-            return SymbolicVerdict(equal=None, reason=refused)
-        worker = self._take()
-        verdict = worker.ask(gold, answer, self.seconds)
-        if verdict is None:
-            worker.end()
-            return SymbolicVerdict(equal=None, reason=f"not decided in {self.seconds:g} s")
-        with self._lock:
-            self._idle.append(worker)
-        if verdict == "equal":
+        reply = None if refused else self._ask(gold, answer)
+        if reply == "equal":
             return SymbolicVerdict(equal=True, reason="")
-        if verdict == "different":
+        if reply == "different":
             return SymbolicVerdict(equal=False, reason="math-verify finds them different")
-        if verdict == "unread":
+        if reply == "unread":
             return SymbolicVerdict(equal=False, reason="math-verify cannot read one of them")
-        return SymbolicVerdict(equal=None, reason=f"math-verify {verdict}")
+        late = f"not decided in {self.seconds:g} s"
+        return SymbolicVerdict(
+            equal=None, reason=refused or (reply and f"math-verify {reply}") or late
+        )
 
     def worth(self, text: str) -> Fraction | None:
-        """Return the value of a formula without variables, to 40 digits; None where it has none."""
-        if _refused(text):
-            return None
+        """Return the value of a formula without variables to 40 digits, or None."""
+        reply = "" if _refused(text) else self._ask(text, None) or ""
+        return Fraction(reply.removeprefix("worth ")) if reply.startswith("worth ") else None
+
+    def _ask(self, gold: str, answer: str | None) -> str | None:
+        """Return the reply of a worker, or None if it is late or dead."""
         worker = self._take()
-        said = worker.ask(text, None, self.seconds)
-        if said is None:
+        reply = worker.ask(gold, answer, self.seconds)
+        if reply is None:
             worker.end()
-            return None
-        with self._lock:
-            self._idle.append(worker)
-        return Fraction(said.removeprefix("worth ")) if said.startswith("worth ") else None
+        else:
+            with self._lock:
+                self._idle.append(worker)
+        return reply
 
     def close(self) -> None:
         """End the workers."""
@@ -124,7 +121,7 @@ class SymbolicChecker:
             worker.end()
 
     def _take(self) -> "_Worker":
-        """Return a worker that nobody else uses; those of a parent before a fork are not ours."""
+        """Return an idle worker; after a fork, the workers belong to the parent process."""
         with self._lock:
             if self._owner != os.getpid():
                 self._idle, self._owner = [], os.getpid()
@@ -149,7 +146,10 @@ class _Worker:
             raise MissingExtra("math-verify that can be imported", "math")
 
     def ask(self, gold: str, answer: str | None, seconds: float) -> str | None:
-        """Return what the child says, of gold alone if there is no answer; None: late or dead."""
+        """Return the reply, or None if the child is late or dead.
+
+        Without an answer, the child computes the value of `gold`.
+        """
         assert self.child.stdin is not None
         line = json.dumps((seconds, PATIENCE, gold, answer)) + "\n"
         try:
@@ -184,13 +184,13 @@ class _Worker:
 
 
 def require() -> None:
-    """Raise where math-verify is not installed."""
+    """Raise MissingExtra if math-verify is not installed."""
     if importlib.util.find_spec("math_verify") is None:
         raise MissingExtra("math-verify", "math")
 
 
 def _refused(text: str) -> str:
-    """Return why a text is not handed to sympy; "" where it is."""
+    """Return why sympy must not read a text, or ""."""
     if len(text) > MAX_ANSWER:
         return f"not decided: longer than {MAX_ANSWER} characters"
     if _LONG_NUMBER.search(text):
