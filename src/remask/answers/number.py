@@ -505,9 +505,9 @@ def find_number(text: str) -> Extraction:
 def _last_number(text: str) -> Extraction:
     """Return the last number of a text; none where it is a part of a clock or of a power."""
     text = _SURFACE.sub("", plain(text))
-    last: re.Match[str] | None = None
+    before, last = None, None
     for match in VALUE.finditer(text):
-        last = match
+        before, last = last, match
     if last is None:
         return NOTHING
     digits = last.start() + len(last["sign"])
@@ -515,9 +515,18 @@ def _last_number(text: str) -> Extraction:
     start = digits if operation else last.start()
     part = _BEFORE.search(text[max(0, start - 2) : start]) or _AFTER.match(text, last.end())
     part = part or MIXED.match(text, last.end())
-    part = part or re.search(r"[0-9]-$", text[max(0, digits - 2) : digits])  # "3-5"
+    if re.search(r"[0-9]-$", text[max(0, digits - 2) : digits]) and _is_range(before, last):
+        return NOTHING
     part = part or UNSURE.search(text[max(0, start - _HEAD) : start])
     negative = operation and last["sign"].startswith("-")  # undo the sign
     answer = None if part else scaled(text, last, negative=negative)
     answer = answer and _with_part(answer, text[last.end() : last.end() + _LONGEST])
     return Extraction(answer=answer, tier=3, matched=last.group()) if answer else NOTHING
+
+
+def _is_range(one: re.Match[str] | None, other: re.Match[str]) -> bool:
+    """Return whether the values go up, as in "3-5"; "16-3" is a subtraction."""
+    if one is None or len(one.group() + other.group()) > MAX_DIGITS:
+        return False
+    low, high = _magnitude(one), _magnitude(other)
+    return low is not None and high is not None and low < high
