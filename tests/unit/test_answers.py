@@ -20,7 +20,6 @@ from remask.answers import (
 )
 from remask.answers.number import value_of
 
-MEGABYTE = 1_000_000
 NOISE = (
     "<answer>",
     "\\boxed{",
@@ -137,24 +136,6 @@ def test_the_best_tier_decides_the_number(text: str, answer: str | None, tier: i
     assert (found.answer, found.tier) == (answer, tier)
 
 
-def test_the_last_match_of_a_tier_wins() -> None:
-    assert extract_number("<answer>1</answer> no, <answer>2</answer>") == "2"
-    assert extract_number("\\boxed{3} then #### 4") == "4"
-    assert extract_number("The answer is 5. Wait, the answer is 6.") == "6"
-
-
-def test_empty_markup_falls_back_to_the_one_before() -> None:
-    assert extract_number("\\boxed{7} <answer> </answer> \\boxed{...}") == "7"
-
-
-def test_markup_in_words_says_that_there_is_no_number() -> None:
-    assert extract_number("\\boxed{7} <answer>none</answer>") is None
-
-
-def test_a_markdown_heading_is_not_an_answer() -> None:
-    assert extract_number("#### 1. First step\nThe answer is 9.") == "9"
-
-
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
@@ -194,6 +175,37 @@ def test_a_markdown_heading_is_not_an_answer() -> None:
         ("She has 16 + 3", "3"),
         ("The sum is 3.4.5", None),
         ("The answer is \u22127.", "-7"),
+        ("The answer is US$18.", "18"),
+        ("\\boxed{Rs. 18}", "18"),
+        ("<answer>Total cost: $18</answer>", "18"),
+        ("#### Final Answer: 18", "18"),
+        ("<answer>#### 18</answer>", "18"),
+        ("The answer is 1'234'567.", "1234567"),
+        ("The answer is a total of 7.", "7"),
+        ("The answer is not 16 but 18.", "18"),
+        ("\\boxed{negative five}", "-5"),
+        ("\\boxed{three hundred}", "300"),
+        ("\\boxed{one hundred twenty}", None),
+        ("Thus, \\[ 18\\text{ cm}^2 \\]", "18"),
+        ("So the curve is y = x^2", None),
+        ("<answer>\n\\boxed{70\\text{ minutes>\n", "70"),
+        ("The answer is January 5.", None),
+        ("The answer is a total of 7 and 8.", None),
+        ("\\boxed{5!}", None),
+        ("The answer is 5!", "5"),
+        ("<answer>Ratio: 3:4</answer>", None),
+        ("<answer>Step 2: 18</answer>", None),
+        ("<answer>1</answer> no, <answer>2</answer>", "2"),
+        ("\\boxed{3} then #### 4", "4"),
+        ("The answer is 5. Wait, the answer is 6.", "6"),
+        ("\\boxed{7} <answer> </answer> \\boxed{...}", "7"),
+        ("\\boxed{7} <answer>none</answer>", None),
+        ("#### 1. First step\nThe answer is 9.", "9"),
+        ("So she ate 3 fifths.", "3/5"),
+        ("So she ate 3 fifths of it.", None),
+        ("So she teaches 25 fifth graders.", "25"),
+        ("On the third day he has 12.", "12"),
+        ("It took him 2 and a half.", None),
     ],
 )
 def test_a_value_is_read_whole_or_not_at_all(text: str, answer: str | None) -> None:
@@ -249,10 +261,28 @@ def test_the_best_tier_decides_the_letter(text: str, answer: str | None, tier: i
         ("\\boxed{\\text{(B) the moon}}", "B"),
         ("<answer>The answer is C, of course.</answer>", "C"),
         ("**The answer should be (d).**", "D"),
+        ("B\n\nExplanation: option C is too hot, option D too cold.", "B"),
+        ("**B. the moon**\n\nThis is because Option A does not hold.", "B"),
+        ("A. false\nB. true\nOption B it is", "B"),
+        ("### Answer\nB. the moon", "B"),
+        ("### Answer\nA decrease in light", None),
+        ("#### B - the moon", "B"),
+        ("I would choose B: the moon.", "B"),
+        ("I would not choose B.", None),
+        ("We choose B and C", None),
+        ("Option B is wrong; C is correct.", "C"),
+        ("A is correct. B is correct. C is wrong.", None),
+        ("B is not correct.", None),
+        ("B is right next to the door.", None),
+        ("The answer cannot be B.", None),
+        ("The answer is not A but B.", "B"),
+        ("The correct answer is likely B.", "B"),
+        ("I think it's B.", "B"),
+        ("A\nB\nC\nD", None),
     ],
 )
 def test_words_are_no_letter_and_two_letters_are_no_answer(text: str, answer: str | None) -> None:
-    assert extract_choice(text) == answer
+    assert extract_choice(text, "ABCD") == answer
 
 
 def test_only_the_given_letters_are_choices() -> None:
@@ -260,22 +290,15 @@ def test_only_the_given_letters_are_choices() -> None:
     assert extract_choice("The answer is J", "ABCDEFGHIJ") == "J"
 
 
-@given(st.text())
+FRAGMENTS = [*NOISE, "</answer>", "}", "\n", "A", "-", "$", ".", "="]
+
+
+@given(st.text() | st.lists(st.sampled_from(FRAGMENTS)).map("".join))
 def test_no_text_makes_extraction_raise(text: str) -> None:
     assert sum(numbers(text).values()) <= len(text)
     assert canonical_number(text) is None or numbers(text)
     found = find_number(text)
     assert (found.answer is None) == (found.tier is None)
-    assert extract_choice(text) in {None, *"ABCDE"}
-
-
-@given(
-    st.lists(st.sampled_from([*NOISE, "</answer>", "}", "\n", "A", "-", "$", ".", "="])).map(
-        "".join
-    )
-)
-def test_no_fragment_of_markup_makes_extraction_raise(text: str) -> None:
-    assert extract_number(text) is None or numbers(text)
     assert extract_choice(text) in {None, *"ABCDE"}
 
 
@@ -292,32 +315,6 @@ def test_blanks_at_the_end_do_not_count(before: str, stated: str, blanks: str) -
     assert extract_choice(text) == extract_choice(text + blanks)
 
 
-@given(
-    st.integers(-(10**7), 10**7),
-    st.sampled_from(["{}", "**{}**", "${}$", "\\({}\\)", "\\text{{{}}}"]),
-)
-def test_what_stands_around_a_value_does_not_count(number: int, around: str) -> None:
-    value = around.format(number)
-    for text in (f"The answer is {value}.", f"#### {value}", f"\\boxed{{{value}}}", value):
-        assert extract_number(f"First 1 + 2 = 3.\n{text}") == str(number)
-
-
-@given(
-    st.sampled_from("ABCDE"),
-    st.sampled_from(["{}", "**{}**", "({})", "${}$", "\\text{{{}}}", "[{}]"]),
-)
-def test_what_stands_around_a_letter_does_not_count(letter: str, around: str) -> None:
-    value = around.format(letter)
-    for text in (f"The answer is {value}.", f"#### {value}", f"\\boxed{{{value}}}"):
-        assert extract_choice(f"Option A is not it.\n{text}") == letter
-
-
-@given(st.integers(-(10**12), 10**12))
-def test_a_stated_integer_is_read_back(number: int) -> None:
-    for text in (f"The answer is {number}.", f"#### {number:,}", f"\\boxed{{{number}}}"):
-        assert extract_number(f"First 1 + 2 = 3. {text}") == str(number)
-
-
 @given(st.fractions(max_denominator=1000))
 def test_a_stated_fraction_is_read_back(number: Fraction) -> None:
     stated = f"\\frac{{{abs(number.numerator) * 2}}}{{{number.denominator * 2}}}"
@@ -328,14 +325,6 @@ def test_a_stated_fraction_is_read_back(number: Fraction) -> None:
 @given(st.decimals(-(10**6), 10**6, places=3), st.integers(0, 4))
 def test_idle_zeros_do_not_change_a_number(number: object, zeros: int) -> None:
     assert canonical_number(f"{number}" + "0" * zeros) == str(Fraction(str(number)))
-
-
-@pytest.mark.parametrize("piece", NOISE)
-def test_a_megabyte_of_noise_is_read_to_its_end(piece: str) -> None:
-    """Where reading grew faster than its text, this would not end; no clock is asked."""
-    text = piece * (MEGABYTE // len(piece))
-    for read in (numbers, canonical_number, extract_number, extract_choice):
-        read(text)
 
 
 def calls(read: Callable[[str], object], text: str) -> int:
@@ -362,35 +351,6 @@ def test_twice_the_text_takes_no_more_than_twice_the_calls(piece: str) -> None:
         read(piece)  # what is made once
         few, many = (calls(read, piece * repeats) for repeats in (200, 400))
         assert many <= 2 * few + 50, read.__name__
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The answer is US$18.", "18"),
-        ("\\boxed{Rs. 18}", "18"),
-        ("<answer>Total cost: $18</answer>", "18"),
-        ("#### Final Answer: 18", "18"),
-        ("<answer>#### 18</answer>", "18"),
-        ("The answer is 1'234'567.", "1234567"),
-        ("The answer is a total of 7.", "7"),
-        ("The answer is not 16 but 18.", "18"),
-        ("\\boxed{negative five}", "-5"),
-        ("\\boxed{three hundred}", "300"),
-        ("\\boxed{one hundred twenty}", None),
-        ("Thus, \\[ 18\\text{ cm}^2 \\]", "18"),
-        ("So the curve is y = x^2", None),
-        ("<answer>\n\\boxed{70\\text{ minutes>\n", "70"),
-        ("The answer is January 5.", None),
-        ("The answer is a total of 7 and 8.", None),
-        ("\\boxed{5!}", None),
-        ("The answer is 5!", "5"),
-        ("<answer>Ratio: 3:4</answer>", None),
-        ("<answer>Step 2: 18</answer>", None),
-    ],
-)
-def test_labels_currencies_and_words_around_a_number(text: str, expected: str | None) -> None:
-    assert extract_number(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -438,14 +398,6 @@ def test_parts_in_words_are_read_whole_or_not_at_all(text: str, expected: str | 
     assert extract_number(f"The answer is {text}.") == expected
 
 
-def test_the_last_number_is_read_with_its_part() -> None:
-    assert extract_number("So she ate 3 fifths.") == "3/5"
-    assert extract_number("So she ate 3 fifths of it.") is None
-    assert extract_number("So she teaches 25 fifth graders.") == "25"
-    assert extract_number("On the third day he has 12.") == "12"
-    assert extract_number("It took him 2 and a half.") is None
-
-
 def said(count: int) -> str:
     """Return a number below a hundred in words."""
     small = (
@@ -467,32 +419,3 @@ def test_any_number_of_parts_is_their_fraction(count: int, part: str) -> None:
     assert value_of(f"{count} {many}") == expected
     assert value_of(f"{said(count)} {many}") == expected
     assert value_of(f"{said(count)}-{many}") == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("B\n\nExplanation: option C is too hot, option D too cold.", "B"),
-        ("**B. the moon**\n\nThis is because Option A does not hold.", "B"),
-        ("A. false\nB. true\nOption B it is", "B"),
-        ("### Answer\nB. the moon", "B"),
-        ("### Answer\nA decrease in light", None),
-        ("#### B - the moon", "B"),
-        ("I would choose B: the moon.", "B"),
-        ("I would not choose B.", None),
-        ("We choose B and C", None),
-        ("Option B is wrong; C is correct.", "C"),
-        ("A is correct. B is correct. C is wrong.", None),
-        ("B is not correct.", None),
-        ("B is right next to the door.", None),
-        ("The answer cannot be B.", None),
-        ("The answer is not A but B.", "B"),
-        ("The correct answer is likely B.", "B"),
-        ("I think it's B.", "B"),
-        ("A\nB\nC\nD", None),
-    ],
-)
-def test_a_letter_is_told_from_those_that_are_only_mentioned(
-    text: str, expected: str | None
-) -> None:
-    assert extract_choice(text, "ABCD") == expected
