@@ -14,7 +14,7 @@ import numpy as np
 
 from remask.analysis.pool import Pool, agreement, composite_metrics, verify_forwards
 from remask.decide.columns import Column, Flags, trip_mean
-from remask.decide.logistic import Combination, fit_combination, read_columns
+from remask.decide.logistic import Regression, fit_regression, read_columns
 from remask.decide.provenance import Provenance
 from remask.records.record import Record
 from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, value_of
@@ -88,7 +88,7 @@ class SetFits:
 
     recipe: Recipe
     names: tuple[str, ...]  # of the features
-    fits: tuple[Combination, ...]
+    fits: tuple[Regression, ...]
 
     @property
     def name(self) -> str:
@@ -104,7 +104,7 @@ class SetFits:
         columns = all_columns(self.recipe, self.names, pooled)
         table = read_columns(columns, list(columns))
         extra = [recipe_price(self.recipe, self.names, pool) for pool in pooled]
-        scores = np.array([fit.regression.chances(table) for fit in self.fits])
+        scores = np.array([fit.chances(table) for fit in self.fits])
         scores[:, unread(self.names, pooled)] = -np.inf
         return MethodScores(
             name=self.name,
@@ -131,7 +131,7 @@ def fit_set(
         return None
     columns = feature_columns(names, pooled)
     right = np.array([pool[0].right for pool in pooled])
-    fit = partial(_fit, columns, base, right, provenance_of(pooled[0][0], (*names, *base)))
+    fit = partial(_fit, columns, base, right)
     recipe = replace(recipe, base=known)  # a choice has no halves
     return SetFits(recipe=recipe, names=tuple(names), fits=tuple(fit(rows) for rows in chosen))
 
@@ -166,10 +166,9 @@ def _fit(
     columns: Mapping[str, Column],
     base: Mapping[str, Column],
     right: Flags,
-    provenance: Provenance,
     rows: Sequence[int],
-) -> Combination:
-    return fit_combination(take(columns, rows), take(base, rows), right[list(rows)], provenance)
+) -> Regression:
+    return fit_regression(take(columns, rows), take(base, rows), right[list(rows)], 0).regression
 
 
 def provenance_of(row: Record, names: Sequence[str]) -> Provenance:

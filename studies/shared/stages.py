@@ -17,6 +17,7 @@ from remask.decide.stages import (
     Stage,
     StagedVerifier,
     fit_stages,
+    prices_of,
     settled_at,
 )
 from remask.verifier.columns import LABEL_FREE, LABEL_FREE_PROBES, value_of
@@ -80,7 +81,7 @@ class StagedFits:
     def _run(
         self, fit: StagedVerifier, table: Mapping[str, Floats], prices: Floats
     ) -> tuple[Floats, Floats]:
-        """Return what a fit says and spends, as `StagedVerifier.run` does, of columns once read."""
+        """Return the probabilities and costs of one fit, (n,) each."""
         stages = fit.stages[: self._num_stages(fit)]
         chances = np.array([stage.regression.chances(table) for stage in stages])  # (S, n)
         limits = [OPEN if self.name == FULL else (stage.low, stage.high) for stage in stages]
@@ -90,7 +91,8 @@ class StagedFits:
 
     def _num_stages(self, fit: StagedVerifier) -> int:
         """Return how many stages are paid for; with too few labels, those of the plain mean."""
-        num = fit.num_stages(self.budget)
+        budget = np.inf if self.budget is None else self.budget
+        num = int((prices_of(fit.stages) <= budget).sum())
         if not fit.reason:
             return num
         bases = [recipe.base for recipe in self.stages]
@@ -149,6 +151,4 @@ def _stage(recipe: Recipe, pooled: Sequence[Pool]) -> Stage:
 
 def _rows(stage: Stage, rows: Sequence[int]) -> Stage:
     """Return a stage with the labelled answers alone."""
-    base = stage.base
-    assert not isinstance(base, Sequence), "bases are columns here"
-    return stage._replace(columns=take(stage.columns, rows), base=take(base, rows))
+    return stage._replace(columns=take(stage.columns, rows), base=take(stage.base, rows))

@@ -5,9 +5,8 @@ those inputs out of `RoundTrips`. Higher is always more to be trusted. None mean
 is absent (no number to retain, nothing masked): the composite then shares out its weight.
 Making the round trips, encoding sentences and averaging over trips are done elsewhere.
 
-Departures from the paper: number retention is absent instead of 0 where the original has no number
-(the paper adds epsilon to the denominator), and its optional precision penalty, described there
-in words, is the multiset Jaccard similarity here.
+Departure from the paper: number retention is absent instead of 0 if the original has no number (the
+paper adds epsilon to the denominator).
 """
 
 import math
@@ -45,20 +44,12 @@ def semantic_similarity(u: ArrayLike, v: ArrayLike) -> float:
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-def number_retention(
-    original: str, rebuilt: str, *, precision_penalty: bool = False
-) -> float | None:
-    """Return s_num: the recall of the original's numbers, as multisets; None if it has none.
-
-    With the penalty the recall is multiplied by |N(x)| / (|N(x)| + surplus), where the surplus
-    counts the numbers of the rebuild that the original does not have. The product is
-    |intersection| / |union|: each surplus number lowers it.
-    """
-    before, after = numbers(original), numbers(rebuilt)
+def number_retention(original: str, rebuilt: str) -> float | None:
+    """Return s_num: the recall of the original's numbers, as multisets; None if it has none."""
+    before = numbers(original)
     if not before:
         return None
-    whole = before | after if precision_penalty else before
-    return (before & after).total() / whole.total()
+    return (before & numbers(rebuilt)).total() / before.total()
 
 
 def answer_match(original: str | None, rebuilt: str | None) -> float:
@@ -122,7 +113,6 @@ class Context:
     extract: Callable[[str], str | None]  # the task's; equal strings mean equivalent answers
     pieces: tuple[str, ...] = ()  # the response tokens decoded one by one; for critical_divergence
     similarities: tuple[float, ...] | None = None  # per trip, where a sentence encoder was asked
-    precision_penalty: bool = False  # of number_retention
     divergence: str = "kl"  # of critical_divergence
 
 
@@ -176,9 +166,7 @@ def _semantic_similarities(trips: RoundTrips, context: Context) -> Values:
 
 
 def _number_retentions(trips: RoundTrips, context: Context) -> Values:
-    penalty = context.precision_penalty
-    original = trips.sample.text
-    return tuple(number_retention(original, t, precision_penalty=penalty) for t in trips.texts)
+    return tuple(number_retention(trips.sample.text, text) for text in trips.texts)
 
 
 def _answer_matches(trips: RoundTrips, context: Context) -> Values:

@@ -1,22 +1,21 @@
-"""The fitted verifier: features of an answer -> the probability that it is right.
+"""Logistic regression from features of an answer to the probability that it is right.
 
-    fit_combination(columns, base, right, provenance).probability(columns)
+    fit_regression(columns, base, right, seed).regression.probability(columns)
 
     logit P(right) = a + b z(m) + sum of w_j z(x_j)
 
-m is the label-free value, the plain mean of the base columns, each in 0..1; the x_j are the
-features; z subtracts the mean of the answers fitted on and divides by their standard deviation. A
-ridge draws the w to 0, and so the fit towards the order that m gives without labels; how strongly
-is chosen by cross-validation, up to no w at all (`ridge`). An absent value counts as the mean, a
-feature that never varies as nothing. So does an absent base column that all answers fitted on had:
-m would else be the mean of other things than it was fitted to.
+m is the label-free value, the mean of the base columns, each in 0..1. The x_j are the features. z
+standardises by the mean and standard deviation of the answers of the fit. A ridge penalty shrinks
+the w towards 0, so the fit towards the order of m; cross-validation chooses its strength, up to no
+w at all (`ridge`). An absent feature counts as its mean, and a constant feature has weight 0. An
+absent base column counts as its mean if no answer of the fit lacked it, so that m stays the mean of
+the same columns.
 
-Ridged logistic regression is nearly calibrated by itself: Platt's curve, fitted to the
-cross-validated logits, was of no further use in simulation (docs/LOG.md), so there is
-none.
+The probabilities are nearly calibrated: Platt's curve on the cross-validated logits did not help in
+simulation (docs/LOG.md).
 
-With fewer than 5 answers of either kind nothing can be learnt. The probability is then m itself,
-and `reason` says so. Numbers to report need other answers than these.
+With fewer than 5 right or 5 wrong answers nothing is fitted. The probability is then m itself, and
+`reason` says so. Evaluate a fit on other answers than these.
 """
 
 import math
@@ -28,16 +27,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from remask.decide.auroc import auroc
 from remask.decide.columns import Column, Flags, Floats, absent_as_nan, labelled
-from remask.decide.provenance import CLOSED, Fitted, Provenance
+from remask.decide.provenance import CLOSED, Provenance
 from remask.decide.ridge import choose_ridge, fit_ridge, sigmoid
 from remask.errors import InputError, SettingsError
 
 FEWEST = 5  # answers of either kind: one for each fold
 DIGITS = 6  # of a coefficient: more would differ between machines
 _ROUNDING = 1e-6  # exp of log p in single precision may be this far above 1
-Base = Mapping[str, Column] | Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,89 +116,40 @@ class Regression:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Combination(Fitted):
-    """A fitted verifier, how well it did on answers it had not seen, and on what that was."""
-
-    KIND = "verifier"
-
-    regression: Regression
-    n: int  # answers it was fitted on
-    num_right: int  # of them
-    auroc: float | None  # cross-validated; None where all answers are of one kind
-    auroc_label_free: float | None  # of the label-free value on the same answers
-
-    def __post_init__(self) -> None:
-        """Refuse columns that are not those of the provenance."""
-        check_names(self.regression.names, self.provenance)
-
-    @property
-    def reason(self) -> str:
-        """Why the probability is the label-free value; "" where it is fitted."""
-        return self.regression.reason
-
-    def probability(self, columns: Mapping[str, Column]) -> list[float]:
-        """Return the chance that each answer is right; columns that it does not know are ignored.
-
-        Args:
-            columns: a value per answer for each feature and each base column; None where absent.
-        """
-        return self.regression.probability(columns)
-
-
 class RegressionFit(NamedTuple):
-    """A regression and what cross-validation said about it."""
+    """A regression with its cross-validated probabilities."""
 
     regression: Regression
     mean: Floats  # (n,) the label-free value
     probability: Floats  # (n,) by fits that have not seen the answer
 
 
-def fit_combination(
-    columns: Mapping[str, Column],
-    base: Base,
-    right: ArrayLike,
-    provenance: Provenance,
-    *,
-    seed: int = 0,
-) -> Combination:
-    """Return the verifier that these answers give.
+def fit_regression(
+    columns: Mapping[str, Column], base: Mapping[str, Column], right: ArrayLike, seed: int
+) -> RegressionFit:
+    """Return the regression of the labels on these columns.
 
     Args:
-        columns: a value per answer for each feature; None where it has nothing to say.
-        base: the columns, in 0..1, whose plain mean is the label-free value: names of `columns`, or
-            columns that are no features themselves.
+        columns: features; one value per answer, None if absent.
+        base: columns in 0..1 whose mean is the label-free value; they may be features too.
         right: the labels.
-        provenance: of the answers; its metrics are the features and the base columns.
         seed: of the folds of the cross-validation.
     """
-    fit = fit_regression(columns, base, right, seed)
-    labels = np.asarray(right, bool)
-    return Combination(
-        regression=fit.regression,
-        n=len(labels),
-        num_right=int(labels.sum()),
-        auroc=auroc(fit.probability, labels),
-        auroc_label_free=auroc(fit.mean, labels),
-        provenance=provenance,
-    )
-
-
-def fit_regression(
-    columns: Mapping[str, Column], base: Base, right: ArrayLike, seed: int
-) -> RegressionFit:
-    """Return the regression of the labels on these columns."""
-    under = _base_columns(columns, base)
-    table = read_columns({**columns, **under}, (*under, *columns))
-    mean, labels = labelled(base_mean(table, tuple(under)), right)
+    if not base:
+        raise InputError("base must name at least one column.")
+    for name in base.keys() & columns.keys():
+        if list(base[name]) != list(columns[name]):
+            raise InputError(f"column {name} differs as a feature and as a base; rename one.")
+    table = read_columns({**columns, **base}, (*base, *columns))
+    mean, labels = labelled(base_mean(table, tuple(base)), right)
     if np.isnan(mean).all():
-        raise InputError(f"none of {len(mean)} answers has a value of {', '.join(under)}.")
+        raise InputError(f"none of {len(mean)} answers has a value of {', '.join(base)}.")
     level, terms = _scale(mean), {name: _scale(table[name]) for name in columns}
     mean = np.where(np.isnan(mean), level.centre, mean)
     reason = _too_few(labels)
-    whole = [name for name in under if not np.isnan(table[name]).any()]
+    whole = [name for name in base if not np.isnan(table[name]).any()]
     centres = {name: round(float(table[name].mean()), DIGITS) for name in whole}
-    fit = partial(Regression, base=tuple(under), reason=reason, centres=centres)
+    fit = partial(Regression, base=tuple(base), reason=reason, centres=centres)
     if reason:
         return RegressionFit(fit(intercept=0.0, mean=level, terms=terms, ridge=None), mean, mean)
     scaled = level.standardise(mean)
@@ -257,19 +205,6 @@ def check_names(names: Sequence[str], provenance: Provenance) -> None:
             f"columns {', '.join(names)} are not the provenance's metrics "
             f"{', '.join(provenance.metrics)}."
         )
-
-
-def _base_columns(columns: Mapping[str, Column], base: Base) -> dict[str, Column]:
-    """Return the base columns by name; one that is a feature too must be the same."""
-    if not base:
-        raise InputError("there is no base column; name those whose mean is the label-free value.")
-    if not isinstance(base, Mapping):
-        read_columns(columns, base)
-        return {name: columns[name] for name in base}
-    for name in base.keys() & columns.keys():
-        if list(base[name]) != list(columns[name]):
-            raise InputError(f"column {name} differs as a feature and as a base; rename one.")
-    return dict(base)
 
 
 def _too_few(labels: Flags) -> str:

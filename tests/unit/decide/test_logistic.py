@@ -1,26 +1,33 @@
-"""The fitted verifier: small cases by hand, simulated features, and what any fit must keep."""
+"""Regressions by hand, on simulated features, and their invariances."""
 
-import json
 import math
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from remask.decide.auroc import auroc
 from remask.decide.columns import Column
-from remask.decide.logistic import Combination, fit_combination
-from remask.decide.provenance import Provenance
-from remask.errors import InputError, RecordError, SettingsError
+from remask.decide.logistic import Regression, fit_regression
+from remask.errors import InputError
 
-Made = Callable[..., Provenance]
 Columns = dict[str, list[float | None]]
 
 
-def fit(made_of: Made, columns: Mapping[str, Column], base: Any, right: Any) -> Combination:
-    return fit_combination(columns, base, right, made_of(*dict.fromkeys((*base, *columns))))
+@dataclass
+class Fit:
+    regression: Regression
+    auroc: float | None
+    auroc_label_free: float | None
+
+    def probability(self, columns: Mapping[str, Column]) -> list[float]:
+        return self.regression.probability(columns)
+
+
+def fit(columns: Mapping[str, Column], base: Mapping[str, Column], right: list[bool]) -> Fit:
+    fitted = fit_regression(columns, base, right, 0)
+    return Fit(fitted.regression, auroc(fitted.probability, right), auroc(fitted.mean, right))
 
 
 def simulated(n: int, seed: int, gain: float) -> tuple[Columns, Columns, list[bool]]:
@@ -37,10 +44,10 @@ def simulated(n: int, seed: int, gain: float) -> tuple[Columns, Columns, list[bo
     return columns, base, right.tolist()
 
 
-def held_out_gain(made_of: Made, n: int, seed: int, gain: float) -> float:
+def held_out_gain(n: int, seed: int, gain: float) -> float:
     """Return AUROC(fitted) - AUROC(label-free) on 4,000 other answers."""
     columns, base, right = simulated(n, seed, gain)
-    fitted = fit(made_of, columns, base, right)
+    fitted = fit(columns, base, right)
     columns, base, right = simulated(4000, seed + 1000, gain)
     free = np.mean(list(base.values()), 0)
     one, other = auroc(fitted.probability({**columns, **base}), right), auroc(free, right)
@@ -49,22 +56,22 @@ def held_out_gain(made_of: Made, n: int, seed: int, gain: float) -> float:
     return one - other
 
 
-def test_a_base_column_alone_becomes_the_share_of_right_answers(made_of: Made) -> None:
+def test_a_base_column_alone_becomes_the_share_of_right_answers() -> None:
     """Right are 1 of 4 at .2 and 3 of 4 at .6, 1,000 times; half way between it is one half."""
     values = [0.2] * 4 + [0.6] * 4
     right = [True, False, False, False, True, True, True, False]
-    fitted = fit(made_of, {}, {"critical": values * 1000}, right * 1000)
+    fitted = fit({}, {"critical": values * 1000}, right * 1000)
     assert fitted.probability({"critical": [0.2, 0.6, 0.4]}) == pytest.approx(
         [0.25, 0.75, 0.5], abs=1e-4
     )
-    assert (fitted.n, fitted.num_right, fitted.reason) == (8000, 4000, "")
+    assert fitted.regression.reason == ""
     assert fitted.auroc_label_free == 0.75  # 3/4 x 3/4, and half of the ties, 2 x 3/4 x 1/4
     assert fitted.auroc == pytest.approx(0.75, abs=0.01)  # folds break its ties
 
 
-def test_the_logit_is_the_sum_of_its_terms(made_of: Made) -> None:
+def test_the_logit_is_the_sum_of_its_terms() -> None:
     columns, base, right = simulated(300, 0, 1.0)
-    fitted = fit(made_of, columns, base, right)
+    fitted = fit(columns, base, right)
     one = {name: values[:1] for name, values in {**columns, **base}.items()}
     logit = fitted.regression.intercept
     for name, term in fitted.regression.terms.items():
@@ -74,28 +81,28 @@ def test_the_logit_is_the_sum_of_its_terms(made_of: Made) -> None:
     assert fitted.probability(one) == pytest.approx([1 / (1 + math.exp(-logit))])
 
 
-def test_features_are_told_from_noise(made_of: Made) -> None:
+def test_features_are_told_from_noise() -> None:
     """Three of ten tell: they have most of the weight, and the verifier beats the mean."""
     columns, base, right = simulated(400, 0, 1.0)
-    fitted = fit(made_of, columns, base, right)
+    fitted = fit(columns, base, right)
     weights = {name: abs(term.weight) for name, term in fitted.regression.terms.items()}
     assert sum(weights[f"x{k}"] for k in range(3)) > 0.6 * sum(weights.values())
     assert fitted.auroc is not None
     assert fitted.auroc_label_free is not None
     assert fitted.auroc > fitted.auroc_label_free + 0.03
-    assert min(held_out_gain(made_of, 200, seed, 1.0) for seed in range(5)) > 0.02
+    assert min(held_out_gain(200, seed, 1.0) for seed in range(5)) > 0.02
 
 
-def test_where_features_are_noise_the_order_of_the_mean_is_nearly_left(made_of: Made) -> None:
+def test_where_features_are_noise_the_order_of_the_mean_is_nearly_left() -> None:
     """At 100 labels; without a ridge (1 instead of a choice) these ten features would cost .03."""
-    gains = [held_out_gain(made_of, 100, seed, 0.0) for seed in range(20)]
+    gains = [held_out_gain(100, seed, 0.0) for seed in range(20)]
     assert float(np.mean(gains)) > -0.008
     assert min(gains) > -0.05
 
 
-def test_probabilities_come_near_the_truth(made_of: Made) -> None:
+def test_probabilities_come_near_the_truth() -> None:
     """In each fifth of 20,000 other answers, the mean probability is the share of right ones."""
-    fitted = fit(made_of, *simulated(400, 1, 0.7)[:2], simulated(400, 1, 0.7)[2])
+    fitted = fit(*simulated(400, 1, 0.7)[:2], simulated(400, 1, 0.7)[2])
     columns, base, right = simulated(20_000, 2, 0.7)
     chances = np.array(fitted.probability({**columns, **base}))
     fifths = np.array_split(chances.argsort(), 5)
@@ -104,21 +111,21 @@ def test_probabilities_come_near_the_truth(made_of: Made) -> None:
     assert float(np.mean(gaps)) < 0.04
 
 
-def test_neither_order_nor_scale_nor_shift_of_a_feature_matters(made_of: Made) -> None:
+def test_neither_order_nor_scale_nor_shift_of_a_feature_matters() -> None:
     columns, base, right = simulated(100, 3, 0.5)
-    plain = fit(made_of, columns, base, right).probability({**columns, **base})
+    plain = fit(columns, base, right).probability({**columns, **base})
     turned = {name: columns[name] for name in reversed(columns)}
     turned["x1"] = [1000 - 250 * x for x in columns["x1"]]  # type: ignore[operator]
     turned["x2"] = [1e-6 * x + 5e-6 for x in columns["x2"]]  # type: ignore[operator]
-    other = fit(made_of, turned, dict(reversed(base.items())), right)
+    other = fit(turned, dict(reversed(base.items())), right)
     assert other.probability({**turned, **base}) == pytest.approx(plain, abs=1e-4)
 
 
-def test_an_absent_value_counts_as_the_mean_of_those_present(made_of: Made) -> None:
+def test_an_absent_value_counts_as_the_mean_of_those_present() -> None:
     columns, base, right = simulated(200, 4, 1.0)
     columns["x0"][7] = base["halves"][9] = None
     present = [x for x in columns["x0"] if x is not None]
-    fitted = fit(made_of, columns, base, right)
+    fitted = fit(columns, base, right)
     assert fitted.regression.terms["x0"].centre == pytest.approx(np.mean(present), abs=1e-5)
     assert fitted.regression.terms["x0"].weight > 0.1
     row: Columns = {name: values[:1] for name, values in {**columns, **base}.items()}
@@ -131,13 +138,11 @@ def test_an_absent_value_counts_as_the_mean_of_those_present(made_of: Made) -> N
     assert nothing == fitted.probability(row | {"halves": [centre], "critical": [centre]})
 
 
-def test_a_base_column_that_none_lacked_counts_as_its_mean_where_it_is_absent(
-    made_of: Made,
-) -> None:
+def test_a_base_column_that_none_lacked_counts_as_its_mean_where_it_is_absent() -> None:
     """Else the mean would be of other things: here of `halves` alone, which is lower throughout."""
     columns, base, right = simulated(200, 4, 1.0)
     base["halves"] = [value and value / 2 for value in base["critical"]]
-    fitted = fit(made_of, columns, base, right)
+    fitted = fit(columns, base, right)
     centre = fitted.regression.centres["critical"]
     assert centre == pytest.approx(np.mean([x for x in base["critical"] if x is not None]))
     row: Columns = {name: values[:1] for name, values in {**columns, **base}.items()}
@@ -146,11 +151,11 @@ def test_a_base_column_that_none_lacked_counts_as_its_mean_where_it_is_absent(
     assert absent != fitted.probability(row | {"critical": row["halves"]})
 
 
-def test_a_feature_that_never_varies_gets_nothing(made_of: Made) -> None:
+def test_a_feature_that_never_varies_gets_nothing() -> None:
     columns, base, right = simulated(100, 5, 0.5)
-    plain = fit(made_of, columns, base, right)
+    plain = fit(columns, base, right)
     flat: Columns = {"flat": [0.1 + 0.2] * 50 + [0.3] * 50, "absent": [None] * 100}
-    wider = fit(made_of, columns | flat, base, right)
+    wider = fit(columns | flat, base, right)
     assert wider.regression.terms["flat"].weight == wider.regression.terms["absent"].weight == 0
     probe = {**columns, **base, "flat": [9.0] * 100, "absent": [9.0] * 100}
     assert wider.probability(probe) == pytest.approx(plain.probability(probe), abs=1e-9)
@@ -158,12 +163,12 @@ def test_a_feature_that_never_varies_gets_nothing(made_of: Made) -> None:
 
 @pytest.mark.parametrize(("num_right", "num_wrong"), [(40, 4), (4, 40), (3, 0)])
 def test_fewer_than_five_of_a_kind_leave_the_label_free_mean(
-    made_of: Made, num_right: int, num_wrong: int
+    num_right: int, num_wrong: int
 ) -> None:
     right = [True] * num_right + [False] * num_wrong
     base = {"a": [0.2 + 0.01 * k for k in range(len(right))], "b": [0.4] * len(right)}
-    fitted = fit(made_of, {"x": [1.0 * r for r in right]}, base, right)
-    assert fitted.reason == (
+    fitted = fit({"x": [1.0 * r for r in right]}, base, right)
+    assert fitted.regression.reason == (
         f"{num_right} right and {num_wrong} wrong answers are too few, 5 of each are needed; "
         "the label-free mean is used"
     )
@@ -174,26 +179,26 @@ def test_fewer_than_five_of_a_kind_leave_the_label_free_mean(
     assert fitted.auroc == fitted.auroc_label_free
 
 
-def test_a_base_value_that_rounding_put_above_1_is_1(made_of: Made) -> None:
-    fitted = fit(made_of, {}, {"a": [0.5, 1 + 1e-8]}, [True, False])
+def test_a_base_value_that_rounding_put_above_1_is_1() -> None:
+    fitted = fit({}, {"a": [0.5, 1 + 1e-8]}, [True, False])
     assert fitted.probability({"a": [1 + 1e-8, -1e-8]}) == [1, 0]
 
 
-def test_five_of_a_kind_are_enough(made_of: Made) -> None:
+def test_five_of_a_kind_are_enough() -> None:
     right = [True] * 5 + [False] * 5
-    fitted = fit(made_of, {}, {"a": [0.9] * 5 + [0.1] * 5}, right)
+    fitted = fit({}, {"a": [0.9] * 5 + [0.1] * 5}, right)
     low, high = fitted.probability({"a": [0.1, 0.9]})
-    assert (fitted.reason, low < 0.05, high > 0.95) == ("", True, True)
+    assert (fitted.regression.reason, low < 0.05, high > 0.95) == ("", True, True)
 
 
-def test_base_columns_may_be_features_too(made_of: Made) -> None:
+def test_base_columns_may_be_features_too() -> None:
     """`good` tells and `bad` misleads, so that their mean says little; the fit turns `bad` off."""
     generator = np.random.default_rng(6)
     right = generator.random(300) < 0.6
     noise = generator.random((2, 300))
     columns = {"good": 0.4 * right + 0.6 * noise[0], "bad": 0.4 * ~right + 0.6 * noise[1]}
-    fitted = fit(made_of, {name: list(values) for name, values in columns.items()},
-                 ["good", "bad"], right)  # fmt: skip
+    table = {name: values.tolist() for name, values in columns.items()}
+    fitted = fit(table, table, right.tolist())
     assert fitted.auroc is not None
     assert fitted.auroc_label_free is not None
     assert fitted.auroc > fitted.auroc_label_free + 0.2
@@ -212,67 +217,19 @@ def test_base_columns_may_be_features_too(made_of: Made) -> None:
         ({"x": [0.1]}, {"a": [0.1, 0.2]}, "columns have different lengths"),
         ({"x": [0.1]}, {"a": [0.1]}, "pair them"),
         ({"x": [0.1, 0.2]}, {"x": [0.1, 0.3]}, "column x differs as a feature and as a base"),
-        ({"x": [0.1, 0.2]}, ["a", "x", "b"], "there is no column a, b"),
-        ({"x": [0.1, 0.2]}, {}, "there is no base column"),
+        ({"x": [0.1, 0.2]}, {}, "base must name at least one column"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused(
-    made_of: Made, columns: Columns, base: Any, complaint: str
-) -> None:
+def test_what_cannot_be_fitted_is_refused(columns: Columns, base: Columns, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
-        fit(made_of, columns, base, [True, False])
+        fit(columns, base, [True, False])
 
 
-def test_columns_and_their_names_must_agree(made_of: Made) -> None:
+def test_a_probability_needs_every_column_of_the_fit() -> None:
     columns, base, right = simulated(50, 0, 0.0)
-    with pytest.raises(SettingsError, match="are not the provenance's metrics critical"):
-        fit_combination(columns, base, right, made_of("critical"))
-    fitted = fit(made_of, columns, base, right)
-    with pytest.raises(InputError, match=r"there is no column critical, x9; compute it"):
-        fitted.probability(
-            {n: c for n, c in {**columns, **base}.items() if n not in ("x9", "critical")}
-        )
+    fitted, table = fit(columns, base, right), {**columns, **base}
+    known = {name: column for name, column in table.items() if name not in ("x9", "critical")}
+    with pytest.raises(InputError, match="no column critical, x9"):
+        fitted.probability(known)
     with pytest.raises(InputError, match="column x3 has nan"):
-        fitted.probability({**columns, **base, "x3": [math.nan] * 50})
-
-
-def test_a_verifier_comes_back_from_its_file_whole(made_of: Made, tmp_path: Path) -> None:
-    columns, base, right = simulated(100, 7, 0.5)
-    names, path = (*base, *columns), tmp_path / "verifier.json"
-    fitted = fit_combination(columns, base, right, made_of(*names, scorer="verifier"))
-    fitted.save(path)
-    again = Combination.load(path, "core", names, scorer="verifier")
-    assert again == fitted
-    assert again.probability({**columns, **base}) == fitted.probability({**columns, **base})
-    assert fit_combination(columns, base, right, fitted.provenance) == fitted, "the same again"
-    with pytest.raises(RecordError, match="was fitted to scores of 'verifier', not of 'probe'"):
-        Combination.load(path, "core", names, scorer="probe")
-    written = json.loads(path.read_text())
-    assert (written["kind"], written["n"], written["provenance"]["model"]) == (
-        "verifier",
-        100,
-        "tiny",
-    )
-    weights = [term["weight"] for term in written["regression"]["terms"].values()]
-    assert weights == [round(weight, 6) for weight in weights]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"base": []}, {"intercept": "x"}, {"surplus": 1}, {"terms": {}},
-        {"mean": {"centre": 0.5, "spread": 0.1, "weight": -1}},
-        {"mean": {"centre": 0.5, "spread": -0.1, "weight": 1}},
-        {"mean": {"centre": 0.5, "spread": 0, "weight": 1}},
-        {"mean": {"centre": 0.5, "spread": 0.1}},
-    ],
-)  # fmt: skip
-def test_a_damaged_file_is_refused(made_of: Made, tmp_path: Path, change: dict[str, Any]) -> None:
-    columns, base, right = simulated(50, 8, 0.5)
-    path = tmp_path / "verifier.json"
-    fit(made_of, columns, base, right).save(path)
-    document = json.loads(path.read_text())
-    document["regression"] |= change
-    path.write_text(json.dumps(document))
-    with pytest.raises(RecordError, match="is damaged"):
-        Combination.read(path)
+        fitted.probability({**table, "x3": [math.nan] * 50})

@@ -92,12 +92,10 @@ def test_a_fit_knows_its_columns_as_the_verifier_looks_them_up() -> None:
     staged = fit_verifier(answers, right, about())
     assert (staged.n, staged.num_right, staged.auroc_full) == (40, 20, 1.0)
     columns = {name: [lookup(name, one) for one in answers] for name in staged.provenance.metrics}
-    verdicts = staged.run(columns)
-    assert all(
-        (v.probability > 0.5) == is_right for v, is_right in zip(verdicts, right, strict=True)
-    )
+    probabilities, _ = staged.decide(len(staged.stages) - 1, columns)
+    assert [probability > 0.5 for probability in probabilities] == right
     assert staged.threshold is not None
-    assert [v.probability > staged.threshold for v in verdicts] == right
+    assert [probability > staged.threshold for probability in probabilities] == right
 
 
 def test_too_few_labels_leave_the_label_free_mean_and_no_threshold() -> None:
@@ -106,9 +104,10 @@ def test_too_few_labels_leave_the_label_free_mean_and_no_threshold() -> None:
     assert staged.reason.startswith("2 right and 1 wrong answers are too few, 5 of each")
     assert staged.threshold is None
     columns = {name: [lookup(name, one) for one in answers] for name in staged.provenance.metrics}
-    verdicts = staged.run(columns)
-    assert [v.probability for v in verdicts] == pytest.approx([0.375, 0.5, 0.625])
-    assert {v.stage for v in verdicts} == {"stratified50x8"}
+    assert staged.decide(0, columns)[1] == [False] * 3, "nothing exits early"
+    assert staged.stages[1].name == "stratified50x8"
+    probabilities, _ = staged.decide(1, columns)
+    assert probabilities == pytest.approx([0.375, 0.5, 0.625])
 
 
 def test_answers_without_features_and_probes_that_nobody_knows_are_refused() -> None:
