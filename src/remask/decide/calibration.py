@@ -118,23 +118,20 @@ def _fit_isotonic(scores: Floats, labels: Flags, provenance: Provenance) -> Isot
 
 
 def _fit_platt(scores: Floats, labels: Flags, provenance: Provenance) -> Platt:
-    from scipy.optimize import minimize
+    from sklearn.linear_model import LogisticRegression
 
     num_right = int(labels.sum())
     num_wrong = len(labels) - num_right
     targets = np.where(labels, (num_right + 1) / (num_right + 2), 1 / (num_wrong + 2))
-    centre, spread = scores.mean(), scores.std()
-    x = (scores - centre) / spread if spread > 0 else np.zeros(len(scores))
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        logits = theta[0] * x + theta[1]
-        pull = np.exp(-np.logaddexp(0, -logits)) - targets  # of the loss by the logit
-        value = (np.logaddexp(0, logits) - targets * logits).mean()
-        return float(value), np.array([(pull * x).mean(), pull.mean()])
-
-    options = {"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-10}
-    bounds = [(0, None), (None, None)]
-    done = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    slope = float(done.x[0] / spread) if spread > 0 else 0.0
-    intercept = float(done.x[1] - slope * centre)
+    centre, spread, share = scores.mean(), scores.std(), targets.mean()
+    slope, intercept = 0.0, float(np.log(share / (1 - share)))  # if higher scores are not better
+    if spread > 0:
+        # A soft target is one right and one wrong answer with weights.
+        x = np.tile((scores - centre) / spread, 2)[:, None]
+        kinds, weights = np.repeat([1, 0], len(scores)), np.concatenate([targets, 1 - targets])
+        model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
+        model.fit(x, kinds, weights)
+        if model.coef_[0, 0] > 0:
+            slope = float(model.coef_[0, 0] / spread)
+            intercept = float(model.intercept_[0] - slope * centre)
     return Platt(slope=slope, intercept=intercept, n=len(scores), provenance=provenance)

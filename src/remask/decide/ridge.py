@@ -3,9 +3,10 @@
     logit P(right) = a + b m + sum of w_j x_j
 
 m and the x_j are standardised. The loss is the sum over the answers, so a ridge r is a Gaussian
-prior of variance 1 / r on each w, whatever n is; an infinite one leaves a + b m. b is held at 0 or
-above, and its own ridge is light: m is known to rise with being right. Newton's steps end at the
-optimum to the last digits, which is what makes a fit the same on every machine.
+prior of variance 1 / r on each w; an infinite ridge leaves a + b m. b is at least 0, because a
+larger m means that an answer is more likely to be right, and has a light ridge of its own.
+Scikit-learn's Newton solver reaches the optimum to the last digits, so that fits agree between
+machines.
 """
 
 import math
@@ -17,53 +18,55 @@ from remask.decide.columns import Flags, Floats
 RIDGES = (math.inf, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0)  # the strongest first: it wins ties
 FOLDS = 5
 _LIGHT = 0.1  # the ridge of b: keeps it finite where m separates all answers
-_STEPS = 50  # Newton takes about 6
-_LEAST_STEP = 1e-10  # a smaller one is the last
 
 
-def fit_ridge(
-    mean: Floats, features: Floats, labels: Flags, ridge: float, *, nonnegative: bool = False
-) -> Floats:
+def fit_ridge(mean: Floats, features: Floats, labels: Flags, ridge: float) -> Floats:
     """Return a, b and the w of (n,) means and (n, J) features, (2 + J,)."""
-    num_free = 0 if math.isinf(ridge) else features.shape[1]
-    design = _design(mean, features[:, :num_free])
-    penalty = np.array([0.0, _LIGHT] + [ridge] * num_free)
-    lower = np.array([-np.inf, 0.0] + [0.0 if nonnegative else -np.inf] * num_free)
     theta = np.zeros(2 + features.shape[1])
-    theta[: 2 + num_free] = _minimise(design, labels.astype(np.float64), penalty, lower)
+    if math.isinf(ridge):
+        theta[:2] = _fit(mean[:, None], labels, _LIGHT)
+        return theta
+    scale = math.sqrt(ridge / _LIGHT)  # gives b its own ridge
+    theta[:] = _fit(np.column_stack([mean * scale, features]), labels, ridge)
+    theta[1] *= scale
     return theta
+
+
+def _fit(design: Floats, labels: Flags, ridge: float) -> Floats:
+    """Return the intercept and the coefficients; the first coefficient is at least 0."""
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=1 / ridge, solver="newton-cholesky", tol=1e-10)
+    model.fit(design, labels)
+    if model.coef_[0, 0] < 0:
+        model.fit(design * (np.arange(design.shape[1]) > 0), labels)
+    return np.concatenate([model.intercept_, model.coef_[0]])
 
 
 def predict(theta: Floats, mean: Floats, features: Floats) -> Floats:
     """Return the logits of answers, (n,)."""
-    return _design(mean, features) @ theta
+    logits: Floats = theta[0] + theta[1] * mean + features @ theta[2:]
+    return logits
 
 
-def choose_ridge(
-    mean: Floats, features: Floats, labels: Flags, seed: int, *, nonnegative: bool = False
-) -> tuple[float, Floats]:
-    """Return the ridge of the least cross-validated loss, and the logits it gave, (n,).
-
-    Each logit is by a fit that has not seen its answer.
-    """
+def choose_ridge(mean: Floats, features: Floats, labels: Flags, seed: int) -> tuple[float, Floats]:
+    """Return the ridge of the least cross-validated loss, and its held-out logits, (n,)."""
     folds = assign_folds(labels, seed)
     best = (math.inf, math.inf, np.zeros(len(labels)))
     for ridge in RIDGES:
         logits = np.zeros(len(labels))
         for fold in range(FOLDS):
             seen, out = folds != fold, folds == fold
-            theta = fit_ridge(
-                mean[seen], features[seen], labels[seen], ridge, nonnegative=nonnegative
-            )
+            theta = fit_ridge(mean[seen], features[seen], labels[seen], ridge)
             logits[out] = predict(theta, mean[out], features[out])
         loss = log_loss(logits, labels)
-        if loss < best[0] - 1e-9:  # below that, machines differ
+        if loss < best[0] - 1e-9:  # smaller differences vary between machines
             best = (loss, ridge, logits)
     return best[1], best[2]
 
 
 def assign_folds(labels: Flags, seed: int) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
-    """Return the fold of each answer, (n,): right and wrong ones are spread evenly over them."""
+    """Return the fold of each answer, (n,), stratified by label."""
     generator = np.random.default_rng(seed)
     folds = np.zeros(len(labels), np.intp)
     for kind in (True, False):
@@ -80,42 +83,3 @@ def log_loss(logits: Floats, labels: Flags) -> float:
 def sigmoid(logits: Floats) -> Floats:
     """Return the probabilities of logits."""
     return np.exp(-np.logaddexp(0, -logits))
-
-
-def _design(mean: Floats, features: Floats) -> Floats:
-    return np.column_stack([np.ones(len(mean)), mean, features])  # (n, 2 + J)
-
-
-def _minimise(design: Floats, labels: Floats, penalty: Floats, lower: Floats) -> Floats:
-    """Return where the ridged loss is least at or above `lower`, (P,)."""
-
-    def loss(theta: Floats) -> float:
-        logits = design @ theta
-        return float((np.logaddexp(0, logits) - labels * logits).sum() + penalty @ theta**2 / 2)
-
-    theta = np.zeros(design.shape[1])
-    for _ in range(_STEPS):
-        chance = sigmoid(design @ theta)  # (n,)
-        slope = design.T @ (chance - labels) + penalty * theta
-        curvature = (design.T * (chance * (1 - chance))) @ design + np.diag(penalty)  # (P, P)
-        step = _bounded_step(curvature, slope, lower - theta)
-        height = loss(theta)
-        while loss(theta + step) > height + 1e-12 * abs(height):
-            step = step / 2
-        theta = theta + step
-        if np.abs(step).max() < _LEAST_STEP:
-            break
-    # A halved step ends a hair above a bound that it was to reach.
-    return np.where(theta - lower < _LEAST_STEP, lower, theta)
-
-
-def _bounded_step(curvature: Floats, slope: Floats, lower: Floats) -> Floats:
-    """Return the step to where the quadratic that fits the loss here is least, within bounds."""
-    step = np.asarray(np.linalg.solve(curvature, -slope), np.float64)
-    if (step >= lower).all():
-        return step
-    from scipy.optimize import lsq_linear
-
-    root = np.linalg.cholesky(curvature)
-    bounded = lsq_linear(root.T, root.T @ step, (lower, np.inf), method="bvls", tol=1e-14)
-    return np.asarray(bounded.x, np.float64)
