@@ -48,6 +48,4 @@ def test_a_command_compiles_the_model_where_it_is_told_to(
 def test_formats_that_are_not_compiled_are_refused(fails: Fails, fast: tuple[str, ...]) -> None:
     words = ("verify", PROMPT, ANSWER, *fast, "--device", "cpu", "--compile")
     said = fails(1, *words, "--weights", "nf4")
-    assert said == (
-        "compiling goes with weights full or fp8, not with nf4; leave one of the two out."
-    )
+    assert said == "compile requires weights full or fp8, got nf4."

@@ -1,9 +1,8 @@
-"""A name, a folder or a hub id -> a Denoiser. The only file that knows every family.
+"""Load a denoiser by name, folder or hub id. The only module that imports every family.
 
-Checkpoints are read in the hub's layout and never through remote code. What can go wrong is found
-out before minutes of reading: the sizes of the files, the names and shapes of all tensors and the
-memory they need are checked from the headers alone. Then weights are copied tensor by tensor to the
-device, or to each of several, so the host never holds more than the shard that is open.
+Checkpoints are read in the hub's layout; their code never runs. Names and shapes of all tensors,
+file sizes and memory are checked before weights are read. Weights are then copied tensor by tensor
+to each device, so the host holds one tensor at a time.
 """
 
 import os
@@ -71,13 +70,13 @@ FAMILIES = {
         fast_dllm.FAMILY,
     )
 }
-# Diffusion models that this package cannot serve, by how their architecture begins, and why.
+# Unsupported diffusion models: prefix of the architecture, and the reason.
 UNFIT = {"DiffusionGemma": "it has no mask token, its noise is random tokens"}
-# On an H200 compiling int8 had not ended after two minutes; nf4 was not tried.
+# On an H200, int8 did not compile within two minutes; nf4 was not tried.
 UNCOMPILED = ("int8", "nf4")
-_COMPILERS = ("cc", "gcc", "clang", "cl")  # torch needs one, for CUDA too
-_TOKEN = re.compile(r"<\|[^<>|]+\|>")  # how special tokens are spelled in templates
-_CAUSAL = ("ForCausalLM", "LMHeadModel")  # how libraries call what writes from left to right
+_COMPILERS = ("cc", "gcc", "clang", "cl")  # torch.compile needs one, also on CUDA
+_TOKEN = re.compile(r"<\|[^<>|]+\|>")  # special tokens in templates
+_CAUSAL = ("ForCausalLM", "LMHeadModel")  # architectures of autoregressive models
 
 
 @checked
@@ -94,18 +93,17 @@ def load(
     """Return the denoiser called `model`: "tiny" (the embedded one), a folder, or a hub id.
 
     Args:
-        model: name, folder or hub id; or `module:name`, a function of yours that takes `device`
-            and `dtype` and returns a denoiser, which the other arguments do not reach.
-        device: "auto" takes CUDA where there is one, else Metal (mps), else the CPU. Several, as in
-            "cuda:0,cuda:1", or "all" of CUDA: a replica on each, among which batches are spread.
+        model: name, folder or hub id; or `module:name` of your function that takes `device` and
+            `dtype` and returns a denoiser. The other arguments do not apply to it.
+        device: "auto" is CUDA, else Metal (mps), else the CPU. A list such as "cuda:0,cuda:1", or
+            "all" CUDA devices: batches are spread over replicas.
         dtype: "auto" is bfloat16 on CUDA and Metal, and float32 on the CPU.
-        compiled: compile the trunk, once for each shape of a batch; pays on CUDA when many batches
-            follow. Weights in int8 and nf4 are not compiled.
+        compiled: compile the blocks, once per batch shape; worth it on CUDA for many batches. Not
+            available for int8 and nf4 weights.
         preset: name of a published preset (`catalog.find_preset`). Default: the settings of the
             checkpoint's files, else `catalog.default_preset`.
-        split: of several devices: "replicas", or "layers" of one model, which fits on none alone.
-        weights: "full", as the dtype says; or the format that the large ones are packed in while
-            they are read: "int8", "nf4" (extra `quant`) or "fp8" (`packing`).
+        split: use of several devices: "replicas", or "layers" to spread one model over them.
+        weights: "full", or the format of large weights: "int8", "nf4" (extra `quant`) or "fp8".
     """
     if _is_outside(str(model)):
         return _load_outside(str(model), device, dtype, weights, compiled)
@@ -144,44 +142,30 @@ def load(
 
 
 def _is_outside(model: str) -> bool:
-    """Say whether a name is `module:name`, of a denoiser that the package does not know."""
     return ":" in model and not Path(model).exists()
 
 
 def _check_compiler(weights: str) -> None:
-    """Refuse to compile where it does not end, or would end with a trace of torch's."""
     if weights in UNCOMPILED:
-        raise SettingsError(
-            f"compiling goes with weights {FULL} or fp8, not with {weights}; leave one of the two "
-            "out."
-        )
+        raise SettingsError(f"compile requires weights {FULL} or fp8, got {weights}.")
     named = [os.environ[name] for name in ("CC", "CXX") if os.environ.get(name)]
     if not any(map(shutil.which, [*named, *_COMPILERS])):
-        raise SettingsError(
-            "compiling needs a C compiler, and there is none here; install one, such as gcc, or "
-            "leave compiling out."
-        )
+        raise SettingsError("compile requires a C compiler; install one, such as gcc.")
 
 
 def _load_outside(model: str, device: str, dtype: str, weights: str, compiled: bool) -> Denoiser:
     if compiled:
-        raise SettingsError(
-            f"only networks of this package are compiled, and model {model!r} is yours; leave "
-            "compiling out."
-        )
+        raise SettingsError(f"compile requires a model of this package, got {model!r}.")
     if weights != FULL:
-        raise SettingsError(
-            f"weights {weights!r} packs the networks of this package, and model {model!r} is "
-            "yours; leave it out."
-        )
+        raise SettingsError(f"weights {weights!r} requires a model of this package, got {model!r}.")
     make: Callable[..., Denoiser] = import_object("model", model)
     if not callable(make):
-        raise SettingsError(f"model {model!r} is {type(make).__name__}, not a function.")
+        raise SettingsError(f"model {model!r} must be a function, got {type(make).__name__}.")
     return resolve("model", make(device=device, dtype=dtype), {}, ("tokenizer", "hidden", "head"))
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return config.json, with what only the tensors or the name of the checkpoint tell."""
+    """Return config.json, completed from tensor names and from the name of the checkpoint."""
     config = read_json(folder / "config.json")
     family = find_family(config, folder)
     open_keys = {key: end for key, end in family.settled.items() if config.get(key) is None}
@@ -197,20 +181,20 @@ def _tokenizer(folder: Path, config: dict[str, Any], family: Family) -> Tokenize
     for token in family.inferred:
         if tokenizer.backend.token_to_id(token) is None:
             raise CheckpointError(
-                f"the tokenizer of {folder} has no {token}, of which the chat template of "
-                f"{family.architecture} was thought to be made; correct the template in its file."
+                f"the tokenizer of {folder} lacks {token}, which we expected in the chat template "
+                f"of {family.architecture}; correct the template in the module of the family."
             )
     for token in _TOKEN.findall(family.template) if family.turns else ():
         if tokenizer.backend.token_to_id(token) is None:
             raise CheckpointError(
-                f"the tokenizer of {folder} has no {token}, of which the chat template of "
-                f"{family.architecture} is made; it is another model's, copy it again."
+                f"the tokenizer of {folder} lacks {token} of the chat template of "
+                f"{family.architecture}; copy the tokenizer of this model."
             )
     return tokenizer
 
 
 def find_preset(model: str, folder: Path, wanted: Preset | None = None) -> Preset:
-    """Return how to sample: as asked, as the files say, as published, or the default."""
+    """Return the requested preset, else that of the files, of the catalogue or of the family."""
     path = folder / "generation_config.json"
     default = catalog.family_preset(
         find_family(read_json(folder / "config.json"), folder).architecture
@@ -229,7 +213,7 @@ def _place(
     *,
     name: str,
 ) -> None:
-    """Move outlined networks to their devices and fill them, once everything has been checked."""
+    """Check everything, then move outlined replicas to their devices and fill them."""
     check_weights(networks[0], family, shards)
     for target, num in Counter(targets).items():
         devices.check_memory(name, networks[0], target, num)
@@ -248,7 +232,7 @@ def _place_layers(
     *,
     name: str,
 ) -> None:
-    """Spread an outlined network over its devices and fill it, once everything has been checked."""
+    """Check everything, then spread an outlined network over devices and fill it."""
     check_weights(network, family, shards)
     tied = splitting.untie(network)
     free = {target: devices.free_memory(target) for target in targets}
@@ -262,7 +246,7 @@ def _place_layers(
 
 
 def check_weights(network: Network, family: Family, shards: WeightFiles) -> None:
-    """Raise unless the files hold what the network takes, and nothing else of consequence."""
+    """Raise unless the files hold exactly the tensors of the network."""
     places = packing.places(network, family.tensor_map(network))
     spare = {**SPARE, **family.spare}
     if network.unembedding is not None:
@@ -274,12 +258,12 @@ def check_weights(network: Network, family: Family, shards: WeightFiles) -> None
 
 
 def find_folder(model: str) -> Path:
-    """Return the checkpoint folder behind a name, a path or a hub id (downloaded if need be)."""
+    """Return the folder of a checkpoint; a hub id is downloaded if it is not cached."""
     return _find(model, ["*.json", "*.safetensors", "*.txt"])
 
 
 def find_config(model: str) -> Path:
-    """Return the config.json behind a name, a path or a hub id; weights are not downloaded."""
+    """Return the config.json of a checkpoint without downloading its weights."""
     return _find(model, ["config.json"]) / "config.json"
 
 
@@ -313,7 +297,7 @@ def _find(model: str, patterns: list[str]) -> Path:
 
 
 def _regular(folder: Path) -> Path:
-    """Return a folder, or raise where it holds a pipe or a device: reading one may never end."""
+    """Return the folder, or raise if it holds a pipe or a device, which could block forever."""
     for path in sorted(folder.iterdir()):
         if path.exists() and not path.is_file() and not path.is_dir():
             raise CheckpointError(f"{path} must be a regular file.")
@@ -321,19 +305,16 @@ def _regular(folder: Path) -> Path:
 
 
 def find_family(config: dict[str, Any], folder: Path) -> Family:
-    """Return the family that config.json declares, or raise saying why there is none."""
+    """Return the family of the architecture in config.json."""
     architecture = _architecture(config, folder)
     for start, reason in UNFIT.items():
         if architecture.startswith(start):
             raise CheckpointError(
-                f"{folder / 'config.json'} declares the architecture {architecture!r}: {reason}, "
-                "so nothing can be masked again; choose a masked diffusion model."
+                f"{folder / 'config.json'} declares the architecture {architecture!r}: {reason}; "
+                "choose a masked diffusion model."
             )
     if architecture not in FAMILIES:
-        causal = architecture.endswith(_CAUSAL)
-        why = (
-            "; by its name this one is autoregressive, and nothing can be masked" if causal else ""
-        )
+        why = "; this one looks autoregressive" if architecture.endswith(_CAUSAL) else ""
         raise CheckpointError(
             f"{folder / 'config.json'} declares the architecture {architecture!r}; "
             f"known are {', '.join(FAMILIES)}{why}."
@@ -342,7 +323,7 @@ def find_family(config: dict[str, Any], folder: Path) -> Family:
 
 
 def _architecture(config: dict[str, Any], folder: Path) -> str:
-    """Return the first architecture; where none is given, the only one of that model_type."""
+    """Return the first architecture of config.json, else the only one of its model_type."""
     declared = config.get("architectures")
     listed = [declared] if isinstance(declared, str) else declared or []
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
@@ -372,10 +353,9 @@ def outline(config: dict[str, Any], folder: Path) -> Network:
     try:
         with torch.device("meta"):
             return family.build({**config, **missing})
-    except (RuntimeError, OverflowError):  # of torch: more elements than can be counted
+    except (RuntimeError, OverflowError):  # torch cannot count so many elements
         raise CheckpointError(
-            f"{folder / 'config.json'} describes a network of a size that cannot be; "
-            "download it again."
+            f"{folder / 'config.json'} describes a network that is too large; download it again."
         ) from None
 
 

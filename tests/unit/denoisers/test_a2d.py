@@ -252,7 +252,7 @@ def test_a_checkpoint_may_bring_a_chat_of_its_own(tmp_path: Path) -> None:
         ({"template": "{prompt}", "trims": "no"}, "it must be an object with a template"),
         ({"template": "{prompt}", "roles": ""}, "it must be an object with a template"),
         ({"template": "Q:"}, r"gives chat a template 'Q:'; it must hold \{prompt\} once"),
-        ({"template": "<|start|>{prompt}"}, r"has no <\|start\|>, of which the chat template"),
+        ({"template": "<|start|>{prompt}"}, r"lacks <\|start\|> of the chat template"),
     ],
 )
 def test_a_chat_that_cannot_be_is_refused(tmp_path: Path, chat: Any, message: str) -> None:

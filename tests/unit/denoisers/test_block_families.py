@@ -276,7 +276,7 @@ def test_the_tokenizer_of_another_family_is_refused(tmp_path: Path, name: str) -
     for path in (folder / "vocab.json", folder / "merges.txt"):
         path.unlink(missing_ok=True)
     _write_tokenizer(folder, replace(MODELS[other], mask=model.mask, declared={}))
-    with pytest.raises(CheckpointError, match=r"has no <\|\w+\|>, of which the chat template of"):
+    with pytest.raises(CheckpointError, match=r"lacks <\|\w+\|> of the chat template of"):
         load(folder)
 
 

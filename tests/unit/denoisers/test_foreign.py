@@ -160,6 +160,12 @@ CASES: dict[str, tuple[Damage, str]] = {
     "an index of half a name": (
         sharded(lambda m: m.update({Q: "a\0b"})), "has no weight_map of file names",
     ),
+    "an index that is no JSON": (
+        all_of(sharded(lambda m: None), file(INDEX, "{")), "index.json is not valid JSON",
+    ),
+    "an index of lists": (
+        sharded(lambda m: m.update({Q: ["b"]})), "has no weight_map of file names",
+    ),
     "an index of nothing": (sharded(lambda m: m.clear()), "has no weight_map of file names"),
     "another shape": (
         tensors(lambda t: t.update({Q: torch.zeros(32, 16)})),
@@ -295,7 +301,7 @@ CASES: dict[str, tuple[Damage, str]] = {
     "infinity for theta": (config(rope_theta=float("inf")), "gives rope_theta as inf"),
     "heads that do not divide": (config(n_heads=3), "heads must divide the width evenly"),
     "an autoregressive model": (
-        config(architectures=["LlamaForCausalLM"]), "by its name this one is autoregressive",
+        config(architectures=["LlamaForCausalLM"]), "this one looks autoregressive",
     ),
     "an encoder": (
         config(architectures=["BertForMaskedLM"]), "declares the architecture 'BertForMaskedLM'",

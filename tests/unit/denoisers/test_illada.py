@@ -141,7 +141,7 @@ def test_the_mask_token_is_the_fifth_where_the_configuration_is_silent(tmp_path:
 
 def test_a_tokenizer_without_the_tokens_of_the_template_is_refused(tmp_path: Path) -> None:
     other = ["<s>", "<pad>", "</s>", "<unk>", "<[4]>", "<[MASK]>"]
-    with pytest.raises(CheckpointError, match=r"has no <\[begin▁of▁sentence\]>, of which the chat"):
+    with pytest.raises(CheckpointError, match=r"lacks <\[begin▁of▁sentence\]>, which we expected"):
         load(write(tmp_path / "illada", names=other))
 
 

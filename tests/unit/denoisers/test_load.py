@@ -104,61 +104,6 @@ def test_rotary_frequencies_of_older_libraries_are_left_alone(folder: Path) -> N
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_a_missing_tensor_is_named(tmp_path: Path, shards: int) -> None:
-    folder = write_checkpoint(tmp_path, shards=shards)
-    name = "model.transformer.blocks.1.k_proj.weight"
-    for path in folder.glob("*.safetensors"):
-        edit_tensors(path, lambda t: t.pop(name, None))
-    with pytest.raises(CheckpointError, match=rf"lacks the tensor {re.escape(name)}"):
-        load(folder, device="cpu")
-
-
-def test_several_missing_tensors_are_counted(folder: Path) -> None:
-    for name in ("blocks.0.q_proj", "ln_f", "ff_out"):
-        edit_tensors(
-            folder / "model.safetensors", lambda t, n=name: t.pop(f"model.transformer.{n}.weight")
-        )
-    with pytest.raises(CheckpointError, match=r"blocks\.0\.q_proj\.weight and 2 more;"):
-        load(folder, device="cpu")
-
-
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [("blocks.0.q_proj", (32, 16)), ("blocks.1.ff_norm", (16,)), ("wte", (100, 32))],
-)
-def test_a_tensor_of_another_shape_is_named(
-    folder: Path, name: str, shape: tuple[int, ...]
-) -> None:
-    full = f"model.transformer.{name}.weight"
-    edit_tensors(folder / "model.safetensors", lambda t: t.update({full: torch.zeros(shape)}))
-    told = re.escape(f"tensor {full} must have shape ")
-    with pytest.raises(CheckpointError, match=told):
-        load(folder, device="cpu")
-
-
-def test_a_missing_shard_is_named(tmp_path: Path) -> None:
-    folder = write_checkpoint(tmp_path, shards=3)
-    shard = sorted(folder.glob("*.safetensors"))[1]
-    shard.unlink()
-    with pytest.raises(CheckpointError, match=f"lacks the weights {shard.name}"):
-        load(folder, device="cpu")
-
-
-def test_missing_weights_are_named(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"lacks the weights model\.safetensors"):
-        load(folder, device="cpu")
-
-
-@pytest.mark.parametrize("kept", [0, 4, 100])
-def test_weights_cut_off_within_their_header_are_called_corrupt(folder: Path, kept: int) -> None:
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(CheckpointError, match=r"model\.safetensors is corrupt"):
-        load(folder, device="cpu")
-
-
-@pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("change", [-1, -500, 1])
 def test_weights_of_another_length_are_corrupt(tmp_path: Path, shards: int, change: int) -> None:
     folder = write_checkpoint(tmp_path, shards=shards)
@@ -284,61 +229,8 @@ def test_free_memory_of_metal_is_what_is_left_of_its_share(monkeypatch: pytest.M
     assert devices.free_memory(torch.device("mps")) == 0
 
 
-def test_noise_in_place_of_weights_is_called_corrupt(folder: Path) -> None:
-    (folder / "model.safetensors").write_bytes(b"\xff" * 4096)
-    with pytest.raises(CheckpointError, match=r"model\.safetensors is corrupt"):
-        load(folder, device="cpu")
-
-
-@pytest.mark.parametrize("name", ["config.json", "generation_config.json"])
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"{", "is not valid JSON"),
-        (b"", "is not valid JSON"),
-        (b"\xff\xfe", "is not valid JSON"),
-        (b"[1]", "holds list, not an object"),
-    ],
-)
-def test_broken_json_is_named(folder: Path, name: str, content: bytes, told: str) -> None:
-    (folder / name).write_bytes(content)
-    with pytest.raises(CheckpointError, match=rf"{re.escape(name)} {told}"):
-        load(folder, device="cpu")
-
-
-def test_a_broken_index_is_named(tmp_path: Path) -> None:
-    folder = write_checkpoint(tmp_path, shards=2)
-    (folder / "model.safetensors.index.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"index\.json is not valid JSON"):
-        load(folder, device="cpu")
-
-
-@pytest.mark.parametrize("listed", [["model.safetensors"], {"a": 3}, {"a": ["b"]}, None])
-def test_an_index_without_file_names_is_named(tmp_path: Path, listed: object) -> None:
-    folder = write_checkpoint(tmp_path, shards=2)
-    edit_json(folder / "model.safetensors.index.json", lambda i: i.update(weight_map=listed))
-    told = r"index\.json has no weight_map of file names; download it again\.$"
-    with pytest.raises(CheckpointError, match=told):
-        load(folder, device="cpu")
-
-
-def test_a_folder_without_config_is_no_checkpoint(folder: Path) -> None:
-    (folder / "config.json").unlink()
-    with pytest.raises(CheckpointError, match=r"config\.json does not exist"):
-        load(folder, device="cpu")
-
-
-def test_a_missing_or_broken_tokenizer_is_named(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text("{}")
-    with pytest.raises(CheckpointError, match=r"tokenizer\.json cannot be read"):
-        load(folder, device="cpu")
-    (folder / "tokenizer.json").unlink()
-    with pytest.raises(CheckpointError, match=r"has no tokenizer\.json"):
-        load(folder, device="cpu")
-
-
 @pytest.mark.parametrize("name", ["mask_token_id", "eos_token_id"])
-@pytest.mark.parametrize("value", ["1", [1.5], [], [None], {}, 1.5])
+@pytest.mark.parametrize("value", ["1", [1.5], [], [None], {}, 1.5, -1, 9999, True])
 def test_a_special_id_that_is_no_id_is_named(folder: Path, name: str, value: object) -> None:
     edit_json(folder / "config.json", lambda c: c.update({name: value}))
     told = re.escape(f"{name} as {value!r}")
@@ -346,40 +238,9 @@ def test_a_special_id_that_is_no_id_is_named(folder: Path, name: str, value: obj
         load(folder, device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("n_heads", 0, "n_heads as 0; it must be a whole number above 0."),
-        ("d_model", "32", "d_model as '32'; it must be a whole number above 0."),
-        ("rope_theta", "big", "rope_theta as 'big'; it must be a number above 0."),
-        ("mask_token_id", 9999, "mask_token_id as 9999; it must be an id below 262."),
-        ("mask_token_id", -1, "mask_token_id as -1; it must be an id below 262."),
-        ("mask_token_id", True, "mask_token_id as True; it must be an id below 262."),
-        ("mask_token_id", 0, "0 as mask_token_id, which is EOS too; correct one of them."),
-    ],
-)
-def test_a_configuration_that_cannot_work_is_told_in_one_sentence(
-    folder: Path, name: str, value: object, told: str
-) -> None:
-    edit_json(folder / "config.json", lambda c: c.update({name: value}))
-    with pytest.raises(CheckpointError) as caught:
-        load(folder, device="cpu")
-    assert str(caught.value) == f"config.json gives {told}"
-
-
 def test_a_checkpoint_without_a_padding_token_pads_with_eos(folder: Path) -> None:
     edit_json(folder / "config.json", lambda c: c.update(pad_token_id=None, eos_token_id=5))
     assert load(folder, device="cpu").tokenizer.pad_id == 5
-
-
-@pytest.mark.parametrize(
-    ("declared", "told"),
-    [(["GPT2LMHeadModel"], "'GPT2LMHeadModel'; known are LLaDAModelLM"), ([], "'missing'")],
-)
-def test_an_unknown_architecture_is_named(folder: Path, declared: list[str], told: str) -> None:
-    edit_json(folder / "config.json", lambda c: c.update(architectures=declared))
-    with pytest.raises(CheckpointError, match=told):
-        load(folder, device="cpu")
 
 
 def test_a_preset_that_cannot_work_is_named(folder: Path) -> None:
