@@ -17,13 +17,12 @@ from remask.collect.settings import CollectSettings
 from remask.consistency.settings import ConsistencySettings
 from remask.decide.rejection import reject
 from remask.denoisers.load import load
-from remask.pretrain.settings import TrainSettings
 
 Run = Callable[..., Any]
 GROUP: Any = typer.main.get_command(cli.app)
 COMMANDS = GROUP.commands
 NAMES = {
-    "solve", "verify", "score", "collect", "fit", "certify", "calibrate", "report", "train",
+    "solve", "verify", "score", "collect", "fit", "certify", "calibrate", "report",
     "demo", "models", "doctor", "study", "align", "adapt", "serve", "join",
 }  # fmt: skip
 
@@ -96,8 +95,6 @@ def test_the_other_defaults_are_those_of_the_functions_called() -> None:
     assert splits(None) == (default(CollectSettings, "split"), default(load, "split"))
     for name in ("problems", "samples", "scored", "metrics", "seed"):
         assert flag("collect", name) == default(CollectSettings, name)
-    for name in ("steps", "batch", "lr", "layers", "width", "heads", "inner", "eval_every"):
-        assert flag("train", name) == default(TrainSettings, name)
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -105,7 +102,7 @@ def test_the_line_in_the_list_is_the_first_of_the_command(name: str) -> None:
     assert COMMANDS[name].help.splitlines()[0] == ENTRIES[name][1]
 
 
-@pytest.mark.parametrize("name", ["solve", "collect", "align", "train", "adapt", "score"])
+@pytest.mark.parametrize("name", ["solve", "collect", "align", "adapt", "score"])
 def test_the_help_of_a_command_needs_no_torch(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOADED.format(words=["remask", name, "--help"])],

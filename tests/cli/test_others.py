@@ -38,23 +38,6 @@ def test_collect_writes_one_record_per_sample_and_continues(
     assert ["stderr" in row for row in found] == [True, False, True, False]
 
 
-TRAIN = (
-    "train", "--steps", "2", "--batch", "2", "--layers", "1", "--width", "16", "--heads", "2",
-    "--inner", "16", "--mix", "choice=1", "--eval-every", "2", "--eval-problems", "1",
-    "--workers", "0", "--device", "cpu",
-)  # fmt: skip
-
-
-def test_train_tells_loss_and_held_out_accuracy(run: Run, tmp_path: Path) -> None:
-    shown = run(*TRAIN, "--out", tmp_path).out.splitlines()
-    assert shown[0].startswith("step 2/2  loss ")
-    assert shown[1].startswith("step 2/2  held-out accuracy: choice/easy ")
-    assert shown[-1] == f"model written to {tmp_path / 'model'}"
-    lines = [json.loads(line) for line in run(*TRAIN, "--out", tmp_path, "--json").out.splitlines()]
-    assert lines[0] == {"resumed": 2}
-    assert lines[-1] == {"model": str(tmp_path / "model")}
-
-
 def test_demo_is_handed_its_options_and_gives_its_exit_code(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -21,7 +21,6 @@ SCORE = ("score", "in.jsonl", "-o", "new/out.jsonl", "-m", "{model}", "--metrics
 COLLECT = (
     "collect", "--task", "wordmath", "-o", "new/out.jsonl", "-m", "{model}", "--metrics", "core",
 )  # fmt: skip
-TRAIN = ("train", "--out", "new", "--device", "cpu")
 ALIGN = ("align", "-m", "{model}", "--task", "countdown", "--out", "new", "--metrics", "core")
 FIT, CERTIFY, CALIBRATE = (
     (name, "rec.jsonl", "-o", "new/out.json") for name in ("fit", "certify", "calibrate")
@@ -61,12 +60,6 @@ def beyond() -> Iterator[Case]:
 
 def settings() -> Iterator[Case]:
     """The same for settings that are checked by their classes."""
-    for name, least in (("steps", 1), ("batch", 1), ("layers", 1), ("width", 1), ("workers", 0)):
-        yield (*TRAIN, f"--{name}", HUGE), 1, f"{name} must be at most ... got {HUGE}."
-        yield (*TRAIN, f"--{name}", "-1"), 1, f"{name} must be at least {least}, got -1."
-    yield (*TRAIN, "--lr", "nan"), 1, "lr must be a number above 0, got nan"
-    yield (*TRAIN, "--mix", "wordmath=0"), 1, "must have shares from 0 up, not all 0"
-    yield (*TRAIN, "--mix", "chess=1"), 1, "Unknown task 'chess'. Known: wordmath,"
     counts = ("updates", "prompts-per-update", "num-generations", "inner-updates", "micro-batch")
     for name in (*counts, "copies", "length", "steps", "block", "eval-problems"):
         field = name.replace("-", "_")
@@ -128,8 +121,6 @@ def outputs() -> Iterator[Case]:
     rows = ("collect", "--task", "gsm8k", "--data", "test.jsonl", "-m", "{model}")
     yield (*rows, "-o", "test.jsonl"), 1, "test.jsonl is read by this command"
     yield (*DEMO, "--out", "folder"), 1, "folder holds note.txt, which is not of this run"
-    yield (*TRAIN, "--out", "folder"), 1, "folder holds note.txt, which is not of this run"
-    yield (*TRAIN, "--out", "{model}", "--init", "{model}"), 1, "is read by this command"
     yield (*ALIGN, "--out", "folder"), 1, "folder holds note.txt, which is not of this run"
     yield (*ALIGN, "--out", "{model}"), 1, "is read by this command"
     yield (*SCORE, "-o", "mine.jsonl"), 1, "mine.jsonl.part has no manifest. Move it, or"

@@ -1,12 +1,11 @@
-"""LLaDA's loss for supervised fine-tuning (arXiv:2502.09992): learn to fill in given solutions.
+"""LLaDA's loss for supervised fine-tuning (arXiv:2502.09992).
 
     t uniform on (0, 1),  p = (1 - e) t + e,  every canvas token masked with chance p
     loss = mean over rows of  (1/|canvas|) sum over masked tokens of  - log p_i / p
 
 The prompt is never masked. The tail of EOS behind a solution is part of the canvas: it is masked
-and predicted like the rest, which is how a model learns to stop. `remask.pretrain` weighs in the
-same way but divides by the tokens of the whole batch, as d1 does; here each row counts the same,
-whatever its length, as LLaDA has it. Draws are keyed by identity.
+and predicted like the rest, which is how a model learns to stop. Each row counts
+the same, whatever its length. Draws are keyed by identity.
 """
 
 from dataclasses import dataclass

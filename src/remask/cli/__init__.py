@@ -4,7 +4,7 @@
     flags, settings    flags made from settings classes, and the settings that only commands have
     answers            solve, verify, score
     records_commands   collect, fit, certify, calibrate, report
-    models             train, demo, models, doctor
+    models             demo, models, doctor
     studies            study
     align              align
     serve              serve

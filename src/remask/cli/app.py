@@ -34,7 +34,6 @@ COMMANDS = {  # by name, in the order of `remask --help`: the module, and the li
     "solve": ("answers", "Answer a prompt, resampling until an answer is stable."),
     "verify": ("answers", "Say how far to trust an answer you already have."),
     "score": ("answers", "Score a file of answers, one row out per row in."),
-    "train": ("models", "Train a small LLaDA on generated problems."),
     "adapt": ("adapt", "Make a masked diffusion model of an autoregressive one."),
     "demo": ("models", "Watch the embedded model catch its own errors."),
     "models": ("models", "List published models; with an id, its authors' presets."),
@@ -49,7 +48,7 @@ COMMANDS = {  # by name, in the order of `remask --help`: the module, and the li
     "align": ("align", "Train a model with the score as a reward."),
     "serve": ("serve", "Put a model behind HTTP, with a page to watch it."),
 }
-_RESUMED = ("score", "collect", "align", "adapt", "train")  # continue what is unfinished
+_RESUMED = ("score", "collect", "align", "adapt")  # continue what is unfinished
 _STOPPED = {130: "interrupted", 128 + signal.SIGTERM: "terminated"}  # by exit code
 _PLAIN: Any = {
     "add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None,

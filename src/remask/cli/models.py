@@ -1,6 +1,5 @@
-"""Commands on models and machines: train one, watch one, list them, say what fits."""
+"""Commands on models and machines: watch one, list them, say what fits."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,23 +9,10 @@ from remask.cli import settings as opt
 from remask.cli.app import print_json
 from remask.cli.flags import FlagsOf, UsageError
 from remask.collect.settings import CollectSettings
-from remask.pretrain.settings import TrainSettings
 from remask.records import outputs
 from remask.records.lock import locked
 from remask.settings import Setting
 
-TrainFlags = Annotated[
-    TrainSettings,
-    FlagsOf(
-        kind=TrainSettings,
-        only=(
-            "out", "init", "steps", "batch", "lr", "layers", "width", "heads", "inner", "mix",
-            "seed", "workers", "device", "eval_every", "eval_problems",
-        ),
-        defaults={"workers": 1},
-        bounded=False,
-    ),
-]  # fmt: skip
 OutFolder = Annotated[Path, Setting("The folder to write into.", short="-o")]
 Amounts = Annotated[
     dict[str, Any],
@@ -34,21 +20,6 @@ Amounts = Annotated[
 ]
 Devices = Annotated[dict[str, Any], FlagsOf(kind=opt.ModelSettings, only=("device", "split"))]
 NoDevice = Annotated[bool, Setting("Leave the devices out: answers at once, without torch.")]
-
-
-def train(*, settings: TrainFlags, as_json: opt.JsonLines = False) -> None:
-    """Train a small LLaDA on generated problems.
-
-    The same command again continues an interrupted run.
-    """
-    from remask.cli import terminal
-    from remask.pretrain.trainer import train as run
-
-    def say(line: str) -> None:
-        typer.echo(line if as_json else terminal.training_line(json.loads(line), settings.steps))
-
-    folder = run(settings, say=say)
-    say(json.dumps({"model": str(folder)}))
 
 
 def demo(

@@ -8,7 +8,6 @@ or turn the reading order around.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -247,20 +246,6 @@ def _show_result(console: Console, answer: str | None, graded: Mapping[str, Any]
         truth = f"right{steps}" if graded["right"] else f"wrong, it is {escape(graded['gold'])}"
         line += f" ({truth})"
     show(console, line)
-
-
-def training_line(row: Mapping[str, Any], steps: int) -> str:
-    """Return one line of the training log as a sentence."""
-    if "resumed" in row:
-        return f"resumed at step {row['resumed']:,}"
-    if "model" in row:
-        return f"model written to {escape(row['model'])}"
-    place = f"step {row['step']:,}/{steps:,}"
-    if "accuracy" in row:
-        shares = "  ".join(f"{name} {share:.0%}" for name, share in row["accuracy"].items())
-        return f"{place}  held-out accuracy: {shares}"
-    left = timedelta(seconds=round(row["left_s"]))
-    return f"{place}  loss {row['loss']:.4f}  {row['steps_per_s']:.2f} steps/s  {left} left"
 
 
 def show_models(models: Sequence[Mapping[str, Any]]) -> None:

@@ -30,8 +30,14 @@ from remask.pretrain.adapt_settings import AdaptSettings
 from remask.pretrain.ancestor import read_ancestor
 from remask.pretrain.average import GradientWatch, follow
 from remask.pretrain.batches import ORDER_VERSION, BatchPlan, RowBatch
-from remask.pretrain.noise import NoisyRows, add_noise, in_blocks, next_tokens, whole_canvas
-from remask.pretrain.objective import low_discrepancy_ratios
+from remask.pretrain.noise import (
+    NoisyRows,
+    add_noise,
+    in_blocks,
+    low_discrepancy_ratios,
+    next_tokens,
+    whole_canvas,
+)
 from remask.pretrain.successor import Successor
 from remask.pretrain.trunk import FlatTrunk, asked_states, head_loss
 from remask.records.run_folder import STATE, RunFolder, source_digest

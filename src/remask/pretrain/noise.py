@@ -109,3 +109,9 @@ def next_tokens(ids: Tensor, num_prompt: Tensor, num_response: Tensor) -> NoisyR
     places = ((columns >= num_prompt[:, None]) & (columns <= last)).flatten().nonzero()[:, 0]
     tokens = ids.flatten()
     return NoisyRows(tokens, places, tokens[places], torch.full((len(places),), 1 / len(places)))
+
+
+def low_discrepancy_ratios(num: int, start: Tensor, smallest: float) -> Tensor:
+    """Return (num,) ratios evenly spread over [smallest, 1), shifted by one uniform draw."""
+    spread = (torch.arange(num, device=start.device) + start) / num
+    return spread.clamp(min=smallest)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from remask.align.sft import SftMasks, draw_sft_masks, sft_loss
-from remask.pretrain.objective import masked_loss
 from remask.values import Canvas
+from studies.embedded.trainer import masked_loss
 
 CPU = torch.device("cpu")
 

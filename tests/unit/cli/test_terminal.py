@@ -169,21 +169,3 @@ def test_a_score_that_is_no_probability_for_want_of_labels_says_so(
     assert "no probability: 4 are too few" in capsys.readouterr().out.splitlines()
     document = json_output.scored("7", score, ScoreThreshold(), lambda text: text)
     assert (document["reason"], "error" in document) == ("4 are too few", False)
-
-
-@pytest.mark.parametrize(
-    ("row", "line"),
-    [
-        ({"resumed": 1200}, "resumed at step 1,200"),
-        (
-            {"step": 100, "loss": 1.23456, "steps_per_s": 2.5, "left_s": 3661.4},
-            "step 100/20,000  loss 1.2346  2.50 steps/s  1:01:01 left",
-        ),
-        (
-            {"step": 2000, "accuracy": {"choice/easy": 0.5, "choice/hard": 1.0}},
-            "step 2,000/20,000  held-out accuracy: choice/easy 50%  choice/hard 100%",
-        ),
-    ],
-)
-def test_the_training_log_reads_as_sentences(row: dict[str, object], line: str) -> None:
-    assert terminal.training_line(row, 20_000) == line

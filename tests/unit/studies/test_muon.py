@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from remask.pretrain.muon import Muon, orthogonalise
+from studies.embedded.muon import Muon, orthogonalise
 
 SHAPES = [(8, 24), (24, 8), (16, 16), (8, 24)]  # wide, tall, square, and one shape twice
 # torch multiplies in bfloat16, which some CPUs only can through the instructions named below.

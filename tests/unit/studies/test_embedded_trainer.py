@@ -27,8 +27,15 @@ from remask.errors import (
     RemaskError,
     SettingsError,
 )
-from remask.pretrain import corpus as corpus_module
-from remask.pretrain.corpus import (
+from remask.pretrain.noise import low_discrepancy_ratios
+from remask.records.lock import locked
+from remask.records.run_folder import STATE
+from remask.tasks import TASKS, task
+from remask.tasks.base import Problem, split_of
+from remask.testing import check_denoiser
+from studies.embedded import corpus as corpus_module
+from studies.embedded.__main__ import main
+from studies.embedded.corpus import (
     EOS_ID,
     MASK_ID,
     ROW_LENGTHS,
@@ -36,14 +43,8 @@ from remask.pretrain.corpus import (
     Corpus,
     train_tokenizer,
 )
-from remask.pretrain.objective import low_discrepancy_ratios, masked_loss
-from remask.pretrain.settings import MIX, TrainSettings
-from remask.pretrain.trainer import BLOCK, Trainer, folder_of, train
-from remask.records.lock import locked
-from remask.records.run_folder import STATE
-from remask.tasks import TASKS, task
-from remask.tasks.base import Problem, split_of
-from remask.testing import check_denoiser
+from studies.embedded.settings import MIX, TrainSettings
+from studies.embedded.trainer import BLOCK, Trainer, folder_of, masked_loss, train
 
 # The loss
 
@@ -168,7 +169,7 @@ def test_a_stream_left_early_ends(corpus: Corpus, tmp_path: Path) -> None:
     tokenizer.write_text(corpus.tokenizer)
     script = (
         "import pathlib, sys, time\n"
-        "from remask.pretrain.corpus import Corpus\n"
+        "from studies.embedded.corpus import Corpus\n"
         "text = pathlib.Path(sys.argv[1]).read_text()\n"
         "corpus = Corpus(mix={'wordmath': 1.0}, batch=1, seed=0, tokenizer=text)\n"
         "for rows in corpus.stream(0, 1000, workers=1):\n"
@@ -437,8 +438,8 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mix": {"chess": 1.0}}, "mix names 'chess'"),
-        ({"width": 18}, "width 18 is no multiple of twice heads 2"),
+        ({"mix": {"chess": 1.0}}, "Unknown task 'chess'"),
+        ({"width": 18}, "width must be a multiple of 4 .*got 18"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"batch": 0}, "batch must be at least 1, got 0"),
     ],
@@ -448,3 +449,26 @@ def test_settings_that_cannot_work_are_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=message):
         toy(tmp_path, **changes)
+
+
+def test_the_command_trains_continues_and_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "--steps=2", "--batch=2", "--layers=1", "--width=16", "--heads=2", "--inner=16",
+        "--mix=choice=1", "--eval-every=2", "--eval-problems=1", "--device=cpu", "--lr=1e-3",
+        f"--out={tmp_path / 'out'}",
+    ]  # fmt: skip
+    assert main(words) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows[-1] == {"model": str(tmp_path / "out" / "model")}
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0]) == {"resumed": 2}
+    for flag, words_of_error in (
+        ("--mix=choice", "mix must be shares"),
+        ("--mix=chess=1", "Unknown task 'chess'"),
+        ("--steps=0", "steps must be at least 1, got 0"),
+        ("--lr=nan", "lr must be a number above 0, got nan"),
+    ):
+        assert main([*words, flag]) == 1
+        assert words_of_error in capsys.readouterr().err

@@ -16,6 +16,7 @@ from typing import Any
 
 import tokenizers
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from remask import rng
@@ -28,7 +29,12 @@ from remask.denoisers.save import save
 from remask.denoisers.tokenizer import LLADA_TEMPLATE, Tokenizer
 from remask.errors import SettingsError
 from remask.pretrain.average import GradientWatch, follow
-from remask.pretrain.corpus import (
+from remask.pretrain.noise import low_discrepancy_ratios
+from remask.records.run_folder import STATE, RunFolder, source_digest
+from remask.sampling.sampler import sample
+from remask.sampling.settings import sampler_settings
+from remask.tasks import TASKS
+from studies.embedded.corpus import (
     END_OF_TURN_ID,
     EOS_ID,
     MASK_ID,
@@ -36,13 +42,8 @@ from remask.pretrain.corpus import (
     Corpus,
     train_tokenizer,
 )
-from remask.pretrain.muon import Muon
-from remask.pretrain.objective import low_discrepancy_ratios, masked_loss
-from remask.pretrain.settings import TrainSettings
-from remask.records.run_folder import STATE, RunFolder, source_digest
-from remask.sampling.sampler import sample
-from remask.sampling.settings import sampler_settings
-from remask.tasks import TASKS
+from studies.embedded.muon import Muon
+from studies.embedded.settings import TrainSettings
 
 LOG, MODEL = "log.jsonl", "model"
 # Settings that may change when a run continues. A digest stands for the last one.
@@ -288,3 +289,27 @@ def train(settings: TrainSettings, say: Callable[[str], None] = print) -> Path:
     """Train a model, or continue the run in its folder; return the folder of the model."""
     with folder_of(settings.out).hold([settings.init]):
         return Trainer(settings, say).run()
+
+
+def masked_loss(
+    network: Callable[[Tensor], Tensor],
+    ids: Tensor,
+    num_prompt: Tensor,
+    ratio: Tensor,
+    draws: Tensor,
+) -> Tensor:
+    """Return the mean over canvas tokens of the 1/t-weighted cross-entropy at masked ones.
+
+    Args:
+        network: ids (B, S) -> logits (B, S, V).
+        ids: (B, S) clean rows.
+        num_prompt: (B,) tokens before the canvas.
+        ratio: (B,) t, the chance of each canvas token to be masked.
+        draws: (B, S) uniform in [0, 1).
+    """
+    canvas = torch.arange(ids.shape[1], device=ids.device) >= num_prompt[:, None]  # (B, S)
+    masked = canvas & (draws < ratio[:, None])
+    logits = network(ids.masked_fill(masked, MASK_ID))
+    loss = F.cross_entropy(logits.flatten(0, 1).float(), ids.flatten(), reduction="none")
+    weight = masked / ratio[:, None]
+    return (loss.view_as(weight) * weight).sum() / canvas.sum()
