@@ -372,7 +372,7 @@ def test_a_column_that_is_no_utf_8_is_refused_by_name(
 def test_a_setting_that_is_given_twice_is_refused(fails: Fails, tmp_path: Path, model: str) -> None:
     config = tmp_path / "twice.yaml"
     config.write_text("updates: 3\nseed: 1\nupdates: 4\n")
-    assert "has 'updates' twice" in fails(1, "align", "--config", config, "-m", model)
+    assert "has the key 'updates' twice" in fails(1, "align", "--config", config, "-m", model)
     assert "gives updates twice" in fails(2, "align", "--set", "updates=3", "--set", "updates=3")
 
 
