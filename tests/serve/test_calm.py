@@ -226,7 +226,6 @@ def test_what_is_no_http_is_answered_as_everything_is(
     assert answer.startswith(b"HTTP/1.1 400 ")
     error = told(answer)
     assert (error["param"], error["code"]) == (param, "invalid_http")
-    assert error["message"].startswith("the request is not valid HTTP (")
     assert reason in error["message"]
     assert error["message"].isprintable()
 

@@ -88,7 +88,7 @@ def test_a_temperature_of_0_with_several_samples_is_refused_by_name(
         ("/v1/chat/completions", {**chat, "n": 3}, "n is 3"),
     ):
         error = served.refused(path, body)
-        assert f"temperature 0 draws the same answer every time, and {told}; " in error["message"]
+        assert told in error["message"]
         assert error["param"] == "temperature"
     assert served.ok("/v1/chat/completions", chat)["choices"]
 

@@ -148,10 +148,7 @@ def test_settings_of_round_trips_are_refused(other: Client, field: str) -> None:
     value: Any = 4 if field == "trips" else "core"
     error = other.refused("/v1/verify", {**BODY, "remask": {field: value}})
     assert error["param"] == f"remask.{field}"
-    assert error["message"] == (
-        f"{field} belongs to round trips, and {other.service.settings.scorer} scores the answers "
-        "here; leave it out."
-    )
+    assert other.service.settings.scorer in error["message"]
 
 
 @pytest.mark.parametrize("name", ["probe", "verifier", "editor", "roundtrips"])

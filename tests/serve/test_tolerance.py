@@ -10,9 +10,8 @@ import pytest
 import remask
 from remask import api
 from remask.denoisers.base import Denoiser
-from remask.serve.chat import ChatCompletion
-from remask.serve.completions import TextCompletion
-from remask.serve.openai_schema import CANNOT, ChatRequest, CompletionRequest
+from remask.serve.openai import ChatCompletion, TextCompletion
+from remask.serve.requests import CANNOT, ChatRequest, CompletionRequest
 from remask.serve.settings import ServeSettings
 
 Client = Any  # see conftest.py
@@ -99,7 +98,6 @@ def test_what_cannot_be_done_is_refused_by_name(
     error = client.refused(CHAT, {**body, field: REFUSED[field]})
     assert error["param"].split(".")[0] == field
     assert error["code"] == "unsupported_value"
-    assert error["message"].endswith("asks for what this server cannot do; leave it out.")
 
 
 def test_all_that_cannot_be_done_is_tried() -> None:
@@ -316,23 +314,23 @@ def test_nothing_is_written_behind_a_stop(client: Client, body: dict[str, Any]) 
 
 @pytest.mark.parametrize("path", [CHAT, TEXT])
 @pytest.mark.parametrize(
-    ("stop", "message"),
+    ("stop", "param", "words"),
     [
-        (["x"] * 17, "; give a list of at most 16."),
-        (7, "stop is 7; give a text or a list."),
-        ([None], "stop.0 is null; give a text."),
-        ({"str": True}, 'stop is {"str": true}; give a text or a list.'),
+        (["x"] * 17, "stop", "must have at most 16 items"),
+        (7, "stop", "must be a string or a list, got 7"),
+        ([None], "stop.0", "must be a string, got null"),
+        ({"str": True}, "stop", 'got {"str": true}'),
     ],
 )
 def test_stops_that_are_none_are_refused(
     client: Client, body: dict[str, Any], text_body: dict[str, Any], path: str, stop: Any,
-    message: str,
+    param: str, words: str,
 ) -> None:  # fmt: skip
     """The error is that of the type which the value comes closest to, and shows it as JSON."""
     asked = body if path == CHAT else text_body
     error = client.refused(path, {**asked, "stop": stop})
-    assert error["message"].endswith(message)
-    assert error["param"] == error["message"].split(" is ")[0]
+    assert words in error["message"]
+    assert error["param"] == param
 
 
 def test_the_likeliest_tokens_are_told(client: Client, body: dict[str, Any]) -> None:

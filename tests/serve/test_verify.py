@@ -225,16 +225,14 @@ def test_a_body_that_is_no_json_object_is_refused(
 ) -> None:
     answer = client.send("POST", "/v1/verify", content=content, headers={"content-type": kind})
     assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == (
-        "the body is not a JSON object; send one, with Content-Type: application/json."
-    )
+    assert "JSON object" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"x": ' + b"[" * 9_000, "too many brackets inside one another"),
-        (b'{"seed": ' + b"9" * 5_000 + b"}", "a whole number of thousands of digits"),
+        (b'{"x": ' + b"[" * 9_000, "levels of nesting"),
+        (b'{"seed": ' + b"9" * 5_000 + b"}", "at most 4300 digits"),
     ],
 )
 def test_a_body_that_is_too_much_for_its_reader_is_refused(

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from remask.serve.body import body_route, check_query
-from remask.serve.chat import add_chat_route
-from remask.serve.completions import add_completion_route
-from remask.serve.errors import ApiError, ErrorResponse, validation_error
+from remask.serve.body import body_route, check_query, validation_error
+from remask.serve.errors import ApiError, ErrorResponse
 from remask.serve.info_routes import add_model_routes, add_page, add_state_routes
 from remask.serve.middleware import Middleware
+from remask.serve.openai import add_openai_routes
 from remask.serve.routes import add_own_routes
 from remask.serve.service import Service
 
@@ -37,7 +36,7 @@ def build_app(service: Service) -> "FastAPI":
         responses={status: {"model": ErrorResponse} for status in _STATUSES},
     )
     checked = APIRouter(dependencies=[Depends(check_query)], route_class=body_route(service))
-    for add_routes in (add_own_routes, add_chat_route, add_completion_route, add_model_routes):
+    for add_routes in (add_own_routes, add_openai_routes, add_model_routes):
         add_routes(checked, service)
     app.include_router(checked)
     add_state_routes(app.router, service)  # probes add to the query what they like

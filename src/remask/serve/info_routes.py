@@ -11,9 +11,9 @@ from remask.denoisers.native import dtype_of
 from remask.serve.errors import ApiError
 from remask.serve.examples import ExampleList, example_list
 from remask.serve.inputs import check_model, most_tokens, naming, preset_threshold, scorers
+from remask.serve.requests import GeneratedTask, SolveSettings
 from remask.serve.responses import Response
 from remask.serve.routes import json_response, system_place
-from remask.serve.schema import GeneratedTask, SolveSettings
 from remask.serve.service import Service
 from remask.serve.settings import MAX_BUDGET, MAX_EXAMPLES, MAX_REBUILD_STEPS, MAX_TRIPS
 from remask.settings import Setting

@@ -1,21 +1,22 @@
-"""What the server answers: the documents of docs/server.md, and how they are made from values.
+"""The documents of docs/server.md, and how they are made from results.
 
-The models are the OpenAPI document's too, so that what is promised is what is built. A field
-without a default is always there; one with a default is left out where it was not set.
+The OpenAPI document is made of the same models. A field without a default is always there; a field
+with a default is left out if it was not set.
 """
 
 import math
 import secrets
+from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from remask.denoisers.tokenizer import HALF, Tokenizer
 from remask.sampling.drafts import Draft
 from remask.serve.inputs import Inputs
-from remask.serve.programs import Verified
+from remask.serve.programs import Plan, Verified
 from remask.serve.request import ClientRequest
 from remask.serve.service import Service
 from remask.tasks import TASKS, steps_ok
@@ -23,7 +24,7 @@ from remask.values import ROUNDTRIPS, Decision, RoundTrips, Sample, Score, Verdi
 
 FinishReason = Literal["stop", "length"]
 StopCause = Literal["accepted", "budget", "deadline"]  # what ended the search
-_RUNS_CODE = {"pycode"}  # whose grader would run what a client sends
+_RUNS_CODE = {"pycode"}  # tasks whose grader runs the answer as a program
 _SAMPLER = ("temperature", "resample_temperature", "length", "steps", "block")
 
 
@@ -34,7 +35,7 @@ class Response(BaseModel):
 
 
 class MetricValue(Response):
-    """One part of the composite."""
+    """One metric of a score."""
 
     value: float | None
     weight: float
@@ -48,7 +49,7 @@ class VerifiedToken(Response):
     drift: float | None
     confidence: float | None
     special: bool
-    logp: float | None = None  # where the scorer reads it
+    logp: float | None = None  # if the scorer reads it
 
 
 class TripTrace(Response):
@@ -62,14 +63,14 @@ class TripTrace(Response):
 
 
 class RequestCost(Response):
-    """What it took."""
+    """Cost of a response."""
 
     forwards: int
     seconds: float
 
 
 class AnswerGrade(Response):
-    """What is known of the truth."""
+    """The grade of an answer whose problem is known."""
 
     id: str
     gold: str
@@ -78,7 +79,7 @@ class AnswerGrade(Response):
 
 
 class AnswerReport(Response):
-    """What a verification and a decision share."""
+    """Fields of a verification and of a decision."""
 
     id: str
     model: str
@@ -89,34 +90,34 @@ class AnswerReport(Response):
     score: float | None
     threshold: float | None
     threshold_source: str | None  # given, fit, scorer, preset, or the paper's
-    threshold_reason: str  # why no threshold is known
+    threshold_reason: str  # why there is no threshold
     verdict: Verdict
     reason: str
     cost: RequestCost
     settings: dict[str, Any]
     graded: AnswerGrade | None
-    stage: str = ""  # of a verifier in stages: the one that settled it
+    stage: str = ""  # the stage at which a fitted verifier stopped
 
 
 class Verification(AnswerReport):
-    """How far to trust an answer."""
+    """Response of POST /v1/verify."""
 
     object: Literal["remask.verification"]
     stderr: float | None
-    accepted: bool | None  # the verdict: true for trust, false for doubt, else null
+    accepted: bool | None  # true for the verdict trust, false for doubt, else null
     metrics: dict[str, MetricValue]
     tokens: list[VerifiedToken]
     trips: list[TripTrace]
 
 
 class VerificationEvent(Verification):
-    """The same of one attempt: the event `verification`."""
+    """The event `verification` of an attempt."""
 
     number: int
 
 
 class BlockEvent(Response):
-    """An attempt as far as it is written: the event `block`."""
+    """The event `block`: the text of an unfinished attempt."""
 
     number: int
     text: str
@@ -124,7 +125,7 @@ class BlockEvent(Response):
 
 
 class DrawnToken(Response):
-    """One token of an answer that was drawn."""
+    """One token of a generated answer."""
 
     text: str
     confidence: float
@@ -133,7 +134,7 @@ class DrawnToken(Response):
 
 
 class DrawnAnswer(Response):
-    """An answer that was drawn: the event `attempt`."""
+    """The event `attempt`: a generated answer."""
 
     number: int
     text: str
@@ -145,7 +146,7 @@ class DrawnAnswer(Response):
 
 
 class SolveAttempt(DrawnAnswer):
-    """The same with its verification."""
+    """A generated answer with its verification."""
 
     verification: Verification
 
@@ -164,18 +165,18 @@ class SolveDecision(AnswerReport):
 
 
 class Solution(SolveDecision):
-    """The same with its attempts."""
+    """Response of POST /v1/solve: the decision with its attempts."""
 
     attempts: list[SolveAttempt]
 
 
 def new_id(prefix: str) -> str:
-    """Return an identity for a document."""
+    """Return a random id for a document."""
     return f"{prefix}-{secrets.token_hex(8)}"
 
 
 def metric_values(score: Score) -> dict[str, MetricValue]:
-    """Return the metrics with the weights that they had in the score, where it is made of them."""
+    """Return the metrics with their weights in the score; 0 if it is not a weighted sum."""
     if not score.weights:
         return {
             name: MetricValue(value=value, weight=0.0, by_trip=[])
@@ -194,11 +195,35 @@ def metric_values(score: Score) -> dict[str, MetricValue]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Responder:
-    """What makes the documents of one request."""
+    """The response to one request: its program, and the documents made of the results."""
 
     service: Service
-    inputs: Inputs
     client: ClientRequest
+    body: Any
+    prompts: list[Inputs]
+    error_event: ClassVar[str] = ""  # name of the last event of a stream that fails
+
+    def plan(self) -> Plan:
+        """Return the program that answers the request, or raise if the request is invalid."""
+        raise NotImplementedError
+
+    def document(self, result: Any) -> Response:
+        """Return the result of the program as one document."""
+        raise NotImplementedError
+
+    def events(self) -> AsyncGenerator[str, None]:
+        """Run the program, and yield the response as server-sent events."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> Inputs:
+        """The inputs of the first prompt; only /v1/completions has several."""
+        return self.prompts[0]
+
+    @property
+    def texts(self) -> list[str]:
+        """What the client sent, for the log."""
+        return [inputs.prompt for inputs in self.prompts]
 
     def verification(self, verified: Verified) -> Verification:
         """Return the document of /v1/verify, or of an attempt of /v1/solve."""
@@ -233,7 +258,7 @@ class Responder:
         }
 
     def event(self, name: str, value: Any) -> Response:
-        """Return the data of an event of the program `solve`."""
+        """Return an event of the program `solve`."""
         if name == "block":
             text = readable(self.service.denoiser.tokenizer, value)
             return BlockEvent(number=value.number, text=text, finished=value.ended)
@@ -243,7 +268,7 @@ class Responder:
         return VerificationEvent(number=value.sample.number, **_set_fields(verification))
 
     def attempt(self, sample: Sample) -> DrawnAnswer:
-        """Return the event `attempt`."""
+        """Return a generated answer."""
         tokenizer, size = self.service.denoiser.tokenizer, sample.num_response
         ids, (probs, steps) = sample.canvas[:size], drawn(sample)
         tokens = [
@@ -261,7 +286,7 @@ class Responder:
         )
 
     def decision(self, decided: Decision) -> SolveDecision:
-        """Return the event `decision`."""
+        """Return the decision of rejection sampling."""
         sample, inputs, num = decided.sample, self.inputs, len(decided.attempts)
         stopped: StopCause = "budget" if num == inputs.budget else "deadline"
         sampler = {name: getattr(inputs.sampler, name) for name in _SAMPLER}
@@ -308,7 +333,7 @@ class Responder:
         if trips is None or not self.inputs.remask.trace:
             return []
         size, tokenizer = trips.sample.num_response, self.service.denoiser.tokenizer
-        assert trips.steps is not None, "round trips made here have steps"
+        assert trips.steps is not None
         traces = []
         for n, text in enumerate(trips.texts):
             masked = trips.masked[n, :size].tolist()
@@ -331,7 +356,7 @@ class Responder:
         return asdict(inputs.settings) | {"metrics": inputs.metrics} | named
 
     def _grade(self, text: str) -> AnswerGrade | None:
-        """Return what is known of an answer's truth; no code is run to find out."""
+        """Return the grade of an answer; None if it is unknown, or if grading would run code."""
         problem = self.inputs.problem
         if problem is None or problem.task in _RUNS_CODE:
             return None
@@ -342,24 +367,24 @@ class Responder:
 
 
 def _set_fields(document: Response) -> dict[str, Any]:
-    """Return the fields that were set: what was left out stays out of a larger document."""
+    """Return the fields that were set, for a larger document."""
     return {name: getattr(document, name) for name in document.model_fields_set}
 
 
 def readable(tokenizer: Tokenizer, draft: Draft) -> str:
-    """Return what can be read of an unfinished answer: none of it will change."""
+    """Return the text of an unfinished answer that further blocks cannot change."""
     text = tokenizer.decode(draft.written)
-    # The rest of a character may be in the next block.
+    # The next block may complete the last character.
     return text if draft.ended else text.rstrip(HALF)
 
 
 def finish_reason(tokenizer: Tokenizer, sample: Sample) -> FinishReason:
-    """Return `stop` where the model ended the answer, `length` where the canvas did."""
+    """Return `stop` if the model ended the answer, `length` if it filled the canvas."""
     return "stop" if sample.canvas[sample.num_response - 1] in tokenizer.eos_ids else "length"
 
 
 def drawn(sample: Sample) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return the probabilities and the steps of an answer that was drawn here."""
-    assert sample.probs is not None, "answers drawn here have probabilities"
-    assert sample.steps is not None, "and steps"
+    """Return the probabilities and the steps of the tokens of a generated answer."""
+    assert sample.probs is not None
+    assert sample.steps is not None
     return sample.probs[: sample.num_response], sample.steps[: sample.num_response]

@@ -1,33 +1,29 @@
-"""The texts that an answer is cut at.
-
-A diffusion model knows none of them: it writes on, and what follows the first is not sent. What is
-sent of an answer in the making must not hold the beginning of one either.
-"""
+"""Stop texts: an answer is cut at the first one, and a stream never sends the start of one."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class StopTexts:
-    """Texts that end an answer, without being a part of it."""
+    """Texts that end an answer and are not part of it."""
 
     texts: tuple[str, ...] = ()
 
     def cut(self, text: str) -> str | None:
-        """Return what stands before the first of them; None where there is none.
+        """Return the text before the first stop, or None without a stop.
 
-        The first is the one that is complete first, the longest of such: what was cut while the
-        text was being written stays as it is, whatever follows.
+        The first stop is the one that ends first, and of these the longest. So a cut made while
+        the text was being written stays valid, whatever follows.
         """
         ends = [(place + len(t), place) for t in self.texts if (place := text.find(t)) >= 0]
         return text[: min(ends)[1]] if ends else None
 
     def settled(self, text: str) -> str:
-        """Return what stays in an unfinished answer without any of them, whatever comes next."""
-        return text[: len(text) - max((_begun(text, stop) for stop in self.texts), default=0)]
+        """Return the part of an unfinished text without stops that no later stop can cut."""
+        return text[: len(text) - max((_overlap(text, stop) for stop in self.texts), default=0)]
 
 
-def _begun(text: str, stop: str) -> int:
-    """Return how many characters at the end of a text may be the beginning of `stop`."""
+def _overlap(text: str, stop: str) -> int:
+    """Return the number of characters at the end of a text that may begin `stop`."""
     longest = min(len(stop) - 1, len(text))
     return next((size for size in range(longest, 0, -1) if text.endswith(stop[:size])), 0)

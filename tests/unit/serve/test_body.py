@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from remask.serve.body import MAX_DEPTH, MAX_ITEMS, MAX_VALUES, check_limits, read_body
 from remask.serve.errors import ApiError
-from remask.serve.openai_schema import ChatRequest, CompletionRequest
-from remask.serve.schema import SolveRequest, VerifyRequest
+from remask.serve.requests import ChatRequest, CompletionRequest, SolveRequest, VerifyRequest
 
 MOST = 100  # characters of a text
 KINDS = (VerifyRequest, SolveRequest, ChatRequest, CompletionRequest)

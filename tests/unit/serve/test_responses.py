@@ -15,18 +15,24 @@ from remask import api
 from remask.errors import DenoiserError, InputError, MissingExtra, SettingsError, TaskError
 from remask.sampling.drafts import Draft
 from remask.sampling.settings import SamplerSettings
-from remask.serve.errors import ApiError, api_error, validation_error
+from remask.serve.body import validation_error
+from remask.serve.errors import ApiError, api_error
 from remask.serve.inputs import read_inputs
-from remask.serve.openai_schema import ChatRequest
+from remask.serve.openai import CutAnswer
 from remask.serve.programs import Verified
 from remask.serve.request import ClientRequest
+from remask.serve.requests import (
+    ChatRequest,
+    Message,
+    SolveRequest,
+    SolveSettings,
+    VerifyRequest,
+    split_turns,
+)
 from remask.serve.responses import Responder, metric_values, readable
 from remask.serve.routes import json_response
-from remask.serve.schema import Message, SolveRequest, SolveSettings, VerifyRequest
-from remask.serve.sent import sent_answer, token_logs
 from remask.serve.service import Service, build_service
 from remask.serve.settings import ServeSettings
-from remask.serve.turns import split_turns
 from remask.testing import ScriptedDenoiser, tiny_tokenizer
 from remask.values import Decision, Sample, Score
 
@@ -48,7 +54,9 @@ def responder(service: Service) -> Responder:
 
     async def make() -> Responder:
         client = ClientRequest(service, Request({"type": "http", "state": {"request_id": "r"}}))
-        return Responder(service=service, inputs=read_inputs(service, body), client=client)
+        return Responder(
+            service=service, client=client, body=body, prompts=[read_inputs(service, body)]
+        )
 
     return asyncio.run(make())
 
@@ -122,8 +130,8 @@ def test_the_tokens_that_are_told_are_those_of_the_text(service: Service) -> Non
         item="i", prompt=(1,), canvas=canvas, num_response=6, text=TOKENIZER.decode(canvas),
         probs=(0.5,) * 7, steps=tuple(range(7)),
     )  # fmt: skip
-    answer = sent_answer(TOKENIZER, responder(service).inputs, sample)
-    logs = token_logs(TOKENIZER, answer)
+    answer = CutAnswer.of(TOKENIZER, responder(service).inputs.stops, sample)
+    logs = answer.token_logs(TOKENIZER)
     assert "".join(log.text for log in logs) == answer.text == "hé!"
     assert ([log.step for log in logs], answer.num_tokens) == ([0, 1, 2, 4], 6)
 
@@ -148,7 +156,7 @@ def test_errors_have_the_status_they_deserve(error: Exception, status: int) -> N
 def test_a_defect_shows_nothing_of_itself(caplog: pytest.LogCaptureFixture) -> None:
     failure = api_error(RuntimeError("secret"), "req-1")
     assert failure.response("req-1").error.model_dump() == {
-        "message": "the server failed; its log has the cause under this request id.",
+        "message": "The server failed; its log has the cause under this request id.",
         "type": "server_error", "param": None, "code": "defect", "request_id": "req-1",
     }  # fmt: skip
     assert "secret" in caplog.text
@@ -181,19 +189,20 @@ def test_any_misfit_is_one_sentence(model: Any, body: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n": 0}, "n is 0; give at least 1."),
-        ({"n": 1.5}, "n is 1.5; give a whole number."),
-        ({"temperature": 3}, "temperature is 3; give at most 2."),
-        ({"stream": "yes"}, 'stream is "yes"; give true or false.'),
-        ({"remask": 7}, "remask is 7; give an object."),
-        ({"remask": {"mask_ratio": []}}, "remask.mask_ratio is []; give a number or 'uniform'."),
-        ({"remask": {"item": ""}}, 'remask.item is ""; give a text of 1 or more characters.'),
-        ({"messages": []}, "messages is []; give a list of 1 or more."),
+        ({"n": 0}, "n must be greater than or equal to 1, got 0."),
+        ({"n": 1.5}, "n must be an integer, got 1.5."),
+        ({"temperature": 3}, "temperature must be less than or equal to 2, got 3."),
+        ({"stream": "yes"}, 'stream must be a boolean, got "yes".'),
+        ({"remask": 7}, "remask must be an object, got 7."),
+        ({"remask": {"mask_ratio": []}},
+         "remask.mask_ratio must be a number or 'uniform', got []."),
+        ({"remask": {"item": ""}}, 'remask.item must have at least 1 character, got "".'),
+        ({"messages": []}, "messages must have at least 1 item, got []."),
         ({"messages": [{"role": "user", "content": "x", "tool_calls": [1]}]},
-         "messages.0.tool_calls is [1]; give an empty list."),
+         "messages.0.tool_calls must be an empty list, got [1]."),
     ],
 )  # fmt: skip
-def test_a_misfit_says_what_would_fit_in_plain_words(given: dict[str, Any], message: str) -> None:
+def test_a_validation_error_names_what_is_allowed(given: dict[str, Any], message: str) -> None:
     from pydantic import ValidationError
 
     body = {"model": "m", "messages": [{"role": "user", "content": "x"}], **given}
@@ -206,10 +215,7 @@ def test_a_misfit_says_what_would_fit_in_plain_words(given: dict[str, Any], mess
 def test_a_field_with_an_endless_name_is_named_by_its_beginning() -> None:
     name = "x" * 100_000
     errors: list[Any] = [{"type": "extra_forbidden", "loc": ("body", name), "msg": "", "input": 1}]
-    assert (
-        validation_error(errors, {name: 1}).message
-        == "x" * 60 + " is not supported here; remove it."
-    )
+    assert validation_error(errors, {name: 1}).param == "x" * 60
 
 
 def test_turns_are_paired_before_the_last_question() -> None:
