@@ -7,7 +7,7 @@
 Throughput: the same answers are scored by `score_many` in one call and by the server, whose clients
 are in a process of their own, at 1, 8 and 32 clients. Each run of the server stands between two
 offline ones, and is compared with their mean. Scores are compared too. What is offline runs in a
-process of its own: in one, workers of either would slow the other down (`remask.serve.aside`).
+process of its own: in one, workers of either would slow the other down (`run_in_thread`).
 
 Fairness: how much longer a small verification takes while heavy solves run, at most; they never
 end, so that each of them always has work.
@@ -49,7 +49,7 @@ from serving.mixed import Tally, expected, storm
 
 from remask import api
 from remask.denoisers.load import load
-from remask.serve.aside import made_aside
+from remask.serve.service import run_in_thread
 from remask.serve.settings import ServeSettings
 from remask.tasks import TASKS
 
@@ -105,7 +105,7 @@ def online(url: str, pairs: Pairs, clients: int) -> dict[str, Any]:
 
 def throughput(arguments: argparse.Namespace) -> Figures:
     """Measure the server against offline scoring."""
-    denoiser = made_aside(partial(load, arguments.model, device=arguments.device))
+    denoiser = run_in_thread(partial(load, arguments.model, device=arguments.device))
     pairs = answers(arguments.answers)
     settings = ServeSettings(model=arguments.model, metrics=arguments.metrics)
     alone = partial(offline, arguments.model, arguments.device, pairs, arguments.metrics)

@@ -116,7 +116,7 @@ def test_a_replica_is_a_whole_server_and_ends_its_queue(folder: str) -> None:
         ({}, "model is missing; give --model, or model in the arguments."),
         ({"model": "tiny", "replicas": "2"}, "Unknown setting 'replicas'. "),
         ({"model": "tiny", "num_replicas": "0"}, "num_replicas must be at least 1, got 0"),
-        ({"model": "tiny", "host": "0.0.0.0"}, "so a key is needed; set REMASK_API_KEY"),
+        ({"model": "tiny", "host": "0.0.0.0"}, "requires a key"),
     ],
 )
 def test_arguments_of_the_application_are_refused_in_a_sentence(

@@ -356,7 +356,7 @@ def test_the_command_serves_until_it_is_interrupted(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--host", "0.0.0.0"], "a key is needed; set REMASK_API_KEY"),
+        (["--host", "0.0.0.0"], "requires a key"),
         (["--max-queue", "0"], "--max-queue"),
         (["--key-file", "nowhere"], "cannot use nowhere"),
     ],

@@ -42,10 +42,9 @@ def serve(
 ) -> None:
     """Put a model behind HTTP, with a page to watch it."""
     opt.require_model(model)
-    from remask.serve.service import build_service, check_extra
+    from remask.serve.service import build_service, check_extra, run_in_thread
 
     check_extra()  # before what imports the web framework
-    from remask.serve.aside import made_aside
     from remask.serve.run import KEY_VARIABLE, bound, read_key
     from remask.serve.run import serve as run
 
@@ -61,7 +60,7 @@ def serve(
         tell({"model": name, "url": url}, f"{name} is at {url} (Ctrl-C ends)", as_json)
 
     with bound(settings.host, port) as made:
-        service = made_aside(lambda: build_service(load_model(model), settings))
+        service = run_in_thread(lambda: build_service(load_model(model), settings))
         run(service, made, say, show)
 
 

@@ -1,18 +1,19 @@
-"""The server: one model behind HTTP, for programs and for people. docs/server.md is its contract.
+"""The server: one model behind HTTP, with a page. docs/server.md is its contract.
 
-    settings        how a model is served, and how much one request may ask for
-    service         the model at work: its batcher, metrics and helpers
-    middleware      what every request must pass
-    routes          verify and solve; `chat`, `completions`, OpenAI's; `info_routes`, the rest
-    schema          the bodies of requests; `openai_schema`, OpenAI's; `body` reads them
-    inputs          from a body to what the core needs; `turns`, from messages
-    request         a request as the event loop sees it
+    settings        settings of the server, limits of a request
+    service         the model with its batcher, metrics and helper threads
+    app, run        the FastAPI app; the socket, startup and shutdown
+    protocol        HTTP/1.1 with a time limit for heads
+    middleware      checks of every request
+    requests, body  the bodies of requests, and reading them
+    inputs          from a body to prompt, sampler and scorer
+    request         a request in the event loop: events, deadline, disconnection
     programs        requests as generators of rows
-    batcher         rows of many requests through one model; admission and deadlines
-    sent            what of an answer is sent, up to its `stops`
+    batcher         runs rows of many requests; admission and deadlines
     responses       the documents that the routes answer with
-    errors          what goes wrong, in OpenAI's shape
-    app, run        all of it together, on a socket; `protocol`, what is heard there
+    routes          verify and solve; `openai`, OpenAI's routes; `info_routes`, the others
+    stops           stop texts
+    errors          errors in OpenAI's shape
 
-`settings` and `service` need no package of the extra, so that a missing one is one sentence.
+`settings` and `service` import no package of the extra, so that a missing one is reported.
 """

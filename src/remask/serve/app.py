@@ -1,4 +1,4 @@
-"""The app: all routes, behind the checks that every request must pass."""
+"""The FastAPI app: all routes, behind the middleware."""
 
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -17,19 +17,19 @@ from remask.serve.service import Service
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-# With a default the framework adds no 422, which is a 400 here.
+# With "default", FastAPI does not document a 422; invalid requests get a 400 here.
 _STATUSES = (400, 401, 403, 404, 405, 408, 413, 429, 500, 503, 504, "default")
 _PARAMS = {404: "path", 405: "method"}
 
 
 def build_app(service: Service) -> "FastAPI":
-    """Return the app; whoever runs it closes the batcher at the end."""
+    """Return the app; the caller closes the batcher."""
     from fastapi import APIRouter, Depends, FastAPI
 
     app = FastAPI(
         title="remask",
         version=version("remask"),
-        docs_url=None,  # the framework's pages of documentation come from the network
+        docs_url=None,  # FastAPI's pages load scripts from the network
         redoc_url=None,
         separate_input_output_schemas=False,
         generate_unique_id_function=lambda route: route.name,
@@ -39,7 +39,7 @@ def build_app(service: Service) -> "FastAPI":
     for add_routes in (add_own_routes, add_openai_routes, add_model_routes):
         add_routes(checked, service)
     app.include_router(checked)
-    add_state_routes(app.router, service)  # probes add to the query what they like
+    add_state_routes(app.router, service)  # unchecked: probes may add query parameters
     add_page(app)
     _add_handlers(app)
     app.add_middleware(Middleware, service=service)
@@ -47,7 +47,7 @@ def build_app(service: Service) -> "FastAPI":
 
 
 def _add_handlers(app: "FastAPI") -> None:
-    """Raise the framework's errors as ours; the middleware alone answers errors."""
+    """Raise the framework's errors as `ApiError`; the middleware answers them."""
     from fastapi.exceptions import RequestValidationError
 
     @app.exception_handler(RequestValidationError)
@@ -61,7 +61,7 @@ def _add_handlers(app: "FastAPI") -> None:
         if error.status_code == 404:
             message = "There is no such route; GET /openapi.json lists all routes."
         elif error.status_code == 405:
-            allowed = headers.get("Allow", "GET")  # older frameworks do not say it of files
+            allowed = headers.get("Allow", "GET")  # older versions omit it for files
             message = f"The method must be {allowed}, got {request.method}."
         param = _PARAMS.get(error.status_code)
         raise ApiError(error.status_code, message, param=param, headers=headers)

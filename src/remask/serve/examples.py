@@ -1,8 +1,7 @@
-"""Problems to try, each with answers of known worth.
+"""Example problems with right, flawed and wrong answers.
 
-Whoever looks for the first time should see a right solution accepted, so the problems that come
-first are those whose ready-made solution the embedded model accepts, by round trips and by the
-verifier: `tests/test_embedded.py` has it verify them.
+By default, problems come first whose solution the embedded model accepts by round trips and by the
+verifier; `tests/test_embedded.py` verifies them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,21 +16,21 @@ from remask.tasks.flaws import KINDS, inject
 Label = Literal["right", "flawed", "wrong"]
 ACCEPTED: dict[str, dict[str, tuple[int, ...]]] = {  # numbers of problems, by task and level
     "wordmath": {"easy": (2, 6, 8, 10), "medium": (0, 2, 3, 4), "hard": (1, 2, 4, 6)},
-    "countdown": {"easy": (5, 15, 17, 21), "medium": (4, 22, 46, 68)},  # of 90 hard ones none is
+    "countdown": {"easy": (5, 15, 17, 21), "medium": (4, 22, 46, 68)},  # none of 90 hard ones
     "choice": {"easy": (1, 6, 8, 9), "medium": (0, 3, 4, 5), "hard": (2, 3, 4, 9)},
     "pycode": {"easy": (0, 5, 6, 7), "medium": (1, 3, 7, 13), "hard": (26, 54)},
 }
 
 
 class ExampleAnswer(Response):
-    """An answer to try."""
+    """An example answer."""
 
     label: Label
     text: str
 
 
 class ExampleProblem(Response):
-    """A problem to try."""
+    """An example problem."""
 
     id: str
     task: str
@@ -44,14 +43,14 @@ class ExampleProblem(Response):
 
 
 class ExampleList(Response):
-    """Problems to try."""
+    """Response of GET /v1/examples."""
 
     object: Literal["list"]
     data: list[ExampleProblem]
 
 
 def example_list(names: Sequence[str], level: str, num: int, seed: int | None) -> ExampleList:
-    """Return so many problems of each task: from a number on, or the best to begin with."""
+    """Return `num` problems of each task, from number `seed` on, or accepted ones first."""
     data = []
     for name in names:
         numbers = _inviting(name, level or TASKS[name].levels[0]) if seed is None else count(seed)
@@ -60,7 +59,7 @@ def example_list(names: Sequence[str], level: str, num: int, seed: int | None) -
 
 
 def _inviting(name: str, level: str) -> Iterator[int]:
-    """Yield the numbers of all problems, those with an accepted solution first."""
+    """Yield all problem numbers, those with an accepted solution first."""
     first = ACCEPTED.get(name, {}).get(level, ())
     yield from first
     yield from (number for number in count() if number not in first)
@@ -81,6 +80,6 @@ def _example(name: str, level: str, seed: int) -> ExampleProblem:
 
 
 def _flawed(problem: Problem) -> str | None:
-    """Return the right result with a wrong step, where the task has steps."""
+    """Return the right result with a wrong step, if the task has steps."""
     flawed = (inject(problem, problem.solution, kind) for kind in KINDS)
     return next((text for text in flawed if text is not None), None)

@@ -1,4 +1,4 @@
-"""The other routes: models, examples, health, metrics, the page."""
+"""The other routes: models, queue, examples, health, metrics, and the page."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -29,7 +29,7 @@ _DEFAULTS = ("trips", "rebuild_steps", "mask_ratio", "mask_design", "rebuild_tem
 
 
 class ServedModel(Response):
-    """OpenAI's, with what can be asked of it."""
+    """The served model, with its defaults and limits."""
 
     id: str
     object: Literal["model"]
@@ -39,35 +39,33 @@ class ServedModel(Response):
 
 
 class ModelList(Response):
-    """OpenAI's."""
+    """The list of the served model."""
 
     object: Literal["list"]
     data: list[ServedModel]
 
 
 class QueueState(Response):
-    """How busy the model is, and when it is a request's turn."""
+    """Length of the queue, and the place of one request."""
 
     object: Literal["remask.queue"]
-    requests: int  # that run or wait
-    ahead: int | None  # of them, those before the one that is asked for
+    requests: int  # running and waiting
+    ahead: int | None  # requests before the named one
 
 
 class ServerStatus(Response):
-    """Whether the server is well."""
+    """State of the server."""
 
     status: Literal["ok"]
 
 
 def add_model_routes(router: "APIRouter", service: Service) -> None:
-    """Add the routes that describe the model, its queue, and the problems to try it with."""
-
     @router.get("/v1/models", response_model=ModelList)
     async def models() -> HttpResponse:
         """List the model that is served."""
         return json_response(ModelList(object="list", data=[_model(service)]))
 
-    # A hub id has a slash in it.
+    # Hub ids contain a slash.
     @router.get("/v1/models/{model:path}", response_model=ServedModel)
     async def model(model: str) -> HttpResponse:
         """Describe the model."""
@@ -76,7 +74,7 @@ def add_model_routes(router: "APIRouter", service: Service) -> None:
 
     @router.get("/v1/queue", response_model=QueueState)
     async def queue(name: str = "") -> HttpResponse:
-        """Say how many requests run or wait, and the place of one by its client's name for it."""
+        """Return the length of the queue, and the place of a request by its x-client-request-id."""
         ahead = service.batcher.ahead(name) if name else None
         state = QueueState(object="remask.queue", requests=service.batcher.num_jobs, ahead=ahead)
         return json_response(state)
@@ -88,37 +86,34 @@ def add_model_routes(router: "APIRouter", service: Service) -> None:
         count: Annotated[int, Setting(least=1, most=MAX_EXAMPLES)] = 3,
         seed: Annotated[int, Setting(least=0, below=2**31)] | None = None,
     ) -> HttpResponse:
-        """Return problems to try: those from a number on, or the best to begin with."""
+        """Return example problems, from number `seed` on if it is given."""
         names = list(TASKS) if task is None else [task]
         with naming("level"):
             return json_response(example_list(names, level, count, seed))
 
 
 def add_state_routes(router: "APIRouter", service: Service) -> None:
-    """Add the routes that say how the server is."""
     well = ServerStatus(status="ok")
 
     @router.get("/health", response_model=ServerStatus)
     async def health() -> HttpResponse:
-        """Say that the process answers."""
+        """Return 200 while the process runs."""
         return json_response(well)
 
     @router.get("/ready", response_model=ServerStatus)
     async def ready() -> HttpResponse:
-        """Say whether requests are taken."""
+        """Return 200 while requests are accepted, else 503."""
         if not service.batcher.ready:
             raise ApiError(503, "The server is shutting down.", code="not_ready")
         return json_response(well)
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> HttpResponse:
-        """Return the metrics, for Prometheus."""
+        """Return the metrics in Prometheus' text format."""
         return HttpResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 def add_page(app: "FastAPI") -> None:
-    """Add the page: its own files and the web parts it shares with the report, nothing else."""
-
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(PAGE / "index.html", media_type="text/html")
@@ -135,7 +130,7 @@ def _model(service: Service) -> ServedModel:
         "seconds": settings.seconds,
     }  # fmt: skip
     details = {
-        "precision": dtype_of(service.denoiser),  # null: of a model that is not ours
+        "precision": dtype_of(service.denoiser),  # null for custom models
         "max_length": service.denoiser.max_length,
         "system": system_place(service),
         "scorer": settings.scorer,

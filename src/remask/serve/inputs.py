@@ -323,8 +323,8 @@ def preset_sampler(service: Service, inputs: Inputs) -> SamplerSettings:
     """Return the default sampler: that of the fitted verifier, or the preset."""
     problem, fitted = inputs.problem, _fitted(service, inputs.scorer)
     if problem is not None:
-        canvas = TASKS[problem.task].canvas_length(problem.level)
-        return sampler_settings(service.denoiser, kind=problem.task, canvas=canvas)
+        length = TASKS[problem.task].canvas_length(problem.level)
+        return sampler_settings(service.denoiser, kind=problem.task, canvas=length)
     if fitted is not None and inputs.kind in api.kinds_like(fitted.provenance.task):
         own = fitted_sampler(fitted, service.denoiser, inputs.kind)
         if own is not None:

@@ -1,4 +1,4 @@
-"""What /metrics shows, in Prometheus' text format: requests, batches, failures."""
+"""Prometheus metrics: requests, batches, failures."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class ServerMetrics:
-    """The counters of one server; each server has a registry of its own."""
+    """The metrics of one server, with a registry of its own."""
 
     def __init__(self) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -34,28 +34,25 @@ class ServerMetrics:
         self.queue = Gauge("remask_queue", "Requests that run or wait.", registry=own)
 
     def watch_queue(self, count: Callable[[], int]) -> None:
-        """Call `count` whenever the gauge is read."""
         self.queue.set_function(count)
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
         self.requests.labels(route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 
     @contextmanager
     def count_batch(self, kind: str, num_rows: int) -> Iterator[None]:
-        """Count a batch, and its time where it comes to its end."""
+        """Count a batch; its time counts if it succeeds."""
         began = time.perf_counter()
         self.rows.labels(kind).observe(num_rows)
         yield
         self.batches.labels(kind).observe(time.perf_counter() - began)
 
     def count_failure(self, error: Exception) -> None:
-        """Count a batch that failed."""
         self.failures.labels(type(error).__name__).inc()
 
     def text(self) -> bytes:
-        """Return all of them in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         from prometheus_client import generate_latest
 
         return generate_latest(self.registry)

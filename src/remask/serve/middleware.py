@@ -1,10 +1,9 @@
-"""What every request must pass: the checks of its host, origin and key, and of its body's size.
+"""The outermost layer: checks host, origin, key and body size of every request.
 
-It is outermost, so that nothing gets around it. It also gives a request its id, a response the
-headers that keep browsers careful and errors their form, and writes the line in the log. The body
-of a request that passes has arrived whole; `receive` then waits for the client to leave.
+It also sets the request id and the security headers, answers errors, and writes the log. It reads
+the whole body before the app sees the request; `receive` then waits for the client to disconnect.
 
-Starlette's check of the host answers in plain text and knows neither `Origin` nor our errors.
+Starlette's own host check answers in plain text and ignores `Origin`.
 """
 
 import asyncio
@@ -29,10 +28,10 @@ from remask.serve.settings import ServeSettings
 log = logging.getLogger("remask.serve")
 
 OPEN_ROUTES = ("/health",)
-# A body that is too large is read to its end, up to so many times the limit, and thrown away: a
-# client that is answered while still sending may see a broken connection instead of the answer.
+# A body beyond the limit is read to its end, up to this many times the limit, and dropped: a client
+# that is answered while it sends may see a broken connection instead of the answer.
 _PATIENCE = 8
-# The page is made of files of ours alone, and talks to nobody else.
+# The page uses only the server's own files and routes.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -43,19 +42,16 @@ HEADERS = {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
-    "cross-origin-resource-policy": "same-origin",  # else any page could tell that it is here
+    "cross-origin-resource-policy": "same-origin",  # hides the server from other sites
 }
 
 
 class Middleware:
-    """The app behind its checks."""
-
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
         self.hosts = service.settings.hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -75,37 +71,35 @@ class Middleware:
         call.log()
 
     def _check(self, path: str, headers: Headers) -> None:
-        """Refuse requests by host, origin or key."""
+        """Raise for a wrong host, origin or key."""
         settings, host = self.service.settings, headers.get("host", "")
         if self.hosts is not None and _host_name(host) not in self.hosts:
-            raise ApiError(
-                403, f"host {host!r} is not a name of this server; use {settings.host}, or start "
-                "it with --allow-host.", param="Host", code="wrong_host",
-            )  # fmt: skip
+            message = f"Host must be {settings.host} or a name set by --allow-host, got {host!r}."
+            raise ApiError(403, message, param="Host", code="wrong_host")
         origin = headers.get("origin")
         if origin is not None and _origin_host(origin) != host.lower():
-            raise ApiError(
-                403, "pages from elsewhere may not use this server; open its own.",
-                param="Origin", code="wrong_origin",
-            )  # fmt: skip
+            message = "Pages of other sites may not use this server."
+            raise ApiError(403, message, param="Origin", code="wrong_origin")
         if settings.key is None or path in OPEN_ROUTES:
             return
         if not _equal(_given_key(headers.get("authorization", "")), settings.key):
             challenge = 'Basic realm="remask"' if path == "/" else "Bearer"
             raise ApiError(
-                401, "the key is missing or wrong; send it as Authorization: Bearer KEY.",
-                param="Authorization", code="invalid_api_key",
+                401,
+                "The key is missing or wrong; send it as Authorization: Bearer KEY.",
+                param="Authorization",
+                code="invalid_api_key",
                 headers={"WWW-Authenticate": challenge},
-            )  # fmt: skip
+            )
 
 
 class _Call:
-    """One request on its way through the app, and what is logged of it."""
+    """One request on its way through the app."""
 
     def __init__(self, service: Service, scope: Scope, receive: Receive, send: Send) -> None:
         self.service, self.receive, self._send = service, receive, send
         self.method = scope["method"]
-        # A HEAD is answered as the GET that it asks about, without the body.
+        # A HEAD is answered like a GET, without the body.
         self.scope = {**scope, "method": "GET"} if self.method == "HEAD" else scope
         self.id = new_id("req")
         self.status = 0
@@ -113,7 +107,7 @@ class _Call:
         self.scope.setdefault("state", {})["request_id"] = self.id
 
     async def send(self, message: Message) -> None:
-        """Pass on what the app sends, with the headers of every response."""
+        """Send a message of the app, with the headers of every response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
@@ -124,26 +118,25 @@ class _Call:
         await self._send(message)
 
     async def fail(self, error: Exception) -> None:
-        """Answer with an error."""
+        """Answer with an error, unless the response has begun."""
         failure = api_error(error, self.id)
         if self.status:
-            return  # the response has begun
-        body = json.dumps(failure.response(self.id).model_dump())  # ASCII, whatever was sent
+            return
+        body = json.dumps(failure.response(self.id).model_dump())  # ASCII
         response = Response(body, failure.status, failure.headers, "application/json")
         await response(self.scope, self.receive, self.send)
 
     def log(self) -> None:
-        """Write the line in the log, and count."""
         seconds = time.perf_counter() - self.began
         route = getattr(self.scope.get("route"), "path", None) or "other"
         self.service.metrics.count_request(route, self.status, seconds)
-        # Escaped: a path may hold what a terminal would obey.
+        # Escaped: a path may hold control characters.
         path = ascii(self.scope["path"])[1:-1]
         log.info("%s %s %s %d %.0f ms", self.id, self.method, path, self.status, seconds * 1000)
 
 
 async def _read(headers: Headers, receive: Receive, settings: ServeSettings) -> bytes:
-    """Return the body, or raise where it is too large, or too slow."""
+    """Return the body, or raise if it is too large or too slow."""
     patience = _PATIENCE * settings.body_bytes
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > patience:
@@ -163,17 +156,15 @@ async def _read(headers: Headers, receive: Receive, settings: ServeSettings) -> 
                 elif size > patience:
                     raise _too_large(settings.body_bytes)
     except TimeoutError:
-        raise ApiError(
-            408, f"the body did not arrive within {settings.body_seconds:g} s; send it again.",
-            param="body", code="timeout",
-        ) from None  # fmt: skip
+        cause = f"The body did not arrive within {settings.body_seconds:g} s."
+        raise ApiError(408, cause, param="body", code="timeout") from None
     if size > settings.body_bytes:
         raise _too_large(settings.body_bytes)
     return b"".join(parts)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that hands out the body once, and then what comes."""
+    """Return a `receive` that returns the body once, and then the client's messages."""
     read = False
 
     async def again() -> Message:
@@ -187,10 +178,8 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _too_large(limit: int) -> ApiError:
-    return ApiError(
-        413, f"the body is larger than {limit} bytes; send less.", param="body",
-        code="body_too_large",
-    )  # fmt: skip
+    message = f"The body must have at most {limit} bytes."
+    return ApiError(413, message, param="body", code="body_too_large")
 
 
 def _origin_host(origin: str) -> str:
@@ -210,7 +199,7 @@ def _host_name(host: str) -> str:
 
 
 def _given_key(authorization: str) -> str:
-    """Return the key of a Bearer token, or of the password that a browser asks for."""
+    """Return the key of a Bearer token, or the password of Basic authentication."""
     scheme, _, value = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
@@ -223,5 +212,5 @@ def _given_key(authorization: str) -> str:
 
 
 def _equal(given: str, key: str) -> bool:
-    """Compare in a time that does not depend on how much is right."""
+    """Compare two keys in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), key.encode())

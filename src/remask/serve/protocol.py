@@ -1,10 +1,8 @@
-"""HTTP as uvicorn speaks it, with errors of our form and a limit on the time of a request's head.
+"""HTTP/1.1 as uvicorn speaks it, with our errors and a time limit for the head of a request.
 
-Without a limit a client that sends a header now and then, and never the last, keeps its connection
-for ever. It is that of the whole head: bytes that come in time do not extend it. A body has its own
-(`middleware`), and so has the time between two requests, which is uvicorn's.
-
-What is no HTTP never reaches the middleware, so it is answered here, as everything else is.
+Without the limit, a client that never ends its headers keeps its connection forever. Bytes that
+arrive in time do not extend the limit. Bodies have a limit of their own (`middleware`); so has an
+idle connection (uvicorn). Invalid HTTP never reaches the middleware, so it is answered here.
 """
 
 import asyncio
@@ -20,11 +18,11 @@ from remask.serve.middleware import HEADERS
 from remask.serve.responses import new_id
 
 log = logging.getLogger("remask.serve")
-_QUOTED = 80  # characters of the reason that a parser gives
+_QUOTED = 80  # characters of the parser's reason
 
 
 def protocol(seconds: float) -> type[H11Protocol]:
-    """Return the protocol of a server that waits so long for the head of a request."""
+    """Return the protocol of a server with this time limit for heads."""
 
     class Protocol(_HeadLimited):
         head_seconds = seconds
@@ -37,77 +35,67 @@ class _HeadLimited(H11Protocol):
 
     head_seconds: float
     _timer: asyncio.TimerHandle | None = None
-    _begun = False  # whether any byte of the head has come
+    _has_begun = False  # whether any byte of the head has arrived
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first head."""
         super().connection_made(transport)
-        self._wait()
+        self._start_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Wait for the rest of a head, where it is not complete."""
         super().data_received(data)
-        self._begun = not self._is_answering
+        self._has_begun = not self._is_answering
         if self._is_answering:
-            self._stop()
+            self._stop_timer()
         else:
-            self._wait()
+            self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
-        self._stop()
+        self._stop_timer()
         super().connection_lost(exc)
 
     @property
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _wait(self) -> None:
+    def _start_timer(self) -> None:
         if self._timer is None:
-            self._timer = self.loop.call_later(self.head_seconds, self._end)
+            self._timer = self.loop.call_later(self.head_seconds, self._expire)
 
-    def _stop(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _end(self) -> None:
-        """Close the connection: with an answer, where somebody has begun to ask."""
+    def _expire(self) -> None:
+        """Close the connection; answer with 408 if a request has begun."""
         self._timer = None
         if self._is_answering or self.transport.is_closing():
             return
-        if self._begun and self.conn.our_state is h11.IDLE:
-            self._refuse(ApiError(
-                408, f"the head of the request did not arrive within {self.head_seconds:g} s; send "
-                "it again.", param="headers", code="timeout",
-            ))  # fmt: skip
+        if self._has_begun and self.conn.our_state is h11.IDLE:
+            message = f"The head of the request did not arrive within {self.head_seconds:g} s."
+            self._refuse(ApiError(408, message, param="headers", code="timeout"))
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP; called while the parser's error is handled."""
+        """Answer invalid HTTP; uvicorn calls this while it handles the parser's error."""
         reason = ascii(str(sys.exc_info()[1] or msg))[1:-1][:_QUOTED]
-        self._refuse(ApiError(
-            400, f"the request is not valid HTTP ({reason}); correct it.",
-            param="body" if self._is_answering else "headers", code="invalid_http",
-        ))  # fmt: skip
+        param = "body" if self._is_answering else "headers"
+        message = f"The request must be valid HTTP ({reason})."
+        self._refuse(ApiError(400, message, param=param, code="invalid_http"))
         self.transport.close()
 
     def _refuse(self, error: ApiError) -> None:
-        """Answer with an error, unless another answer has begun."""
+        """Send an error, unless a response has begun."""
         name = new_id("req")
         log.info("%s %d %s", name, error.status, error.message)
         body = error.response(name).model_dump_json().encode()
         own = {"content-type": "application/json", "content-length": str(len(body))}
         headers = {**own, "connection": "close", "x-request-id": name, **HEADERS}
-        events = (
-            h11.Response(
-                status_code=error.status,
-                headers=list(headers.items()),
-                reason=STATUS_PHRASES[error.status],
-            ),
-            h11.Data(data=body),
-            h11.EndOfMessage(),
+        response = h11.Response(
+            status_code=error.status,
+            headers=list(headers.items()),
+            reason=STATUS_PHRASES[error.status],
         )
         with suppress(h11.LocalProtocolError):
-            for event in events:
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")

@@ -1,10 +1,10 @@
-"""A request as the event loop sees it: its events, its end, and every way to end early.
+"""A request in the event loop: the events of its program, and every way to end early.
 
     client = ClientRequest(service, request)
     await client.start(plan)                   # raises if the request would be late
-    async with client.events() as events:      # what the program emits, until it is done
+    async with client.events() as events:      # emitted by the program until it ends
         async for name, value in events: ...
-    client.result                              # or, without the events: await client.run()
+    client.result                              # or without events: await client.run()
 
 The program is cancelled when the client leaves. At the deadline it ends with what it has.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remask.serve.programs import Plan
     from remask.serve.service import Service
 
-CLIENT_ID = "x-client-request-id"  # the client's own name for a request, to ask for its place
+CLIENT_ID = "x-client-request-id"  # the client's name of a request, for /v1/queue
 TIME_LIMIT = "x-remask-timeout"  # seconds, at most those of the server
 # Programs end this much earlier than the time limit, so that the response arrives in time.
 _RESERVE, _MOST_RESERVE = 0.05, 2.0  # share of the limit, seconds
@@ -47,12 +47,12 @@ class ClientRequest:
 
     @property
     def seconds(self) -> float:
-        """Time since it arrived."""
+        """Seconds since the request arrived."""
         return self.service.batcher.clock() - self.began
 
     @property
     def limit(self) -> float:
-        """Seconds that it may take: the server's limit, or less if the client's header says so."""
+        """Time limit in seconds: the server's, or the client's if it is lower."""
         most: float = self.service.settings.seconds
         given = self.request.headers.get(TIME_LIMIT)
         if given is None:
@@ -68,22 +68,21 @@ class ClientRequest:
 
     @property
     def deadline(self) -> float:
-        """When its program must end, on the batcher's clock."""
+        """End of the program on the batcher's clock."""
         return self.began + self.limit - min(_MOST_RESERVE, _RESERVE * self.limit)
 
     @property
     def left(self) -> float:
-        """Seconds until its program must end."""
+        """Seconds until the deadline."""
         return max(0.0, self.deadline - self.service.batcher.clock())
 
     @property
     def id(self) -> str:
-        """The id of the request."""
         return str(self.request.scope["state"]["request_id"])
 
     def emit(self, name: str, value: Any) -> None:
         """Queue an event of the program; called in the model's thread."""
-        # The loop is closed if the server has stopped: nobody listens then.
+        # The loop is closed if the server has stopped.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._queue.put_nowait, (name, value))
 
@@ -100,7 +99,7 @@ class ClientRequest:
         )
 
     def events(self) -> contextlib.aclosing[AsyncGenerator[tuple[str, Any], None]]:
-        """Return the events to iterate over; an error, or an early end, is raised there."""
+        """Return the events of the program; the iteration raises its error."""
         return contextlib.aclosing(self._events())
 
     async def _events(self) -> AsyncGenerator[tuple[str, Any], None]:
@@ -123,14 +122,14 @@ class ClientRequest:
             self.service.batcher.cancel(self._job)
 
     async def run(self) -> Any:
-        """Return the result of the program, without its events."""
+        """Return the result of the program."""
         async with self.events() as events:
             async for _ in events:
                 pass
         return self.result
 
     async def in_thread(self, make: Callable[[], _Made]) -> _Made:
-        """Return what `make` returns, called in another thread: long texts take time."""
+        """Return `make()`, called in a helper thread: long texts take time."""
         return await self._loop.run_in_executor(self.service.helpers, make)
 
     async def _watch(self) -> None:

@@ -1,4 +1,4 @@
-"""The app on a socket, until it is stopped."""
+"""Runs the app on a socket until it is stopped."""
 
 import asyncio
 import errno
@@ -22,27 +22,27 @@ from remask.serve.service import Service, time_model
 KEY_VARIABLE = "REMASK_API_KEY"
 log = logging.getLogger("remask.serve")
 _BACKLOG = 2048
-_TICK = 0.05  # seconds between two looks at a server that goes down
+_TICK = 0.05  # seconds between two checks during the shutdown
 
 
 def read_key(file: Path | None, variable: str | None) -> str | None:
-    """Return the key of a file, else that of the environment variable; None where there is none."""
+    """Return the key in a file, else the value of the environment variable, else None."""
     if file is None:
         return variable or None
     key = read_text(file, InputError).strip()
     if not key:
-        raise InputError(f"{file} holds no key; write one into it.")
+        raise InputError(f"{file} holds no key.")
     return key
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at this address, or raise where it cannot be had."""
+    """Return a socket that listens at this address, or raise."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
-        made.listen(_BACKLOG)  # clients that call before the server is up wait
+        made.listen(_BACKLOG)  # clients wait until the server has started
     except OSError as error:
         made.close()
         raise InputError(_refused(host, port, error)) from None
@@ -58,7 +58,7 @@ def _refused(host: str, port: int, error: OSError) -> str:
 
 
 def url_of(host: str, made: socket.socket) -> str:
-    """Return where a browser finds the page."""
+    """Return the address of the page."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{made.getsockname()[1]}"
 

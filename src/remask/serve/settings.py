@@ -1,4 +1,4 @@
-"""How a model is served, and how much one request may ask for; no torch and no web framework."""
+"""Settings of the server and limits of one request; imports neither torch nor FastAPI."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -9,19 +9,19 @@ from remask.settings import Setting, check
 from remask.values import ROUNDTRIPS
 from remask.verifier.settings import FittedFile, MaxForwards
 
-# The most that one request may ask for: less than the library allows, so that it ends in time.
+# Limits of one request, below the limits of the library, so that requests end in time.
 MAX_TRIPS, MAX_REBUILD_STEPS, MAX_BUDGET, MAX_TEMPERATURE = 64, 256, 32, 2.0
 MAX_STOPS, MAX_TOP_LOGPROBS = 16, 20
-MAX_EXAMPLES = 20  # problems to try
+MAX_EXAMPLES = 20
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 ANYWHERE = frozenset({"0.0.0.0", "::"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServeSettings:
-    """How a model is served."""
+    """Settings of one server."""
 
-    model: str  # as it was named to `load`: in responses and in commands
+    model: str  # its name in responses
     preset: str = ""
     dtype: str = "auto"
     weights: str = "full"
@@ -32,7 +32,7 @@ class ServeSettings:
     fitted: FittedFile = None
     max_forwards: MaxForwards = None
     host: Annotated[
-        str, Setting("Address to listen at; elsewhere than loopback a key is needed.")
+        str, Setting("Address to listen at; any other than loopback requires a key.")
     ] = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
     key: str | None = None
@@ -55,19 +55,18 @@ class ServeSettings:
     log_prompts: Annotated[bool, Setting("Write prompts and answers to the log.")] = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work, and what would be open to everyone."""
         check(self)
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
-            raise SettingsError("the key has characters that no header can hold; use ASCII.")
+            raise SettingsError("The key must be printable ASCII.")
         if self.key is None and self.host not in LOOPBACK:
             raise SettingsError(
-                f"host {self.host} can be reached from elsewhere, so a key is needed; set "
-                "REMASK_API_KEY, or give --key-file."
+                f"host {self.host} requires a key: other machines can reach it. Set "
+                "REMASK_API_KEY, or pass --key-file."
             )
 
     @property
     def hosts(self) -> frozenset[str] | None:
-        """Names that a request's Host may have; None: any, where the key alone decides."""
+        """Allowed Host headers; None allows any, because a key is required then."""
         if self.host in ANYWHERE and not self.allowed_hosts:
             return None
         return LOOPBACK | {self.host.lower(), *(name.lower() for name in self.allowed_hosts)}
