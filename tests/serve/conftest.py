@@ -3,8 +3,8 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -124,11 +124,24 @@ def held(denoiser: Denoiser) -> Iterator[Held]:
 
 
 @pytest.fixture
-def failing(denoiser: Denoiser, settings: ServeSettings) -> Iterator[Client]:
+def serving(denoiser: Denoiser, settings: ServeSettings) -> Iterator[Callable[..., Client]]:
+    """Starts servers with other settings or another model."""
+    services = []
+
+    def make(model: Denoiser = denoiser, **changes: Any) -> Client:
+        service = build_service(model, replace(settings, **changes))
+        services.append(service)
+        return Client(service, build_app(service))
+
+    yield make
+    for service in services:
+        service.batcher.close(LIMIT)
+
+
+@pytest.fixture
+def failing(denoiser: Denoiser, serving: Callable[..., Client]) -> Client:
     """A server whose model fails after five passes."""
-    service = build_service(Failing(denoiser), settings)
-    yield Client(service, build_app(service))
-    service.batcher.close(LIMIT)
+    return serving(Failing(denoiser))
 
 
 @pytest.fixture

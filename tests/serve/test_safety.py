@@ -4,18 +4,20 @@ import base64
 import gzip
 import logging
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
+from torch import Tensor
 
 from remask.denoisers.base import Denoiser
+from remask.denoisers.kv_cache import KVCache
+from remask.denoisers.wrap import Wrapped
 from remask.errors import SettingsError
-from remask.serve.app import build_app
-from remask.serve.service import build_service
 from remask.serve.settings import ServeSettings
+from remask.values import Canvas
 
 Client = Any  # see conftest.py
 BODY = {"prompt": "What is 12 + 5?", "answer": "17", "remask": {"trips": 1, "rebuild_steps": 1}}
@@ -28,10 +30,8 @@ ROUTES = (
 
 
 @pytest.fixture
-def guarded(client: Client, denoiser: Denoiser, settings: ServeSettings) -> Iterator[Client]:
-    service = build_service(denoiser, replace(settings, key=KEY))
-    yield type(client)(service, build_app(service))
-    service.batcher.close(LIMIT)
+def guarded(serving: Any) -> Client:
+    return serving(key=KEY)
 
 
 def test_a_key_guards_every_route_but_health(guarded: Client) -> None:
@@ -51,15 +51,10 @@ def test_another_key_is_refused(guarded: Client, given: str) -> None:
     assert guarded.get("/ready", headers={"authorization": given}).status_code == 401
 
 
-def test_the_key_opens_as_a_token_and_as_a_browsers_password(
-    client: Client, denoiser: Denoiser, settings: ServeSettings
-) -> None:
-    service = build_service(denoiser, replace(settings, key="plain key"))
-    guarded = type(client)(service, build_app(service))
-    password = base64.b64encode(b"anyone:plain key").decode()
-    for given in ("Bearer plain key", "bearer plain key", f"Basic {password}"):
+def test_a_key_is_a_bearer_token_or_a_password(guarded: Client) -> None:
+    password = base64.b64encode(f"anyone:{KEY}".encode()).decode()
+    for given in (f"Bearer {KEY}", f"bearer {KEY}", f"Basic {password}"):
         assert guarded.get("/ready", headers={"authorization": given}).status_code == 200
-    service.batcher.close(LIMIT)
 
 
 def test_a_key_is_needed_elsewhere_than_on_loopback() -> None:
@@ -140,85 +135,60 @@ def test_a_defect_is_in_the_log_and_not_in_the_answer(
 
 
 @pytest.mark.parametrize("log_prompts", [False, True])
-def test_prompts_are_logged_only_where_that_is_wanted(
-    client: Client,
-    denoiser: Denoiser,
-    settings: ServeSettings,
-    caplog: pytest.LogCaptureFixture,
-    log_prompts: bool,
+def test_prompts_are_logged_only_with_log_prompts(
+    serving: Any, caplog: pytest.LogCaptureFixture, log_prompts: bool
 ) -> None:
     caplog.set_level(logging.INFO, "remask.serve")
-    service = build_service(denoiser, replace(settings, log_prompts=log_prompts))
-    talking = type(client)(service, build_app(service))
-    answer = talking.post("/v1/verify", {**BODY, "prompt": "private\nthings"})
+    client = serving(log_prompts=log_prompts)
+    answer = client.post("/v1/verify", {**BODY, "prompt": "private\nthings"})
     assert answer.status_code == 200
     assert f"{answer.headers['x-request-id']} POST /v1/verify 200" in caplog.text
     assert (r"private\nthings" in caplog.text) == log_prompts
-    service.batcher.close(LIMIT)
 
 
-def test_a_full_queue_says_when_to_come_again(
-    client: Client, denoiser: Denoiser, settings: ServeSettings
-) -> None:
-    """The thread is not started, so that the one place stays taken."""
-    from remask.serve.batcher import Batcher
-    from remask.serve.metrics import ServerMetrics
-
-    service = build_service(denoiser, settings)
-    service.batcher.close(LIMIT)
-    full = Batcher(denoiser, ServerMetrics(), max_queue=0)
-    full.start()
-    service = replace(service, batcher=full)
-    crowded = type(client)(service, build_app(service))
-    answer = crowded.post("/v1/verify", BODY)
+def test_a_full_queue_is_refused_with_retry_after(serving: Any, held: Any) -> None:
+    client = serving(held, max_queue=1)
+    with ThreadPoolExecutor(1) as other:
+        first = other.submit(client.post, "/v1/verify", BODY)
+        assert held.begun.wait(LIMIT)
+        answer = client.post("/v1/verify", BODY)
+        held.go_on.set()
+        assert first.result().status_code == 200
     assert answer.status_code == 429
     assert answer.json()["error"]["type"] == "rate_limit_error"
     assert int(answer.headers["retry-after"]) >= 1
-    full.close(LIMIT)
 
 
-def test_time_that_is_up_is_told(client: Client, held: Any, settings: ServeSettings) -> None:
+def test_a_request_ends_at_its_time_limit(serving: Any, held: Any) -> None:
     """The model never answers."""
-    service = build_service(held, replace(settings, seconds=1.0))
-    hurried = type(client)(service, build_app(service))
-    answer = hurried.post("/v1/verify", BODY)
-    assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")
-    assert service.batcher.num_jobs == 0
+    client = serving(held, seconds=2.0)
+    answer = client.post("/v1/verify", BODY)
     held.go_on.set()
-    service.batcher.close(LIMIT)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")
+    assert client.service.batcher.num_jobs == 0
 
 
-def test_a_server_that_goes_down_is_not_ready(
-    client: Client, denoiser: Denoiser, settings: ServeSettings
-) -> None:
-    service = build_service(denoiser, settings)
-    leaving = type(client)(service, build_app(service))
-    service.batcher.close(LIMIT)
+def test_a_server_that_goes_down_is_not_ready(serving: Any) -> None:
+    leaving = serving()
+    leaving.service.batcher.close(LIMIT)
     assert leaving.get("/ready").status_code == 503
     assert leaving.get("/health").status_code == 200
     assert leaving.post("/v1/verify", BODY).json()["error"]["code"] == "going_down"
 
 
-def test_a_nan_is_an_error_of_the_model(
-    client: Client, settings: ServeSettings, faulty: Any
-) -> None:
+@dataclass(frozen=True, eq=False)
+class NaN(Wrapped):
+    def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
+        return super().hidden(canvas, cache) * float("nan")
+
+
+def test_a_nan_is_an_error_of_the_model(serving: Any, denoiser: Denoiser) -> None:
     """A row alone that gives NaN cannot be helped by smaller batches."""
-    always = type(
-        "Always",
-        (type(faulty),),
-        {
-            "hidden": lambda self, canvas, cache=None: (
-                self.inner.hidden(canvas, cache) * float("nan")
-            )
-        },
-    )
-    service = build_service(always(faulty.inner), settings)
-    sick = type(client)(service, build_app(service))
+    sick = serving(NaN(denoiser))
     answer = sick.post("/v1/verify", BODY)
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "model_error")
     assert "NaN" in answer.json()["error"]["message"]
     assert sick.get("/ready").status_code == 200
-    service.batcher.close(LIMIT)
 
 
 def test_the_page_is_served_and_nothing_beside_it(client: Client) -> None:

@@ -91,12 +91,8 @@ def test_what_a_scorer_read_of_a_token_stands_with_it_and_is_left_out_elsewhere(
     assert ("logp" in attempt["verification"]["tokens"][0]) is bool(read)
 
 
-def test_the_parts_of_a_label_free_score_add_up_to_it(
-    client: Client, denoiser: Denoiser, settings: ServeSettings
-) -> None:
-    service = build_service(denoiser, replace(settings, scorer="verifier"))
-    found = type(client)(service, build_app(service)).ok("/v1/verify", BODY)
-    service.batcher.close(LIMIT)
+def test_the_parts_of_a_label_free_score_add_up_to_it(serving: Any) -> None:
+    found = serving(scorer="verifier").ok("/v1/verify", BODY)
     parts = found["metrics"].values()
     assert found["score"] == pytest.approx(sum(part["weight"] * part["value"] for part in parts))
     assert [part["weight"] for part in parts] == pytest.approx([1 / 3] * 3)
@@ -126,20 +122,17 @@ def test_a_chat_is_scored_too_and_decides_by_a_threshold_alone(other: Client) ->
 
 
 def test_a_threshold_of_the_model_s_files_is_that_of_its_scorer(
-    client: Client, denoiser: Denoiser, settings: ServeSettings
+    serving: Any, denoiser: Denoiser
 ) -> None:
     """Scores of the editor lie in 0..1: one above -1 is accepted at once, one above 2 never is."""
     tasks = {"choice": {"threshold": {"editor": 2.0}}}
     preset = replace(denoiser.preset, threshold={"editor": -1.0}, tasks=tasks)
     assert isinstance(denoiser, NativeDenoiser)
-    model = replace(denoiser, preset=preset)
-    service = build_service(model, replace(settings, scorer="editor"))
-    served = type(client)(service, build_app(service))
+    served = serving(replace(denoiser, preset=preset), scorer="editor")
     actions = [
         served.ok("/v1/solve", {"prompt": PROMPT, "kind": kind, "remask": {"budget": 2}})["action"]
         for kind in ("number", "choice")
     ]
-    service.batcher.close(LIMIT)
     assert actions == ["accept", "fallback"]
 
 
@@ -162,7 +155,7 @@ def test_a_request_may_choose_its_scorer(client: Client, denoiser: Denoiser, nam
 
 
 def test_a_fit_of_too_few_labels_says_so_with_its_score(
-    client: Client, denoiser: Denoiser, settings: ServeSettings, tmp_path: Path
+    serving: Any, denoiser: Denoiser, tmp_path: Path
 ) -> None:
     about = Provenance(
         scorer="verifier", metric_set="features", metrics=(), task="wordmath", split="validation",
@@ -170,28 +163,21 @@ def test_a_fit_of_too_few_labels_says_so_with_its_score(
     )  # fmt: skip
     few = fit_verifier([{"critical.critical_mean": -1.0}], [True], about)
     few.save(tmp_path / "few.json")
-    changed = replace(settings, metrics="paper", scorer="verifier", fitted=tmp_path / "few.json")
-    service = build_service(denoiser, changed)
-    served = type(client)(service, build_app(service))
+    served = serving(metrics="paper", scorer="verifier", fitted=tmp_path / "few.json")
     found = served.ok("/v1/verify", BODY)
     body = {"prompt": PROMPT, "remask": {"budget": 1, "threshold": 2.0}}
     (attempt,) = served.ok("/v1/solve", body)["attempts"]
     error = served.refused("/v1/solve", {"prompt": PROMPT})
-    service.batcher.close(LIMIT)
     assert error["message"] == f"{NO_THRESHOLD} (the fitted verifier has none: {few.reason})."
     for document in (found, attempt["verification"]):
         assert (document["reason"], "stage" in document) == (few.reason, False)
 
 
-def test_round_trips_can_be_chosen_where_another_scorer_serves(
-    client: Client, denoiser: Denoiser, settings: ServeSettings
-) -> None:
-    service = build_service(denoiser, replace(settings, scorer="probe"))
-    served = type(client)(service, build_app(service))
+def test_round_trips_can_be_chosen_on_a_server_of_another_scorer(serving: Any) -> None:
+    served = serving(scorer="probe")
     body = {**BODY, "remask": {"scorer": "roundtrips", "trips": 1, "rebuild_steps": 2}}
     found = served.ok("/v1/verify", body)
     (model,) = served.get("/v1/models").json()["data"]
-    service.batcher.close(LIMIT)
     assert (found["scorer"], found["cost"]["forwards"]) == ("roundtrips", 2)
     assert (found["threshold"], found["verdict"]) == (None, "unknown")
     assert model["remask"]["scorers"][:3] == ["probe", "roundtrips", "verifier"]
@@ -206,7 +192,7 @@ def test_a_request_names_no_scorer_from_outside(client: Client, name: str) -> No
 
 
 def test_a_fitted_verifier_is_served_with_its_threshold(
-    client: Client, denoiser: Denoiser, settings: ServeSettings, tmp_path: Path
+    serving: Any, denoiser: Denoiser, tmp_path: Path
 ) -> None:
     """Of ten answers the right ones have values of .8, the wrong ones of .2."""
     path = tmp_path / "verifier.json"
@@ -218,9 +204,8 @@ def test_a_fitted_verifier_is_served_with_its_threshold(
     answers = [{"critical.critical_mean": math.log(0.8 if k < 5 else 0.2)} for k in range(10)]
     staged = fit_verifier(answers, [k < 5 for k in range(10)], about)
     staged.save(path)
-    changed = replace(settings, metrics="paper", scorer="verifier", fitted=path, max_forwards=4)
-    service = build_service(denoiser, changed)
-    served = type(client)(service, build_app(service))
+    changed = {"metrics": "paper", "scorer": "verifier", "fitted": path, "max_forwards": 4}
+    served = serving(**changed)
     sample = api.sample_from_text(denoiser, PROMPT, ANSWER, length=64)
     scorer = api.verifier(denoiser, {sample.item: PROMPT}, fitted=staged, budget=4)
     (known,) = scorer.score([sample])
@@ -241,9 +226,7 @@ def test_a_fitted_verifier_is_served_with_its_threshold(
     )  # fmt: skip
     error = served.refused("/v1/verify", {**BODY, "kind": "choice"})
     assert "fitted on kind wordmath, got choice" in error["message"]
-    service.batcher.close(LIMIT)
-    replace(staged, provenance=replace(about, metrics=staged.provenance.metrics, model="o")).save(
-        path
-    )
+    other_model = replace(about, metrics=staged.provenance.metrics, model="o")
+    replace(staged, provenance=other_model).save(path)
     with pytest.raises(SettingsError, match="fitted on model o, got "):
-        build_service(denoiser, changed)
+        serving(**changed)

@@ -118,118 +118,96 @@ def desk() -> Iterator[Desk]:
         made.batcher.close(LIMIT)
 
 
-def held(desk: Desk, press: Press, submit: Callable[[], None]) -> None:
-    """Submit while the thread is busy with a batch, so that all of it waits together."""
+def busy(desk: Desk, press: Press, name: str, job: Any) -> Any:
+    """Submit the first request, and return it when its first batch waits for `go_on`."""
     press.go_on.clear()
     desk.batcher.start()
-    desk.submit("first", work([Row(press, 99, kind="first")]))
+    submitted = desk.submit(name, job)
     assert press.begun.wait(LIMIT)
+    return submitted
+
+
+def held(desk: Desk, press: Press, submit: Callable[[], None]) -> None:
+    """Submit while a batch runs, so that all requests of `submit` wait together."""
+    busy(desk, press, "first", work([Row(press, 99, kind="first")]))
     submit()
     press.go_on.set()
 
 
-def test_rows_of_several_requests_share_a_batch_and_get_their_own_results(desk: Desk) -> None:
+def row(value: Any, **more: Any) -> dict[str, Any]:
+    return {"value": value, **more}
+
+
+Requests = dict[str, list[list[dict[str, Any]]]]  # the rounds of rows of each request
+ORDERS: dict[str, tuple[Requests, list[list[int]]]] = {
+    "requests share a batch": (
+        {"x": [[row(1), row(2)]], "y": [[row(3)]]},
+        [[1, 2, 3]],
+    ),
+    "1,024 tokens on a CPU hold four rows of 250": (
+        {"x": [[row(i) for i in range(6)]]},
+        [[0, 1, 2, 3], [4, 5]],
+    ),
+    "rows of similar length join the oldest": (
+        {str(size): [[row(size, columns=size)]] for size in (200, 1_000, 195, 210, 30)},
+        [[200, 195, 210, 30], [1_000]],
+    ),
+    "new rows join waiting rows": (
+        {"x": [[row(1, group="b")], [row(2)]], "y": [[row(3)]]},
+        [[1], [2, 3]],
+    ),
+    "similar requests are finished in order of arrival": (
+        {"x": [[row(1)], [row(2)]], "y": [[row(3, group="b")], [row(4, group="b")]]},
+        [[1], [2], [3], [4]],
+    ),
+    "a request is short up to 4,096 tokens x passes, two rounds": (
+        {"x": [[row(i, passes=4)] for i in range(1, 6)], "y": [[row(70, group="b")]]},
+        [[1], [2], [70], [3], [4], [5]],
+    ),
+    "the lowest expected cost runs first": (
+        {
+            "long": [[row(1, passes=100)]],
+            "longer": [[row(2, group="b", passes=1_000)]],
+            "short": [[row(3, group="c")]],
+        },
+        [[3], [1], [2]],
+    ),
+    "costs within a factor of four are equal": (
+        {str(n): [[row(n, group=str(n), passes=n)]] for n in (12, 32, 10)},
+        [[12], [32], [10]],
+    ),
+    "rows without columns run at once": (
+        {"x": [[row(i, columns=0) for i in range(1, 50)]]},
+        [list(range(1, 50))],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ORDERS)
+def test_waiting_requests_are_served_in_order(desk: Desk, case: str) -> None:
+    requests, batches = ORDERS[case]
     press = Press()
 
     def submit() -> None:
-        desk.submit("x", work([Row(press, 1), Row(press, 2)]))
-        desk.submit("y", work([Row(press, 3)]))
+        for name, rounds in requests.items():
+            desk.submit(name, work(*([Row(press, **r) for r in rows] for rows in rounds)))
 
     held(desk, press, submit)
-    assert desk.wait("x", "y") == [[-1, -2], [-3]]
-    assert press.batches == [[99], [1, 2, 3]]
+    assert desk.wait(*requests) == [
+        [-r["value"] for rows in rounds for r in rows] for rounds in requests.values()
+    ]
+    assert press.batches == [[99], *batches]
 
 
-def test_a_batch_holds_as_many_rows_as_the_budget(desk: Desk) -> None:
-    """1,024 tokens on a CPU hold four rows of 250."""
-    press = Press()
-    held(desk, press, lambda: desk.submit("x", work([Row(press, i) for i in range(6)])))
-    assert desk.wait("x") == [[0, -1, -2, -3, -4, -5]]
-    assert press.batches == [[99], [0, 1, 2, 3], [4, 5]]
+def test_a_batch_that_runs_out_of_memory_is_repeated_in_halves(desk: Desk) -> None:
+    """Four rows where two fit: 4, then 2 and 2."""
+    press = Press(most=2)
+    held(desk, press, lambda: desk.submit("x", work([Row(press, i) for i in range(1, 5)])))
+    assert desk.wait("x") == [[-1, -2, -3, -4]]
+    assert press.batches == [[99], [1, 2, 3, 4], [1, 2], [3, 4]]
 
 
-def test_rows_nearest_in_length_go_with_the_oldest(desk: Desk) -> None:
-    """The oldest has 200 columns; 195 and 210 fit beside it, a row of 1,000 goes alone."""
-    press = Press()
-    sizes = (200, 1_000, 195, 210, 30)
-
-    def submit() -> None:
-        for size in sizes:
-            desk.submit(str(size), work([Row(press, size, columns=size)]))
-
-    held(desk, press, submit)
-    desk.wait(*map(str, sizes))
-    assert press.batches == [[99], [200, 195, 210, 30], [1_000]]
-
-
-def test_new_rows_join_those_that_go_on(desk: Desk) -> None:
-    """The second round of one request shares its batch with the first of another."""
-    press = Press()
-
-    def submit() -> None:
-        desk.submit("x", work([Row(press, 1, group="b")], [Row(press, 2)]))
-        desk.submit("y", work([Row(press, 3)]))
-
-    held(desk, press, submit)
-    assert desk.wait("x", "y") == [[-1, -2], [-3]]
-    assert press.batches == [[99], [1], [2, 3]]
-
-
-def test_who_came_first_is_finished_first(desk: Desk) -> None:
-    """By turns it would be 1, 3, 2, 4, and both would wait for the last batch but one."""
-    press = Press()
-
-    def submit() -> None:
-        desk.submit("x", work([Row(press, 1)], [Row(press, 2)]))
-        desk.submit("y", work([Row(press, 3, group="b")], [Row(press, 4, group="b")]))
-
-    held(desk, press, submit)
-    desk.wait("x", "y")
-    assert press.batches == [[99], [1], [2], [3], [4]]
-
-
-def test_a_request_that_has_taken_much_lets_others_pass(desk: Desk) -> None:
-    """Two rounds of 4 passes over 500 tokens are short, on a CPU up to 4,096; three are not."""
-    press = Press()
-
-    def submit() -> None:
-        desk.submit("long", work(*([Row(press, i, passes=4)] for i in range(1, 21))))
-        desk.submit("other", work([Row(press, 70, group="b")]))
-
-    held(desk, press, submit)
-    desk.wait("long", "other")
-    assert press.batches[:5] == [[99], [1], [2], [70], [3]]
-
-
-def test_whoever_will_take_little_goes_before_whoever_will_take_much(desk: Desk) -> None:
-    """It is known beforehand: what is asked for counts, not only what was used."""
-    press = Press()
-
-    def submit() -> None:
-        desk.submit("long", work([Row(press, 1, passes=100)]))
-        desk.submit("longer", work([Row(press, 2, group="b", passes=1_000)]))
-        desk.submit("short", work([Row(press, 3, group="c")]))
-
-    held(desk, press, submit)
-    desk.wait("long", "longer", "short")
-    assert press.batches == [[99], [3], [1], [2]]
-
-
-def test_what_is_alike_goes_in_order_of_arrival(desk: Desk) -> None:
-    """6,000, 16,000 and 5,000 are within a factor of four above what is short."""
-    press = Press()
-    sizes = {"x": 12, "y": 32, "z": 10}
-
-    def submit() -> None:
-        for name, passes in sizes.items():
-            desk.submit(name, work([Row(press, passes, group=name, passes=passes)]))
-
-    held(desk, press, submit)
-    desk.wait(*sizes)
-    assert press.batches == [[99], [12], [32], [10]]
-
-
-def test_every_fourth_batch_is_for_whoever_has_waited_longest(desk: Desk) -> None:
+def test_every_fourth_batch_goes_to_the_oldest_request(desk: Desk) -> None:
     """30 short ones would keep a long one out: two go before it, five interrupt it at once."""
     press = Press()
 
@@ -244,7 +222,7 @@ def test_every_fourth_batch_is_for_whoever_has_waited_longest(desk: Desk) -> Non
     assert begun == [99, *range(2, 9), 1, *range(9, 32)]
 
 
-def test_a_server_that_goes_down_finishes_short_requests_first(desk: Desk) -> None:
+def test_short_requests_are_finished_first_at_shutdown(desk: Desk) -> None:
     press = Press()
 
     def submit() -> None:
@@ -272,7 +250,7 @@ def test_a_short_request_does_not_wait_for_a_long_batch(desk: Desk) -> None:
     assert press.passes == [(1, 0), (1, 1), (1, 2), (2, 0), *((1, i) for i in range(3, 10))]
 
 
-def test_only_what_is_short_interrupts(desk: Desk) -> None:
+def test_only_short_requests_interrupt(desk: Desk) -> None:
     """One that takes 5,000 waits for one that takes 20,000; a batch of short ones is left alone."""
     press = Press()
     press.at[1, 2] = lambda: desk.submit("other", work([Row(press, 2, group="b", passes=10)]))
@@ -303,7 +281,7 @@ def test_interruptions_take_no_more_than_the_batch_itself(desk: Desk) -> None:
     assert len(press.batches) == 51
 
 
-def test_a_batch_that_nobody_waits_for_ends_before_its_next_pass(desk: Desk) -> None:
+def test_a_batch_whose_clients_left_ends_before_its_next_pass(desk: Desk) -> None:
     press = Press()
     jobs: list[Any] = []
     submitted = threading.Event()
@@ -323,7 +301,7 @@ def test_a_batch_that_nobody_waits_for_ends_before_its_next_pass(desk: Desk) -> 
     assert "gone" not in desk.outcomes
 
 
-def test_what_fails_inside_a_batch_does_not_hurt_it(desk: Desk) -> None:
+def test_an_interruption_that_fails_does_not_end_the_batch(desk: Desk) -> None:
     press = Press(faults={2: DenoiserError("NaN")})
     press.at[1, 2] = lambda: desk.submit("sick", work([Row(press, 2, group="b")]))
     desk.batcher.start()
@@ -336,10 +314,7 @@ def test_what_fails_inside_a_batch_does_not_hurt_it(desk: Desk) -> None:
 
 def test_a_request_knows_how_many_are_before_it(desk: Desk) -> None:
     press = Press()
-    press.go_on.clear()
-    desk.batcher.start()
-    desk.submit("running", work([Row(press, 1)]))
-    assert press.begun.wait(LIMIT)
+    busy(desk, press, "running", work([Row(press, 1)]))
     desk.submit("next", work([Row(press, 2, group="b")]))
     last = desk.submit("last", work([Row(press, 3, group="c")]))
     assert [desk.batcher.ahead(name) for name in ("running", "next", "last")] == [0, 1, 2]
@@ -351,7 +326,7 @@ def test_a_request_knows_how_many_are_before_it(desk: Desk) -> None:
     assert desk.batcher.ahead("next") is None
 
 
-def test_what_is_under_way_has_nobody_before_it(desk: Desk) -> None:
+def test_running_requests_have_nobody_before_them(desk: Desk) -> None:
     """20,000 are under way when 5,000 come, which go in line before them, and 500, which interrupt.
 
     What has just come is counted last, behind the one under way.
@@ -397,7 +372,7 @@ def test_requests_in_one_batch_are_not_before_one_another(desk: Desk) -> None:
     assert places == [[0, 0, 2, 3]]
 
 
-def test_whoever_has_waited_longest_is_told_of_its_turn(desk: Desk) -> None:
+def test_the_oldest_request_knows_its_turn(desk: Desk) -> None:
     """Of 4 short ones two go before a long one, whose turn the fourth is: it is first then."""
     press = Press()
     places: list[list[int | None]] = []
@@ -419,23 +394,7 @@ def test_whoever_has_waited_longest_is_told_of_its_turn(desk: Desk) -> None:
     assert places == [[4, 0, 1, 2, 3], [1, None, 0, 2, 3]]
 
 
-def test_rows_without_columns_are_measured_all_at_once(desk: Desk) -> None:
-    press = Press()
-    rows = [Row(press, i, columns=0) for i in range(1, 50)]
-    held(desk, press, lambda: desk.submit("x", work(rows)))
-    desk.wait("x")
-    assert press.batches[1] == list(range(1, 50))
-
-
-def test_a_batch_that_is_too_large_is_run_in_halves(desk: Desk) -> None:
-    """Four rows where two fit: 4, then 2 and 2."""
-    press = Press(most=2)
-    held(desk, press, lambda: desk.submit("x", work([Row(press, i) for i in range(1, 5)])))
-    assert desk.wait("x") == [[-1, -2, -3, -4]]
-    assert press.batches == [[99], [1, 2, 3, 4], [1, 2], [3, 4]]
-
-
-def test_a_failed_batch_is_let_go_before_its_halves_run(desk: Desk) -> None:
+def test_a_failed_batch_is_freed_before_its_halves_run(desk: Desk) -> None:
     """Rows 1 and 2 fail together; what that pass held, tensors as a rule, is gone when 1 begins."""
     kept: list[weakref.ref[Any]] = []
     alone: list[bool] = []
@@ -478,7 +437,7 @@ def test_the_other_rows_of_a_failed_request_are_not_run(desk: Desk) -> None:
     assert press.batches == [[99], [1, 2], [1]]
 
 
-def test_work_that_fails_between_rows_ends_with_its_error(desk: Desk) -> None:
+def test_a_program_that_fails_ends_with_its_error(desk: Desk) -> None:
     def failing() -> Iterator[Any]:
         yield [Row(Press(), 1)]
         raise KeyError("between")
@@ -489,7 +448,7 @@ def test_work_that_fails_between_rows_ends_with_its_error(desk: Desk) -> None:
     assert desk.batcher.num_jobs == 0
 
 
-def test_a_cancelled_request_has_no_further_rows_and_tells_nothing(desk: Desk) -> None:
+def test_a_cancelled_request_has_no_further_rows_and_no_outcome(desk: Desk) -> None:
     press = Press()
 
     def submit() -> None:
@@ -504,10 +463,7 @@ def test_a_cancelled_request_has_no_further_rows_and_tells_nothing(desk: Desk) -
 
 def test_a_request_cancelled_while_it_runs_frees_its_place(desk: Desk) -> None:
     press = Press()
-    press.go_on.clear()
-    desk.batcher.start()
-    job = desk.submit("x", work([Row(press, 1)], [Row(press, 2)]))
-    assert press.begun.wait(LIMIT)
+    job = busy(desk, press, "x", work([Row(press, 1)], [Row(press, 2)]))
     desk.batcher.cancel(job)
     assert desk.batcher.num_jobs == 0
     press.go_on.set()
@@ -516,7 +472,7 @@ def test_a_request_cancelled_while_it_runs_frees_its_place(desk: Desk) -> None:
     assert press.batches == [[1], [3]]
 
 
-def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
+def test_a_full_queue_refuses_with_retry_after() -> None:
     desk = Desk(max_queue=1)
     press = Press()
     press.go_on.clear()
@@ -533,12 +489,9 @@ def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
     desk.batcher.close(LIMIT)
 
 
-def test_closing_finishes_what_runs_and_refuses_the_rest(desk: Desk) -> None:
+def test_closing_finishes_running_requests_and_refuses_new_ones(desk: Desk) -> None:
     press = Press()
-    press.go_on.clear()
-    desk.batcher.start()
-    desk.submit("x", work([Row(press, 1)], [Row(press, 2)]))
-    assert press.begun.wait(LIMIT)
+    busy(desk, press, "x", work([Row(press, 1)], [Row(press, 2)]))
     closing = threading.Thread(target=desk.batcher.close, args=(LIMIT,))
     closing.start()
     while desk.batcher.ready:
@@ -550,12 +503,9 @@ def test_closing_finishes_what_runs_and_refuses_the_rest(desk: Desk) -> None:
     assert desk.wait("x") == [[-1, -2]]
 
 
-def test_what_is_not_finished_when_time_is_up_is_told_so(desk: Desk) -> None:
+def test_unfinished_requests_end_with_503_when_the_drain_is_over(desk: Desk) -> None:
     press = Press()
-    press.go_on.clear()
-    desk.batcher.start()
-    desk.submit("x", work([Row(press, 1)]))
-    assert press.begun.wait(LIMIT)
+    busy(desk, press, "x", work([Row(press, 1)]))
     desk.batcher.close(0.05)
     (outcome,) = desk.wait("x")
     assert isinstance(outcome, ApiError)
@@ -563,9 +513,7 @@ def test_what_is_not_finished_when_time_is_up_is_told_so(desk: Desk) -> None:
     press.go_on.set()
 
 
-def test_a_thread_that_dies_leaves_nobody_waiting(
-    desk: Desk, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_all_requests_end_if_the_thread_dies(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     """A row that cannot say its group breaks the batcher itself, not a batch."""
 
     class Broken:
@@ -648,7 +596,7 @@ def test_a_request_that_would_be_late_is_refused_until_the_queue_is_shorter(desk
     desk.wait("5")
 
 
-def test_what_cannot_be_done_in_time_is_refused_though_the_queue_is_empty(desk: Desk) -> None:
+def test_a_request_that_is_too_slow_alone_is_refused(desk: Desk) -> None:
     """121 s for 120 s; 119 s are accepted, because waiting would not help. No client waits longer
     than the time limit."""
     desk.batcher.start()
@@ -657,12 +605,6 @@ def test_what_cannot_be_done_in_time_is_refused_though_the_queue_is_empty(desk: 
         error = refused(desk, cost, 120.0)
         assert (error.code, error.headers) == ("too_slow", {"Retry-After": "120"})
     desk.submit("x", work([Row(Press(), 1)]), needs(11_900), 120.0)
-    assert desk.wait("x") == [[-1]]
-
-
-def test_everything_is_accepted_before_the_pace_is_known(desk: Desk) -> None:
-    desk.batcher.start()
-    desk.submit("x", work([Row(Press(), 1)]), needs(1e12), 1.0)
     assert desk.wait("x") == [[-1]]
 
 
@@ -772,10 +714,7 @@ def test_a_request_that_never_began_ends_at_its_deadline(desk: Desk) -> None:
 
 def test_a_server_that_is_stopped_ends_its_requests_at_once(desk: Desk) -> None:
     press = Press()
-    press.go_on.clear()
-    desk.batcher.start()
-    desk.submit("x", lasting(press))
-    assert press.begun.wait(LIMIT)
+    busy(desk, press, "x", lasting(press))
     closing = threading.Thread(target=desk.batcher.close, args=(LIMIT,))
     closing.start()
     desk.batcher.stop()
