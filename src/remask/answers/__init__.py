@@ -1,22 +1,22 @@
-r"""Reading numbers and final answers out of text, by the paper's tiers.
+r"""Extract numbers and final answers from text, by the tiers of the paper.
 
-    markup      where an answer ends, and where it is marked (a box, a tag, hashes)
-    search      the tiers, and what commits to one answer, for every kind
-    number      the numbers of a text, one value read whole or not at all, the final number
+    markup      end of the answer; boxes, tags and hashes
+    search      the tiers, and the rules for ambiguous answers of every kind
+    number      all numbers of a text, the value of a short text, the final number
     choice      the final letter
-    option      the options that a prompt lists, and where a text speaks of them
-    program     where a program stands in a text, and its names, operators, constants and tests
-    mathematics the formulas of a text, and their symbols
-    critical    what decides in an answer, by its kind
+    option      the options in a prompt, and their words in a text
+    program     span of a program in a text, and of its names, operators and constants
+    mathematics spans of formulas and of their symbols
+    critical    spans that decide whether an answer is correct, by kind of answer
 
-Equal strings mean equivalent answers: "18.0", "$18" and "\frac{36}{2}" are all read as "18", and
-"0.5" as "1/2". A value that cannot be read whole is not read in part. No torch, and no text makes a
-function here raise or take more than about linear time. Symbolic answers (roots, intervals,
-expressions) are not read here: a task that has them brings its own extractor, on the same marks.
+Answers are canonical: "18.0", "$18" and "\frac{36}{2}" all become "18", and "0.5" becomes "1/2". A
+value is read whole or not at all. Every function accepts any text and takes about linear time. This
+package does not import torch. Tasks with symbolic answers (roots, intervals, expressions) have
+their own `search.Kind`.
 
-Departure from the paper: it says that a numeric answer of tier 3 is "penalized if the chain
-contains multiple unformatted numbers" and not how. Nothing is penalised here; `Extraction.tier`
-says which tier an answer came from, so a caller can tell.
+Departure from the paper: the paper says that a numeric answer of tier 3 is "penalized if the chain
+contains multiple unformatted numbers", but not how. We do not penalise it; `Extraction.tier`
+reports the tier.
 """
 
 from remask.answers.choice import extract_choice, find_choice

@@ -1,12 +1,12 @@
-r"""The letter that a text settles on, by the tiers of `search`.
+r"""Find the final letter of a text, by the tiers of `search`.
 
-Statements also are "B is the best answer"; without one, "option B" and "B is correct" count. Tier 3
-is a letter alone at the end, and with `leading` the letter that a text begins with. The option's
-words may follow the letter. Words alone are no letter, and "A" before a word is an article.
+"B is the best answer" is a statement as well; without a statement, "option B" and "B is correct"
+count. Tier 3 is a letter alone at the end and, with `leading`, the first letter of the text. The
+words of the option may follow the letter. "A" before a lower-case word is an article.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -19,6 +19,7 @@ from remask.answers.search import (
     Token,
     find_answer,
     joined,
+    last_match,
     statements,
 )
 from remask.errors import InputError
@@ -117,16 +118,16 @@ def _shapes(letters: str) -> _Shapes:
 
 @checked
 def extract_choice(text: str, letters: str = "ABCDE") -> str | None:
-    """Return the letter that `text` settles on, or None where there is none."""
+    """Return the final letter of `text`, or None."""
     return find_choice(text, letters).answer
 
 
 @checked
 def find_choice(text: str, letters: str = "ABCDE", *, leading: bool = False) -> Extraction:
-    """Return the letter that `text` settles on and its tier.
+    """Return the final letter of `text` and its tier.
 
-    With `leading`, the letter that a text begins with counts too, unless its lines begin with
-    several letters.
+    With `leading`, the first letter of a text counts too, unless its lines begin with different
+    letters.
     """
     if not letters.isalpha():
         raise InputError(f"letters must be letters, got {shown(letters)}.")
@@ -135,7 +136,7 @@ def find_choice(text: str, letters: str = "ABCDE", *, leading: bool = False) -> 
 
 @dataclass(frozen=True)
 class _LetterKind(Kind):
-    """How letters are stated and read; a letter that is not on offer is stated, and not read."""
+    """Recognises all letters, and reads only those in `letters`."""
 
     letters: str
     leading: bool = False
@@ -170,12 +171,12 @@ class _LetterKind(Kind):
         return sorted((*statements(text, _NOUNS), *verdicts), key=lambda one: one.start)
 
     def last(self, text: str, *, after_mark: bool) -> Extraction:
-        """Return the option that is named, or the letter that opens or ends a text."""
+        """Return the named option, or the first or last letter of a text."""
         shapes = _shapes(self.letters)
         right = list(shapes.right.finditer(text))
         if right and len({match["bare"] for match in right}) == 1:
             return self._extraction(text, right[-1], 2)
-        option, opening = _last(shapes.option.finditer(text)), shapes.opening.match(text)
+        option, opening = last_match(shapes.option, text), shapes.opening.match(text)
         if opening and option and not set(_LISTED.findall(text)) - {opening["bare"]}:
             return self._extraction(text, opening, 3)  # and then the options are talked about
         end = len(text.rstrip())
@@ -193,12 +194,12 @@ class _LetterKind(Kind):
         return self._extraction(text, begun[0], 3)
 
     def _worded(self, text: str) -> int:
-        """Return where a statement in words begins: options before it are only talked about."""
+        """Return the start of the last statement in words; options before it do not count."""
         said = (s for s in reversed(statements(text, _NOUNS)) if not self._opens_list(s))
         return max((s.start for s in said if _AROUND.sub("", s.said).strip(" []().:")), default=0)
 
     def _run(self, said: str, *, marked: bool = False) -> list[Token]:
-        """Return the letters that are said: several if joined, one without a key if refused."""
+        """Return the stated letters: several if joined, one without a key if excluded."""
         said = _AROUND.sub("", _BRACKETS.sub("", said))
         shapes, tokens = _shapes(self._known), self._tokens(said)
         front = (shapes.marked if marked else shapes.first).match(said)
@@ -219,19 +220,19 @@ class _LetterKind(Kind):
         return [Token(*match.span(), (match[1] or match[2] or match[3]).upper()) for match in found]
 
     def _offered(self, keys: Collection[str]) -> str | None:
-        """Return the one letter of some, in the case that `letters` has it in; None if not one."""
+        """Return the only letter of `keys` as it is written in `letters`, or None."""
         key = next(iter(keys)) if len(keys) == 1 else ""
         place = self.letters.upper().find(key) if key else -1
         return self.letters[place] if place >= 0 else None
 
     def _opens_list(self, statement: Statement) -> bool:
-        """Return whether a line after a cue opens a list of the options, and settles on none."""
+        """Return whether a list of the options follows a cue."""
         listed = _LISTED.findall(statement.window) if "\n" in statement.cue else []
         keys = {token.key for token in self._run(statement.said)}
         return bool(set(listed) - keys)
 
     def _extraction(self, text: str, match: re.Match[str], tier: Literal[2, 3]) -> Extraction:
-        """Return the letter of a match, unless its sentence excludes it or joins another to it."""
+        """Return the letter of a match, unless its sentence excludes it or joins another letter."""
         name = next(name for name, letter in match.groupdict().items() if letter)
         if _IS_WRONG.match(text, match.end(name)):
             return NOTHING
@@ -257,10 +258,3 @@ _REFUSED = Token(0, 0, "")
 
 def _letter(match: re.Match[str]) -> str:
     return str(next(filter(None, match.groupdict().values()))).upper()
-
-
-def _last(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
-    last = None
-    for match in matches:
-        last = match
-    return last

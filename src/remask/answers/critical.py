@@ -1,10 +1,10 @@
-"""Critical text: the places of an answer that decide whether it is right, by kind of answer.
+"""Critical text: the spans of an answer that decide whether it is correct, by kind of answer.
 
-A finder is a function of a text, its final answer as it was extracted, and the prompt ("" where it
-is not known); it returns spans of the text. No text makes one raise. What a rebuild reads off its
-surroundings decides nothing: a letter behind "C) Gus: yes" is given away, and so the verdicts on
-options belong to a choice; what a variable is called is free, and so only its uses belong to a
-program.
+A finder is a function of a text, its extracted final answer, and the prompt ("" if unknown); it
+returns spans of the text. A token that the model can copy from its visible context is not a test.
+So the critical text of a choice includes the verdicts on options, because "C) Gus: yes" reveals the
+letter, and the critical text of a program includes only the uses of a name, because the name itself
+is free.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ Finder = Callable[[str, str | None, str], list[Span]]  # text, final answer, pro
 def critical_positions(
     pieces: Sequence[str], answer: str | None, *, prompt: str = "", kind: str = "number"
 ) -> list[bool]:
-    """Say for each decoded token whether it has a part in critical text of this kind."""
+    """Return for each decoded token whether it overlaps critical text of this kind."""
     if kind not in CRITICAL:
         raise unknown_name("kind", kind, CRITICAL)
     text = "".join(pieces)
@@ -37,26 +37,19 @@ def critical_positions(
 
 
 def of_number(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return every number and the final answer.
-
-    The answer is its last occurrence that stands by itself. Where its canonical form is not in
-    the text (an expression, a fraction), its numbers are there all the same.
-    """
+    """Return every number, and the last occurrence of the final answer as a word of its own."""
     return [*number_spans(text), *last_occurrence(text, answer)]
 
 
 def of_choice(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return the letter, the words of every option, numbers, and verdicts such as yes and no.
-
-    The letter may be a small one. Where the prompt lists no options, the rest is there still.
-    """
+    """Return the letter, the words of every option, numbers, and verdicts such as yes and no."""
     letter = last_occurrence(text, answer) or last_occurrence(text, (answer or "").lower())
     offered = set[str]().union(*telling_words(listed_options(prompt)).values())
     return [*number_spans(text), *letter, *verdict_spans(text), *word_spans(text, offered)]
 
 
 def of_code(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return the names that a program uses, its operators and its constants."""
+    """Return the used names, the operators and the constants of a program."""
     first, last = program_span(text)
     source = text[first:last]
     spans = [*name_spans(source), *operator_spans(source), *constant_spans(source)]
@@ -69,7 +62,7 @@ def of_formula(text: str, answer: str | None, prompt: str) -> list[Span]:
 
 
 def of_text(text: str, answer: str | None, prompt: str) -> list[Span]:
-    """Return nothing: where there is no final result, no words count more than others."""
+    """Return no span, because free text has no final result."""
     return []
 
 
@@ -91,4 +84,4 @@ CRITICAL: Mapping[str, Finder] = {
     "formula": of_formula,
     "text": of_text,
 }
-OFFERED = ("choice",)  # kinds whose critical text stands in the prompt, to be chosen from
+OFFERED = ("choice",)  # kinds whose critical text is among the options of the prompt

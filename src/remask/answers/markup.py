@@ -1,13 +1,13 @@
-r"""Where an answer stands in a text, and where the text ends.
+r"""Find the end of an answer in a text, and its marks: boxes, tags and hashes.
 
-A canvas is filled up with tokens such as `<|eot_id|>` and `<|endoftext|>`. What comes after the
-first of them was never said; before anything is said they mean nothing. A mask is not one of them:
-what stands beside it is unfinished, and is not read.
+The text ends at the first end token, such as `<|eot_id|>` or `<|endoftext|>`; end tokens before the
+first word are ignored. A mask is not an end token: an answer beside a mask is unfinished and is not
+read.
 
-Marks are `\boxed{...}`, `<answer>...</answer>` and `#### ...`. The innermost mark counts: of a box
-in a tag, the box. Boxes, or tags, that a comma, "and", "or" or "to" joins are one mark with several
-bodies. A box or a tag that is not closed ends with its line. If the text ends with it too, it was
-cut off and is not read.
+Marks are `\boxed{...}`, `<answer>...</answer>` and `#### ...`. Of nested marks, the innermost
+counts. Boxes or tags joined by a comma, "and", "or" or "to" are one mark with several bodies. An
+unclosed box or tag ends with its line; if the text ends there too, the mark is cut off and is not
+read.
 """
 
 import re
@@ -18,9 +18,9 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Extraction:
-    """A final answer, and how it was found."""
+    """A final answer and its source."""
 
-    answer: str | None  # canonical: equal strings mean equivalent answers
+    answer: str | None  # canonical: equal answers are equal strings
     tier: Literal[1, 2, 3] | None  # 1 markup, 2 statement, 3 last number or letter; None: no answer
     matched: str = ""  # the piece of text it was read from
 
@@ -36,7 +36,7 @@ _END = re.compile(
 
 
 def answer_of(text: str) -> str:
-    """Return the answer in a text, without thinking before it and what follows its end token."""
+    """Return the text between the end of the thinking and the first end token."""
     start, end = answer_span(text)
     thought = text.rfind(_THOUGHT, start, end) + len(_THOUGHT)
     if thought >= start + len(_THOUGHT) and text[thought:end].strip():
@@ -45,7 +45,7 @@ def answer_of(text: str) -> str:
 
 
 def answer_span(text: str) -> tuple[int, int]:
-    """Return where a text begins, tokens before its first word left out, and where it ends."""
+    """Return the span of a text without the end tokens around it."""
     start = 0
     for end in _END.finditer(text):
         if text[start : end.start()].strip():
@@ -75,7 +75,7 @@ _LONGEST = 1000  # characters of a tag's body; more is an essay
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """One place where an answer is marked."""
+    """A box, a tag or a line behind hashes."""
 
     start: int
     end: int
@@ -86,7 +86,7 @@ class Mark:
 
     @property
     def empty(self) -> bool:
-        """Say whether nothing stands in it but points, or nothing yet."""
+        """Return whether the mark holds only dots or blanks."""
         if self.cut:
             return not any(body.strip() for body in self.bodies)
         return all(_EMPTY.fullmatch(body) for body in self.bodies)
@@ -125,7 +125,7 @@ def _box(text: str, start: int, inside: int, end: int) -> Mark:
 
 
 def _unclosed(text: str, opened: tuple[int, int]) -> Mark:
-    """Return a box that is never closed: up to the end of its line, if it has one."""
+    """Return an unclosed box, which ends with its line."""
     start, inside = opened
     content = text[inside:].lstrip()
     inside = len(text) - len(content)
@@ -137,7 +137,7 @@ def _unclosed(text: str, opened: tuple[int, int]) -> Mark:
 
 
 def _joined(text: str, boxes: Sequence[Mark]) -> Iterator[Mark]:
-    """Yield the boxes; those that a list joins are one."""
+    """Yield the boxes; joined boxes become one mark."""
     run: list[Mark] = []
     for box in boxes:
         if run and not _is_joint(text[run[-1].end : box.start][: _GAP + 1]):
@@ -158,7 +158,7 @@ def _is_joint(gap: str) -> bool:
 
 
 def _hashes(text: str) -> list[Mark]:
-    """Return the lines behind hashes; those that number a heading are left out."""
+    """Return the lines behind hashes, without numbered headings."""
     end = len(text.rstrip())
     found = (
         Mark(
@@ -174,7 +174,7 @@ def _hashes(text: str) -> list[Mark]:
 
 
 def _tags(text: str) -> list[Mark]:
-    """Return the tags; one that is never closed ends with its line."""
+    """Return the tags; an unclosed tag ends with its line."""
     tags = list(_TAG.finditer(text))
     pairs: list[Mark] = []
     for place, opening in enumerate(tags):
@@ -194,7 +194,7 @@ def _tags(text: str) -> list[Mark]:
 
 
 def _outside(outer: Sequence[Mark], inner: Sequence[Mark]) -> list[Mark]:
-    """Return the marks of `outer` that hold none of `inner`; both are in order."""
+    """Return the marks of `outer` that contain no mark of `inner`; both are sorted."""
     left: list[Mark] = []
     place = 0
     for mark in outer:

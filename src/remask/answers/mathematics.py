@@ -1,7 +1,7 @@
-r"""Mathematics in a text: the formulas in `$...$`, `\(...\)`, `\[...\]`, environments and boxes.
+r"""Find formulas in `$...$`, `\(...\)`, `\[...\]`, environments and boxes, and their symbols.
 
-Of a formula what counts is its numbers, variables and operators, commands such as `\frac` and
-`\pi` among them. Brackets, spacing and words in `\text{...}` do not.
+The symbols are numbers, variables, operators and commands such as `\frac` and `\pi`; brackets,
+spacing and words in `\text{...}` are not symbols.
 """
 
 import re
@@ -13,7 +13,7 @@ from remask.answers.number import LITERAL
 
 Span = tuple[int, int]
 
-_MOST = 2000  # characters of one formula; what is longer was never closed
+_MOST = 2000  # characters of one formula; a longer one was never closed
 _NOWHERE = sys.maxsize
 # A dollar before a blank, or one with a figure after it, is money.
 _OPENING = re.compile(
@@ -34,7 +34,7 @@ _SYMBOL = re.compile(
 
 
 def formula_spans(text: str) -> list[Span]:
-    """Return where formulas stand in a text, up to its end; a box is one, within another too."""
+    """Return the spans of the formulas of a text; a box is a formula, even inside another one."""
     first, last = answer_span(text)
     source = text[first:last]
     boxes = ((mark.start, mark.end) for mark in marks(source) if mark.kind == "box")
@@ -42,8 +42,8 @@ def formula_spans(text: str) -> list[Span]:
 
 
 def _delimited(text: str) -> Iterator[Span]:
-    """Yield what stands between the signs that open and close a formula."""
-    ahead: dict[str, int] = {}  # where a closing sign stands next: none is sought twice
+    """Yield the spans between the delimiters of formulas."""
+    ahead: dict[str, int] = {}  # the next place of each closing sign
     place = 0
     while opening := _OPENING.search(text, place):
         if opening["inline"] is not None:
@@ -63,7 +63,7 @@ def _delimited(text: str) -> Iterator[Span]:
 
 
 def symbol_spans(text: str) -> list[Span]:
-    """Return where the numbers, variables and operators of its formulas stand in a text."""
+    """Return the spans of the numbers, variables and operators in the formulas of a text."""
     return [
         symbol.span("symbol")
         for start, end in formula_spans(text)

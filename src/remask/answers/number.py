@@ -1,15 +1,14 @@
-r"""Numbers: those that stand in a text, the value of a short one, and the final number of a text.
+r"""Read all numbers of a text, the value of a short text, and the final number of a text.
 
-`numbers` finds literals as they stand: where, with which sign, and in one spelling. A literal too
-long for arithmetic in linear time is compared as text.
+`numbers` returns all literals with their signs in canonical form. Literals of more than
+`MAX_DIGITS` characters stay text, because exact arithmetic on them is not linear.
 
-`value_of` reads one number whole, or nothing: "18", "$1,200.50 per day", "385\,000", "x = 5",
-"2\frac{1}{2} hours", "1.5 \times 10^3", "20% of 50, which is 10", "23 pounds to make 4 beds". It
-never reads a part of a value: "2:30 pm", "9 hours and 30 minutes", "2x + 3", "4 or 5", "at least 5"
-and "12,34" are not one number. Words may name a fraction (`parts`). The text is first brought to
-plain signs (`plain`).
+`value_of` reads one number: "18", "$1,200.50 per day", "385\,000", "x = 5", "2\frac{1}{2} hours",
+"1.5 \times 10^3", "20% of 50, which is 10", "23 pounds to make 4 beds", "two thirds" (see `parts`).
+It never reads a part of a value: it refuses "2:30 pm", "9 hours and 30 minutes", "2x + 3",
+"4 or 5", "at least 5" and "12,34". It first removes LaTeX and Markdown (`plain`).
 
-`find_number` reads the final number by the tiers of `search`; tier 3 is the last number.
+`find_number` returns the final number by the tiers of `search`; tier 3 is the last number.
 """
 
 import re
@@ -21,8 +20,10 @@ from itertools import pairwise
 from remask.answers.markup import NOTHING, Extraction
 from remask.answers.parts import MIXED, PART, with_part
 from remask.answers.search import (
+    CLAUSE,
     CONDITION,
     CONTRAST,
+    SENTENCE_END,
     UNSURE,
     Candidate,
     Kind,
@@ -44,10 +45,10 @@ _WRAPPER = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{")
 
 @checked
 def numbers(text: str) -> Counter[str]:
-    """Return the multiset of the numbers in `text`, each in canonical form.
+    """Return the multiset of the numbers in `text` in canonical form.
 
-    Currency, percent signs and thousands separators do not count; a fraction is two numbers; a
-    minus is a sign only where it cannot be a subtraction or a hyphen.
+    Ignores currency, percent signs and thousands separators. A fraction is two numbers. A minus is
+    a sign only if it cannot be a subtraction or a hyphen.
     """
     text = _plain(text)
     spelled: Counter[str] = Counter()
@@ -62,12 +63,12 @@ def numbers(text: str) -> Counter[str]:
 
 @checked
 def number_spans(text: str) -> list[tuple[int, int]]:
-    """Return where each number of `text` begins and ends, its sign left out."""
+    """Return the spans of the numbers of `text` without their signs."""
     return [match.span() for match in _NUMBER.finditer(text)]
 
 
 def is_negative(text: str, start: int) -> bool:
-    """Say whether the number at `start` has a sign before it, and not a subtraction or a hyphen."""
+    """Return whether the number at `start` has a minus sign, not an operator or a hyphen."""
     before = text[max(0, start - 16) : start].rstrip("$€£")
     minus = before.rstrip(" ")
     if not minus.endswith(("-", "−")):
@@ -87,7 +88,7 @@ def is_negative(text: str, start: int) -> bool:
 
 
 def canonical_literal(literal: str) -> str:
-    """Return a literal without separators, idle zeros and a decimal point."""
+    """Return a literal as an integer or a fraction in lowest terms."""
     literal = literal.replace(",", "")
     if len(literal) > MAX_DIGITS:
         return literal
@@ -169,7 +170,7 @@ _SCALE = re.compile(
     rf"(?!\s*k)[\s\u2009{{-]*({'|'.join(_SCALES)})\b|((?-i:k))(?![A-Za-z0-9])", re.IGNORECASE
 )
 
-# A value goes on after these: a clock, a second point, an operation, a variable, another number.
+# The value continues: a clock, a second point, an operation, a variable, another number.
 _GOES_ON = re.compile(
     r"\s*(?:[:^_!+*=>\\|]|<(?!/?[A-Za-z])|/(?![\s{]*[A-Za-z]{2,}))|\(-?[0-9]|[.,][0-9]"
     r"|\s*-+\s*[0-9.\\(]|\s*-\s+[A-Za-z]\b|['′″]|\s(?:squared|cubed|factorial)\b"
@@ -188,11 +189,10 @@ _OPERATION = re.compile(
     re.IGNORECASE,
 )
 _SHARE = re.compile(r"(?<=[0-9])\s*(?:\\?%|percent)\s+of\s+\S+[\s.]*$", re.IGNORECASE)
-# From these words on it is told of something else: "7 dozen eggs in 4 weeks".
+# Numbers after these words belong to something else: "7 dozen eggs in 4 weeks".
 _FREE = re.compile(
-    r"\b(?:in|among|past|across|into|against|for|per|each|every|from|with|at|on|during|within|after|before|because|since|as|so|when"
-    r"|if|while|where|that|who|whose|but|until|he|she|they|we|it|i|you|there|this|these|those|let|is"
-    r"|are|was|were|will|would|can|not|rather|instead)\b|[(\[]",
+    rf"\b(?:{CLAUSE}|in|among|past|across|into|against|for|per|each|every|from|with|at|on|during"
+    r"|within|after|before|until|i|there|this|these|those|let|will|would)\b|[(\[]",
     re.IGNORECASE,
 )
 _PURPOSE = re.compile(r"\b(?:of|out|to|[a-z]+ing)\b", re.IGNORECASE)  # "8 rows of 5 stars"
@@ -213,7 +213,7 @@ _NEGATIVE = re.compile(r"\b(?:negative|minus)\s*$", re.IGNORECASE)
 _HEAD_END = re.compile(
     r",\s+(?=[A-Za-z(\\])(?!(?:and|or)\b|[A-Z]\w*:?\s+\W?[0-9])"
     r"|\s\((?!or\b|[^()]{0,40}\),?\s*(?:(?:and|or)\s+)?\W?[0-9])"
-    r"|\s(?:because|since|as|so|but|when|if|where|while)\s|[.!?](?=\s|$)(?!\s+(?:or|alternatively)\b)|;(?=\s+(?!option|choice)[A-Za-z]{2}|\s*$)|\n",
+    rf"|\s(?:because|since|as|so|but|when|if|where|while)\s|{SENTENCE_END.pattern}",
     re.IGNORECASE,
 )
 _COMES_TO = re.compile(
@@ -224,13 +224,12 @@ _COMES_TO = re.compile(
 _LABEL = re.compile(r"[A-Za-z ]{0,40}:\s*(?=\S)")  # "Total cost: $18"
 _LABELLED = re.compile(r"\b(?:step|part|option|question|problem|chapter|figure)\b", re.IGNORECASE)
 _UNITS = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
-    "nineteen",
-)  # fmt: skip
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_WORDS = {word: value for value, word in enumerate(_UNITS)}
-_WORDS |= {word: 10 * value for value, word in enumerate(_TENS, 2)}
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_WORDS = {word: value for value, word in enumerate(_UNITS.split())}
+_WORDS |= {word: 10 * value for value, word in enumerate(_TENS.split(), 2)}
 _NAMES = "|".join(_WORDS)
 _ABOUT = r"(?:(?:about|around|approximately|roughly|exactly|nearly|almost|only|just)\s+)?"
 _SPELLED = re.compile(rf"[\s*_{{]*{_ABOUT}({_NAMES})(?:[- ]({_NAMES}))?\b", re.IGNORECASE)
@@ -244,7 +243,7 @@ _DIGIT = re.compile(r"[0-9\u00bc-\u00be\u2150-\u215e]")
 
 
 def plain(text: str) -> str:
-    """Return a text in plain signs: no LaTeX around values, no Markdown, no currency."""
+    """Return a text without LaTeX around values, Markdown and currency."""
     if not text.isascii():
         text = _VULGAR.sub(
             lambda m: " " + unicodedata.normalize("NFKC", m[0]).replace("⁄", "/"), text
@@ -256,12 +255,12 @@ def plain(text: str) -> str:
 
 
 def speaks_of_a_number(text: str) -> bool:
-    """Return whether there is a number in a text, in digits or as its first word."""
+    """Return whether a text contains digits or begins with a spelled number."""
     return bool(_DIGIT.search(text) or _SPELLED.match(text))
 
 
 def value_of(text: str) -> str | None:
-    """Return the canonical form of the one number that a short text gives, or None."""
+    """Return the canonical form of the only number of a short text, or None."""
     text = text.strip()
     if len(text) > _LONGEST:
         if text.isdecimal() and text.isascii():
@@ -286,13 +285,13 @@ def value_of(text: str) -> str | None:
 
 
 def _unlabelled(text: str) -> str:
-    """Return a text without its label: "Total: 18" has one, "Step 2" and "Option" are none."""
+    """Return a text without a label such as "Total:"; "Step 2:" stays."""
     label = _LABEL.match(text)
     return text if label is None or _LABELLED.search(label.group()) else text[label.end() :]
 
 
 def _spelled(text: str) -> str | None:
-    """Return the value of "twelve", "negative five", "three hundred"; None for other words."""
+    """Return the value of "twelve", "negative five" or "three hundred"; None for other words."""
     sign = re.match(r"[\s*_{]*(?:negative|minus)\s+", text, re.IGNORECASE)
     match = _SPELLED.match(text, sign.end() if sign else 0)
     if match is None:
@@ -311,7 +310,7 @@ def _spelled(text: str) -> str | None:
 
 
 def _first(text: str) -> str | None:
-    """Return the value at the front of a phrase; None where it is changed, goes on or is a list."""
+    """Return the first value of a phrase; None if it is changed, continues or is a list."""
     match = VALUE.search(text)
     if match is None:
         return None
@@ -365,9 +364,9 @@ def scaled(text: str, match: re.Match[str], *, negative: bool) -> str | None:
 
 
 def _ends_at(text: str, end: int, *, alone: bool) -> bool:
-    """Return whether a value that ends there is whole: what follows is a unit, words or nothing.
+    """Return whether the value that ends at `end` is whole: a unit, words or nothing follows.
 
-    `alone`: no words stand before the value, so numbers may follow that belong to something else.
+    If no words precede the value (`alone`), later numbers may belong to something else.
     """
     rest = _UNIT_POWER.sub("", text[end : end + _LONGEST].partition("\n")[0])
     if _GOES_ON.match(rest) or _OPERATION.match(rest) or MIXED.match(rest):
@@ -384,12 +383,12 @@ def _ends_at(text: str, end: int, *, alone: bool) -> bool:
 
 
 def _phrase(text: str) -> str:
-    """Return the words behind a value that may belong to it."""
+    """Return the words after a value that may belong to it."""
     return _FREE.split(_HEAD_END.split(text, maxsplit=1)[0], maxsplit=1)[0]
 
 
 def _with_part(value: str, rest: str, *, spelled: bool = False) -> str | None:
-    """Return a value with the part that the words behind it name, if any: "two thirds"."""
+    """Return a value multiplied by the part after it, if any: "two thirds"."""
     part = PART.match(_phrase(rest))
     return with_part(value, part, spelled=spelled) if part else value
 
@@ -436,7 +435,7 @@ def _ratio(over: str, under: str) -> Fraction | None:
 
 
 def _power(base: Fraction, exponent: int) -> Fraction | None:
-    """Return a power; None where it is none, or too large to be worked out."""
+    """Return a power; None if it is undefined or too large."""
     if abs(exponent) > _LARGEST or base.denominator > 10**9 or abs(base) > 10**9:
         return None
     return None if base == 0 and exponent < 0 else base**exponent
@@ -458,9 +457,9 @@ _BEGINS = re.compile(
 
 @checked
 def canonical_number(text: str) -> str | None:
-    """Return the canonical form of a text that is one number, or None where it is not.
+    """Return the canonical form of a text that is one number in digits, or None.
 
-    Currency, a percent sign and a unit are let pass; a number in words alone is not.
+    Currency, a percent sign and a unit are allowed.
     """
     return value_of(text) if _ARABIC.search(text) else None
 
@@ -492,18 +491,18 @@ class _NumberKind(Kind):
 
 @checked
 def extract_number(text: str) -> str | None:
-    """Return the final numeric answer of `text` in canonical form, or None where there is none."""
+    """Return the final number of `text` in canonical form, or None."""
     return find_number(text).answer
 
 
 @checked
 def find_number(text: str) -> Extraction:
-    """Return the final numeric answer of `text` and its tier."""
+    """Return the final number of `text` and its tier."""
     return find_answer(text, _NumberKind())
 
 
 def _last_number(text: str) -> Extraction:
-    """Return the last number of a text; none where it is a part of a clock or of a power."""
+    """Return the last number of a text, unless it is part of a clock, a power or a formula."""
     text = _SURFACE.sub("", plain(text))
     before, last = None, None
     for match in VALUE.finditer(text):

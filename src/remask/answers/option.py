@@ -1,8 +1,8 @@
-"""The options that a prompt lists, and where a text speaks of them.
+"""Read the options of a prompt, and find their words in a text.
 
-Lists are read in the spellings "A) tin", "(A) tin", "A. tin", "A: tin" and "a ) tin", one to a line
-or one after the other. The letters must follow each other from A in one spelling; of several lists
-the last one counts, since worked examples stand in front of the question.
+Options are written "A) tin", "(A) tin", "A. tin", "A: tin" or "a ) tin", on one line or on several.
+Their letters must follow each other from A in one style. The last list counts, because worked
+examples precede the question.
 """
 
 import re
@@ -10,23 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 _LABEL = re.compile(r"(?<![^\s,;])([(\[]?)([A-Za-z])( ?[)\].:])")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-# Words that stand in any sentence and are about nothing.
-_IDLE = {
-    "a", "an", "the", "this", "that", "these", "those", "it", "its", "they", "them", "their", "he",
-    "she", "his", "her", "and", "or", "but", "nor", "if", "of", "to", "in", "on", "at", "by", "for",
-    "from", "with", "as", "than", "then", "so", "into", "over", "under", "is", "are", "was", "were",
-    "be", "been", "has", "have", "had", "do", "does", "did", "will", "would", "can", "could", "may",
-    "might", "must", "who", "what", "which", "when", "where", "why", "how",
-}  # fmt: skip
-# What a text says of an option: where it stands visible, the letter is given away.
+_STOP_WORDS = """
+    a an the this that these those it its they them their he she his her and or but nor if of
+    to in on at by for from with as than then so into over under is are was were be been has
+    have had do does did will would can could may might must who what which when where why how
+"""
+# A visible verdict on an option reveals the letter.
 _VERDICT = re.compile(r"\b(?:yes|no|true|false|correct|incorrect|right|wrong)\b", re.IGNORECASE)
 
 
 def listed_options(prompt: str) -> dict[str, str]:
-    """Return the words of each option by its letter, a capital one; none where no list is."""
+    """Return the text of each option by its capital letter; empty if there is no list."""
     labels = list(_LABEL.finditer(prompt))
     first = [label for label in labels if label.start() == 0 or prompt[label.start() - 1] == "\n"]
-    listed = _last_run(first) or _last_run(labels)  # a line's first letter is no part of a sentence
+    listed = _last_run(first) or _last_run(
+        labels
+    )  # labels at line starts first: others may be part of a sentence
     ends = [*(label.start() for label in listed), len(prompt)][1:]
     return {
         label[2].upper(): prompt[label.end() : end].split("\n", 1)[0].strip(" \t,;")
@@ -35,7 +34,7 @@ def listed_options(prompt: str) -> dict[str, str]:
 
 
 def _last_run(labels: Sequence[re.Match[str]]) -> list[re.Match[str]]:
-    """Return the last labels that go from A to B and on; none where none do."""
+    """Return the last run of labels A, B, ..."""
     last: list[re.Match[str]] = []
     run: list[re.Match[str]] = []
     for label in labels:
@@ -53,21 +52,21 @@ def _follows(label: re.Match[str], following: re.Match[str]) -> bool:
 
 
 def telling_words(options: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the words of each option that not all options share, in small letters."""
+    """Return the lower-case words of each option that not all options share."""
     words = {letter: _all_words(option) for letter, option in options.items()}
     shared = set.intersection(*words.values()) if words else set()
     telling = {letter: own - shared for letter, own in words.items()}
-    return {letter: _without_idle(own) or own for letter, own in telling.items()}
+    return {letter: _without_stop_words(own) or own for letter, own in telling.items()}
 
 
 def word_spans(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
-    """Return where one of these words, given in small letters, stands in a text."""
+    """Return the spans of these lower-case words in a text."""
     wanted = set(words)
     return [word.span() for word in _WORD.finditer(text) if word.group().lower() in wanted]
 
 
 def verdict_spans(text: str) -> list[tuple[int, int]]:
-    """Return where a text judges: yes and no, true and false, right and wrong."""
+    """Return the spans of verdicts such as yes, no, true and wrong."""
     return [word.span() for word in _VERDICT.finditer(text)]
 
 
@@ -75,6 +74,8 @@ def _all_words(text: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(text)}
 
 
-def _without_idle(words: set[str]) -> set[str]:
-    """Return the words that are about something; a lone letter is a label."""
-    return {word for word in words if len(word) > 1 or not word.isalpha()} - _IDLE
+def _without_stop_words(words: set[str]) -> set[str]:
+    """Return the words without stop words and labels (single letters)."""
+    return {word for word in words if len(word) > 1 or not word.isalpha()} - set(
+        _STOP_WORDS.split()
+    )

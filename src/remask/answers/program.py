@@ -1,8 +1,8 @@
-"""A Python program in a text: where it stands, and where its names, operators and constants do.
+"""Find a Python program in a text, and the spans of its names, operators and constants.
 
-A program may be cut off, stand in a Markdown fence, or be no Python at all, so it is cut into
-tokens by one expression that knows nothing of grammar: `tokenize` refuses broken programs, and cuts
-f-strings differently from one version of Python to the next. Nothing is executed here.
+A program may be cut off or invalid, so one regular expression splits it into tokens: `tokenize`
+rejects broken programs and splits f-strings differently in different versions of Python. Nothing is
+executed here.
 """
 
 import ast
@@ -46,7 +46,7 @@ _BINDING = re.compile(  # stretches in which a name is bound
 
 
 def fenced_span(text: str) -> Span:
-    """Return what the first Markdown fence holds; all of the text where none is."""
+    """Return the span inside the first Markdown fence, or of the whole text."""
     opening = _FENCE.search(text)
     if opening is None:
         return 0, len(text)
@@ -55,7 +55,7 @@ def fenced_span(text: str) -> Span:
 
 
 def program_span(text: str) -> Span:
-    """Return where the program of an answer stands: in a fence, or from its first line of code."""
+    """Return the span of the program: inside a fence, or from the first line of code."""
     first, last = answer_span(text)
     start, end = fenced_span(text[first:last])
     if end - start < last - first:
@@ -67,7 +67,7 @@ def program_span(text: str) -> Span:
 
 
 def parsed(source: str) -> ast.Module | None:
-    """Return the syntax tree; None where `source` does not parse."""
+    """Return the syntax tree, or None if `source` does not parse."""
     if len(source) > MAX_SOURCE:
         return None
     try:
@@ -79,10 +79,10 @@ def parsed(source: str) -> ast.Module | None:
 
 
 def name_spans(source: str) -> list[Span]:
-    """Return where names are used; where they are bound, any name would do.
+    """Return the spans of used names.
 
-    Bound are functions, classes, parameters, what a loop runs through, what is imported, and what
-    a line assigns to.
+    Bindings do not count, because the name is free: definitions, parameters, loop variables,
+    imports and assignment targets.
     """
     return [
         token.span()
@@ -92,7 +92,7 @@ def name_spans(source: str) -> list[Span]:
 
 
 def operator_spans(source: str) -> list[Span]:
-    """Return where operators stand, those that are words too; what binds a name is none."""
+    """Return the spans of operators, including words such as `and`, outside bindings."""
     return [
         token.span()
         for token in _unbound(source)
@@ -101,10 +101,7 @@ def operator_spans(source: str) -> list[Span]:
 
 
 def constant_spans(source: str) -> list[Span]:
-    """Return where numbers, strings, True, False and None stand; no docstrings.
-
-    A docstring is a string in three quotes that begins a line.
-    """
+    """Return the spans of numbers, strings, True, False and None, without docstrings."""
     docs = {doc.start(1) for doc in _DOC.finditer(source)}
     return [
         token.span()
@@ -116,7 +113,7 @@ def constant_spans(source: str) -> list[Span]:
 
 
 def _unbound(source: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens that stand where no name is bound."""
+    """Yield the tokens outside bindings."""
     binding = bytearray(len(source))
     for stretch in _BINDING.finditer(source):
         start, end = stretch.span()

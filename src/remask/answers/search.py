@@ -1,15 +1,15 @@
-r"""The search for a final answer, for every kind of answer.
+r"""Find the final answer of a text, for every kind of answer.
 
-Tier 1: the last mark (`markup`). Tier 2: the last statement: "the answer is 42", "Answer: B", "the
-final answer would be 7". A cue is the word "answer" with a verb or a colon; what follows, up to the
-end of the sentence, is stated. Tier 3: what the kind falls back on. "Wait, no: 7" corrects the
-answer before it.
+Tier 1 is the last mark (see `markup`). Tier 2 is the last statement, such as "the answer is 42",
+"Answer: B" or "the final answer would be 7": the word "answer" with a verb or a colon, and the text
+up to the end of the sentence. Tier 3 is the fallback of the kind, such as the last number. A
+correction ("Wait, no: 7") replaces the answer before it.
 
-The last candidate of the best tier decides. If it does not commit to exactly one answer (`joined`),
-there is no answer, and no earlier candidate takes its place; only a statement after it can.
+The last candidate of the best tier decides. If it is ambiguous (see `joined`), there is no answer:
+only a later statement can replace it, not an earlier candidate.
 
-A base model often continues with another text: after "#### 18You are" or a line "Question:" behind
-an answer, nothing counts.
+A base model often continues with a new text. The text after a glued word ("#### 18You are") or
+after a line such as "Question:" behind an answer is ignored.
 """
 
 import re
@@ -87,7 +87,7 @@ _NEXT_PROBLEM = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What is said to be the answer."""
+    """A sentence that states the answer."""
 
     start: int  # of the cue
     cue: str
@@ -142,7 +142,7 @@ def find_answer(text: str, kind: Kind) -> Extraction:
 
 
 def _in_mark(text: str, mark: Mark, kind: Kind) -> str | None:
-    """Return the answer in a mark, unless the words of its statement exclude or bound it."""
+    """Return the answer in a mark, or None if the words around it exclude or bound it."""
     if mark.cut or _EXCLUDED.search(text[max(0, mark.start - _BEFORE_MARK) : mark.start]):
         return None
     if mark.kind == "tag" and len(mark.bodies) == 1 and (inner := kind.stated(mark.bodies[0])):
@@ -157,7 +157,7 @@ def _in_mark(text: str, mark: Mark, kind: Kind) -> str | None:
 
 
 def _own(text: str, kind: Kind) -> str:
-    """Return a text without what a base model wrote after its answer."""
+    """Return a text up to the place where a base model starts a new text."""
     problems = [line.start() for line in _NEXT_PROBLEM.finditer(text)]
     candidates: list[Candidate] = [*marks(text), *kind.stated(text)]
     if bare := _BARE.match(text):
@@ -180,7 +180,7 @@ def _own(text: str, kind: Kind) -> str:
 
 
 def _corrected(found: Extraction, text: str, candidate: Candidate, kind: Kind) -> Extraction:
-    """Return the answer of the last correction after a candidate, otherwise what was found."""
+    """Return the answer of the last correction after a candidate, or `found`."""
     begin = candidate.begin if isinstance(candidate, Statement) else candidate.end
     cues = list(_CORRECTION.finditer(text, begin))
     if found is NOTHING and (replacement := _REPLACEMENT.match(text, candidate.end)):
@@ -195,9 +195,9 @@ def _corrected(found: Extraction, text: str, candidate: Candidate, kind: Kind) -
 
 
 def statements(text: str, nouns: str = "") -> list[Statement]:
-    """Return what the text states, in its order.
+    """Return the statements of a text in their order.
 
-    `nouns` are further words for an answer; with a colon alone they open a list ("each option:").
+    `nouns` are more words for an answer. They need a verb: "each option:" opens a list.
     """
     return [_statement(text, cue.start(), cue.end()) for cue in _cue(nouns).finditer(text)]
 
@@ -221,6 +221,13 @@ def _statement(text: str, start: int, end: int) -> Statement:
         after = said = f"not {said}"
     cue = text[start:first]
     return Statement(start=start, cue=cue, begin=end, said=said, window=after, end=finish)
+
+
+def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    last = None
+    for match in pattern.finditer(text):
+        last = match
+    return last
 
 
 def _words(text: str) -> int:
@@ -278,7 +285,7 @@ CONDITION = re.compile(
 CONTRAST = r"(?:so\s+)?(?:but|rather|instead|it(?:['’]s|\s+(?:is|must\s+be|should\s+be)))"
 _CONTRAST = re.compile(rf"\W*{CONTRAST}\b(?!.*\bnot\b)", re.IGNORECASE)
 # A gap that joins two values: some words, then a comma, "or", "to" ... before the second value.
-_CLAUSE = (
+CLAUSE = (
     r"because|since|as|so|but|which|whose|who|that|where|when|while|if|not|rather|instead|than|is"
     r"|are|was|were|has|have|had|can|see|he|she|they|it|we|you"
 )
@@ -293,7 +300,7 @@ _DENIED = re.compile(  # "I don't think that"
 )
 _LONGEST_GAP = 90  # characters
 _JOINT = re.compile(
-    rf"(?:(?!\b(?:{_CLAUSE})\b|[.!?:]\s)[^\n]){{0,60}}?"
+    rf"(?:(?!\b(?:{CLAUSE})\b|[.!?:]\s)[^\n]){{0,60}}?"
     r"(?:(?P<range>\b(?:to|through|thru|until)\b|[-–—~](?!>)|\.\.+)|[,;/&]|\\/|\.\s(?=(?:or|alternatively)\b)|\((?=possibly|perhaps|maybe)"
     r"|\b(?:or|and|nor|and/or|versus|vs|as\s+well\s+as|along\s+with|together\s+with|alternatively)\b\.?)+"
     r"[^\w.]*(?:\b(?:or|and|maybe|perhaps|possibly|probably|even|rather|about|also|another|option|choice|actually|less|more"
@@ -304,9 +311,14 @@ _JOINT = re.compile(
 
 
 def joined(
-    text: str, tokens: Sequence[Token], at: int = 0, *, origin: int = 0, loose: bool = False,
+    text: str,
+    tokens: Sequence[Token],
+    at: int = 0,
+    *,
+    origin: int = 0,
+    loose: bool = False,
     bound: re.Pattern[str] = BOUND,
-) -> list[Token]:  # fmt: skip
+) -> list[Token]:
     """Return the value `tokens[at]` with those that a list or an alternative joins to it.
 
     The list is empty if the words around the values exclude them, bound them or make them a range.

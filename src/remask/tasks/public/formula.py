@@ -21,6 +21,7 @@ from remask.answers.search import (
     find_answer,
     is_hedged,
     joined,
+    last_match,
 )
 from remask.tasks.public.latex import WRAPPED, normalise
 
@@ -154,9 +155,7 @@ def _in_words(sentence: str) -> str | None:
 
 def _last(text: str) -> Extraction:
     """Return the last formula, or what its sentence says it is; else the last number."""
-    last: re.Match[str] | None = None
-    for match in _FORMULA.finditer(text):
-        last = match
+    last = last_match(_FORMULA, text)
     if last is None:
         return find_number(text)
     if UNSURE.search(text[max(0, last.start() - _HEAD) : last.start()]):
