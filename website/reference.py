@@ -21,7 +21,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {  # title of a page -> what it shows
     "Scorers": (
         "consistency.roundtrips", "consistency.metrics", "probes.scorer", "verifier.verifier",
         "baselines.confidence", "baselines.agreement", "baselines.judge", "baselines.editor",
-        "baselines.dise", "baselines.likelihood", "baselines.text_likelihood", "baselines.length",
+        "baselines.likelihood", "baselines.text_likelihood", "baselines.length",
     ),
     "Fitting and certificates": (
         "decide.weights", "decide.auroc", "decide.threshold", "decide.calibration", "decide.stages",

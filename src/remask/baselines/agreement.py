@@ -1,8 +1,8 @@
-"""Self-consistency: do other samples of the same prompt say the same?
+"""Self-consistency: the share of samples of a prompt with the same answer.
 
-`vote` is the paper's score, the share of the majority answer; `agreement` is the share that agrees
-with the scored answer. The first can be high while the scored answer is in the minority. What
-makes two answers one is the caller's to say: a task's own key (`remask.tasks.base.answer_key`).
+`vote` is the paper's score, the share of the majority answer. `agreement` is the share of the
+scored answer, which may be in the minority. `key` decides which answers are equal
+(`remask.tasks.base.answer_key`).
 """
 
 from collections import Counter
@@ -10,36 +10,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from remask.baselines.per_answer import PerAnswer
 from remask.errors import ExtensionError
 from remask.extension import call
 from remask.settings import checked, fit
-from remask.values import Sample, Score, skips_empty
+from remask.values import Sample, Score
 
 
 @checked
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SelfConsistency:
-    """Share of a pool that carries the majority's, or the scored, answer."""
+class SelfConsistency(PerAnswer):
+    """Share of a pool with the majority answer, or with the scored answer.
 
-    pools: Mapping[str, Sequence[Sample]]  # item -> its samples, the scored one among them
-    key: Callable[[Sample], str | None]  # what two answers are compared by; None: unreadable
+    Unreadable answers never win, but count in the denominator.
+    """
+
+    pools: Mapping[str, Sequence[Sample]]  # item -> its samples, including the scored one
+    key: Callable[[Sample], str | None]  # equal keys mean equal answers; None: unreadable
     kind: Literal["vote", "agreement"] = "vote"
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Name in tables and records."""
         return self.kind
-
-    @skips_empty
-    def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample; answers that cannot be read never win, but count in N."""
-        return [self._score(sample) for sample in samples]
 
     def _score(self, sample: Sample) -> Score:
         pool = self.pools.get(sample.item, ())
         if not pool:
-            reason = f"there is no pool for item {sample.item!r}"
-            return Score(value=None, reason=reason, scorer=self.name)
+            return self._absent(f"there is no pool for item {sample.item!r}")
         answers = [self._key(other) for other in pool if other.has_content]
         cost = sum(other.forwards for other in pool if other.number != sample.number)
         counts = Counter(answer for answer in answers if answer is not None)

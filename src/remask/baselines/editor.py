@@ -1,17 +1,14 @@
-"""The editor's agreement: would the model, reading its finished answer, write it again?
+"""Editor agreement: the share of visible tokens that the model predicts again.
 
-LLaDA2.1 was trained to correct tokens that it sees, and its sampler edits a text until nothing
-changes (see `sampling.editing`). So its prediction at a position that is *not* masked says whether
-it still stands by the token there, with no masking and at the price of one forward pass. For every
-other model the number can be computed, but such a model was never trained at visible positions: it
-may simply copy what it sees, or say nothing of use.
+LLaDA2.1 was trained to correct visible tokens, and its sampler edits a text until nothing changes
+(`sampling.editing`). Its prediction at an unmasked position therefore shows whether it would keep
+the token; one forward pass reads all positions. Other models were never trained at visible
+positions and may simply copy the input.
 
-A block-causal model judges every block by the answer up to that block's end, as its sampler did:
-no block sees a later one, so one pass over the finished row judges all of them at once.
+In a block-causal model no block sees a later one, so one pass over the finished row is enough.
 
-This is not in the paper, and no part of its score. Reading a finished answer with everything
-visible was published as DiSE (arXiv:2603.02760), which takes the probability of the tokens where
-the editor counts those that come back: see `dise`.
+This score is not in the paper. DiSE (arXiv:2603.02760; `probes.scorer.DiSE`) takes the probability
+of the visible tokens instead.
 """
 
 from collections.abc import Sequence
@@ -60,11 +57,10 @@ class EditorAgreement:
 
 
 class VisibleReading(NamedTuple):
-    """What a model says of a finished answer that it sees whole: means over the response."""
+    """Means over the response."""
 
-    agreement: float  # share of tokens that it would write again
+    agreement: float  # share of tokens that are predicted again
     probability: float
-    logp: float
 
 
 def read_visible(denoiser: Denoiser, samples: Sequence[Sample]) -> list[VisibleReading]:
@@ -83,19 +79,18 @@ def read_visible(denoiser: Denoiser, samples: Sequence[Sample]) -> list[VisibleR
 
 
 def _read(denoiser: Denoiser, samples: Sequence[Sample]) -> list[VisibleReading]:
-    """Return the readings of one batch."""
     canvas, read = finished_rows(denoiser, samples)
     tokens = canvas.tokens[read]  # (M,)
     states = checked_states(denoiser, denoiser.hidden(canvas), canvas.tokens)
     predicted = predict(denoiser, states[read], tokens, _GREEDY, None)
     raise_fault(denoiser, predicted.fault)
-    read, logp = read.cpu(), predicted.truth.cpu().double()  # (B, L), (M,)
+    read, probs = read.cpu(), predicted.truth.cpu().double().exp()  # (B, L), (M,)
     agreements = _means((predicted.tokens == tokens).cpu().double(), read)
-    return list(map(VisibleReading, agreements, _means(logp.exp(), read), _means(logp, read)))
+    return list(map(VisibleReading, agreements, _means(probs, read)))
 
 
 def _means(values: Tensor, read: Tensor) -> list[float]:
-    """Return the mean of each row of what was read, (M,) in the places of `read` (B, L)."""
+    """Return the row means of values, (M,), at the positions `read`, (B, L)."""
     rows = torch.zeros_like(read, dtype=values.dtype).masked_scatter(read, values)
     means: list[float] = (rows.sum(1) / read.sum(1)).tolist()
     return means

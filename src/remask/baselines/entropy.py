@@ -1,43 +1,37 @@
-"""Entropy of what the model predicted while it wrote an answer, read from the answer's trace.
+"""Negative entropy of the model's predictions during generation, from the trace of an answer.
 
-TRE (Weng et al., preprints.org 202606.2166) looks at the tokens that a step reveals and gives later
-steps more weight, linearly. Known here from the abstract. Assumed: a step counts with the mean over
-the response's tokens that it reveals and with the weight t, its number from 1, and the weights are
-divided by their sum, so that a long answer is not the worse for it.
+TRE (Weng et al., preprints.org 202606.2166) weights the tokens that a step reveals linearly by the
+step. We know only the abstract. Assumed: a step counts with the mean over the response tokens that
+it reveals; its weight is its number, from 1; and weights are normalised, so that the score does not
+depend on the length.
 
-Denoising entropy (Chen et al., arXiv:2512.21336) is, of a state, the mean entropy over what is
-still masked, and of a path, the mean over its states. Departure: a trace knows the current block,
-not the blocks behind it, so a state is that block's.
+Denoising entropy (Chen et al., arXiv:2512.21336) is the mean over steps of the mean entropy over
+the masked tokens. Departure: a trace has only the current block, so later blocks do not count.
 
-Both are uncertainties; the scores are minus these, in nats.
+Both scores are in nats.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from remask.baselines.per_answer import PerAnswer
 from remask.settings import checked
-from remask.values import Sample, Score, skips_empty
+from remask.values import Sample, Score
 
 NO_TRACE = "the answer has no trace of how it was written"
 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class RevealEntropy:
-    """Minus the mean entropy of the predictions that revealed the response, late steps first."""
+class RevealEntropy(PerAnswer):
+    """Negative mean entropy of the predictions that revealed the response, weighted by step."""
 
     name: str = "tre"
 
-    @skips_empty
-    def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample; None for an answer without a trace."""
-        return [self._score(sample) for sample in samples]
-
     def _score(self, sample: Sample) -> Score:
         if sample.trace is None or sample.steps is None:
-            return Score(value=None, reason=NO_TRACE, scorer=self.name)
+            return self._absent(NO_TRACE)
         by_step = defaultdict(list)  # a step's number is its weight
         revealed = zip(sample.steps, sample.trace.entropy, strict=True)
         for step, entropy in list(revealed)[: sample.num_response]:
@@ -48,18 +42,13 @@ class RevealEntropy:
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class DenoisingEntropy:
-    """Minus the mean, over steps, of the mean entropy over what was still masked."""
+class DenoisingEntropy(PerAnswer):
+    """Negative mean over steps of the mean entropy over the masked tokens."""
 
     name: str = "denoising_entropy"
-
-    @skips_empty
-    def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample; None for an answer without a trace."""
-        return [self._score(sample) for sample in samples]
 
     def _score(self, sample: Sample) -> Score:
         # A lone end token may have been written without a step (see `sampling.nested`).
         if sample.trace is None or not sample.trace.mean_entropy:
-            return Score(value=None, reason=NO_TRACE, scorer=self.name)
+            return self._absent(NO_TRACE)
         return Score(value=-fmean(sample.trace.mean_entropy), scorer=self.name)

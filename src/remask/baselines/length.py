@@ -1,38 +1,34 @@
-"""Length: what a score owes to short answers being right more often.
+"""Length baselines: short answers are right more often.
 
-Neither class asks the model. A sum of log-probabilities over an answer contains its length, so what
-a method gains over these two is what it knows beside that.
+Compare methods with these baselines to see what they know beyond the length.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from remask.baselines.per_answer import PerAnswer
 from remask.settings import checked
-from remask.values import Sample, Score, skips_empty
+from remask.values import Sample, Score
 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class Length:
-    """Minus the number of response tokens, the end token included: shorter is more trusted."""
+class Length(PerAnswer):
+    """Negative number of response tokens, including the end token."""
 
     name: str = "length"
 
-    @skips_empty
-    def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample."""
-        return [Score(value=-float(s.num_response), scorer=self.name) for s in samples]
+    def _score(self, sample: Sample) -> Score:
+        return Score(value=-float(sample.num_response), scorer=self.name)
 
 
 @checked
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CriticalCount:
-    """Minus the number of critical tokens: fewer numbers are fewer places to be wrong."""
+class CriticalCount(PerAnswer):
+    """Negative number of critical tokens; 0 if there are none."""
 
     critical: Callable[[Sample], Sequence[bool]]  # of each response token
     name: str = "critical_count"
 
-    @skips_empty
-    def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample; 0 where no token is critical."""
-        return [Score(value=-float(sum(self.critical(s))), scorer=self.name) for s in samples]
+    def _score(self, sample: Sample) -> Score:
+        return Score(value=-float(sum(self.critical(sample))), scorer=self.name)

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, cast
 from remask.answers import extract_choice, extract_number
 from remask.baselines.confidence import ModelConfidence
 from remask.baselines.dcocoa import DCoCoA
-from remask.baselines.dise import DiSE
 from remask.baselines.editor import EditorAgreement
 from remask.baselines.entropy import DenoisingEntropy, RevealEntropy
 from remask.baselines.judge import SelfEvaluation, reply_settings
@@ -35,7 +34,7 @@ from remask.extension import call, resolve, running, taken
 from remask.probes import scorer as probe
 from remask.probes.marks import mark_critical
 from remask.probes.readings import Critical
-from remask.probes.scorer import ProbeScorer
+from remask.probes.scorer import DiSE, ProbeScorer
 from remask.sampling.settings import SamplerSettings, sampler_settings
 from remask.settings import Seed, checked, shown, unknown_name
 from remask.tasks import KNOWN, TASKS

@@ -12,7 +12,6 @@ from torch import Tensor
 from wrapped import Twice
 
 import remask
-from remask.baselines.dise import DiSE
 from remask.baselines.editor import EditorAgreement
 from remask.denoisers.base import Denoiser, Preset
 from remask.denoisers.kv_cache import KVCache
@@ -21,6 +20,7 @@ from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.tokenizer import Tokenizer
 from remask.denoisers.wrap import Counted, Replicas
 from remask.errors import DenoiserError, InputError
+from remask.probes.scorer import DiSE
 from remask.sampling import batches
 from remask.sampling.editing import edit
 from remask.sampling.settings import EditSettings

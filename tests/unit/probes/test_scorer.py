@@ -70,7 +70,7 @@ def test_a_reading_of_nothing_is_no_score(
     )  # fmt: skip
     [score] = scorer.score([answer("a1.")])
     assert (score.value, score.by_metric, score.forwards) == (None, {}, 0)
-    assert score.reason == "halves2 has nothing to read here"
+    assert score.reason == "halves2 has nothing to read"
 
 
 def test_the_probe_keeps_the_contract(

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 from wrapped import Twice
 
-from remask.baselines.dise import DiSE
 from remask.denoisers.base import Denoiser
 from remask.denoisers.native import NativeDenoiser
 from remask.denoisers.wrap import Counted
+from remask.probes.scorer import DiSE
 from remask.testing import check_scorer
 from remask.values import Canvas, Sample
 
