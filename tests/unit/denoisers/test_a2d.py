@@ -182,23 +182,6 @@ def test_a_checkpoint_without_any_mask_token_is_refused(tmp_path: Path) -> None:
         load(folder)
 
 
-def test_theta_is_read_from_newer_configurations_too(tmp_path: Path) -> None:
-    rotary = {"rope_theta": THETA, "rope_type": "default"}
-    folder = write(tmp_path / "a2d", rope_theta=None, rope_parameters=rotary)
-    assert load(folder).model.config == A2D(QwenConfig.read(CONFIG)).config
-
-
-def test_scaled_rotary_embeddings_are_refused_wherever_they_are_declared() -> None:
-    rotary = {"rope_theta": THETA, "rope_type": "yarn"}
-    with pytest.raises(CheckpointError, match="sets rope_parameters to 'yarn'"):
-        QwenConfig.read({**CONFIG, "rope_parameters": rotary})
-
-
-def test_biases_are_refused() -> None:
-    with pytest.raises(CheckpointError, match="sets attention_bias to True"):
-        QwenConfig.read({**CONFIG, "attention_bias": True})
-
-
 def test_the_heads_of_q_and_k_are_normed_and_nothing_has_a_bias() -> None:
     """4 + 2 + 2 heads of 12: 96 rows; the heads together are 48 wide, the stream 24."""
     attention = A2D(QwenConfig.read(CONFIG)).blocks[0].attention
@@ -208,14 +191,6 @@ def test_the_heads_of_q_and_k_are_normed_and_nothing_has_a_bias() -> None:
         "qk_norm.k.weight": (12,),
         "out.weight": (24, 48),
     }
-
-
-def test_a_model_that_renoises_with_random_tokens_is_refused_with_the_reason(
-    tmp_path: Path,
-) -> None:
-    folder = write(tmp_path / "gemma", architectures=["DiffusionGemmaForBlockDiffusion"])
-    with pytest.raises(CheckpointError, match="ForBlockDiffusion': it has no mask token"):
-        load(folder)
 
 
 # What `remask adapt` writes beside the ancestor's keys

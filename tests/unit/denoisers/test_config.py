@@ -63,6 +63,67 @@ def test_a_key_that_the_network_does_not_obey_is_refused_with_its_value(
     build({**config, key: None})  # says nothing
 
 
+# Keys of a family, with values that its network does not implement.
+REFUSED: dict[str, dict[str, Any]] = {
+    "LLaDAModelLM": {
+        "alibi": True, "attention_layer_norm": True, "include_bias": True,
+        "include_qkv_bias": True, "input_emb_norm": True, "scale_logits": True,
+        "layer_norm_type": "default", "block_type": "sequential", "activation_type": "swiglu",
+        "rope": False, "bias_for_layer_norm": True, "clip_qkv": 8.0,
+    },
+    "DreamModel": {
+        "hidden_act": "gelu", "rope_scaling": {"type": "yarn", "factor": 4.0},
+        "use_sliding_window": True, "attention_bias": True,
+    },
+    "A2DQwen3LMHeadModel": {
+        "rope_parameters": {"rope_theta": 100.0, "rope_type": "yarn"}, "attention_bias": True,
+    },
+    "ILLaDAForCausalLM": {
+        "layer_norm_eps": 1e-5, "attention_bias": True, "mlp_bias": True, "hidden_act": "gelu",
+        "rope_scaling": {"rope_type": "linear", "factor": 2.0},
+    },
+    "LLaDAMoEModelLM": {
+        "attention_bias": True, "clip_qkv": 8.0, "hidden_act": "gelu",
+        "partial_rotary_factor": 0.5, "qk_layernorm": False,
+        "rope_scaling": {"type": "linear", "factor": 2.0}, "shared_expert_intermediate_size": 16,
+        "tie_word_embeddings": True, "moe_layer_freq": [0, 1],
+    },
+    "LLaDA2MoeModelLM": {
+        "hidden_act": "gelu", "moe_router_enable_expert_bias": False, "norm_head": True,
+        "norm_topk_prob": False, "rope_scaling": {"type": "yarn", "factor": 2.0},
+        "score_function": "softmax", "tie_word_embeddings": True, "use_qk_norm": False,
+        "use_qkv_bias": True, "use_sliding_window": True,
+    },
+}  # fmt: skip
+SIZES = {"d_model", "n_layers", "mlp_hidden_size", "max_sequence_length"} | {
+    "hidden_size", "num_hidden_layers", "vocab_size", "max_position_embeddings", "num_experts",
+    "expert_intermediate_size", "moe_intermediate_size",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("architecture", "key"), [(name, key) for name, keys in REFUSED.items() for key in keys]
+)
+def test_a_value_that_the_network_does_not_implement_is_refused(
+    architecture: str, key: str
+) -> None:
+    with pytest.raises(CheckpointError, match=f"^config.json sets {key} to "):
+        build({**STANDIN_CONFIGS[architecture], key: REFUSED[architecture][key]})
+
+
+@pytest.mark.parametrize(
+    ("architecture", "key"),
+    [(name, key) for name, config in STANDIN_CONFIGS.items() for key in sorted(SIZES & {*config})],
+)
+@pytest.mark.parametrize("value", [None, 0, -1, "many", True])
+def test_a_size_that_is_missing_or_invalid_is_named(
+    architecture: str, key: str, value: object
+) -> None:
+    config = {**STANDIN_CONFIGS[architecture], "embedding_size": None, key: value}
+    with pytest.raises(CheckpointError, match=f"config.json gives .*{value!r}"):
+        build(config)
+
+
 @given(
     config=st.sampled_from(sorted(STANDIN_CONFIGS)).map(STANDIN_CONFIGS.__getitem__),
     key=st.text(min_size=1, max_size=12),

@@ -183,33 +183,6 @@ def test_turns_end_with_im_end_and_canvases_with_endoftext(denoiser: NativeDenoi
     assert tokenizer.special_ids == {EOS, START, END, BEGIN, MASK}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("hidden_act", "gelu"),
-        ("rope_scaling", {"type": "yarn", "factor": 4.0}),
-        ("use_sliding_window", True),
-        ("attention_bias", True),
-    ],
-)
-def test_a_setting_the_network_lacks_is_refused_by_name(name: str, value: object) -> None:
-    with pytest.raises(CheckpointError, match=f"^config.json sets {name} to "):
-        QwenConfig.read({**CONFIG, name: value})
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-        "vocab_size", "max_position_embeddings",
-    ],
-)  # fmt: skip
-def test_a_missing_key_is_named(name: str) -> None:
-    changed = {k: v for k, v in CONFIG.items() if k not in (name, "num_key_value_heads")}
-    with pytest.raises(CheckpointError, match=rf"gives (num_key_value_heads|{name}) as None"):
-        QwenConfig.read(changed)
-
-
 def test_heads_that_cannot_be_shared_or_rotated_are_refused() -> None:
     for changes in ({"num_key_value_heads": 3}, {"head_dim": 7}):
         with pytest.raises(CheckpointError, match="kv heads must divide the heads evenly"):

@@ -151,21 +151,6 @@ def test_the_head_is_the_embedding_unless_the_configuration_says_otherwise() -> 
     assert FAMILY.build({**CONFIG, "tie_word_embeddings": False}).unembedding is not None
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("layer_norm_eps", 1e-5),
-        ("attention_bias", True),
-        ("mlp_bias", True),
-        ("hidden_act", "gelu"),
-        ("rope_scaling", {"rope_type": "linear", "factor": 2.0}),
-    ],
-)
-def test_what_the_network_does_not_do_is_refused(key: str, value: object) -> None:
-    with pytest.raises(CheckpointError, match=f"sets {key} to .*; this iLLaDA implementation"):
-        FAMILY.build({**CONFIG, key: value})
-
-
 def test_nothing_has_a_bias_and_no_head_is_normed() -> None:
     """4 + 2 + 2 heads of 6: 48 rows."""
     attention = FAMILY.build(CONFIG).blocks[0].attention

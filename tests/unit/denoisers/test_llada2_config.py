@@ -22,26 +22,6 @@ PUBLISHED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("hidden_act", "gelu"),
-        ("moe_router_enable_expert_bias", False),
-        ("norm_head", True),
-        ("norm_topk_prob", False),
-        ("rope_scaling", {"type": "yarn", "factor": 2.0}),
-        ("score_function", "softmax"),
-        ("tie_word_embeddings", True),
-        ("use_qk_norm", False),
-        ("use_qkv_bias", True),
-        ("use_sliding_window", True),
-    ],
-)
-def test_a_setting_the_network_lacks_is_refused_by_name(name: str, value: object) -> None:
-    with pytest.raises(CheckpointError, match=f"sets {name} to "):
-        LLaDA2Config.read({**PUBLISHED, name: value})
-
-
 DEFAULTS = {  # of the authors' class
     "first_k_dense_replace": 0, "head_dim": 8, "n_group": 8, "num_shared_experts": 0,
     "rms_norm_eps": 1e-5, "rope_theta": 10_000.0, "topk_group": 4, "use_bias": True,
