@@ -1,10 +1,9 @@
-"""The contract between models and everything else.
+"""The contract of a model: `Denoiser` and `BlockCausalDenoiser`.
 
-A denoiser maps tokens, some of them the mask token, to logits. Logits are *position-aligned*: row i
-predicts token i, whatever the network does inside (Dream predicts i + 1: the shift ends in its
-adapter). Trunk and head are apart because the vocabulary times all positions is the largest tensor
-of the whole computation and most of it would be thrown away: callers project only the rows they
-still need.
+A denoiser maps tokens, some of them masked, to logits. Logits are *position-aligned*: row i
+predicts token i, even if the network itself predicts token i + 1 in row i, like Dream. `hidden` and
+`head` are separate because logits of all positions would be the largest tensor of the computation;
+callers pass only the rows that they need to `head`.
 """
 
 from typing import Protocol, cast
@@ -34,7 +33,7 @@ class Denoiser(Protocol):
 
     @property
     def preset(self) -> Preset:
-        """How it likes to be sampled."""
+        """Default sampling settings and acceptance thresholds."""
         ...
 
     @property
@@ -59,19 +58,19 @@ class Denoiser(Protocol):
 
     @property
     def block_size(self) -> int | None:
-        """None: every position sees every other one.
+        """Tokens per block, or None for full attention.
 
-        A number: positions see their own block of so many and the blocks before it. Such a model
-        is a `BlockCausalDenoiser`, and is written, and rebuilt, block by block.
+        With blocks, a position attends to its own block and to earlier ones. The model is a
+        `BlockCausalDenoiser` and is sampled block by block.
         """
         ...
 
     def hidden(self, canvas: Canvas) -> Tensor:
-        """Return what the head needs to predict every position, (B, L, H)."""
+        """Return hidden states from which `head` predicts every position, (B, L, H)."""
         ...
 
     def head(self, rows: Tensor) -> Tensor:
-        """Return float32 logits (M, V) of rows (M, H) gathered from `hidden`."""
+        """Return float32 logits (M, V) of rows (M, H) of `hidden`."""
         ...
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -80,43 +79,42 @@ class Denoiser(Protocol):
 
 
 class BlockCausalDenoiser(Denoiser, Protocol):
-    """A denoiser with blocks of its own, whose `block_size` is a number: no block sees a later one.
+    """A denoiser with block-causal attention: blocks do not attend to later blocks.
 
-    If it has an attribute `answer_apart` that is true, blocks are counted from the first token of
-    the answer, in both directions (see `starts_apart`); else from the first token of the row.
+    If its attribute `answer_apart` is true, blocks are counted from the first token of the answer,
+    in both directions; otherwise from the first token of the row.
     """
 
     def hidden(self, canvas: Canvas, cache: KVCache | None = None) -> Tensor:
-        """Return what the head needs, (B, L, H); `canvas` holds the columns behind the cache."""
+        """Return hidden states (B, L, H) of `canvas`, the columns after the cache."""
         ...
 
     def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
-        """Return the cache with the columns of `canvas`, which follow it, added; one forward pass.
+        """Return the cache extended by the columns of `canvas`, in one forward pass.
 
-        They are whole blocks, or go to the end of the row, and will not change any more: `cache`
-        itself must not be used again. Without one `canvas` begins with the row; without columns
-        no pass is needed.
+        The columns are whole blocks or reach the end of the row. `cache` must not be used again.
+        Without a cache, `canvas` is the beginning of the row. Without columns, no pass is needed.
         """
         ...
 
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        """Return what `hidden` would of each block behind blocks of `clean` (B, L), (B, L, H).
+        """Return hidden states (B, L, H) of each block after the earlier blocks of `clean` (B, L).
 
-        All blocks are computed in one forward pass, at most twice as long as the row: rows over
-        the same text may share the pass over its clean copy.
+        All blocks are computed in one forward pass over at most twice the length of the row. Rows
+        with the same text may share the pass over the clean tokens.
         """
         ...
 
 
 def block_causal(denoiser: Denoiser) -> BlockCausalDenoiser:
-    """Return a denoiser as one with blocks of its own, or raise where it sees every position."""
+    """Return the denoiser as a block-causal one, or raise if it has full attention."""
     if not hasattr(denoiser, "extend_cache"):
         raise DenoiserError(
-            f"{denoiser.name} sees every position at once, and has no cache; call hidden(canvas)."
+            f"{denoiser.name} has full attention and no cache; call hidden(canvas)."
         )
     return cast(BlockCausalDenoiser, denoiser)
 
 
 def starts_apart(denoiser: Denoiser) -> bool:
-    """Return whether a block-causal model's answers begin with a block; most do not ask for it."""
+    """Return whether blocks are counted from the first token of the answer."""
     return bool(getattr(denoiser, "answer_apart", False))

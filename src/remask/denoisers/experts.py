@@ -1,9 +1,8 @@
-"""Experts: many small gated MLPs, of which a router picks a few for every token.
+"""Mixture of experts: a router selects a few small gated MLPs for each token.
 
-The layer is the same in every family, the router is not: which experts, with which weights and in
-which precision, stands in the family's own file, but for the one that two families share. Tokens
-are sorted by expert, so that each expert multiplies one contiguous slice; what a token gets depends
-on that token alone.
+Routers differ between families and are defined there, except `SoftmaxRouter`, which two families
+share. Tokens are sorted by expert, so each expert multiplies one contiguous slice. The output for a
+token depends on that token alone.
 """
 
 from collections.abc import Iterator
@@ -23,15 +22,14 @@ _ALIGNED = 8  # bfloat16 numbers: the kernel wants rows of whole 16 bytes
 
 
 class SoftmaxRouter(nn.Module):
-    """The best k of a softmax over all experts, weighted by what the softmax gave them.
+    """Select the k most probable experts, weighted by their probabilities.
 
     Args:
         width: of the rows.
-        num_experts: to choose from.
+        num_experts: number of experts.
         num_chosen: k.
-        biased: a bias per expert is added to the softmax, to the weights too and not to the choice
-            alone.
-        renormalised: the weights of the chosen are divided by their sum.
+        biased: add a bias per expert to the probabilities, for the selection and the weights.
+        renormalised: divide the weights of the selected experts by their sum.
     """
 
     def __init__(
@@ -70,7 +68,7 @@ class Experts(nn.Module):
     def __init__(self, router: nn.Module, num_experts: int, width: int, inner: int) -> None:
         super().__init__()
         self.router, self.num_experts = router, num_experts
-        # Parameters; packed matrices where the weights are in few bits (`packing`).
+        # Parameters, or packed matrices if the weights are quantised.
         self.gate_up: Any = nn.Parameter(torch.empty(num_experts, 2 * inner, width))
         self.down: Any = nn.Parameter(torch.empty(num_experts, width, inner))
 
@@ -85,7 +83,7 @@ class Experts(nn.Module):
         return weighted_sum(outputs, places, weights).to(x.dtype).view(x.shape)
 
     def visit(self, rows: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what the chosen experts make of their tokens, (T k, width), and where: (T, k)."""
+        """Return the outputs of selected experts (T k, width), and their rows by token (T, k)."""
         # Short keys: the sort goes over the bits of a key, a few at a time.
         experts, order = chosen.flatten().to(torch.int16).sort(stable=True)  # (T k,)
         # bincount would read the largest expert back to the host; a search does not.
@@ -116,7 +114,7 @@ def grouped_linear(x: Tensor, weight: Tensor | PackedMatrix, ends: Tensor) -> Te
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _unpacked_in_parts(x: Tensor, weight: PackedMatrix, ends: Tensor) -> Tensor:
-    """Return the same for packed experts: those that are visited are unpacked, some at a time."""
+    """Return the same for packed experts; selected experts are unpacked, a few at a time."""
     stops = ends.tolist()
     starts = [0, *stops[:-1]]
     visited = [e for e, (start, stop) in enumerate(zip(starts, stops, strict=True)) if start < stop]
@@ -131,7 +129,7 @@ def _unpacked_in_parts(x: Tensor, weight: PackedMatrix, ends: Tensor) -> Tensor:
     return torch.cat(outputs)
 
 
-# No two batches are cut alike: each would be compiled anew.
+# Every batch has other slices and would be compiled again.
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _slice_by_slice(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
     slices = zip(x.tensor_split(ends[:-1].tolist()), weight, strict=True)
@@ -139,7 +137,7 @@ def _slice_by_slice(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
 
 
 def _suits_grouped_mm(x: Tensor) -> bool:
-    """Return whether one kernel serves all experts: bfloat16 on Hopper or later, rows aligned."""
+    """Return whether the grouped kernel applies: bfloat16, aligned rows, Hopper or later."""
     if not x.is_cuda or x.dtype != torch.bfloat16 or x.shape[-1] % _ALIGNED:
         return False
     hopper = 9  # the device's properties are read once and compiled in: no graph is broken here
@@ -160,10 +158,7 @@ def weighted_sum(outputs: Tensor, places: Tensor, weights: Tensor) -> Tensor:
 def expert_map(
     ours: str, hub: str, num_experts: int, inner: int, width: int
 ) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Yield the stacked weights of `Experts` with the hub's tensors, one expert's after another's.
-
-    Their names are the same in every family.
-    """
+    """Yield the stacked weights of `Experts` with their hub tensors, expert by expert."""
     numbers = range(num_experts)
     halves = [f"{hub}experts.{e}.{part}_proj.weight" for e in numbers for part in ("gate", "up")]
     yield f"{ours}gate_up", [(name, inner) for name in halves]

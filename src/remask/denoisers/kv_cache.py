@@ -1,12 +1,12 @@
-"""The cache of a block-causal model: keys and values of columns that will not change any more.
+"""The key-value cache of a block-causal model.
 
-Later columns see them and are not seen by them, so that a step need only compute its own block.
-Rows may hold different numbers of columns; each goes on behind its own.
+It holds keys and values of columns that do not change any more, so a step computes its own block
+only. Rows may hold different numbers of columns.
 
-The tensors have room for more than they hold, and grow by many columns at a time: nothing is copied
-from block to block, and compiled layers meet few shapes. A forward pass leaves the keys and values
-of its columns in that room; only `extend_cache` makes them part of the cache. The old and the new
-cache share their memory, so only the newest of them can be used.
+Tensors are allocated for more columns than they hold and grow by many at a time, so that blocks are
+not copied and compiled layers see few shapes. A forward pass writes the keys and values of its
+columns into the free part; `extend_cache` adds them to the cache. The old and the new cache share
+memory, so only the newest one can be used.
 """
 
 from collections.abc import Sequence
@@ -26,17 +26,17 @@ def room_for(num: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KVCache:
-    """What a model keeps of the first columns of every row."""
+    """Keys and values of the first columns of every row."""
 
     layers: tuple[Tensor, ...]  # each (B, room, k | v heads, head_dim), where its weights are
-    lengths: Tensor  # (B,) columns that each row holds; whole blocks, but where a row has ended
-    columns: int  # the most that a row may hold: known without asking the device
-    # (B, width) what a shifted network says behind the last column: its row predicts the next one.
+    lengths: Tensor  # (B,) columns of each row: whole blocks, unless the row has ended
+    columns: int  # upper bound of `lengths`, known without a device sync
+    # (B, width) row of the last column in a shifted network, which predicts the next column.
     last: Tensor | None = None
 
     @property
     def room(self) -> int:
-        """Columns that the tensors have, held or not."""
+        """Allocated columns."""
         return self.layers[0].shape[1]
 
     def rows(self, indices: Tensor) -> "KVCache":
@@ -49,7 +49,7 @@ class KVCache:
         return self.lengths[:, None] + torch.arange(num, device=self.lengths.device)
 
     def with_room(self, num: int) -> "KVCache":
-        """Return the same cache with room for `num` more columns: itself, where it has that."""
+        """Return the cache with room for `num` more columns."""
         lacking = self.columns + num - self.room
         if lacking <= 0:
             return self
@@ -57,9 +57,9 @@ class KVCache:
         return replace(self, layers=tuple(F.pad(layer, padding) for layer in self.layers))
 
     def extended(self, num: int, attend: Tensor | None, rows: Tensor | None = None) -> "KVCache":
-        """Return the cache with the next `num` columns, less the padding among them.
+        """Return the cache with the next `num` columns added, except padding.
 
-        `rows` (B, num, width) are theirs in a shifted network.
+        `rows` (B, num, width) are their hidden states in a shifted network.
         """
         added = torch.full_like(self.lengths, num) if attend is None else attend.sum(1)  # (B,)
         last = self.last
@@ -70,7 +70,7 @@ class KVCache:
 
 
 def joined(caches: Sequence[KVCache]) -> KVCache:
-    """Return the rows of caches that have the same room, those of one after those of another."""
+    """Concatenate the rows of caches that have the same room."""
     lasts = [cache.last for cache in caches if cache.last is not None]
     return KVCache(
         layers=tuple(map(torch.cat, zip(*(cache.layers for cache in caches), strict=True))),

@@ -1,13 +1,13 @@
-"""Levels: what rows of a block-causal model have in common is computed once.
+"""Levels: compute what rows of a block-causal model have in common only once.
 
-A noisy row sees clean blocks, which see no noisy one. So rows with other masks over the same text
-share its keys and values, and texts that begin alike share those of what they begin with:
+Noisy blocks attend to clean blocks, and clean blocks never to noisy ones. So rows that mask the
+same text differently share its keys and values, and texts share those of a common prefix:
 
-    beginnings, up to the first block with a mask -> clean rows -> noisy rows
+    prefixes, up to the first block with a mask -> clean rows -> noisy rows
 
-Each level is seen by the next. All of them go through a layer together, packed into one row: only
-attention tells them apart, so that weights are read once. Where every position sees every other one
-there is nothing to share: the states of a prompt depend on what follows it.
+Each level attends to the previous ones. All levels pass through a layer together, packed into one
+row; only attention separates them, so weights are read once. With full attention nothing can be
+shared, because the states of a prompt depend on what follows it.
 """
 
 from collections.abc import Iterator
@@ -18,27 +18,27 @@ from torch import Tensor
 
 
 class Level(NamedTuple):
-    """Rows that go on from rows of the level before."""
+    """Rows that continue rows of the previous level."""
 
     tokens: Tensor  # (n, w)
     start: int  # their first column
-    parents: Tensor | None  # (n,) which rows of the level before; None: this is the first
-    seen: Tensor  # (n or 1, 1, w, before + w) bool: the columns before them, then their own
+    parents: Tensor | None  # (n,) row of the previous level; None: this is the first level
+    seen: Tensor  # (n or 1, 1, w, start + w) bool: earlier columns, then own ones
 
 
 class Levels(NamedTuple):
-    """Levels one behind the other, N positions in all."""
+    """Levels with N positions in total."""
 
     each: tuple[Level, ...]  # clean rows last but one, noisy ones last
 
     @property
     def tokens(self) -> Tensor:
-        """All of them, (1, N)."""
+        """Tokens of all levels, (1, N)."""
         return torch.cat([level.tokens.flatten() for level in self.each])[None]
 
     @property
     def columns(self) -> Tensor:
-        """The column of its row that each position is, (N,)."""
+        """Column of each position in its row, (N,)."""
         parts = []
         for tokens, start, _, _ in self.each:
             columns = torch.arange(start, start + tokens.shape[1], device=tokens.device)
@@ -46,13 +46,13 @@ class Levels(NamedTuple):
         return torch.cat(parts)
 
     def split(self, packed: Tensor) -> Iterator[Tensor]:
-        """Yield what `packed` (1, N, ...) says of each level, (n, w, ...)."""
+        """Yield the part (n, w, ...) of `packed` (1, N, ...) for each level."""
         sizes = [level.tokens.numel() for level in self.each]
         for level, part in zip(self.each, packed[0].split_with_sizes(sizes), strict=True):
             yield part.reshape(*level.tokens.shape, *part.shape[1:])
 
     def to(self, device: torch.device) -> "Levels":
-        """Return them on a device: themselves, where they are there already."""
+        """Return the levels on a device."""
         if self.each[0].tokens.device == device:
             return self
         return Levels(
@@ -73,8 +73,8 @@ def levels_of(noisy: Tensor, clean: Tensor, attend: Tensor | None, blocks: Tenso
 
     Args:
         noisy: rows with masks.
-        clean: the same rows without.
-        attend: (B, L) bool, not padding; None where no row is padded.
+        clean: the same rows without masks.
+        attend: (B, L) bool, false for padding; None without padding.
         blocks: (B or 1, L) of each column.
     """
     cut = _first_changed(noisy, clean, blocks)
@@ -103,15 +103,15 @@ def _clean_level(
 
 
 def _first_changed(noisy: Tensor, clean: Tensor, blocks: Tensor) -> int:
-    """Return the column up to which no row has a mask, and at which a block of every row begins."""
+    """Return the last column before all masks at which a block of every row begins."""
     columns = torch.arange(clean.shape[1], device=clean.device)
-    first = (noisy != clean).any(0).int().argmax()  # 0 where there is none: all is computed
+    first = (noisy != clean).any(0).int().argmax()  # 0 without masks
     begins = (blocks != blocks.roll(1, 1)).all(0) & (columns <= first)  # (L,)
     return int((columns * begins).max())
 
 
 def _distinct(texts: Tensor, blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return distinct rows, their blocks, and which of them each row is, (n,)."""
+    """Return the distinct rows, their blocks, and the number of each row among them, (n,)."""
     if len(blocks) == 1:
         rows, which = torch.unique(texts, dim=0, return_inverse=True)
         return rows, blocks, which

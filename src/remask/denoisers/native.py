@@ -1,7 +1,7 @@
-"""What the native families share: the frame of a network, its denoiser, and what `load` must know.
+"""Base classes of the native families: the network, its denoiser, and the description for `load`.
 
-A family is one short file: a configuration read from config.json, a `Network` with the family's own
-blocks, and a `Family` that names its architecture, its tensors and its chat template.
+Each family is one module with a configuration, a `Network` with its blocks, and a `Family` with its
+architecture, tensor names and chat template.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,22 +23,22 @@ from remask.denoisers.transformer import Attention, Block, LayerCache, RMSNorm, 
 from remask.errors import DenoiserError
 from remask.values import Canvas
 
-# Each parameter of a network with the hub tensors, and their rows, that are stacked into it.
+# Each parameter of a network with the hub tensors stacked into it, and their numbers of rows.
 TensorMap = Iterator[tuple[str, list[tuple[str, int]]]]
 
 
 class Network(nn.Module):
-    """Embedding, blocks, final norm, head; a family brings its blocks.
+    """Embedding, blocks of a family, final norm and head.
 
-    The blocks may lie on several devices, in order (`denoisers.split`): what goes into a block is
-    moved to where it is. On one device nothing moves.
+    The blocks may be on several devices, in order (`denoisers.split`); inputs of a block are moved
+    to its device.
     """
 
     block_size: int | None = None  # of block-causal attention, in tokens; None: full attention
-    shifted = False  # row i - 1 predicts token i, as in an autoregressive ancestor
-    answer_apart = False  # blocks count from the first token of the answer, not of the row
+    shifted = False  # row i - 1 predicts token i, as in autoregressive models
+    answer_apart = False  # blocks are counted from the first token of the answer
     float32_rotary = False  # rotary tables are not cast to the dtype of the weights
-    packed_as = ""  # the format of what `packing` packs; "": all weights are in one dtype
+    packed_as = ""  # format of quantised weights; "": none are quantised
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Network(nn.Module):
     def visible(
         self, length: int, attend: Tensor | None, lacking: Tensor | None = None
     ) -> Tensor | None:
-        """Return who sees whom, broadcast to (B, heads, L, L); None: everybody sees everybody."""
+        """Return the attention mask, broadcast to (B, heads, L, L); None: full attention."""
         real = None if attend is None else attend[:, None, None, :]
         if self.block_size is None:
             return real
@@ -81,7 +81,7 @@ class Network(nn.Module):
     def _numbers(self, columns: Tensor, lacking: Tensor | None) -> Tensor:
         """Return the blocks of `columns` (L,) or (B, L), (B or 1, L).
 
-        `lacking` (B,) is how many columns the first block of each row is short of; None: none.
+        `lacking` (B,) is the number of columns that the first block of each row lacks; None: 0.
         """
         moved = columns[None] if columns.dim() == 1 else columns
         moved = moved if lacking is None else moved + lacking[:, None]
@@ -94,11 +94,10 @@ class Network(nn.Module):
     def states(
         self, tokens: Tensor, attend: Tensor | None = None, lacking: Tensor | None = None
     ) -> Tensor:
-        """Return what is left for `finish_last_layer`, (B, L, width): all is done but the last MLP.
+        """Return hidden states before the last MLP, (B, L, width), for `finish_last_layer`.
 
-        From there on each position is alone, and most of them are never asked about. Row i predicts
-        token i; in a shifted network nothing predicts token 0, which belongs to the prompt: its row
-        is that of token 1.
+        The last MLP works position by position, and most positions are never needed. Row i predicts
+        token i. In a shifted network nothing predicts token 0; its row equals that of token 1.
         """
         length = tokens.shape[1]
         device = self.embedding.weight.device
@@ -118,7 +117,7 @@ class Network(nn.Module):
     def _aligned(self, rows: Tensor, before: Tensor) -> Tensor:
         """Return `rows` (B, L, width) such that row i predicts token i.
 
-        `before` (B, width) is the row of the column in front of them.
+        `before` (B, width) is the row of the previous column.
         """
         return torch.cat((before[:, None], rows[:, :-1]), 1) if self.shifted else rows
 
@@ -143,9 +142,9 @@ class Network(nn.Module):
         attend: Tensor | None = None,
         lacking: Tensor | None = None,
     ) -> Tensor:
-        """Return what `states` would of the columns behind `cache`, (B, L, width).
+        """Return `states` of the columns after `cache`, (B, L, width).
 
-        Their keys and values are left in its room.
+        Their keys and values are written into its free part.
         """
         rows = self._behind(cache, tokens, attend, lacking)
         if cache.last is None:
@@ -155,7 +154,7 @@ class Network(nn.Module):
     def _behind(
         self, cache: KVCache, tokens: Tensor, attend: Tensor | None, lacking: Tensor | None
     ) -> Tensor:
-        """Return the network's own rows of the columns behind `cache`, (B, L, width)."""
+        """Return the unshifted rows of the columns after `cache`, (B, L, width)."""
         size, length = self._size(), tokens.shape[1]
         cache = cache.with_room(length)
         places = cache.places(length)  # (B, L)
@@ -166,8 +165,8 @@ class Network(nn.Module):
         *earlier, last = cache.layers
         for block, heads in zip(self.blocks[:-1], earlier, strict=True):
             x, cos, sin, seen, places = _moved(home(block), x, cos, sin, seen, places)
-            # Several blocks are a prompt, whose width comes once: not worth a compilation. Hooks
-            # run all the same: they may have to gather the weights.
+            # Several blocks are a prompt, whose length is not worth a compilation. `_call_impl`
+            # runs hooks, which may gather the weights.
             run: Callable[..., Tensor] = block if length <= size else block._call_impl
             x = run(x, cos, sin, seen, LayerCache(heads, places))
         x, cos, sin, seen, places = _moved(home(self._last), x, cos, sin, seen, places)
@@ -176,10 +175,10 @@ class Network(nn.Module):
     def _seen_behind(
         self, cache: KVCache, places: Tensor, attend: Tensor | None, lacking: Tensor | None
     ) -> Tensor:
-        """Return which columns, cached or present, `places` (B, L) see: (B, 1, L or 1, room).
+        """Return the columns that `places` (B, L) attend to, (B, 1, L or 1, room).
 
-        One block sees all of it, so its columns share a row. The first column is always seen: a row
-        of padding alone would give NaN, which spreads from unseen values too.
+        Columns of one block share a row. The first column is always attended to, because a row of
+        padding alone would give NaN.
         """
         num = places.shape[1]
         ends = cache.lengths + (num if attend is None else attend.sum(1))  # (B,)
@@ -195,10 +194,10 @@ class Network(nn.Module):
         attend: Tensor | None,
         lacking: Tensor | None = None,
     ) -> KVCache:
-        """Return the cache with these columns added; without one they are the first."""
+        """Return the cache with these columns added; without a cache they are the first."""
         size, num = self._size(), tokens.shape[1]
         cache = self._blank(len(tokens)) if cache is None else cache
-        cache = cache.with_room(num + size)  # the next block shall find its room, step by step
+        cache = cache.with_room(num + size)  # room for the steps of the next block
         if num == 0:
             return cache
         rows = self._behind(cache, tokens, attend, lacking)
@@ -211,10 +210,10 @@ class Network(nn.Module):
         attend: Tensor | None,
         lacking: Tensor | None = None,
     ) -> Tensor:
-        """Return `states` of `noisy`, each block behind earlier ones of `clean`, (B, L, width).
+        """Return `states` of each block of `noisy` after earlier blocks of `clean`, (B, L, width).
 
-        Noisy blocks see themselves and earlier clean ones, clean blocks the clean ones up to their
-        own. What rows have in common is computed once (`levels`).
+        Noisy blocks attend to themselves and to earlier clean blocks, clean blocks to clean ones up
+        to themselves. Common parts of rows are computed once (`levels`).
         """
         device = self.embedding.weight.device
         noisy, clean, attend, lacking = _moved(device, noisy, clean, attend, lacking)
@@ -235,20 +234,20 @@ class Network(nn.Module):
         """Return noisy rows `above`, (B, L, width), such that row i predicts token i."""
         if not self.shifted:
             return above
-        # What predicts the first token of a block is the end of the clean one before it.
+        # The end of the previous clean block predicts the first token of a block.
         first = blocks != torch.cat((blocks[:, :1], blocks[:, :-1]), 1)
         own, before = (self._aligned(half, half[:, 0]) for half in (above, below))
         return torch.where(first[..., None], before, own)
 
     @property
     def num_kept(self) -> int:
-        """Numbers that a column leaves in the cache; 0 where there is none."""
+        """Numbers per column in the cache; 0 without a cache."""
         if self.block_size is None:
             return 0
         return sum(layer.shape[2] * layer.shape[3] for layer in self._blank(0).layers)
 
     def _blank(self, num_rows: int) -> KVCache:
-        """Return a cache that holds nothing; each layer's is where the layer is."""
+        """Return an empty cache, each layer on its device."""
         layers = []
         for block in self.blocks:
             heads = cast(Attention, block.attention)
@@ -265,8 +264,7 @@ class Network(nn.Module):
     def _size(self) -> int:
         if self.block_size is None:
             raise DenoiserError(
-                "a model that sees every position at once has no cache and no blocks of its own; "
-                "call hidden(canvas) alone."
+                "a model with full attention has no cache and no blocks; call hidden(canvas)."
             )
         return self.block_size
 
@@ -278,32 +276,32 @@ class Network(nn.Module):
         return out
 
     def compile_blocks(self) -> None:
-        """Compile block by block: all share one compilation, the whole trunk would be unrolled."""
+        """Compile each block: blocks share one compilation, a whole trunk would be unrolled."""
         for block in self.blocks:
             block.compile(dynamic=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family(TokenSpelling):
-    """What `load` must know about an architecture, beside how it is spoken to."""
+    """What `load` needs to know about an architecture."""
 
     architecture: str  # architectures[0] of config.json
     build: Callable[[Mapping[str, Any]], Network]  # config.json -> the empty network
     tensor_map: Callable[[Any], TensorMap]  # of such a network
-    model_types: tuple[str, ...] = ()  # what config.json may call it that names no architecture
-    # A checkpoint's name -> the keys that only it tells; config.json is asked first.
+    model_types: tuple[str, ...] = ()  # model_type in config.json, used without an architecture
+    # Name of a checkpoint -> keys that config.json may lack.
     named: Callable[[str], Mapping[str, Any]] = lambda name: {}
-    head: str = "lm_head.weight"  # the tensor that a tied network does without
-    schedule: str = "even"  # how its authors round, see `sampling.schedule`
-    # Flags of config.json that it may leave to the tensors: true where one ends like this.
+    head: str = "lm_head.weight"  # the tensor that tied checkpoints lack
+    schedule: str = "even"  # see `sampling.schedule`
+    # Flags that config.json may lack: true if a tensor name has this end.
     settled: Mapping[str, str] = field(default_factory=dict)
-    # Tensors that the authors' own code leaves aside too: how they end, and why.
+    # Tensors that the authors' code ignores: end of the name, and why.
     spare: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NativeDenoiser:
-    """A loaded network behind the `Denoiser` contract."""
+    """A loaded network as a `Denoiser`."""
 
     name: str
     model: Network
@@ -313,7 +311,7 @@ class NativeDenoiser:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are; of a model over several devices the last, which has the head."""
+        """Device of the head; with several devices, the last one."""
         return self.model.norm.weight.device
 
     @property
@@ -346,17 +344,17 @@ class NativeDenoiser:
 
     @torch.no_grad()
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        """Return the states of every block behind blocks of `clean`, (B, L, width)."""
+        """Return the states of each block after the earlier blocks of `clean`, (B, L, width)."""
         return self.model.hidden_noisy_given_clean(
             canvas.tokens, clean, canvas.attend, self.lacking(canvas, None)
         )
 
     def lacking(self, canvas: Canvas, cache: KVCache | None) -> Tensor | None:
-        """Return how many columns the first block of each row is short of, (B,); None: none."""
+        """Return the number of columns that the first block of each row lacks, (B,); None: 0."""
         size = self.model.block_size
         if size is None or not self.model.answer_apart or canvas.tokens.shape[1] == 0:
             return None
-        first = canvas.offsets[:, 0]  # (B,) where the first column is, seen from the answer
+        first = canvas.offsets[:, 0]  # (B,) position of the first column relative to the answer
         return (first if cache is None else first - cache.lengths) % size
 
     @torch.no_grad()
@@ -376,29 +374,28 @@ def home(block: nn.Module) -> torch.device:
 
 
 def _moved(device: torch.device, *tensors: Any) -> tuple[Any, ...]:
-    """Return tensors on a device: themselves, where they are there already, or None."""
+    """Return tensors on a device; None stays None."""
     return tuple(None if tensor is None else tensor.to(device) for tensor in tensors)
 
 
 def stacked(network: Network, tensor_map: TensorMap) -> dict[str, Tensor]:
-    """Return, by hub name, the place of each tensor of a checkpoint inside the network."""
+    """Return the destination of each hub tensor in a network that is not quantised."""
     if network.packed_as:
         raise DenoiserError(
-            f"weights in {network.packed_as} are no longer those of the checkpoint, and are not "
-            "written; load it with weights full."
+            f"weights in {network.packed_as} cannot be written; load the model with weights full."
         )
     ours = {**dict(network.named_parameters()), **dict(network.named_buffers())}
     return cut_rows({name: tensor_rows(tensor) for name, tensor in ours.items()}, tensor_map)
 
 
 def tensor_rows(tensor: Tensor) -> Tensor:
-    """Return the rows of a tensor; experts have theirs one below the other."""
+    """Return a tensor as rows; stacked experts are concatenated."""
     whole = tensor.detach()
     return whole if whole.dim() == 1 else whole.flatten(0, -2)
 
 
 def cut_rows(ours: Mapping[str, Any], tensor_map: TensorMap) -> dict[str, Any]:
-    """Return, by hub name, the rows of ours that a tensor of a checkpoint is."""
+    """Return for each hub tensor its rows in our parameters."""
     places: dict[str, Any] = {}
     for name, parts in tensor_map:
         rows, start = ours[name], 0
@@ -411,7 +408,7 @@ def cut_rows(ours: Mapping[str, Any], tensor_map: TensorMap) -> dict[str, Any]:
 
 
 def dtype_of(denoiser: Denoiser) -> str | None:
-    """Return the number format of the weights; None for a model that is not ours."""
+    """Return the number format of the weights; None for a model of another package."""
     native = native_of(denoiser)
     if native is None:
         return None
@@ -419,7 +416,7 @@ def dtype_of(denoiser: Denoiser) -> str | None:
 
 
 def native_of(denoiser: Denoiser) -> "NativeDenoiser | None":
-    """Return the native model inside a denoiser's wrappers; None for a model of somebody else's."""
+    """Return the native model inside wrappers; None for a model of another package."""
     inner: Any = denoiser
     while hasattr(inner, "inner"):
         inner = inner.inner

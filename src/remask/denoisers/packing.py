@@ -1,8 +1,7 @@
-"""Which weights of a network are packed: the large ones that every token is multiplied with.
+"""Quantise the linear layers and the experts of a network.
 
-That is the linear layers of its blocks, and its experts. The embedding is looked up, not multiplied
-with. The head decides every score, and routers which experts are asked, so both stay as they are;
-norms are a few numbers.
+The embedding, the head, routers and norms keep their dtype: an embedding is not multiplied, norms
+are small, and rounding the head or a router would change scores or the choice of experts.
 """
 
 from torch import nn
@@ -13,9 +12,9 @@ from remask.denoisers.quantise import PackedLinear, PackedMatrix, Place, WeightF
 
 
 def pack(network: Network, form: WeightFormat | None) -> Network:
-    """Return an outlined network with room for packed weights; None: as it is.
+    """Replace weights of an outlined network by uninitialised packed ones, in place.
 
-    It is changed in place, and must not be cast to another dtype after that.
+    The network must not be cast to another dtype afterwards. None changes nothing.
     """
     if form is None:
         return network
@@ -28,7 +27,6 @@ def pack(network: Network, form: WeightFormat | None) -> Network:
 
 
 def _pack(module: nn.Module, form: WeightFormat) -> None:
-    """Replace what is to be packed inside of a module."""
     if isinstance(module, Experts):
         for name in ("gate_up", "down"):
             shape = getattr(module, name).shape
@@ -43,7 +41,7 @@ def _pack(module: nn.Module, form: WeightFormat) -> None:
 
 
 def places(network: Network, tensor_map: TensorMap) -> dict[str, Place]:
-    """Return, by hub name, the place of each tensor of a checkpoint, packed or not."""
+    """Return the destination of each tensor of a checkpoint by hub name."""
     ours: dict[str, Place] = {}
     for name, tensor in (*network.named_parameters(), *network.named_buffers()):
         ours[name] = tensor_rows(tensor)

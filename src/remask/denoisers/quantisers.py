@@ -1,7 +1,7 @@
-"""The packages of the extra `quant`: loaded for weights in few bits, and for nothing else.
+"""Import torchao and bitsandbytes for quantised weights only.
 
-transformers and peft, which come with the sentence encoder and with LoRA, import both packages
-wherever they are installed. That takes seconds, and each logs which kernels this machine lacks.
+transformers and peft import both packages if they are installed. That takes seconds, and both log
+warnings about missing kernels.
 """
 
 import importlib
@@ -19,7 +19,7 @@ _process = {"ours": False}
 
 @contextmanager
 def own_process() -> Iterator[None]:
-    """Say that nobody but remask needs transformers here: `aside` may keep the packages from it."""
+    """Allow `aside` to hide the packages: no other code in this process uses transformers."""
     before = _process["ours"]
     _process["ours"] = True
     try:
@@ -30,13 +30,13 @@ def own_process() -> Iterator[None]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Import here what would import the packages on the way; their warnings are not logged.
+    """Suppress warnings of the packages during an import; in our own process, hide them too.
 
-    In a process of our own it does not find them either. Elsewhere it must: transformers never
-    looks again, and whoever called us may want to quantise with it.
+    In other processes they stay visible, because transformers looks for them only once, and the
+    caller may need them.
     """
     absent = [p for p in PACKAGES if _process["ours"] and p not in sys.modules]
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: not to be found
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: an import fails
     try:
         with _hushed():
             yield

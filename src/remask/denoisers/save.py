@@ -1,4 +1,4 @@
-"""A network -> a checkpoint folder in the hub's layout, the one `load` reads."""
+"""Write a checkpoint folder in the hub's layout."""
 
 import errno
 import json
@@ -40,7 +40,7 @@ def save(
         listing = json.dumps({"metadata": {}, "weight_map": index}, indent=2)
         write_text(listing_path, listing + "\n")
     else:
-        listing_path.unlink(missing_ok=True)  # an old index would lead back to old weights
+        listing_path.unlink(missing_ok=True)  # an old index would list old weights
     for old in set(folder.glob("model*.safetensors")) - {folder / name for name in index.values()}:
         old.unlink()
 

@@ -1,19 +1,17 @@
-"""Which ids mask, end and pad: one order of sources, for every family.
+"""Find the mask, end and padding ids of a checkpoint.
 
-For each of them the first source that names one is believed:
+The first of these sources that names an id is used:
 
 1. config.json: `mask_token_id`, `eos_token_id`, `pad_token_id`;
 2. generation_config.json: the same keys;
 3. tokenizer_config.json, then special_tokens_map.json: `mask_token`, `eos_token`, `pad_token`, bare
    or with their flags;
-4. the mask token alone: the tokenizer's token in the authors' spelling, then the id that the
-   authors give where no file does;
-5. the padding token for the end, and the end for padding.
+4. for the mask: the tokenizer's token with the family's spelling, then the family's id;
+5. for the end: the padding token; for padding: the end token.
 
-`eos_token_id` may be a list: all of it ends an answer, and the first is the end. Tokens that end a
-turn are known by the family's spelling. What contradicts itself is refused: a mask token that also
-ends or pads, two ids for it, an id without a logit. BOS is a part of the template, by its spelling,
-and no file is asked for it.
+If `eos_token_id` is a list, each of its tokens ends an answer; the first is the end token. The
+family names the tokens that end a turn. Contradictions raise: a mask token that also ends or pads,
+two ids for the mask, an id without a logit. BOS is part of the chat template.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,26 +20,26 @@ from typing import Any, TypeVar
 
 from remask.errors import CheckpointError
 
-MASK_TOKEN = "<|mask|>"  # how most authors spell it
-PROMPT = "{prompt}"  # the field of a chat template
+MASK_TOKEN = "<|mask|>"  # the usual spelling
+PROMPT = "{prompt}"  # field of a chat template
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenSpelling:
-    """How a family is spoken to: its chat template, and its special tokens as the authors spell."""
+    """The chat template and the special tokens of a family."""
 
-    template: str  # of the chat, with one field, {prompt}
-    ends: tuple[str, ...]  # tokens that end a turn, beside EOS
-    # With a field {system}: what stands before the user's first turn where a system turn is given,
-    # instead of what the template has there; empty: it has no such turns.
+    template: str  # chat template with one field, {prompt}
+    ends: tuple[str, ...]  # tokens that end a turn, in addition to EOS
+    # A system turn with one field, {system}; it replaces what the template has before the user's
+    # first turn. Empty: the template has no system turn.
     system: str = ""
-    primer: str = ""  # how the template begins the reply it asks for, and no earlier one
-    trims: bool = False  # whether the template takes blanks off both ends of what is said
+    primer: str = ""  # beginning of the requested reply that earlier replies do not have
+    trims: bool = False  # whether the template strips messages
     mask_token: str = MASK_TOKEN
-    mask_id: int | None = None  # the authors' word, where no file names the mask token
-    filler: str = ""  # what the models write behind the end, where a tokenizer has it
-    turns: bool = True  # whether every tokenizer of the family has the tokens of the template
-    inferred: tuple[str, ...] = ()  # tokens of a template that nobody saw: without them it is wrong
+    mask_id: int | None = None  # used if no file names the mask token
+    filler: str = ""  # token that the models write after the end, if the tokenizer has it
+    turns: bool = True  # whether all tokenizers of the family have the tokens of the template
+    inferred: tuple[str, ...] = ()  # tokens of a template that we inferred; they must exist
 
 
 _Spelling = TypeVar("_Spelling", bound=TokenSpelling)
@@ -49,7 +47,7 @@ _CHAT: Mapping[str, type] = {"template": str, "system": str, "primer": str, "tri
 
 
 def with_chat(spelling: _Spelling, config: Mapping[str, Any]) -> _Spelling:
-    """Return how a checkpoint is spoken to: by `chat` of config.json, else as its family is."""
+    """Return the template of the family, or that of `chat` in config.json."""
     chat = config.get("chat")
     if chat is None:
         return spelling
@@ -69,26 +67,26 @@ def with_chat(spelling: _Spelling, config: Mapping[str, Any]) -> _Spelling:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The files of a checkpoint that name special tokens; empty where one is missing."""
+    """The files of a checkpoint that name special tokens; a missing file is empty."""
 
     config: Mapping[str, Any]
     generation: Mapping[str, Any]
     tokenizer: Mapping[str, Any]  # tokenizer_config.json
     tokens: Mapping[str, Any]  # special_tokens_map.json
-    token_id: Callable[[str], int | None]  # of the tokenizer
+    token_id: Callable[[str], int | None]  # id of a token in the tokenizer
 
     @property
     def num_ids(self) -> int:
-        """Rows of the embedding: every id is below it."""
+        """Rows of the embedding."""
         size = self.config.get("embedding_size") or self.config.get("vocab_size")
         return size if isinstance(size, int) else 0
 
     def first(self, role: str) -> tuple[int, ...]:
-        """Return the ids that the first file which names `role` gives; () where none does."""
+        """Return the ids of `role` in the first file that names it, or ()."""
         return next((ids for _, ids in self.named(role)), ())
 
     def named(self, role: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield each file that names `role`, in the order in which they are believed."""
+        """Yield the name and the ids of each file that names `role`, in the order of precedence."""
         key = f"{role}_token_id"
         for where, given in (("config", self.config), ("generation_config", self.generation)):
             if given.get(key) is not None:
@@ -119,15 +117,15 @@ class Sources:
 
 @dataclass(frozen=True, kw_only=True)
 class SpecialIds:
-    """What a canvas is made with."""
+    """The special ids of a checkpoint."""
 
     mask: int
-    ends: tuple[int, ...]  # first the one that fills the tail
+    ends: tuple[int, ...]  # the first one fills a canvas after the answer
     pad: int
 
 
 def find_special_ids(sources: Sources, spelling: TokenSpelling) -> SpecialIds:
-    """Return the special ids of a checkpoint, or raise naming the key that is missing or wrong."""
+    """Return the special ids of a checkpoint, or raise for a missing or invalid one."""
     masks = list(_masks(sources, spelling))
     ends, padding = sources.first("eos"), sources.first("pad")
     if not ends and not padding:
@@ -139,7 +137,7 @@ def find_special_ids(sources: Sources, spelling: TokenSpelling) -> SpecialIds:
     turns = [i for i in map(sources.token_id, spelling.ends) if i is not None]
     filler = sources.token_id(spelling.filler) if spelling.filler else None
     if filler is None:
-        # An EOS that ends turns comes once: after it such models learned to write padding.
+        # Models whose EOS ends turns write it once and then padding.
         filler = pad if ends[0] in turns else ends[0]
     every_end = tuple(dict.fromkeys((filler, *ends, *turns)))
     for number in every_end:
@@ -149,7 +147,7 @@ def find_special_ids(sources: Sources, spelling: TokenSpelling) -> SpecialIds:
 
 
 def _masks(sources: Sources, spelling: TokenSpelling) -> Iterator[tuple[str, int]]:
-    """Yield every id that stands for the mask token, and who says so; the first is believed."""
+    """Yield every id of the mask token with its source; the first is used."""
     named = [(where, ids[0]) for where, ids in sources.named("mask")]
     spelled = sources.token_id(spelling.mask_token)
     if spelled is not None:
@@ -182,7 +180,7 @@ def _refuse_contradictions(masks: Sequence[tuple[str, int]], ends: Sequence[int]
 
 
 def in_reach(where: str, key: str, value: Any, num_ids: int, shown: Any = None) -> int:
-    """Return an id that has a row in the embedding, or raise naming who gives another."""
+    """Return an id that has a row in the embedding, or raise with its source."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < num_ids:
         given = value if shown is None else shown
         raise CheckpointError(

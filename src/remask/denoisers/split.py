@@ -1,10 +1,9 @@
-"""One model over several devices: its layers in order, a run of them on each.
+"""Spread the layers of one model over several devices, in order.
 
-The embedding goes with the first layer, the final norm and the head with the last one; where the
-head is the embedding, the last device has a copy of it. Nothing is computed otherwise than on one
-device: states move on where a run ends (`native.Network`), so logits are the same to the last bit.
-The devices work one after another, so this is for a model that does not fit on one of them; where
-it does, a replica on each (`wrap.Replicas`) is faster.
+The embedding is with the first layer, the final norm and the head with the last. A tied head
+becomes a copy of the embedding on the last device. Hidden states move between devices
+(`native.Network`); logits are bit-identical to those of one device. The devices work one after
+another, so replicas (`wrap.Replicas`) are faster for models that fit on one device.
 """
 
 from collections import Counter
@@ -18,11 +17,11 @@ from remask.denoisers.native import Network
 from remask.errors import SettingsError
 from remask.settings import unknown_name
 
-SPLITS = ("replicas", "layers")  # of a list of devices: a model on each, or one over all
+SPLITS = ("replicas", "layers")  # one model per device, or one model over all of them
 
 
 def check(split: str, targets: Sequence[torch.device], devices: str) -> None:
-    """Raise where a model cannot be split so over the devices that were named."""
+    """Raise if the model cannot be split over these devices."""
     if split not in SPLITS:
         raise unknown_name("split", split, SPLITS)
     if split == "layers" and len(targets) == 1:
@@ -33,7 +32,7 @@ def check(split: str, targets: Sequence[torch.device], devices: str) -> None:
 
 
 def untie(network: Network) -> bool:
-    """Give an outlined network whose head is its embedding a head of its own; say whether."""
+    """Give an outlined network with a tied head its own head; return whether it was tied."""
     tied = network.unembedding is None
     if tied:
         like = network.embedding.weight
@@ -44,7 +43,7 @@ def untie(network: Network) -> bool:
 
 
 def sizes(network: Network) -> list[int]:
-    """Return the bytes of each layer, with what goes beside the first and the last."""
+    """Return the bytes of each layer; the ends include embedding, final norm and head."""
     totals = [_num_bytes(block) for block in network.blocks]
     totals[0] += _num_bytes(network.embedding)
     for part in (network.norm, network.unembedding):
@@ -57,21 +56,21 @@ def _num_bytes(part: nn.Module) -> int:
 
 
 def runs(sizes: Sequence[int], rooms: Sequence[int]) -> list[int]:
-    """Return how many layers each device gets, in order and at least one.
+    """Return how many consecutive layers each device gets, at least one.
 
-    The fullest device, by its share of the room it has, is as little full as it can be.
+    The largest share of free memory that any device needs is as small as possible.
 
     Args:
         sizes: bytes of each layer.
-        rooms: bytes that each device has free.
+        rooms: free bytes of each device.
     """
     before = [0, *accumulate(sizes)]
 
     def fill(device: int, start: int, end: int) -> float:
         return (before[end] - before[start]) / max(rooms[device], 1)
 
-    # best[end]: how full the fullest device is when the devices so far hold layers up to `end`,
-    # and how many layers each of them has.
+    # best[end]: the largest share if the devices so far hold the layers up to `end`, and the number
+    # of layers on each of them.
     best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
     for device in range(len(rooms)):
         best = {
@@ -88,7 +87,7 @@ def runs(sizes: Sequence[int], rooms: Sequence[int]) -> list[int]:
 def homes(
     network: Network, targets: Sequence[torch.device], free: dict[torch.device, int | None]
 ) -> list[torch.device]:
-    """Return the device of each layer, or raise where there are fewer layers than devices."""
+    """Return the device of each layer; raise if there are more devices than layers."""
     num = len(network.blocks)
     if len(targets) > num:
         named = ",".join(map(str, targets))
@@ -98,7 +97,7 @@ def homes(
         )
     shared = Counter(targets)
     known = [free[target] for target in targets]
-    # Where a system does not say what is free, the devices count alike.
+    # Devices with unknown free memory are treated alike.
     rooms = [
         1 if None in known else (room or 0) // shared[target]
         for target, room in zip(targets, known, strict=True)
@@ -116,7 +115,7 @@ def check_memory(
     places: Sequence[torch.device],
     free: dict[torch.device, int | None],
 ) -> None:
-    """Raise where what a device would hold of an outlined network does not fit on it."""
+    """Raise if the layers of an outlined network do not fit on their devices."""
     needed: Counter[torch.device] = Counter()
     for place, size in zip(places, sizes(network), strict=True):
         needed[place] += size
@@ -133,7 +132,7 @@ def check_memory(
 
 
 def place(network: Network, places: Sequence[torch.device]) -> None:
-    """Give an outlined network memory: each layer on its device, the ends with their layers."""
+    """Allocate an outlined network, each layer on its device."""
     network.embedding.to_empty(device=places[0])
     for block, device in zip(network.blocks, places, strict=True):
         block.to_empty(device=device)
@@ -143,7 +142,7 @@ def place(network: Network, places: Sequence[torch.device]) -> None:
 
 
 def copy_head(network: Network) -> None:
-    """Fill the head of a network that was untied."""
+    """Copy the embedding into the head of a network that was untied."""
     assert network.unembedding is not None
     with torch.no_grad():
         network.unembedding.weight.copy_(network.embedding.weight)

@@ -153,5 +153,5 @@ def test_a_model_that_sees_everything_has_no_past(tmp_path: Path) -> None:
         lambda: model.extend_cache(canvas),
         lambda: model.hidden_noisy_given_clean(canvas, canvas.tokens),
     ):
-        with pytest.raises(DenoiserError, match=r"sees every position at once.*hidden\(canvas\)"):
+        with pytest.raises(DenoiserError, match=r"full attention.*hidden\(canvas\)"):
             ask()
