@@ -1,6 +1,6 @@
-"""The tasks, by name: four that are generated here, and the public benchmarks.
+"""The tasks by name: four generated tasks and the public benchmarks.
 
-A task of your own is handed over as an object, or named `module:name` on the command line.
+Pass your own task as an object, or as `module:name` on the command line.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from remask.tasks.wordmath import WordMath
 
 TASKS: dict[str, Task] = {made.name: made for made in (WordMath(), Countdown(), Choice(), PyCode())}
 KNOWN: dict[str, Task | BenchmarkSpec] = {**TASKS, **public.BENCHMARKS}
-WORDINGS = ("llada", "dream")  # whose prompts ask the public benchmarks
+WORDINGS = ("llada", "dream")  # prompts of the official evaluations
 _MEMBERS = ("name", "levels", "metrics", "problem", "extract", "judge", "grade", "canvas_length")
 
 
@@ -31,9 +31,9 @@ def task(
     wording: str = "llada",
     shots: int = 0,
 ) -> Task:
-    """Return a task by its name, by `module:name`, or as it was given.
+    """Return a task by its name or by `module:name`; a task object is returned unchanged.
 
-    The other arguments are those of a public benchmark (see `BenchmarkSpec.task`).
+    The other arguments apply to public benchmarks (see `BenchmarkSpec.task`).
     """
     if isinstance(given, str) and given not in KNOWN and ":" not in given:
         raise unknown_name("task", given, KNOWN, error=TaskError)
@@ -52,7 +52,7 @@ def task(
 
 @checked
 def steps_ok(task: Task, problem: Problem, text: str, right: bool) -> bool | None:
-    """Return whether a right answer has right steps too; None where steps have no labels."""
+    """Return whether answer and steps are correct, or None if the task has no labels for steps."""
     if isinstance(task, Benchmark):
         return None
     return right and task.process_ok(problem, text)

@@ -1,9 +1,9 @@
-"""What a task is: problems that come with a grader.
+"""The interface of a task: problems with a grader.
 
-A generated task draws problem number `index` of a split from a seed, so two machines that name the
-same (task, level, split, index, seed) hold the same problem. Splits are disjoint by construction:
-a problem's *key*, the part of it that decides its solution (never its wording), is hashed, and the
-hash alone decides the split. No torch here: graders run anywhere.
+A generated task draws problem number `index` of a split from a seed, so the same (task, level,
+split, index, seed) is the same problem on every machine. Splits are disjoint by construction: the
+split depends only on the hash of a problem's *key*, which is the part that decides its solution,
+without the wording. This package does not import torch.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from remask.settings import checked, unknown_name
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 T = TypeVar("T")
-# The six metrics of the paper, for tasks whose answers can be compared.
+# The six metrics of the paper, for tasks with comparable answers.
 METRICS = (
     "token_accuracy",
     "semantic_similarity",
@@ -35,37 +35,36 @@ METRICS = (
     "confidence",
 )
 
-# How the embedded tokenizer cuts text before merging: single digits, words and runs of marks with
-# the blank before them. Generated words are frequent enough to be one token each, so the number
-# of pieces is the number of tokens.
+# Pre-tokenisation of the embedded tokenizer: single digits, and words and punctuation with the
+# blank before them. Every word of the generated tasks is one token, so the number of pieces is the
+# number of tokens.
 PIECES = r"[0-9]| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+"
 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One problem and what its grader needs."""
+    """A problem and the facts for its grader."""
 
     id: str  # task/level/split/seed/index
     task: str
     level: str
     prompt: str
-    gold: str  # canonical answer, as `Task.extract` would return it from a right solution
-    solution: str  # one right solution, in one of many wordings
-    # What grade and process_ok look at; a text of `as_row` is read when the problem is made.
+    gold: str  # canonical answer, as `Task.extract` returns it for `solution`
+    solution: str  # a correct solution
+    # Facts for `grade` and `process_ok`; the JSON text of `as_row` is accepted too.
     facts: Annotated[Mapping[str, Any], Any] = field(default_factory=dict)
-    examples: tuple[tuple[str, str], ...] = ()  # worked ones, asked and answered in earlier turns
+    examples: tuple[tuple[str, str], ...] = ()  # questions and answers of earlier turns
 
     def __post_init__(self) -> None:
-        """Read facts that `as_row` has written as a text."""
+        """Parse facts that `as_row` wrote as JSON."""
         if isinstance(self.facts, str):
             object.__setattr__(self, "facts", _read_facts(self.id, self.facts))
 
     def as_row(self) -> dict[str, Any]:
-        """Return the fields for a column of `datasets`; `Problem(**row)` is the problem again.
+        """Return the fields as a row of `datasets`; `Problem(**row)` is the problem again.
 
-        Facts are written as a text: a table has one type for all rows, and facts of other rows
-        would appear as None in this one.
+        Facts become JSON text, because a table would fill in the facts of other rows as None.
         """
         return {**asdict(self), "facts": json.dumps(self.facts), "examples": [*self.examples]}
 
@@ -83,23 +82,23 @@ def _read_facts(name: str, text: str) -> dict[str, Any]:
     return facts
 
 
-# The tiers of `remask.answers`, in words.
+# Names of the tiers of `remask.answers`.
 TIERS = {1: "markup", 2: "statement", 3: "fallback", None: "none"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """Whether an answer is right, and how that was found."""
+    """Whether an answer is correct, and why."""
 
     right: bool
-    extracted: str | None  # what was read as the answer
-    tier: str  # where it stood: one of the values of TIERS
-    method: str  # how it was judged: "number", "letter", "exact", "math-verify", "tests", ...
-    reason: str  # what speaks for the grade: "equal", "'19' is not '18'", "not decided in 5 s", ...
+    extracted: str | None  # the extracted answer
+    tier: str  # one of the values of TIERS
+    method: str  # method of comparison: "number", "letter", "exact", "math-verify", "tests", ...
+    reason: str  # such as "equal", "'19' is not '18'" or "not decided in 5 s"
 
 
 def compared(extraction: Extraction, gold: str, method: str) -> Grade:
-    """Return the grade of an answer whose canonical form must be the gold one."""
+    """Return the grade of an answer that must equal the gold answer."""
     right = extraction.answer == gold
     missed = "no answer" if extraction.answer is None else f"{extraction.answer!r} is not {gold!r}"
     return Grade(
@@ -116,7 +115,7 @@ class Task(Protocol):
 
     name: str
     levels: tuple[str, ...]  # easiest first; "hard" is longer than anything trained on
-    metrics: tuple[str, ...]  # the metrics that make sense here, of the set `paper`
+    metrics: tuple[str, ...]  # the metrics of the set `paper` that apply to this task
 
     def problem(
         self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
@@ -129,15 +128,15 @@ class Task(Protocol):
         ...
 
     def judge(self, problem: Problem, text: str) -> Grade:
-        """Return whether the final answer of `text` is right, and how that was found."""
+        """Return the grade of the final answer of `text`."""
         ...
 
     def grade(self, problem: Problem, text: str) -> bool:
-        """Say whether the final answer of `text` is right, as `judge` does."""
+        """Return whether the final answer of `text` is correct."""
         ...
 
     def process_ok(self, problem: Problem, text: str) -> bool:
-        """Say whether every step of `text` is right as well."""
+        """Return whether the answer and every step of `text` are correct."""
         ...
 
     def canvas_length(self, level: str) -> int:
@@ -146,31 +145,31 @@ class Task(Protocol):
 
 
 class Levelled(Protocol):
-    """What has a name and levels."""
+    """An object with a name and levels."""
 
     name: str
     levels: tuple[str, ...]
 
 
-SPELLING = "spelling"  # of what `extract` returns: how answers are compared unless a task says else
+SPELLING = "spelling"  # default comparison: by the text that `extract` returns
 
 
 @runtime_checkable
 class Compared(Protocol):
-    """A task that knows better than by spelling whether two answers say the same."""
+    """A task that compares answers by more than their spelling."""
 
     @property
     def compared_by(self) -> str:
-        """What is compared: "value" or "behaviour"; SPELLING where it may not know better."""
+        """The comparison: "value", "behaviour" or SPELLING."""
         ...
 
     def key(self, problem: Problem, text: str) -> str | None:
-        """Return what an answer is compared by; equal keys are one answer, None is no answer."""
+        """Return the key of an answer; equal keys are equal answers, None is no answer."""
         ...
 
 
 class AnswerReader(Protocol):
-    """Anything that reads answers."""
+    """An object with `extract`."""
 
     def extract(self, text: str) -> str | None:
         """Return the canonical answer stated in `text`."""
@@ -179,23 +178,23 @@ class AnswerReader(Protocol):
 
 @checked
 def compared_by(reader: AnswerReader) -> str:
-    """Return what answers are compared by."""
+    """Return the comparison of a task: "value", "behaviour" or SPELLING."""
     return reader.compared_by if isinstance(reader, Compared) else SPELLING
 
 
 @checked
 def answer_key(reader: AnswerReader, problem: Problem, text: str) -> str | None:
-    """Return what an answer is compared by in every vote: the task's own key, else `extract`."""
+    """Return the key of an answer in a vote: the task's own key, or the extracted answer."""
     return reader.key(problem, text) if isinstance(reader, Compared) else reader.extract(text)
 
 
 def count_pieces(text: str) -> int:
-    """Return how many tokens of the embedded tokenizer `text` takes, where its words are known."""
+    """Return the number of tokens of `text` in the embedded tokenizer, for known words."""
     return len(re.findall(PIECES, text))
 
 
 def split_of(key: str) -> Split:
-    """Return the split that the problem with this key belongs to: 90 / 5 / 5 per cent."""
+    """Return the split of a key: 90 % train, 5 % validation, 5 % test."""
     bucket = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big") % 100
     return "train" if bucket < 90 else "validation" if bucket < 95 else "test"
 
@@ -206,9 +205,9 @@ def draw(
     identity: str,
     split: Split,
 ) -> tuple[T, random.Random]:
-    """Draw until a draw belongs to `split`; return it and the generator, for the wording.
+    """Draw until the draw belongs to `split`; return it with the generator for the wording.
 
-    `identity` seeds the generator, so it must name task, level, split, seed and index.
+    `identity` seeds the generator; it names task, level, split, seed and index.
     """
     rng = random.Random(identity)
     for _ in range(20_000):
@@ -219,7 +218,7 @@ def draw(
 
 
 def check_level(task: Levelled, level: str, split: str) -> str:
-    """Return the level to draw from, or raise with the levels there are."""
+    """Return the level, or the first one if it is empty; raise TaskError if it is unknown."""
     if split not in SPLITS:
         raise unknown_name("split", split, SPLITS, error=TaskError)
     if level == "":
@@ -233,7 +232,7 @@ _METHODS = ("problem", "extract", "judge", "grade", "process_ok", "canvas_length
 
 
 def guarded(kind: type[T]) -> type[T]:
-    """Decorate a class of tasks: arguments are validated, and an exception shows its cause."""
+    """Decorate a task class: validate arguments, and name the task in exceptions."""
     for name in _METHODS:
         method = vars(kind).get(name)
         if inspect.isfunction(method):
@@ -252,13 +251,13 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @guarded
 class Generated(ABC):
-    """What tasks that make their own problems have in common: levels, numbering, splits."""
+    """Base class of generated tasks: levels, numbering and splits."""
 
     name: str
     levels: tuple[str, ...] = ("easy", "medium", "hard")
     metrics: tuple[str, ...] = METRICS
-    critical: str = "number"  # what decides in an answer: a key of `answers.critical.CRITICAL`
-    canvases: tuple[int, ...]  # of each level: tokens that hold any solution
+    critical: str = "number"  # a key of `answers.critical.CRITICAL`
+    canvases: tuple[int, ...]  # for each level, tokens that hold any solution
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -273,14 +272,14 @@ class Generated(ABC):
 
     @abstractmethod
     def make(self, identity: str, level: str, split: Split) -> Problem:
-        """Return the problem of this identity, which seeds every draw."""
+        """Return the problem of an identity, which seeds every draw."""
 
     @abstractmethod
     def judge(self, problem: Problem, text: str) -> Grade:
-        """Return whether the final answer of `text` is right, and how that was found."""
+        """Return the grade of the final answer of `text`."""
 
     def grade(self, problem: Problem, text: str) -> bool:
-        """Say whether the final answer of `text` is right."""
+        """Return whether the final answer of `text` is correct."""
         return self.judge(problem, text).right
 
     def canvas_length(self, level: str) -> int:

@@ -1,12 +1,11 @@
-"""A public benchmark as a task: rows become problems, and a format reads and judges them.
+"""A public benchmark as a task.
 
-`Benchmark` knows splits, levels, numbering and prompts; what a row of GSM8K or MBPP means is its
-`Format`. The rows come as they stand in the file: problem number `index` is row number `index` of
-its split, or of the rows of one level. Nothing is known of the steps of an answer here, so
-`process_ok` says no more than `grade`.
+`Benchmark` implements splits, levels, numbering and prompts; a `Format` reads the rows of one
+benchmark and judges answers. Problem number `index` is row number `index` of its split, or of the
+rows of one level. Benchmarks have no labels for steps, so `process_ok` equals `grade`.
 
-Worked examples (`shots`) are rows of the split `train`: the official ones first where all of them
-are there, then the others in the order of the file, and never the problem itself.
+Worked examples (`shots`) are rows of the split `train`: the official ones if all of them are
+present, then the others in file order, without the problem itself.
 """
 
 from abc import ABC, abstractmethod
@@ -36,14 +35,16 @@ ALL = "all"
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkEntry:
-    """What a format reads in a row."""
+    """The content of a row."""
 
-    fields: Mapping[str, str]  # what the places of the wording are filled with
+    fields: Mapping[str, str]  # values for the fields of the wording
     gold: str
     solution: str
     level: str = ALL
     facts: Mapping[str, Any] = field(default_factory=dict)
-    worked: Mapping[str, str] = field(default_factory=dict)  # for the reply of a worked example
+    worked: Mapping[str, str] = field(
+        default_factory=dict
+    )  # values for the reply of a worked example
 
 
 class Format(ABC):
@@ -107,9 +108,9 @@ class Benchmark:
     def problem(
         self, index: int, *, split: Split = "test", level: str = "", seed: int = 0
     ) -> Problem:
-        """Return problem number `index` of a split; the empty level is all of them.
+        """Return problem number `index` of a split; an empty level means all levels.
 
-        The seed decides the order of the options of GPQA, and nothing else.
+        The seed affects only the order of the options of GPQA.
         """
         numbers = self._rows(split, check_level(self, level, split))
         if not 0 <= index < len(numbers):
@@ -138,35 +139,35 @@ class Benchmark:
 
     @property
     def compared_by(self) -> str:
-        """What two answers are compared by."""
+        """The comparison of answers: "value", "behaviour" or SPELLING."""
         return compared_by(self.form)
 
     def key(self, problem: Problem, text: str) -> str | None:
-        """Return what an answer is compared by in a vote."""
+        """Return the key of an answer in a vote."""
         return answer_key(self.form, problem, text)
 
     def judge(self, problem: Problem, text: str) -> Grade:
-        """Return whether `text` is right, what was read in it, and why not."""
+        """Return the grade of `text`."""
         return self.form.judge(problem, text)
 
     def grade(self, problem: Problem, text: str) -> bool:
-        """Say whether `text` is right."""
+        """Return whether `text` is correct."""
         return self.judge(problem, text).right
 
     def process_ok(self, problem: Problem, text: str) -> bool:
-        """Say the same as `grade`: public benchmarks come without labels on steps."""
+        """Return the same as `grade`, because benchmarks have no labels for steps."""
         return self.grade(problem, text)
 
     def canvas_length(self, level: str) -> int:
-        """Return the canvas of the official evaluation, in tokens of the model's tokenizer."""
+        """Return the canvas length of the official evaluation, in tokens of the model."""
         return self.wording.length
 
     def check(self) -> None:
-        """Raise now what grading would raise later, before a model spends hours."""
+        """Raise now what grading would raise later."""
         self.form.check()
 
     def provenance(self, split: Split = "test") -> dict[str, str]:
-        """Return where the problems are from, for a manifest."""
+        """Return the origin of the problems, for a manifest."""
         rows = self.source.rows(split)
         origin = {"origin": rows.origin, "sha256": rows.sha256, "wording": self.wording.source}
         if not self.shots:
@@ -178,7 +179,7 @@ class Benchmark:
 
     @cached_property
     def _shown(self) -> tuple[int, list[int]]:
-        """Return how many official examples there are, and all rows to take examples from."""
+        """Return the number of official examples, and the row numbers of all candidates."""
         numbers, rows = self._rows("train", ALL), self.source.rows("train").rows
         if not self.wording.shown:
             return 0, numbers
@@ -189,7 +190,7 @@ class Benchmark:
         return len(first), [*first, *(number for number in numbers if number not in first)]
 
     def _examples(self, own: int | None) -> tuple[tuple[str, str], ...]:
-        """Return the worked examples for a problem; `own` is its row where it is of that split."""
+        """Return the worked examples for a problem; `own` is its row in the split `train`."""
         if not self.shots:
             return ()
         chosen = [number for number in self._shown[1] if number != own][: self.shots]
@@ -219,11 +220,11 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkSpec:
-    """One public benchmark: where its rows are, what they mean, and how its authors' peers ask."""
+    """A public benchmark: the source, format and prompts of its rows."""
 
     name: str
     hub: Hub
-    form: Callable[[bool], Format]  # is told whether grading may run the model's code
+    form: Callable[[bool], Format]  # argument: whether grading may run the model's code
     wordings: Mapping[str, Wording]
     mixed: bool = False  # one file holds several splits
 

@@ -1,9 +1,9 @@
-"""A program in a text: in fences of every state, between marks, or bare, with prose around it.
+"""Find a program in a text: in fences, between marks, or without either among prose.
 
-Fences (and LLaDA's `[BEGIN]` and `[DONE]`) cut a text into pieces. Of the pieces that define the
-requested function, the last one that is Python counts, fenced pieces first. Definitions of earlier
-fences that it uses are kept. A fence may be missing or stay open. A piece is read up to where it
-stops being Python, and never within a block: a function that was cut off is no program.
+Fences (and LLaDA's `[BEGIN]` and `[DONE]`) split a text into pieces. Of the pieces that define the
+requested function, the last valid one counts, fenced pieces first. It is joined with definitions of
+earlier fences that it uses. A fence may be missing or unclosed. A piece ends before the first
+top-level line that is not Python; a function that was cut off is not a program.
 """
 
 import ast

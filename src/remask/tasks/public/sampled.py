@@ -1,8 +1,8 @@
-"""The inputs that a programming prompt shows: what two answers to it are compared on in a vote.
+"""Find the calls in a programming prompt; a vote compares what two programs do in these calls.
 
-HumanEval shows calls in its docstring, in several spellings (`>>> f(2)`, `f(2) == 4`, "f(2)
-returns 4"); MBPP shows its tests. Only the calls are taken from them, never what they are to
-return: a vote that compared with that would be a grader. Nothing is run here.
+HumanEval shows calls in its docstring (`>>> f(2)`, `f(2) == 4`, "f(2) returns 4"); MBPP shows its
+tests. The expected results are not used, because then the vote would be a grader. Nothing is run
+here.
 """
 
 import ast
@@ -14,7 +14,7 @@ _MOST = 16  # calls
 
 
 def calls_in(text: str, name: str) -> list[str]:
-    """Return the calls of the function `name` with plain values that a text shows."""
+    """Return the calls of the function `name` with literal arguments in a text."""
     calls: dict[str, None] = {}
     start = text.find(f"{name}(")
     while start >= 0 and len(calls) < _MOST:
@@ -26,7 +26,7 @@ def calls_in(text: str, name: str) -> list[str]:
 
 
 def calls_of_tests(tests: Iterable[str]) -> list[str]:
-    """Return what the assertions of some tests look at: the left side of a comparison."""
+    """Return the left sides of the assertions of some tests."""
     calls: dict[str, None] = {}
     for test in tests:
         tree = _parsed(test, "exec")
@@ -39,7 +39,7 @@ def calls_of_tests(tests: Iterable[str]) -> list[str]:
 
 
 def _call(text: str, start: int) -> str | None:
-    """Return the call that begins at `start`, where its arguments are plain values."""
+    """Return the call that begins at `start`, if its arguments are literals."""
     end = text.find(")", start)
     while 0 <= end < start + _LONGEST:
         tree = _parsed(text[start : end + 1], "eval")

@@ -1,9 +1,8 @@
-"""Rows of a benchmark, from a file on disk or from the hub at a pinned revision.
+"""Rows of a benchmark from a local file, or from the hub at a pinned revision.
 
-A file is .jsonl, .json, .csv or .parquet, each also with .gz. A folder holds one file per split
-(`test.jsonl`, or shards such as `test-00000-of-00002.parquet`). Either way the rows come with a
-sha256 of their content: it does not depend on the file's format, so a manifest that names it can be
-checked against another copy. Not here: what a row means (the benchmarks' own files).
+A file is .jsonl, .json, .csv or .parquet, optionally with .gz. A folder holds one file per split
+(`test.jsonl`), or shards (`test-00000-of-00002.parquet`). The SHA-256 of the rows does not depend
+on the file format, so a manifest can be checked against a copy in another format.
 """
 
 import csv
@@ -30,13 +29,13 @@ _ALIASES |= {"trainset": "train", "validset": "validation", "testset": "test"}  
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRow:
-    """One row, and where it stands, for the messages."""
+    """A row and its place, for error messages."""
 
     fields: Mapping[str, Any]
     where: str  # "test.jsonl line 3"
 
     def value(self, *names: str) -> Any:
-        """Return the first of these fields that is there, or raise with the fields there are."""
+        """Return the first of these fields that is present; raise InputError if none is."""
         for name in names:
             if self.fields.get(name) is not None:
                 return self.fields[name]
@@ -44,27 +43,27 @@ class BenchmarkRow:
         raise InputError(f"{self.where} lacks the field {names[0]!r}; its fields are {there}.")
 
     def text(self, *names: str) -> str:
-        """Return the first of these fields that is there, which must be a text."""
+        """Return the first of these fields that is present, which must be a non-empty string."""
         content = self.value(*names)
         if not isinstance(content, str) or not content.strip():
             raise self.wrong(names[0], "is not a text with something in it")
         return content
 
     def texts(self, name: str) -> list[str]:
-        """Return a field that must be a list of texts."""
+        """Return a field that must be a list of strings."""
         content = self.value(name)
         if not isinstance(content, list) or not all(isinstance(part, str) for part in content):
             raise self.wrong(name, "is not a list of texts")
         return content
 
     def wrong(self, name: str, what: str) -> InputError:
-        """Return the error that says what is wrong with a field."""
+        """Return the error for a field."""
         return InputError(f"{self.where}: the field {name!r} {what}; correct the row.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRows:
-    """The rows of one split, and where they are from."""
+    """The rows of a split and their origin."""
 
     rows: tuple[BenchmarkRow, ...]
     origin: str  # names of the files, or "repository@revision"
@@ -73,29 +72,29 @@ class BenchmarkRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Hub:
-    """Where a benchmark lies on the hub, or else in its authors' repository."""
+    """Place of a benchmark on the hub or in the repository of its authors."""
 
     repository: str
-    revision: str  # a commit: a branch would let the rows change under a result
+    revision: str  # a commit, so that the rows cannot change
     licence: str
     splits: Mapping[Split, str]  # under the hub's own names
     sizes: Mapping[Split, int]
     configs: tuple[str, ...] = ("default",)
-    access: str = ""  # how to get it, where a download alone will not do
-    hosted: bool = True  # False: its authors publish files elsewhere, and `access` says where
+    access: str = ""  # how to get it, if a download is not enough
+    hosted: bool = True  # False: not on the hub, see `access`
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkSource:
-    """A local file or folder where one is given, the hub otherwise."""
+    """The local file or folder `path`, or the hub if it is None."""
 
     hub: Hub
     path: Path | None = None
-    mixed: bool = False  # one file holds every split, and the rows tell which
+    mixed: bool = False  # one file holds all splits
     _read: dict[Split, BenchmarkRows] = field(default_factory=dict, compare=False)
 
     def rows(self, split: Split) -> BenchmarkRows:
-        """Return the rows of a split; they are read once."""
+        """Return the rows of a split, cached."""
         if split not in self._read:
             if self.path is None:
                 self._read[split] = download(self.hub, split)
@@ -127,20 +126,20 @@ class BenchmarkSource:
 
 
 def split_named(path: Path) -> Split | None:
-    """Return the split that a file is named after: `test.jsonl`, `train-00000-of-00001.parquet`."""
+    """Return the split in a file name such as `train-00000-of-00001.parquet`, or None."""
     word = re.split(r"[-.]", path.name.lower(), maxsplit=1)[0]
     word = _ALIASES.get(word, word)
     return next((split for split in SPLITS if split == word), None)
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix that says how to read a file, `.gz` aside; "" where none does."""
+    """Return the suffix of a supported file without `.gz`, or ""."""
     name = path.name.lower().removesuffix(".gz")
     return next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")
 
 
 def read_files(paths: Sequence[Path]) -> BenchmarkRows:
-    """Return the rows of files that continue one another."""
+    """Return the rows of the shards of a split."""
     rows = tuple(row for path in paths for row in read_file(path))
     if not rows:
         raise InputError(f"{paths[0]} holds no row; give a file with the benchmark in it.")
@@ -150,7 +149,7 @@ def read_files(paths: Sequence[Path]) -> BenchmarkRows:
 
 
 def read_file(path: Path) -> Iterator[BenchmarkRow]:
-    """Yield the rows of one file; what is wrong with it is said with its name and line."""
+    """Yield the rows of a file; errors name the file and the line."""
     match suffix_of(path):
         case ".jsonl":
             return _json_lines(_text(path), path.name)
@@ -220,7 +219,7 @@ def _row(fields: Any, where: str) -> BenchmarkRow:
 
 
 def digest(rows: Sequence[BenchmarkRow]) -> str:
-    """Return the sha256 of the rows, whatever kind of file they came from."""
+    """Return the SHA-256 of the rows, which does not depend on the file format."""
     digest = hashlib.sha256()
     for row in rows:
         line = json.dumps(row.fields, sort_keys=True, default=str)
@@ -229,7 +228,7 @@ def digest(rows: Sequence[BenchmarkRow]) -> str:
 
 
 def download(hub: Hub, split: Split) -> BenchmarkRows:
-    """Return the rows of a split from the hub, at the pinned revision."""
+    """Return the rows of a split from the hub at the pinned revision."""
     local = hub.access or "give a local file as path"
     if not hub.hosted:
         raise InputError(f"{hub.repository}@{hub.revision} is not on the hub; {local}.")
