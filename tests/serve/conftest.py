@@ -1,6 +1,7 @@
 """A small random model, served: called in this process, or over a real socket."""
 
 import asyncio
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -54,6 +55,13 @@ class Client:
         answer = self.post(path, body)
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    def chunks(self, path: str, body: Any) -> list[dict[str, Any]]:
+        """Return the chunks of a stream in OpenAI's shape."""
+        text = self.post(path, {**body, "stream": True}).text
+        lines = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
+        assert lines.pop() == "[DONE]"
+        return [json.loads(line) for line in lines]
 
     def refused(self, path: str, body: Any, status: int = 400) -> dict[str, Any]:
         answer = self.post(path, body)
@@ -167,6 +175,13 @@ def settings(folder: Path) -> ServeSettings:
         model=str(folder), metrics="core", max_tokens=256, body_bytes=20_000, seconds=LIMIT,
         body_seconds=LIMIT, drain_seconds=LIMIT,
     )  # fmt: skip
+
+
+@pytest.fixture
+def body(settings: ServeSettings) -> dict[str, Any]:
+    """The smallest chat."""
+    message = {"role": "user", "content": "What is 12 + 5?"}
+    return {"model": settings.model, "messages": [message]}
 
 
 @pytest.fixture(scope="session")

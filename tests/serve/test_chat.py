@@ -1,6 +1,5 @@
 """POST /v1/chat/completions: OpenAI's shape, and the field of ours."""
 
-import json
 import math
 import threading
 from typing import Any
@@ -11,27 +10,18 @@ import remask
 from remask import api
 from remask.denoisers.base import Denoiser
 from remask.serve.openai import ChatCompletion
-from remask.serve.settings import ServeSettings
 
 Client = Any  # see conftest.py
 PROMPT = "What is 12 + 5?"
 TRIPS = {"trips": 2, "rebuild_steps": 4}
 
 
-@pytest.fixture
-def body(settings: ServeSettings) -> dict[str, Any]:
-    return {"model": settings.model, "messages": [{"role": "user", "content": PROMPT}]}
-
-
 def chat(client: Client, body: dict[str, Any], **more: Any) -> Any:
     return client.ok("/v1/chat/completions", {**body, **more})
 
 
-def chunks_of(client: Client, body: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
-    text = client.post("/v1/chat/completions", {**body, "stream": True, **more}).text
-    lines = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
-    assert lines.pop() == "[DONE]"
-    return [json.loads(line) for line in lines]
+def chunks_of(client: Client, body: dict[str, Any], **more: Any) -> Any:
+    return client.chunks("/v1/chat/completions", {**body, **more})
 
 
 def test_choices_are_samples_of_the_prompts_pool(

@@ -1,6 +1,5 @@
 """What OpenAI's clients send beside the question: done if it can be, taken where it is neutral."""
 
-import json
 import math
 from typing import Any
 
@@ -66,20 +65,8 @@ BACK: list[dict[str, Any]] = [  # as clients write what they read
 
 
 @pytest.fixture
-def body(settings: ServeSettings) -> dict[str, Any]:
-    return {"model": settings.model, "messages": [{"role": "user", "content": PROMPT}]}
-
-
-@pytest.fixture
 def text_body(settings: ServeSettings) -> dict[str, Any]:
     return {"model": settings.model, "prompt": PROMPT}
-
-
-def chunks_of(client: Client, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-    text = client.post(path, {**body, "stream": True}).text
-    lines = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
-    assert lines.pop() == "[DONE]"
-    return [json.loads(line) for line in lines]
 
 
 def test_every_field_has_a_value_that_changes_nothing(client: Client, body: dict[str, Any]) -> None:
@@ -293,7 +280,7 @@ def test_an_answer_is_cut_at_a_stop(
         assert denoiser.tokenizer.decode(ids[:size]) == cut
         assert denoiser.tokenizer.decode(ids[: size - 1]) != cut
         assert len(logs) == sum(i not in denoiser.tokenizer.special_ids for i in ids[:size])
-    chunks = [c["choices"][0] for c in chunks_of(client, path, {**asked, "stop": stop})]
+    chunks = [c["choices"][0] for c in client.chunks(path, {**asked, "stop": stop})]
     parts = [c["delta"].get("content", "") if path == CHAT else c["text"] for c in chunks]
     assert "".join(parts) == cut
     assert chunks[-1]["finish_reason"] == "stop"
@@ -405,7 +392,7 @@ def test_many_prompts_are_continued_in_order(client: Client, text_body: dict[str
         p + c["text"] for p, choices in zip(prompts, alone, strict=True) for c in choices
     ]
     assert texts[:2] == texts[4:]
-    chunks = chunks_of(client, TEXT, asked | {"stream_options": {"include_usage": True}})
+    chunks = client.chunks(TEXT, asked | {"stream_options": {"include_usage": True}})
     assert chunks.pop()["usage"] == found["usage"]
     streamed = [""] * 6
     for chunk in chunks:

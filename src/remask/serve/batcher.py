@@ -427,10 +427,9 @@ class Batcher:
         if self._late_by(_URGENT) > 0:
             due = min((False, math.inf), *(self._urgency(ticket.job) for ticket in current.batch))
             first = [ticket for ticket in self._waiting if self._urgency(ticket.job) < due]
-        elif (
-            current.lent <= current.used + _ALLOWANCE * self.short
-            and not all(self._is_short(ticket.job) for ticket in current.batch)
-        ):  # fmt: skip
+        elif current.lent <= current.used + _ALLOWANCE * self.short and not all(
+            self._is_short(ticket.job) for ticket in current.batch
+        ):
             first = [ticket for ticket in self._waiting if self._is_short(ticket.job)]
         return self._take(first, self._order(1)) if first else []
 

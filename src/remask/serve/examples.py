@@ -70,13 +70,20 @@ def _example(name: str, level: str, seed: int) -> ExampleProblem:
     problem = task.problem(seed, split="test", level=level)
     other = task.problem(seed + 1, split="test", level=level)
     texts: list[tuple[Label, str | None]] = [
-        ("right", problem.solution), ("flawed", _flawed(problem)), ("wrong", other.solution),
-    ]  # fmt: skip
+        ("right", problem.solution),
+        ("flawed", _flawed(problem)),
+        ("wrong", other.solution),
+    ]
     return ExampleProblem(
-        id=problem.id, task=name, level=problem.level, seed=seed, kind=name, prompt=problem.prompt,
+        id=problem.id,
+        task=name,
+        level=problem.level,
+        seed=seed,
+        kind=name,
+        prompt=problem.prompt,
         gold=problem.gold,
         answers=[ExampleAnswer(label=label, text=text) for label, text in texts if text],
-    )  # fmt: skip
+    )
 
 
 def _flawed(problem: Problem) -> str | None:

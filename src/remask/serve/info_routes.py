@@ -125,10 +125,14 @@ def add_page(app: "FastAPI") -> None:
 def _model(service: Service) -> ServedModel:
     preset, usual, settings = service.denoiser.preset, SolveSettings(), service.settings
     limits = {
-        "body_bytes": settings.body_bytes, "max_tokens": most_tokens(service), "trips": MAX_TRIPS,
-        "rebuild_steps": MAX_REBUILD_STEPS, "budget": MAX_BUDGET, "queue": settings.max_queue,
+        "body_bytes": settings.body_bytes,
+        "max_tokens": most_tokens(service),
+        "trips": MAX_TRIPS,
+        "rebuild_steps": MAX_REBUILD_STEPS,
+        "budget": MAX_BUDGET,
+        "queue": settings.max_queue,
         "seconds": settings.seconds,
-    }  # fmt: skip
+    }
     details = {
         "precision": dtype_of(service.denoiser),  # null for custom models
         "max_length": service.denoiser.max_length,

@@ -118,8 +118,9 @@ def read_inputs(service: Service, body: VerifyRequest | SolveRequest) -> Inputs:
     inputs = replace(inputs, names={"prompt": source, "canvas": "max_tokens"}, budget=budget)
     check_variety(body.temperature, budget, "remask.budget")
     sampler = _sampler(service, inputs, body.temperature, body.max_tokens)
-    inputs = replace(inputs, sampler=_pool(sampler, budget, "remask.budget"))
-    return _judged(service, inputs, stops=True)
+    with naming("remask.budget"):
+        pool = sampler.for_pool(budget, "remask.budget")
+    return _judged(service, replace(inputs, sampler=pool), stops=True)
 
 
 def read_chat(service: Service, body: ChatRequest) -> Inputs:
@@ -172,12 +173,9 @@ def _drawn(service: Service, inputs: Inputs, body: OpenAIRequest, most: int | No
     if body.nucleus is not None:
         sampler = replace(sampler, top_p=body.nucleus)
     size, param = (inputs.budget, "remask.budget") if inputs.budget > 1 else (body.num_choices, "n")
-    return replace(inputs, sampler=_pool(sampler, size, param), stops=StopTexts(body.stops))
-
-
-def _pool(sampler: SamplerSettings, size: int, param: str) -> SamplerSettings:
     with naming(param):
-        return sampler.for_pool(size, param)
+        pool = sampler.for_pool(size, param)
+    return replace(inputs, sampler=pool, stops=StopTexts(body.stops))
 
 
 def _judged(service: Service, inputs: Inputs, *, stops: bool = False) -> Inputs:

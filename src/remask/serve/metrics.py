@@ -19,9 +19,12 @@ class ServerMetrics:
             "remask_requests", "Requests answered.", ["route", "status"], registry=own
         )
         self.seconds = Histogram(
-            "remask_request_seconds", "From arrival to answer.", ["route"], buckets=_SECONDS,
+            "remask_request_seconds",
+            "From arrival to answer.",
+            ["route"],
+            buckets=_SECONDS,
             registry=own,
-        )  # fmt: skip
+        )
         self.rows = Histogram(
             "remask_batch_rows", "Rows of a batch.", ["kind"], buckets=_ROWS, registry=own
         )

@@ -8,7 +8,7 @@ import time
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response as HttpResponse
@@ -146,8 +146,7 @@ def add_openai_routes(router: "APIRouter", service: Service) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TokenLog:
+class TokenLog(NamedTuple):
     """A token of an answer, with log-probabilities of the step that revealed it."""
 
     text: str
@@ -257,7 +256,7 @@ class OpenAIReply(Responder):
     def document(self, result: Any) -> Response:
         answers = self._answers(result)
         choices = [
-            {**self._whole(index, one), **self._end(index, one)}
+            {**self._whole(index, one.text), **self._end(index, one)}
             for index, one in enumerate(answers)
         ]
         rest = {"choices": choices, "usage": self._usage(answers)}
@@ -302,12 +301,13 @@ class OpenAIReply(Responder):
             if (inputs.item, number) != (draft.item, draft.number):
                 continue
             if index not in sent:
-                yield from self._chunk(index, self._first(index, ""))
-            yield from self._chunk(index, self._next(text[len(sent.get(index, "")) :]))
+                yield from self._chunk(index, "", is_first=True)
+            yield from self._chunk(index, text[len(sent.get(index, "")) :])
             sent[index] = text
 
-    def _chunk(self, index: int, part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _chunk(self, index: int, text: str, *, is_first: bool = False) -> Iterator[dict[str, Any]]:
         """Yield a chunk of a choice, unless it would be empty."""
+        part = self._part(index, text, is_first=is_first)
         if part not in ({"text": ""}, {"delta": {"content": ""}}):
             choice = {"index": index, **part, "finish_reason": None, "logprobs": None}
             yield {"choices": [choice]}
@@ -317,7 +317,7 @@ class OpenAIReply(Responder):
         answers = self._answers(result)
         for index, one in enumerate(answers):
             if index not in sent:
-                yield from self._chunk(index, self._first(index, one.text))
+                yield from self._chunk(index, one.text, is_first=True)
             yield {"choices": [{**self._end(index, one), **self.empty}], **self._decision(result)}
         if self.body.has_usage:
             yield {"choices": [], "usage": self._usage(answers)}
@@ -337,17 +337,13 @@ class OpenAIReply(Responder):
     def _decision(self, result: Any) -> dict[str, Any]:
         return {"remask": self.decision(result[0])} if self.decides else {}
 
-    def _whole(self, index: int, answer: CutAnswer) -> dict[str, Any]:
-        """Return the part of a choice with the whole text."""
+    def _part(self, index: int, text: str, *, is_first: bool) -> dict[str, Any]:
+        """Return the text of a chunk of a choice."""
         raise NotImplementedError
 
-    def _first(self, index: int, text: str) -> dict[str, Any]:
-        """Return the part of the first chunk of a choice."""
-        raise NotImplementedError
-
-    def _next(self, text: str) -> dict[str, Any]:
-        """Return the part of a later chunk."""
-        raise NotImplementedError
+    def _whole(self, index: int, text: str) -> dict[str, Any]:
+        """Return the text of a choice of the document."""
+        return self._part(index, text, is_first=True)
 
     def _logprobs(self, answer: CutAnswer) -> Any:
         raise NotImplementedError
@@ -372,14 +368,12 @@ class ChatReply(OpenAIReply):
     def scores(self) -> bool:
         return self.body.remask is not None
 
-    def _whole(self, index: int, answer: CutAnswer) -> dict[str, Any]:
-        return {"message": {"role": "assistant", "content": answer.text, "refusal": None}}
+    def _part(self, index: int, text: str, *, is_first: bool) -> dict[str, Any]:
+        role = {"role": "assistant"} if is_first else {}
+        return {"delta": {**role, "content": text}}
 
-    def _first(self, index: int, text: str) -> dict[str, Any]:
-        return {"delta": {"role": "assistant", "content": text}}
-
-    def _next(self, text: str) -> dict[str, Any]:
-        return {"delta": {"content": text}}
+    def _whole(self, index: int, text: str) -> dict[str, Any]:
+        return {"message": {"role": "assistant", "content": text, "refusal": None}}
 
     def _end(self, index: int, answer: CutAnswer) -> dict[str, Any]:
         end = super()._end(index, answer)
@@ -411,14 +405,9 @@ class TextReply(OpenAIReply):
     document_type = TextCompletion
     empty: ClassVar[dict[str, Any]] = {"text": ""}
 
-    def _whole(self, index: int, answer: CutAnswer) -> dict[str, Any]:
-        return self._first(index, answer.text)
-
-    def _first(self, index: int, text: str) -> dict[str, Any]:
-        return {"text": self.choices[index][0].prompt + text if self.body.echo else text}
-
-    def _next(self, text: str) -> dict[str, Any]:
-        return {"text": text}
+    def _part(self, index: int, text: str, *, is_first: bool) -> dict[str, Any]:
+        echoed = self.choices[index][0].prompt if is_first and self.body.echo else ""
+        return {"text": echoed + text}
 
     def _logprobs(self, answer: CutAnswer) -> Any:
         if self.body.logprobs is None:

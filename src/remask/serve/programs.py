@@ -110,9 +110,13 @@ def score_row(scorer: Scorer, sample: Sample) -> BatchRow:
     """
     # The number of passes is unknown; the batcher measures the pace of each scorer.
     return BatchRow(
-        scorer.name, ("score", id(scorer)), _columns(sample), 1, sample,
+        scorer.name,
+        ("score", id(scorer)),
+        _columns(sample),
+        1,
+        sample,
         lambda _, batch: scores_of(scorer, batch),
-    )  # fmt: skip
+    )
 
 
 def _columns(answer: Sample | Draft) -> int:
@@ -233,7 +237,9 @@ def _best(attempts: Sequence[Verified], threshold: float, budget: int) -> Decisi
     item, num = attempts[0].sample.item, len(attempts)
     (decision,) = decide(
         lambda needed: [(attempts[needed.number].sample, attempts[needed.number].score)],
-        [item], threshold=threshold, budget=num,
-    )  # fmt: skip
+        [item],
+        threshold=threshold,
+        budget=num,
+    )
     reason = f"the time limit ended the search after {num} of {budget} samples"
     return replace(decision, reason=f"{reason}: the best is returned")

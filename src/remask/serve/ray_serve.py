@@ -64,9 +64,12 @@ class ModelReplica:
 
         def make() -> Service:
             model = load(
-                settings.model, device=settings.device, dtype=settings.dtype,
-                preset=settings.preset, weights=settings.weights,
-            )  # fmt: skip
+                settings.model,
+                device=settings.device,
+                dtype=settings.dtype,
+                preset=settings.preset,
+                weights=settings.weights,
+            )
             return build_service(model, settings.served(key))
 
         self.service = run_in_thread(make)
@@ -96,9 +99,12 @@ def app(arguments: Mapping[str, Any]) -> Any:
     key = os.environ.get(KEY_VARIABLE) or None
     settings.served(key)  # raises here, not in a replica
     deployment = serve.deployment(
-        serve.ingress()(ModelReplica), name="remask", num_replicas=settings.num_replicas,
-        max_ongoing_requests=settings.max_queue, ray_actor_options={"num_gpus": settings.num_gpus},
-    )  # fmt: skip
+        serve.ingress()(ModelReplica),
+        name="remask",
+        num_replicas=settings.num_replicas,
+        max_ongoing_requests=settings.max_queue,
+        ray_actor_options={"num_gpus": settings.num_gpus},
+    )
     return deployment.bind(settings, key)
 
 

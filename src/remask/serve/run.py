@@ -92,10 +92,15 @@ def server(service: Service) -> uvicorn.Server:
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
-        build_app(service), http=protocol(settings.head_seconds), ws="none", log_config=None,
-        access_log=False, server_header=False, lifespan="off",
+        build_app(service),
+        http=protocol(settings.head_seconds),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
         timeout_graceful_shutdown=math.ceil(settings.last_seconds),
-    )  # fmt: skip
+    )
     return Server(config)
 
 
