@@ -6,24 +6,21 @@ from hypothesis import strategies as st
 
 from remask.answers.markup import marks
 
-PIECES = st.lists(
-    st.sampled_from(
-        [
-            "<answer>",
-            "</answer>",
-            "\\boxed{",
-            "}",
-            "{",
-            "####",
-            " 7 ",
-            "\n",
-            " and ",
-            ",",
-            "x",
-            "\\}",
-        ]
-    )
-).map("".join)
+SIGNS = (
+    "<answer>",
+    "</answer>",
+    "\\boxed{",
+    "}",
+    "{",
+    "####",
+    " 7 ",
+    "\n",
+    " and ",
+    ",",
+    "x",
+    "\\}",
+)
+PIECES = st.lists(st.sampled_from(SIGNS)).map("".join)
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,11 @@ _FILLER = re.compile(
     r"(?:[\s.,;]|\b(?:First|Then|then|Next|Finally|Start with|We have|so|and|Note that)\b)*"
 )
 _COMPUTE: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-}  # fmt: skip
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 _LONGEST = 120  # characters of an expression that is still read: bounds the parser's recursion
 
 

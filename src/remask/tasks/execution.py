@@ -103,9 +103,13 @@ def isolation() -> list[str]:
 
 def _run(job: ProgramRun) -> Outcome:
     limits = {
-        "CPU": math.ceil(job.seconds), "AS": job.memory_mb << 20, "FSIZE": FILE_MB << 20,
-        "NPROC": 0, "CORE": 0, "NOFILE": OPEN_FILES,
-    }  # fmt: skip
+        "CPU": math.ceil(job.seconds),
+        "AS": job.memory_mb << 20,
+        "FSIZE": FILE_MB << 20,
+        "NPROC": 0,
+        "CORE": 0,
+        "NOFILE": OPEN_FILES,
+    }
     token = secrets.token_hex()  # without namespaces a program can write to our end of the pipe
     source = job.source.encode("utf-8", "replace").decode()  # surrogates become question marks
     with (

@@ -7,9 +7,23 @@ from typing import Annotated, Literal
 from remask.settings import Setting
 
 AnswerKind = Literal[
-    "number", "choice", "code", "text", "wordmath", "countdown", "pycode", "gsm8k", "svamp",
-    "mawps", "math", "math500", "arc", "gpqa", "humaneval", "mbpp",
-]  # fmt: skip
+    "number",
+    "choice",
+    "code",
+    "text",
+    "wordmath",
+    "countdown",
+    "pycode",
+    "gsm8k",
+    "svamp",
+    "mawps",
+    "math",
+    "math500",
+    "arc",
+    "gpqa",
+    "humaneval",
+    "mbpp",
+]
 WordingName = Literal["llada", "dream"]
 
 Shots = Annotated[

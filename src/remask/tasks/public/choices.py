@@ -20,20 +20,24 @@ from remask.tasks.public.wording import BORROWED, LLADA, Wording
 LETTERS = "ABCDEFGH"
 
 ARC_HUB = Hub(
-    repository="allenai/ai2_arc", configs=("ARC-Challenge",), licence="CC BY-SA 4.0",
+    repository="allenai/ai2_arc",
+    configs=("ARC-Challenge",),
+    licence="CC BY-SA 4.0",
     revision="210d026faf9955653af8916fad021475a3f00453",
     splits={"train": "train", "validation": "validation", "test": "test"},
     sizes={"train": 1119, "validation": 299, "test": 1172},
-)  # fmt: skip
+)
 GPQA_HUB = Hub(
-    repository="Idavidrein/gpqa", configs=("gpqa_main",),
+    repository="Idavidrein/gpqa",
+    configs=("gpqa_main",),
     licence="CC BY 4.0; its authors ask that questions are not shown in plain text online",
     revision="633f5ee89ab8ad4522a9f850766b73f62147ffdd",
-    splits={"test": "train"}, sizes={"test": 448},
+    splits={"test": "train"},
+    sizes={"test": 448},
     access="GPQA is gated: accept its terms on the dataset page Idavidrein/gpqa and log in "
     "(`hf auth login`), or take gpqa_main.csv from the archive in the repository idavidrein/gpqa, "
     "whose README has the password, and give it as path",
-)  # fmt: skip
+)
 
 
 def find_letter(text: str, letters: str = "ABCDE") -> Extraction:

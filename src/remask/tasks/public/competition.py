@@ -24,12 +24,17 @@ HUB = Hub(
     revision="21a5633873b6a120296cce3e2df9d5550074f4a3",
     licence="MIT",
     configs=(
-        "algebra", "counting_and_probability", "geometry", "intermediate_algebra",
-        "number_theory", "prealgebra", "precalculus",
+        "algebra",
+        "counting_and_probability",
+        "geometry",
+        "intermediate_algebra",
+        "number_theory",
+        "prealgebra",
+        "precalculus",
     ),
     splits={"train": "train", "test": "test"},
     sizes={"train": 7500, "test": 5000},
-)  # fmt: skip
+)
 HUB_500 = Hub(
     repository="HuggingFaceH4/MATH-500",
     revision="6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be",

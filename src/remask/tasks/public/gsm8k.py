@@ -53,13 +53,17 @@ GSM8K = BenchmarkSpec(
     wordings={
         "llada": Wording(
             template="Question: {question}\nLet's think step by step\nAnswer:",
-            reply="{steps}\nThe answer is {final}", length=256, shown=_SHOWN,
+            reply="{steps}\nThe answer is {final}",
+            length=256,
+            shown=_SHOWN,
             source=LLADA + "gsm8k/gsm8k_gen_1d7fe4.py",
         ),
         "dream": Wording(
-            template="Q: {question}\nA:", reply=" {steps}\nThe answer is {final}.",
-            length=256, turns=False,
+            template="Q: {question}\nA:",
+            reply=" {steps}\nThe answer is {final}.",
+            length=256,
+            turns=False,
             source=DREAM + "gsm8k/gsm8k-cot.yaml",
         ),
     },
-)  # fmt: skip
+)

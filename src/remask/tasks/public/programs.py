@@ -28,16 +28,21 @@ from remask.tasks.public.wording import DREAM, LLADA, Wording
 from remask.tasks.pycode import PyCode
 
 HUMANEVAL_HUB = Hub(
-    repository="openai/openai_humaneval", configs=("openai_humaneval",), licence="MIT",
+    repository="openai/openai_humaneval",
+    configs=("openai_humaneval",),
+    licence="MIT",
     revision="7dce6050a7d6d172f3cc5c32aa97f52fa1a2e544",
-    splits={"test": "test"}, sizes={"test": 164},
-)  # fmt: skip
+    splits={"test": "test"},
+    sizes={"test": 164},
+)
 MBPP_HUB = Hub(
-    repository="google-research-datasets/mbpp", configs=("full",), licence="CC BY 4.0",
+    repository="google-research-datasets/mbpp",
+    configs=("full",),
+    licence="CC BY 4.0",
     revision="4bb6404fdc6cacfda99d4ac4205087b89d32030c",
     splits={"train": "prompt+train", "validation": "validation", "test": "test"},
     sizes={"train": 384, "validation": 90, "test": 500},
-)  # fmt: skip
+)
 
 
 class _Tested(Format):
@@ -235,15 +240,22 @@ MBPP = BenchmarkSpec(
     form=lambda allow_execution: Mbpp(allow_execution=allow_execution),
     wordings={
         "llada": Wording(
-            template=_MBPP + " {tests}  \n", reply="[BEGIN]\n '{code}' \n[DONE] \n\n ",
-            length=256, shown=_SHOWN,
-            source=LLADA + "mbpp/mbpp_gen_830460.py", without="the beginning of the reply",
+            template=_MBPP + " {tests}  \n",
+            reply="[BEGIN]\n '{code}' \n[DONE] \n\n ",
+            length=256,
+            shown=_SHOWN,
+            source=LLADA + "mbpp/mbpp_gen_830460.py",
+            without="the beginning of the reply",
         ),
         "dream": Wording(
-            template=_MBPP + "{tests}", reply="\n[BEGIN]\n{code}\n[DONE]", turns=False,
-            length=1024, shown=_SHOWN,
-            source=DREAM + "mbpp/mbpp_instruct.yaml", without="the beginning of the reply",
+            template=_MBPP + "{tests}",
+            reply="\n[BEGIN]\n{code}\n[DONE]",
+            turns=False,
+            length=1024,
+            shown=_SHOWN,
+            source=DREAM + "mbpp/mbpp_instruct.yaml",
+            without="the beginning of the reply",
         ),
     },
     mixed=True,
-)  # fmt: skip
+)

@@ -470,6 +470,7 @@ GENERATED: Sequence[tuple[str, str, str, str]] = [
 @pytest.mark.parametrize(("name", "method", "text", "reason"), GENERATED)
 def test_generated_tasks_give_grades_too(name: str, method: str, text: str, reason: str) -> None:
     found = TASKS[name]
+    assert task(name) is found
     problem = found.problem(0)
     right, wrong = found.judge(problem, problem.solution), found.judge(problem, text)
     assert right.right
@@ -477,11 +478,3 @@ def test_generated_tasks_give_grades_too(name: str, method: str, text: str, reas
     assert right.reason in ("equal", "passed")
     assert not wrong.right
     assert reason in wrong.reason
-
-
-def test_every_task_is_found_by_name(files: dict[str, Path]) -> None:
-    assert task("wordmath") is TASKS["wordmath"]
-    found = task("gsm8k", path=files["gsm8k"])
-    assert found.problem(1).gold == "1001"
-    with pytest.raises(TaskError, match=r"Unknown task 'nothing'.*wordmath.*gsm8k.*mbpp"):
-        task("nothing")
