@@ -107,11 +107,11 @@ def read_fields(
 def plain_rotary(
     config: Mapping[str, Any], family: str, *, stretches: bool = False
 ) -> dict[str, Any]:
-    """Return config.json with what `rope_parameters` and `rope_scaling` say under plain keys.
+    """Return config.json with the contents of `rope_parameters` and `rope_scaling` as plain keys.
 
-    Older files have `rope_theta`, and `rope_scaling` where positions are stretched; newer ones put
-    everything into `rope_parameters`. A family that `stretches` gets Llama 3's settings as a
-    `Llama3Rotary` under `rope_scaling`; any other kind but the default is refused.
+    Older files have `rope_theta`, and `rope_scaling` for stretched positions; newer ones put both
+    into `rope_parameters`. A family that `stretches` gets Llama 3's settings as a `Llama3Rotary`
+    under `rope_scaling`. All other kinds but the default raise.
     """
     plain, stretched = dict(config), set()
     for key in ("rope_parameters", "rope_scaling"):
@@ -132,7 +132,7 @@ def plain_rotary(
 
 
 def _read_stretching(key: str, said: Any, family: str, stretches: bool) -> Llama3Rotary | None:
-    """Return how positions are stretched, None for not at all, or raise for another kind."""
+    """Return Llama 3's settings, None for the default kind, or raise for other kinds."""
     is_object = isinstance(said, Mapping)
     kind = said.get("rope_type", said.get("type", "default")) if is_object else said
     kinds = ("default", "llama3") if stretches else ("default",)
@@ -150,7 +150,7 @@ def _read_stretching(key: str, said: Any, family: str, stretches: bool) -> Llama
 def _refuse_unknown(
     config: Mapping[str, Any], known: Collection[str], family: str, place: str = ""
 ) -> None:
-    """Raise for the first key that is set and not known; `place` is the key that holds `config`."""
+    """Raise for the first unknown key that is set; `place` is the key that holds `config`."""
     for name in sorted(config.keys() - known):
         if config[name] is not None:
             raise CheckpointError(
@@ -161,7 +161,7 @@ def _refuse_unknown(
 
 
 def read_block(config: Mapping[str, Any], name: str, default: int | None) -> int | None:
-    """Return the tokens of a block by config.json, or `default` where it says nothing."""
+    """Return the block size in config.json, or `default`."""
     value = config.get(name)
     if value is None:
         return default
@@ -179,7 +179,7 @@ def read_block(config: Mapping[str, Any], name: str, default: int | None) -> int
 
 
 def read_flag(config: Mapping[str, Any], name: str) -> bool:
-    """Return a key of config.json that is true or false; false where it says nothing."""
+    """Return a flag of config.json; default false."""
     value = config.get(name)
     if value is not None and not isinstance(value, bool):
         raise CheckpointError(f"config.json gives {name} as {value!r}; it must be true or false.")
@@ -187,7 +187,7 @@ def read_flag(config: Mapping[str, Any], name: str) -> bool:
 
 
 def head_dim(config: Mapping[str, Any]) -> int | None:
-    """Return the even share of a head; None where there is none, which is then refused."""
+    """Return hidden_size / num_attention_heads, or None, which `read_fields` refuses."""
     width, heads = config.get("hidden_size"), config.get("num_attention_heads")
     if isinstance(width, int) and isinstance(heads, int) and heads > 0:
         return width // heads

@@ -1,7 +1,7 @@
-"""Where a model goes, in which number format, and whether it fits there.
+"""Choose devices and dtypes, and check memory.
 
-A device is CUDA, Metal (mps) or the CPU. What Metal lacks is met elsewhere: it has no float64, so
-draws come from the CPU (`rng`) and sums in float64 are made there.
+Devices are CUDA, Metal (mps) and the CPU. Metal has no float64, so random draws (`rng`) and sums in
+float64 are computed on the CPU.
 """
 
 import copy
@@ -36,7 +36,7 @@ def choose_devices(devices: str) -> list[torch.device]:
 
 
 def choose_device(device: str) -> torch.device:
-    """Return the device; "auto" is CUDA where there is one, else Metal, else the CPU."""
+    """Return the device; "auto" is CUDA, else Metal, else the CPU."""
     if device == "auto":
         return torch.device(next(kind for kind in KINDS if _count(kind)))
     unknown = unknown_name("device", device, ("auto", *KINDS))
@@ -53,7 +53,7 @@ def choose_device(device: str) -> torch.device:
 
 
 def _build() -> str:
-    """Return that torch was built without CUDA, which no driver can mend; "" if it was not."""
+    """Return a note if torch was built without CUDA, else ""."""
     known = torch.version.cuda or torch.version.hip
     return "" if known else f": the installed torch ({torch.__version__}) is a CPU build"
 
@@ -128,7 +128,7 @@ def check_memory(name: str, network: Network, device: torch.device, num: int = 1
 
 
 def packed_bytes(network: Network) -> dict[str, int]:
-    """Return the bytes of an outlined network in each smaller format; none where it is packed."""
+    """Return the bytes of an outlined network in each packed format; none if it is packed."""
     if network.packed_as:
         return {}
     return {
@@ -137,9 +137,9 @@ def packed_bytes(network: Network) -> dict[str, int]:
 
 
 def several(needed: int, device: torch.device, beside: int = 0) -> str:
-    """Return the fewest devices of this kind over which so many bytes fit, named with commas.
+    """Return the fewest devices of this kind that hold so many bytes, separated by commas.
 
-    Each must have room for `beside` more. Empty where one is enough, or all of them are too few.
+    Each needs `beside` more free bytes. Empty if one device suffices, or all of them do not.
     """
     num = torch.cuda.device_count() if device.type == "cuda" else 1
     devices = [torch.device(device.type, i) for i in range(num)]
@@ -157,14 +157,11 @@ def spread(over: str) -> str:
 
 
 def fitting(free: int, formats: Mapping[str, int]) -> list[str]:
-    """Return the formats that fit into so many bytes, each with what it needs.
-
-    Formats are named by the flags that ask for them, and have the bytes that they need.
-    """
+    """Return the formats, named by their flags, that fit into so many bytes, with their size."""
     return [f"{flags} ({size / 1e9:.1f} GB)" for flags, size in formats.items() if size <= free]
 
 
 def either(ways: Sequence[str]) -> str:
-    """Return ways to choose from, as a sentence lists them."""
+    """Join alternatives with commas and "or"."""
     *others, last = ways
     return f"{', '.join(others)} or {last}" if others else last

@@ -1,4 +1,4 @@
-"""Which model this is: what tells its weights, and their precision, from others."""
+"""Identify the weights of a model and their precision."""
 
 import hashlib
 
@@ -36,10 +36,9 @@ def _checksums(tensor: Tensor) -> list[int]:
 
 
 def precision_name(dtype: torch.dtype, packed_as: str = "") -> str:
-    """Return what records, certificates and verifiers call a precision: bfloat16, nf4/bfloat16.
+    """Return the name of a precision, such as bfloat16 or nf4/bfloat16.
 
-    Scores at another precision are other scores: what was collected or fitted at one is refused at
-    another by this name.
+    Scores depend on the precision, so records, certificates and fits of another one are refused.
     """
     name = str(dtype).removeprefix("torch.")
     return f"{packed_as}/{name}" if packed_as else name

@@ -1,9 +1,7 @@
-"""Qwen's decoder: what most families were made from, or look like.
+"""Qwen's decoder, the base of most families: configuration, network and tensor names.
 
-It looks both ways, in the whole row or, where a family gives it blocks, up to the end of a block.
-Here are the keys of its config.json, its network and its tensor names; what makes a diffusion model
-of it stands in the family's own file. What the network does not do (sliding windows, other
-activations) is refused, not ignored.
+Attention is bidirectional, in the whole row or up to the end of a block. Unsupported settings, such
+as sliding windows, raise.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,7 +24,7 @@ SUPPORTED: Mapping[str, Any] = {
     "rope_interleaved": False,
     "use_mrope": False,
 }
-# Qwen's chat, without a system turn and with the one that Qwen2's template inserts.
+# Qwen's chat template, without a system turn and with Qwen2's default one.
 CHAT = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
 SYSTEM_TURN = "<|im_start|>system\n{system}<|im_end|>\n"
 ASSISTANT_CHAT = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" + CHAT
@@ -36,7 +34,7 @@ _WHOLE = "full_attention"
 
 @dataclass(frozen=True, kw_only=True)
 class QwenConfig:
-    """The keys of config.json that shape the network, under their own names."""
+    """Keys of config.json."""
 
     hidden_size: int
     num_hidden_layers: int
@@ -46,7 +44,7 @@ class QwenConfig:
     intermediate_size: int
     vocab_size: int
     max_position_embeddings: int
-    rope_theta: float = 10_000.0  # of the library's classes, as the following
+    rope_theta: float = 10_000.0  # this and the following defaults are those of transformers
     rope_scaling: Llama3Rotary | None = None
     rms_norm_eps: float = 1e-6
     tie_word_embeddings: bool = False
@@ -85,7 +83,7 @@ class QwenConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class QwenMoeConfig(QwenConfig):
-    """The keys of a descendant with experts in every layer."""
+    """Keys of config.json for networks with experts in every layer."""
 
     num_experts: int
     num_experts_per_tok: int
@@ -100,7 +98,7 @@ class QwenMoeConfig(QwenConfig):
 
 
 def _refuse_windows(config: Mapping[str, Any], family: str) -> None:
-    """Raise where config.json gives layers another sight than that of the whole row."""
+    """Raise unless all layers have full attention."""
     kinds = config.get("layer_types")
     if kinds is not None and (not isinstance(kinds, list) or {*map(str, kinds)} != {_WHOLE}):
         raise CheckpointError(
@@ -110,18 +108,18 @@ def _refuse_windows(config: Mapping[str, Any], family: str) -> None:
 
 
 class Qwen(Network):
-    """The network: Qwen2 has biases on q, k and v; Qwen3 norms the heads of q and k instead.
+    """The network. Qwen2 has biases on q, k and v; Qwen3 norms q and k; Llama does neither.
 
-    With neither it is Llama's. A family sets what is peculiar to it.
+    Families override the class attributes.
     """
 
-    family = "Qwen"  # its name in error sentences
+    family = "Qwen"  # name in errors
     qkv_bias = False
     qk_norm = False
-    supported = SUPPORTED  # keys of config.json with the only value that is supported
-    ignored: Collection[str] = ()  # keys that the authors' code does not read
-    block_key = ""  # the key that has the tokens of a block; "": it sees the whole row
-    usual_block: int | None = None  # where config.json has no such key
+    supported = SUPPORTED  # keys of config.json with the supported value
+    ignored: Collection[str] = ()  # keys that the authors' code ignores
+    block_key = ""  # key of the block size; "": full attention
+    usual_block: int | None = None  # default of the block size
 
     def __init__(self, config: QwenConfig, block_size: int | None = None) -> None:
         c = self.config = config
@@ -159,7 +157,7 @@ class Qwen(Network):
 
     @classmethod
     def keys(cls) -> dict[str, Any]:
-        """Return what `QwenConfig.read` must know of the family's config.json."""
+        """Return the arguments of `QwenConfig.read` for this family."""
         return {
             "supported": cls.supported, "family": cls.family,
             "ignored": {cls.block_key, *cls.ignored} - {""},

@@ -1,11 +1,10 @@
-"""Text to ids and back, with the special ids and the chat template of a model family.
+"""Encode and decode text, with the special ids and the chat template of a model.
 
-Prompts are rendered and encoded as one string, as the models were trained; a finished response is
-*appended* to the prompt's ids and never rendered with them, because stock chat templates add an
-assistant header to whatever they are given.
+Prompts are rendered and encoded as one string, as in training. A finished response is *appended* to
+the ids of the prompt, because stock chat templates would add an assistant header to it.
 
-A checkpoint brings a tokenizer.json, or, like Dream, the vocab.json and merges.txt of Qwen's
-byte-level BPE; code that comes with a checkpoint is not run.
+A checkpoint has a tokenizer.json, or the vocab.json and merges.txt of Qwen's byte-level BPE, like
+Dream. Code of a checkpoint is not run.
 """
 
 import json
@@ -29,24 +28,24 @@ LLADA_TEMPLATE = (
     "<|start_header_id|>assistant<|end_header_id|>\n\n"
 )
 LLADA_SYSTEM = "<|startoftext|><|start_header_id|>system<|end_header_id|>\n\n{system}<|eot_id|>"
-# inclusionAI's: its stock template writes the system line when the user gives none.
+# inclusionAI's stock template adds this system line if the user gives none.
 ROLE_TEMPLATE = (
     "<role>SYSTEM</role>detailed thinking off<|role_end|>"
     "<role>HUMAN</role>{prompt}<|role_end|><role>ASSISTANT</role>"
 )
 ROLE_SYSTEM = "<role>SYSTEM</role>{system}\ndetailed thinking off<|role_end|>"
-HALF = "\ufffd"  # what part of a character reads as
-_CHARACTER = 4  # bytes that a character has at most
+HALF = "\ufffd"  # decoded part of a character
+_CHARACTER = 4  # maximum bytes of a character
 _POINTER = b"version https://git-lfs."
-OPENING = re.compile(r"<[^<>]+>(?=assistant)", re.IGNORECASE)  # of the model's turn
-# How Qwen's tokenizers cut text before merging: contractions, words, single digits, runs of
-# punctuation, line ends, spaces.
+OPENING = re.compile(r"<[^<>]+>(?=assistant)", re.IGNORECASE)  # opening of the model's turn
+# Pre-tokenisation of Qwen: contractions, words, single digits, runs of punctuation, line ends,
+# spaces.
 QWEN_PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
-_CHARACTERS = 64  # of a token, at most on average; usual are three or four
+_CHARACTERS = 64  # upper bound of the mean length of a token; three or four are usual
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,29 +54,29 @@ class Tokenizer:
 
     backend: tokenizers.Tokenizer
     mask_id: int
-    eos_ids: tuple[int, ...]  # first the one that fills the tail
+    eos_ids: tuple[int, ...]  # the first one fills a canvas after the answer
     pad_id: int
     template: str  # with one field, {prompt}
-    system: str = ""  # of a given system turn, see `TokenSpelling`; empty: the template has none
-    primer: str = ""  # how it begins the reply that it asks for, and no earlier one
-    trims: bool = False  # whether it takes blanks off both ends of what is said
-    max_length: int | None = None  # tokens that its model can hold
+    system: str = ""  # template of a system turn, see `TokenSpelling`; empty: there are none
+    primer: str = ""  # beginning of the requested reply that earlier replies do not have
+    trims: bool = False  # whether the template strips messages
+    max_length: int | None = None  # tokens of the longest input of the model
 
     @property
     def eos_id(self) -> int:
-        """The id that fills a canvas after its end."""
+        """The id that fills a canvas after the answer."""
         return self.eos_ids[0]
 
     @cached_property
     def special_ids(self) -> frozenset[int]:
-        """Ids that never stand for text: the mask too, which SDAR's files do not call special."""
+        """Ids that are not text, with the mask, which SDAR's files do not declare as special."""
         added = self.backend.get_added_tokens_decoder()
         return frozenset((self.mask_id, *(i for i, token in added.items() if token.special)))
 
     def encode(self, text: str, what: str = "text") -> list[int]:
-        """Return the ids of `text`; `what` names it in the error.
+        """Return the ids of `text`; `what` names it in errors.
 
-        One that cannot fit into the model is refused before it is cut into tokens.
+        A text that is too long for the model is refused before it is tokenised.
         """
         if self.max_length is not None and len(text) > self.max_length * _CHARACTERS:
             raise InputError(
@@ -93,21 +92,20 @@ class Tokenizer:
         system: str = "",
         beginning: str = "",
     ) -> list[int]:
-        """Return the ids of a user's turn, ready for the canvas to follow; ids are taken as such.
+        """Return the ids of a conversation up to the canvas; a prompt of ids is returned as it is.
 
-        Each example is a turn of the user and one of the model, before it. A system turn goes
-        before them all, where the template has such turns; else it opens the user's first turn.
-        `beginning` is what the reply begins with, which the canvas goes on with.
+        Args:
+            prompt: the user's last message.
+            examples: earlier messages of the user, each with the model's reply.
+            system: system message. Templates without system turns put it before the first message.
+            beginning: text that the reply begins with; the canvas continues it.
         """
         if not isinstance(prompt, str):
             return list(prompt)
         return self.encode_whole(self.chat(prompt, examples, system, beginning))
 
     def encode_whole(self, text: str, what: str = "text") -> list[int]:
-        """Return the ids of a text in which special tokens may stand, as in `chat`.
-
-        Not the mask token: it would be a hole in the prompt.
-        """
+        """Return the ids of a text that may contain special tokens, but not the mask."""
         return self._ids(text, what, frozenset((self.mask_id,)))
 
     def _ids(self, text: str, what: str, refused: frozenset[int]) -> list[int]:
@@ -129,10 +127,10 @@ class Tokenizer:
         system: str = "",
         beginning: str = "",
     ) -> str:
-        """Return the text of a user's turn with the template around it, as `render` encodes it."""
+        """Return the text that `render` encodes."""
         given = (system,) if system else ()
         questions = (*given, *(question for question, _ in examples), prompt)
-        if not all(text.strip() for text in questions):  # a reply may well be empty
+        if not all(text.strip() for text in questions):  # a reply may be empty
             raise InputError("the prompt is empty; give the question as text.")
         for text in (*given, *chain(*examples), prompt, beginning):
             self.encode(text, "prompt")  # a special token in it would end the turn
@@ -141,23 +139,22 @@ class Tokenizer:
         head, field, tail = self.template.partition("{prompt}")
         if system and self.system:
             head = self._system_head(head, tail, system)
-        # A template without the field would say it at its end: `check_denoiser` names the fault.
+        # Without the field the prompt is dropped; `check_denoiser` reports such templates.
         said = self._earlier(examples) + self._said(prompt) if field else ""
         return head + said + tail + beginning
 
     def _system_head(self, head: str, tail: str, system: str) -> str:
-        """Return the head of the template with a system turn."""
+        """Return the part of the template before the first message, with a system turn."""
         opening = OPENING.search(tail)
         assert opening is not None, "a template with a system turn has turns"
         user = head[head.rindex(opening.group()) :]
         return self.system.replace("{system}", self._said(system)) + user
 
     def _earlier(self, examples: Sequence[tuple[str, str]]) -> str:
-        """Return what stands between the head of the template and a prompt that follows these.
+        """Return the text of earlier turns, between the head of the template and the prompt.
 
-        What a template says of one turn tells how another is opened and closed: the model's begins
-        with the token before its role, and the user's with the same token. What primes the reply
-        that is asked for, like an empty thought, stands in no earlier one.
+        Turns are opened and closed as in the template: both begin with the token before the model's
+        role. The primer, such as an empty thought, is only in the requested reply.
         """
         if not examples:
             return ""
@@ -182,20 +179,20 @@ class Tokenizer:
         return next(ends, len(canvas) - 1) + 1
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of a canvas up to its first end token, special tokens left out."""
+        """Return the text of a canvas up to its first end token, without special tokens."""
         ids = ids[: self.num_response(ids)]
         text: str = self.backend.decode(list(ids), skip_special_tokens=True)
         return text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return what each token alone reads as; special tokens by their names."""
+        """Return the text of each token alone; special tokens have their names."""
         return [
             str(self.backend.id_to_token(i)) if i in self.special_ids else self.backend.decode([i])
             for i in ids
         ]
 
     def texts(self, ids: Sequence[int]) -> list[str]:
-        """Return the text of each token; of those that share a character the first has it."""
+        """Return the text of each token; a character of several tokens belongs to the first."""
         texts = self.pieces(ids)
         for start in range(len(ids)):
             stop, text = start + 1, texts[start]
@@ -203,13 +200,13 @@ class Tokenizer:
             while HALF in text and stop < most and HALF in texts[stop]:
                 stop += 1
                 text = self.backend.decode(list(ids[start:stop]))
-            if HALF not in text:  # else these bytes make no character
+            if HALF not in text:  # otherwise the bytes are not a character
                 texts[start:stop] = [text, *[""] * (stop - start - 1)]
         return texts
 
     @staticmethod
     def read(folder: Path, config: dict[str, Any], spelling: TokenSpelling) -> "Tokenizer":
-        """Return the tokenizer of a checkpoint folder, its special ids as `special_ids` says."""
+        """Return the tokenizer of a checkpoint folder."""
         backend = read_backend(folder)
         sources = read_sources(folder, config, backend)
         largest = max(backend.get_vocab(with_added_tokens=True).values(), default=0)
@@ -222,7 +219,7 @@ class Tokenizer:
 
     @staticmethod
     def of(backend: tokenizers.Tokenizer, sources: Sources, spelling: TokenSpelling) -> "Tokenizer":
-        """Return a tokenizer with the special ids that these sources name."""
+        """Return a tokenizer with the special ids of `sources`."""
         ids = find_special_ids(sources, spelling)
         return Tokenizer(
             backend=backend,
@@ -239,7 +236,7 @@ class Tokenizer:
 def _folded(
     system: str, prompt: str, examples: Sequence[tuple[str, str]]
 ) -> tuple[str, Sequence[tuple[str, str]]]:
-    """Return the user's turns, the first of them opened by what the system turn says."""
+    """Return prompt and examples with the system message before the first message."""
     if not examples:
         return f"{system}\n\n{prompt}", examples
     question, reply = examples[0]
@@ -278,7 +275,7 @@ def read_backend(folder: Path) -> tokenizers.Tokenizer:
 def _qwen(folder: Path, declared: dict[str, Any]) -> tokenizers.Tokenizer:
     """Return Qwen's byte-level BPE over the vocab.json and merges.txt of `folder`."""
     added = _added_tokens(folder, declared)
-    # Added tokens join the vocabulary with the ids they have; the library would number them anew.
+    # Added tokens are in the vocabulary, because the library would give them new ids otherwise.
     vocab = {**read_json(folder / "vocab.json"), **{t.content: i for i, t in added.items()}}
     merges = _merges(folder / "merges.txt")
     ids = [i for i in vocab.values() if isinstance(i, int)]
@@ -306,7 +303,7 @@ def _qwen(folder: Path, declared: dict[str, Any]) -> tokenizers.Tokenizer:
 
 
 def _merges(path: Path) -> list[tuple[str, str]]:
-    """Return the pairs of merges.txt, first merged first."""
+    """Return the pairs of merges.txt in order."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -327,10 +324,10 @@ def _merges(path: Path) -> list[tuple[str, str]]:
 
 
 def _added_tokens(folder: Path, declared: dict[str, Any]) -> dict[int, AddedToken]:
-    """Return the tokens beside the vocabulary, by id, as the checkpoint declares them."""
+    """Return the added tokens of a checkpoint by id."""
     path = folder / "added_tokens.json"
     plain = read_json(path) if path.exists() else {}
-    # added_tokens.json says nothing but the id: such a token is special, no text may spell it.
+    # added_tokens.json has ids only; its tokens are special.
     try:
         entries = {int(i): {"content": content} for content, i in plain.items()}
         entries |= {int(i): e for i, e in declared.get("added_tokens_decoder", {}).items()}
@@ -358,10 +355,7 @@ def _optional(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON object from a checkpoint folder, or raise naming the file.
-
-    A byte order mark before it, which some editors write, changes nothing.
-    """
+    """Return a JSON object from a checkpoint folder; a byte order mark is ignored."""
     if not path.exists():
         raise CheckpointError(f"{path} does not exist; name the folder of a checkpoint.")
     try:
@@ -378,11 +372,11 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def is_pointer(path: Path) -> bool:
-    """Return whether a file is what Git LFS leaves behind where its contents were not fetched."""
+    """Return whether a file is a pointer of Git LFS instead of the contents."""
     with path.open("rb") as file:
         return file.read(len(_POINTER)) == _POINTER
 
 
 def pointer_sentence(path: Path) -> str:
-    """Return what to do about such a file."""
+    """Return the error about a pointer of Git LFS."""
     return f"{path} is a pointer of Git LFS, not the file itself; fetch it with git lfs pull."

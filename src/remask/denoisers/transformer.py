@@ -1,9 +1,9 @@
-"""Layers that the model families share. All that a model does is bidirectional; what an ancestor
-did, which `remask adapt` may teach first, is the one thing that looks back alone.
+"""Layers that the model families share. Attention is bidirectional, except in the autoregressive
+base models of `remask adapt`.
 
-What is rounded, and when, is part of a model: in bfloat16 the difference is visible in the logits.
-Norms are computed in float32 and cast back. The rotary embedding is computed in the dtype of its
-tables: LLaDA keeps them in float32, the families that descend from Qwen cast them to the model's.
+Rounding is part of a model: in bfloat16 it changes the logits. Norms are computed in float32 and
+cast back. The rotary embedding is computed in the dtype of its tables: float32 in LLaDA, the dtype
+of the model in the families that descend from Qwen.
 """
 
 import math
@@ -27,7 +27,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        # Without a weight the kernel computes in float32 and casts back; the scale comes after.
+        # Without a weight the kernel computes in float32 and casts back; then we scale.
         return self.weight * F.rms_norm(x, x.shape[-1:], eps=self.eps)
 
 
@@ -41,8 +41,8 @@ def rotary_tables(
 ) -> tuple[Tensor, Tensor]:
     """Return cos and sin, each (length, 1, rotated / 2), computed in float32 and then cast.
 
-    The frequencies are rounded as the models were trained: one over the power, not the power of
-    minus; far from the start another last bit of a frequency is another cosine.
+    Frequencies are 1 / power, as in training. A negative power differs in the last bit, which
+    changes the cosine at large positions.
     """
     power = torch.arange(0, rotated, 2, device=device, dtype=torch.float32) / rotated
     places = torch.arange(length, device=device, dtype=torch.float32)
@@ -54,9 +54,9 @@ def rotary_tables(
 
 
 def _stretch(frequencies: Tensor, by: Llama3Rotary) -> Tensor:
-    """Return Llama 3's frequencies: low ones divided by `factor`, high ones kept, a mean between.
+    """Return Llama 3's frequencies: low ones are divided by `factor`, high ones kept, others mixed.
 
-    A wavelength is low or high by how often it fits into the original context.
+    The number of wavelengths in the original context decides which frequencies are low or high.
     """
     fits = by.original_max_position_embeddings / (2 * math.pi / frequencies)
     kept = (fits - by.low_freq_factor) / (by.high_freq_factor - by.low_freq_factor)
@@ -67,8 +67,8 @@ def _stretch(frequencies: Tensor, by: Llama3Rotary) -> Tensor:
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Return x (B, L, heads, head_dim) with its two halves rotated.
 
-    cos and sin are (L, 1, half), or (B, L, 1, half) where rows begin at different positions.
-    Tables narrower than the head rotate its first dimensions only.
+    cos and sin are (L, 1, half), or (B, L, 1, half) if rows begin at different positions. Tables
+    narrower than the head rotate only its first dimensions.
     """
     rotated = 2 * cos.shape[-1]
     left, right = x[..., :rotated].to(cos.dtype).chunk(2, -1)
@@ -83,7 +83,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class HeadNorm(nn.Module):
-    """A norm of every query head and another of every key head."""
+    """Norms of the query heads and of the key heads."""
 
     def __init__(self, num_heads: int, head_dim: int, eps: float) -> None:
         super().__init__()
@@ -97,10 +97,10 @@ class HeadNorm(nn.Module):
 
 
 class LayerCache(NamedTuple):
-    """One layer's keys and values, with room for those of the columns that are computed now."""
+    """Keys and values of one layer, with room for the columns that are being computed."""
 
     heads: Tensor  # (B, room, k | v heads, head_dim)
-    places: Tensor  # (B, L) where the columns belong
+    places: Tensor  # (B, L) columns that are being computed
 
 
 class Attention(nn.Module):
@@ -110,9 +110,9 @@ class Attention(nn.Module):
         width: of the residual stream.
         num_heads: query heads.
         num_kv_heads: key and value heads, each shared by a group of query heads.
-        head_dim: where it is not width / num_heads.
-        qkv_bias: q, k and v have biases; the output never has.
-        qk_norm_eps: q and k are normed, head by head, before they are rotated.
+        head_dim: default width / num_heads.
+        qkv_bias: add biases to q, k and v.
+        qk_norm_eps: norm q and k by head before the rotation.
     """
 
     def __init__(
@@ -147,8 +147,7 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Return (B, L, width); attend is bool, broadcast to (B, heads, L, L), or None.
 
-        With a cache of earlier columns it is (B, 1, L or 1, room). Levels, packed into one row,
-        say themselves who sees whom.
+        With a cache it is (B, 1, L or 1, room). Levels have their own masks.
         """
         batch, length, _ = x.shape
         q, k, v = self.heads(x, cos, sin)
@@ -181,7 +180,7 @@ class Attention(nn.Module):
         """Return the attention of whole rows, (B, L, heads, head_dim)."""
         grouped = self.num_kv_heads != self.num_heads
         if grouped and attend is not None and torch.is_grad_enabled():
-            # Of the kernels for training only the slow one takes both groups and a mask.
+            # With groups and a mask, only the slow kernel computes gradients.
             return self._mix(q, torch.cat((k, v), 2), attend)
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
         return attention(q, k, v, attend, causal=causal, grouped=grouped).transpose(1, 2)
@@ -204,8 +203,8 @@ class Attention(nn.Module):
     def _mix(self, q: Tensor, heads: Tensor, attend: Tensor | None) -> Tensor:
         """Return the attention of q (B, L, heads, head_dim) over `heads`, stacked keys and values.
 
-        Query heads that share keys are stacked as if they were more positions of one head: the
-        fast kernels take a mask or groups, not both.
+        Query heads that share keys are stacked as more positions of one head, because the fast
+        kernels take a mask or groups, not both.
         """
         k, v = heads.transpose(1, 2).chunk(2, 1)  # (B, kv_heads, room, head_dim)
         batch, length, _, head_dim = q.shape
@@ -233,7 +232,7 @@ class GatedMLP(nn.Module):
 
 
 class Block(nn.Module):
-    """Pre-norm attention and MLP, whichever a family brings, with residual connections."""
+    """Pre-norm attention and MLP with residual connections."""
 
     def __init__(self, attention: nn.Module, mlp: nn.Module, width: int, eps: float) -> None:
         super().__init__()
