@@ -1,11 +1,10 @@
-import json
 from itertools import pairwise, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.tasks.base import SPLITS, Problem, count_pieces
+from remask.tasks.base import Problem
 from remask.tasks.choice import (
     CHAINS,
     CHAINS_UP,
@@ -16,7 +15,6 @@ from remask.tasks.choice import (
     MOVES,
     PASSES,
     ROUTES,
-    SIZES,
     STARTS,
     VERDICTS,
     Choice,
@@ -65,33 +63,13 @@ TRACK = Problem(
 )
 
 
-@pytest.mark.parametrize("level", TASK.levels)
-@pytest.mark.parametrize("split", SPLITS)
-def test_every_generated_solution_is_right_in_answer_and_steps(level, split):
-    for index in NUMBERS:
-        problem = TASK.problem(index, split=split, level=level)
-        assert TASK.grade(problem, problem.solution), problem
-        assert TASK.process_ok(problem, problem.solution), problem
-        assert f"{problem.gold}) {problem.facts['answer']}" in problem.prompt
-
-
-@pytest.mark.parametrize("level", TASK.levels)
-def test_prompts_and_solutions_keep_their_budgets(level):
-    size = SIZES[level]
-    for index in range(600):
-        problem = TASK.problem(index, split="train", level=level, seed=1)
-        prompt, solution = count_pieces(problem.prompt), count_pieces(problem.solution)
-        assert prompt <= size.prompt
-        assert solution <= size.solution < TASK.canvas_length(level)
-        assert prompt + solution <= size.together
-
-
 def test_the_four_options_differ_and_letters_are_used_evenly():
     golds = []
     for level, index in product(TASK.levels, NUMBERS):
         problem = TASK.problem(index, level=level)
         options = problem.prompt.split("? A) ")[1].replace(")", "").split()[::2]
         assert len(set(options)) == 4
+        assert f"{problem.gold}) {problem.facts['answer']}" in problem.prompt
         golds.append(problem.gold)
     assert all(golds.count(letter) > len(golds) / 6 for letter in "ABCD")
 
@@ -126,11 +104,6 @@ def test_one_key_comes_in_different_wordings():
         problem = TASK.problem(index, split="train")
         wordings.setdefault(problem.facts["key"], set()).add(problem.solution)
     assert max(map(len, wordings.values())) >= 2
-
-
-def test_facts_survive_json():
-    facts = TASK.problem(0, level="hard").facts
-    assert json.loads(json.dumps(facts)) == facts
 
 
 @pytest.mark.parametrize("link", [*LINKS, *LINKS_UP])

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.errors import TaskError
 from remask.tasks.base import Problem, count_pieces
 from remask.tasks.countdown import Countdown, parse
 
@@ -166,28 +165,6 @@ def test_hard_problems_are_longer_than_trained_ones() -> None:
         return sum(count_pieces(TASK.problem(i, level=level).solution) for i in range(100)) / 100
 
     assert mean("easy") < mean("medium") < mean("hard")
-
-
-def test_the_splits_share_no_problem() -> None:
-    def keys(split: str) -> set[object]:
-        facts = [TASK.problem(i, split=split, level="easy").facts for i in range(400)]  # type: ignore[arg-type]
-        return {(tuple(sorted(f["numbers"])), f["target"]) for f in facts}
-
-    train, validation, test = keys("train"), keys("validation"), keys("test")
-    assert not train & test
-    assert not train & validation
-    assert not validation & test
-
-
-def test_a_problem_is_named_by_its_identity_alone() -> None:
-    assert TASK.problem(7, level="hard", seed=1) == TASK.problem(7, level="hard", seed=1)
-    assert TASK.problem(7, level="hard", seed=1) != TASK.problem(7, level="hard", seed=2)
-    assert TASK.problem(0).level == "easy"
-
-
-def test_an_unknown_level_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(TaskError, match=r"Unknown level of countdown .harder.. Did you mean .hard"):
-        TASK.problem(0, level="harder")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import json
 import re
 from itertools import product
 
@@ -6,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.errors import TaskError
-from remask.tasks.base import SPLITS, Problem, count_pieces
+from remask.tasks.base import Problem, count_pieces
 from remask.tasks.quantities import SIZES
 from remask.tasks.wordmath import CLOSINGS, ITEMS, NAMES, RESTATED, STEPS, WordMath
 
@@ -30,26 +28,6 @@ PROBLEM = Problem(
         "needed": ["Zoe", "Tom"],
     },
 )
-
-
-@pytest.mark.parametrize("level", TASK.levels)
-@pytest.mark.parametrize("split", SPLITS)
-def test_every_generated_solution_is_right_in_answer_and_steps(level, split):
-    for index in NUMBERS:
-        problem = TASK.problem(index, split=split, level=level)
-        assert TASK.grade(problem, problem.solution), problem
-        assert TASK.process_ok(problem, problem.solution), problem
-
-
-@pytest.mark.parametrize("level", TASK.levels)
-def test_prompts_and_solutions_keep_their_budgets(level):
-    size = SIZES[level]
-    for index in range(600):
-        problem = TASK.problem(index, split="train", level=level, seed=1)
-        prompt, solution = count_pieces(problem.prompt), count_pieces(problem.solution)
-        assert prompt <= size.prompt
-        assert solution <= size.solution < TASK.canvas_length(level)
-        assert prompt + solution <= size.together
 
 
 def test_every_quantity_of_the_prompt_has_two_digits_and_every_step_is_arithmetic():
@@ -99,11 +77,6 @@ def test_independent_steps_come_in_either_order():
         places = [problem.solution.find(name) for name in problem.facts["needed"]]
         first.add(places == sorted(places))
     assert first == {True, False}
-
-
-def test_facts_survive_json():
-    facts = TASK.problem(0, level="hard").facts
-    assert json.loads(json.dumps(facts)) == facts
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -162,8 +135,3 @@ def test_a_true_step_nobody_needs_does_no_harm():
 def test_no_text_makes_the_grader_raise_and_noise_is_never_a_right_process(noise):
     assert not TASK.process_ok(PROBLEM, noise)
     assert not TASK.process_ok(PROBLEM, PROBLEM.solution.replace(" Tom", f" ~{noise} Tom"))
-
-
-def test_an_unknown_level_is_named():
-    with pytest.raises(TaskError, match="'extreme'"):
-        TASK.problem(0, level="extreme")
