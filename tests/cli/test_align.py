@@ -71,7 +71,10 @@ def test_sentences_say_what_json_does(run: Run, words: tuple[str, ...]) -> None:
         (("--set", "copies=9"), "copies must be at most the number of blocks (4 of 4 tokens on a"),
         (("--task", "golf"), "Unknown task 'golf'"),
         (("--level", "absurd"), "Unknown level of countdown 'absurd'"),
-        (("--tuning", "lora", "--set", "lora_targets=o_proj"), "lora_targets o_proj matches no "),
+        (
+            ("--tuning", "lora", "--set", "lora_targets=o_proj"),
+            "lora_targets must be auto or linear layers",
+        ),
         (("--set", "colour=red"), "Unknown setting 'colour'."),
         (("--config", "nowhere.yaml"), "cannot use nowhere.yaml: No such file or directory"),
         (("--steps", "3"), "steps must be a multiple of the number of blocks (4), got 3"),

@@ -1,4 +1,4 @@
-"""How much better than its group a completion was."""
+"""Advantages of completions within their groups."""
 
 import torch
 from torch import Tensor
@@ -7,17 +7,18 @@ from remask.errors import SettingsError
 
 
 def group_advantages(rewards: Tensor) -> Tensor:
-    """Return reward minus the mean of its group, (P, G); not divided by a standard deviation.
+    """Return reward minus group mean, (P, G), without division by a standard deviation.
 
-    A group of equal rewards teaches nothing: its advantages are exactly 0, whatever rounding says.
-    A reward of NaN stands for none: it is left out of the mean, and its advantage is 0.
+    Equal rewards have advantage exactly 0. NaN means no reward: it is excluded from the mean and
+    has advantage 0.
 
     Args:
         rewards: (P, G), one group of G completions per prompt.
     """
     if rewards.shape[1] < 2:
         raise SettingsError(
-            "num_generations 1 makes every advantage 0; draw at least 2 completions per prompt."
+            f"num_generations must be at least 2, got {rewards.shape[1]}: a group of one has "
+            "advantage 0."
         )
     present = ~rewards.isnan()
     above = rewards - rewards.nanmean(1, keepdim=True)

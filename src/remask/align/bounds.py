@@ -1,21 +1,21 @@
-"""The log-likelihood of a completion, from below and from above, out of M masked copies of it.
+"""Lower and upper bound of the log-likelihood of a completion, from M masked copies of it.
 
-For one completion let C be its response tokens, S_m those counted in copy m, t_m = |S_m| / |C|, and
+Let C be the response tokens, S_m those counted in copy m, t_m = |S_m| / |C|, and
 p_i(m) the probability of the true token i in copy m:
 
     elbo = (1/M) sum_m (1/|S_m|) sum_{i in S_m} log p_i(m)
     eubo = (1/(b |V|)) sum_{i in V} log a_i,   a_i = (1/M) sum_m 1[i in S_m] p_i(m)^b / t_m
 
-with V the tokens counted in at least one copy and b >= 1 the order of the Rényi bound. Both are per
-token: the evidence lower bound and the part of the upper bound that depends on the model, over |C|.
-This is what the public code of SPG (arXiv:2510.09541) computes, but in log space: there a softmax
-in the model's dtype is raised to a power, which underflows, and tokens vanish.
+V are the tokens counted in at least one copy, b >= 1 is the order of the Rényi bound. Both bounds
+are per token; eubo is the part of the upper bound that depends on the model. The public code of SPG
+(arXiv:2510.09541) computes the same, but raises a softmax in the model's dtype to a power, which
+underflows; here everything is in log space.
 
-Functions are pure and differentiable. `elbo_weights` and `eubo_weights` are their derivatives: a
-trainer that holds them can send one copy at a time through the network (see `remask.align.spg`).
+The functions are differentiable. `elbo_weights` and `eubo_weights` are their derivatives, with
+which a trainer can process one copy at a time (see `remask.align.spg`).
 
-Shapes: `logp` and `counted` are (M, B, L), `response` is (B, L). `logp` is looked at only where
-`counted`; below float32 it is raised to float32. Every copy of every row must count a token.
+Shapes: `logp` and `counted` are (M, B, L), `response` is (B, L). `logp` is used only where
+`counted`, in at least float32. Every copy of every row must count a token.
 """
 
 import math
@@ -38,7 +38,7 @@ def bounds(logp: Tensor, counted: Tensor, response: Tensor, *, order: float) -> 
 
 
 def mask_ratios(counted: Tensor, response: Tensor) -> Tensor:
-    """Return the share of the response that each copy counts, t_m, (M, B)."""
+    """Return t_m, the share of response tokens that each copy counts, (M, B)."""
     return counted.sum(-1) / response.sum(-1)
 
 
@@ -55,7 +55,7 @@ def eubo(logp: Tensor, counted: Tensor, response: Tensor, *, order: float) -> Te
         logp: (M, B, L) log-probabilities of the true tokens.
         counted: (M, B, L) bool.
         response: (B, L) bool.
-        order: of the Rényi bound, at least 1; the nearer to 1, the tighter.
+        order: order of the Rényi bound, at least 1; 1 is the tightest.
     """
     seen = counted.any(0)  # (B, L): V
     terms = _terms(logp, counted, response, order)
@@ -77,7 +77,7 @@ def elbo_weights(counted: Tensor) -> Tensor:
 def eubo_weights(logp: Tensor, counted: Tensor, response: Tensor, *, order: float) -> Tensor:
     """Return d eubo / d logp, (M, B, L): softmax over copies of order * logp - log t, over |V|.
 
-    A token counted in one copy has weight 1 / |V| there, whatever its probability and the order.
+    A token counted in a single copy has weight 1 / |V| there.
     """
     num_seen = counted.any(0).sum(-1)  # (B,)
     share = _terms(logp, counted, response, order).softmax(0)

@@ -1,11 +1,10 @@
-"""Guards against updates that are not finite, and against a policy that collapses.
+"""Stops a training whose updates are not finite or whose policy collapses.
 
-Policy gradients on diffusion models can collapse: completions become one repeated token, rewards
-fall to 0, log-probabilities become NaN. An update whose loss or gradient is not finite is skipped
-and counted; `max_skipped` in a row end the run. Moving averages end the run when they are out of
-bounds: the reward against its best average, the length against its first, the lower bound of
-completions with positive advantage against its first ten updates, validation accuracy against its
-best. Entropy is not a guard: it rose in runs that improved as well.
+An update with a loss or gradient that is not finite is skipped; `max_skipped` consecutive ones end
+the run. The run also ends if a moving average leaves its limits: the reward compared with its best
+average, the length with its first average, the lower bound of completions with positive advantage
+with its first ten updates, or validation accuracy with its best. Entropy is not checked: it also
+rose in runs that improved.
 """
 
 import math
@@ -19,19 +18,19 @@ from remask.align.settings import AlignSettings
 from remask.denoisers.attention_kernels import attention_kernels
 from remask.errors import RemaskError
 
-NUM_LIKELIHOODS = 10  # updates over which a likelihood is averaged
+NUM_LIKELIHOODS = 10  # updates in an average of likelihoods
 
 
 class Collapse(RemaskError):
-    """The training has gone wrong and was stopped."""
+    """The training was stopped because it diverged or the policy collapsed."""
 
 
 @dataclass
 class CollapseGuard:
-    """What the guards remember; it is saved with every checkpoint."""
+    """State of the checks, which is part of every checkpoint."""
 
     settings: AlignSettings
-    skipped: int = 0  # updates left out, of all
+    skipped: int = 0  # updates, in total
     in_a_row: int = 0
     recent: dict[str, list[float]] = field(default_factory=dict)  # the window, by name
     first: dict[str, float] = field(default_factory=dict)  # averages of the first window
@@ -59,13 +58,13 @@ class CollapseGuard:
     def watch(
         self, *, reward: float, length: float, likelihoods: Sequence[float] = (), update: int
     ) -> None:
-        """Take note of a rollout; raise where the averages say that the policy has collapsed.
+        """Add a rollout to the averages; raise if they show a collapse.
 
         Args:
-            reward: the mean of its completions.
-            length: of its completions, the mean.
-            likelihoods: of each update on it, the lower bound of completions above their mean.
-            update: number of the last of them.
+            reward: mean reward of its completions.
+            length: mean length of its completions.
+            likelihoods: for each update, the lower bound of completions with positive advantage.
+            update: number of the last update.
         """
         size = self.settings.collapse_window
         if size == 0:
@@ -85,7 +84,7 @@ class CollapseGuard:
             self._stop(update, sentence)
 
     def watch_accuracy(self, accuracy: float, num_problems: int, update: int) -> None:
-        """Take note of a validation; raise where it is far below the best, more than by chance."""
+        """Raise if validation accuracy is significantly below the best one so far."""
         if self.settings.collapse_window == 0:
             return
         best = self.best_accuracy = max(self.best_accuracy, accuracy)
@@ -117,8 +116,8 @@ class CollapseGuard:
         if first - last <= most:
             return ""
         return (
-            f"completions that were to become likelier are at {last:.3g} nats a token over the "
-            f"last {NUM_LIKELIHOODS} updates, and began at {first:.3g} "
+            f"completions with positive advantage have {last:.3g} nats per token over the last "
+            f"{NUM_LIKELIHOODS} updates, at first {first:.3g} "
             f"(collapse_likelihood_fall {most:g})"
         )
 
@@ -136,16 +135,16 @@ class CollapseGuard:
         if average is None or self.first["length"] / most <= average <= self.first["length"] * most:
             return ""
         return (
-            f"the mean length is {average:.3g} tokens, and it began at {self.first['length']:.3g} "
+            f"the mean length is {average:.3g} tokens, at first {self.first['length']:.3g} "
             f"(collapse_length_ratio {most:g})"
         )
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps."""
+        """Return the state for a checkpoint."""
         names = (f.name for f in fields(self) if f.name != "settings")
         return {name: deepcopy(getattr(self, name)) for name in names}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what a checkpoint kept."""
+        """Take over the state of a checkpoint."""
         for name, value in state.items():
             setattr(self, name, value)

@@ -1,8 +1,7 @@
-"""Several rewards as one: a weighted sum, part by part checked and kept for the log.
+"""A weighted sum of rewards.
 
-User code is called here and nowhere else. One that raises, returns too few values or a value that
-is no finite number ends the training with a sentence that names it: a NaN that got through would
-spoil the weights silently.
+User code is called only here. An exception, a wrong number of values or a value that is not finite
+ends the training with an error that names the reward.
 """
 
 import asyncio
@@ -21,22 +20,21 @@ Reward = Callable[..., Any]  # TRL's convention; see `remask.align.rewards`
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Combined:
-    """Named rewards with weights; it can be called like each of them."""
+    """A weighted sum of named rewards, which is itself a reward."""
 
     rewards: Mapping[str, Reward]
-    weights: Mapping[str, float] = field(default_factory=dict)  # 1 where none is named
+    weights: Mapping[str, float] = field(default_factory=dict)  # 1 for names without a weight
     name: str = "reward"
 
     def __post_init__(self) -> None:
-        """Refuse weights that belong to no reward."""
         if not self.rewards:
-            raise SettingsError("rewards is empty; name at least one.")
+            raise SettingsError("rewards must have at least one reward, got none.")
         for name, weight in self.weights.items():
             if name not in self.rewards:
                 known = ", ".join(self.rewards)
-                raise SettingsError(f"weight of {name!r} belongs to no reward; there are {known}.")
+                raise SettingsError(f"weights must name rewards ({known}), got {name!r}.")
             if not math.isfinite(weight):
-                raise SettingsError(f"weight {weight} of {name!r} is not a number.")
+                raise SettingsError(f"The weight of {name!r} must be finite, got {weight}.")
 
     @property
     def __name__(self) -> str:
@@ -52,7 +50,7 @@ class Combined:
     def parts(
         self, prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any
     ) -> dict[str, Values]:
-        """Return what every reward says, unweighted, under its name."""
+        """Return the unweighted values of each reward by its name."""
         named = {"prompts": prompts, "completions": completions, **columns}
         return {
             name: _checked(name, _called(name, reward, named), len(completions))
@@ -72,14 +70,14 @@ class Combined:
 def combine(
     rewards: Mapping[str, Reward] | Sequence[Reward], weights: Sequence[float] | None = None
 ) -> Combined:
-    """Return the weighted sum of rewards; in a sequence each goes by its `__name__`."""
+    """Return the weighted sum of rewards; a sequence is named by `__name__`."""
     if not isinstance(rewards, Mapping):
         rewards = _named(rewards)
     if weights is None:
         return Combined(rewards=rewards)
     if len(weights) != len(rewards):
         raise SettingsError(
-            f"{len(weights)} weights were given for {len(rewards)} rewards; give one for each."
+            f"weights must have one value per reward ({len(rewards)}), got {len(weights)}."
         )
     return Combined(rewards=rewards, weights=dict(zip(rewards, weights, strict=True)))
 
@@ -88,12 +86,12 @@ def _named(rewards: Sequence[Reward]) -> dict[str, Reward]:
     names = [str(getattr(reward, "__name__", type(reward).__name__)) for reward in rewards]
     for name in names:
         if names.count(name) > 1:
-            raise SettingsError(f"two rewards are called {name!r}; give them as a mapping.")
+            raise SettingsError(f"Two rewards have the name {name!r}; pass a mapping instead.")
     return dict(zip(names, rewards, strict=True))
 
 
 def _called(name: str, reward: Reward, named: Mapping[str, Any]) -> Any:
-    """Return what a reward returns, awaited where it is asynchronous."""
+    """Return the result of a reward, awaited if it is asynchronous."""
     with running("reward", name):
         returned = reward(**named)
         return asyncio.run(_awaited(returned)) if inspect.isawaitable(returned) else returned

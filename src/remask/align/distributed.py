@@ -1,8 +1,7 @@
-"""The processes that train together, through accelerate; often there is only one.
+"""Communication between the ranks of a training, through accelerate; often there is only one.
 
-Each process has its own prompts and adds up the gradient of its completions; the sums of all are
-the gradient. What two processes learn is what one does, up to the order of a sum. Adapters are
-whole in each process; where all weights learn they are divided, see `sharding`.
+Each rank has its own prompts; the gradient is the sum over ranks, so two ranks learn the same as
+one, up to rounding. Each rank has all adapters; full weights are divided, see `sharding`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,11 +17,11 @@ from remask.denoisers.devices import choose_device
 from remask.errors import EngineError, MissingExtra, RemaskError, SettingsError, brief
 
 _T = TypeVar("_T")
-BUCKET = 2**26  # gradients that are summed at once: 256 MB
+BUCKET = 2**26  # numbers per reduction of gradients: 256 MB
 
 
 class Distributed:
-    """What one process needs to know of the others."""
+    """The ranks of a training, seen from one of them."""
 
     def __init__(self, settings: AlignSettings) -> None:
         try:
@@ -46,16 +45,16 @@ class Distributed:
 
     @property
     def is_main_process(self) -> bool:
-        """Whether this is the process that writes files and speaks."""
+        """Whether this rank writes files and reports."""
         return self.rank == 0
 
     def share(self, num: int, what: str) -> range:
-        """Return the numbers below `num` that are this process's, or raise where none is fair."""
+        """Return the numbers below `num` of this rank."""
         check_share(num, self.size, what)
         return range(self.rank, num, self.size)
 
     def sums(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the sums over processes; all of them must have the same names."""
+        """Return the sums over ranks; all ranks must pass the same names."""
         if self.size == 1:
             return dict(values)
         names = sorted(values)
@@ -68,7 +67,7 @@ class Distributed:
         return max(self.gather([number]))
 
     def gather(self, rows: Sequence[_T]) -> list[_T]:
-        """Return the rows of all processes, process after process."""
+        """Return the rows of all ranks, in rank order."""
         if self.size == 1:
             return list(rows)
         from accelerate.utils import gather_object
@@ -77,10 +76,9 @@ class Distributed:
 
     @torch.no_grad()
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Leave the sum over processes in the gradients; where there is none yet, there will be.
+        """Replace gradients by their sums over ranks, in buckets; missing gradients become 0.
 
-        Those of a divided network are the sum already. Others are added some at a time: all of
-        them once more would take as much memory as they do.
+        Gradients of a sharded network are sums already.
         """
         several = list(parameters)
         for p in several:
@@ -111,11 +109,11 @@ class Distributed:
             raise EngineError(told[0])
 
     def wait(self) -> None:
-        """Return when all processes are here."""
+        """Wait for all ranks."""
         self._together(self._accelerator.wait_for_everyone)
 
     def _together(self, call: Callable[[], _T]) -> _T:
-        """Return what a call that needs the other processes returns, or raise where one is gone."""
+        """Return the result of a collective call, or raise if another rank has ended."""
         try:
             return call()
         except RuntimeError as error:
@@ -125,31 +123,31 @@ class Distributed:
             ) from error
 
     def start_trackers(self, update: int) -> None:
-        """Begin to track a run at an update; what TensorBoard has of later ones is not shown."""
+        """Start trackers at an update; TensorBoard hides older values of later updates."""
         s = self._settings
         named = {"tensorboard": {"purge_step": update + 1},
                  "wandb": {"name": s.out.name, "dir": str(s.out)}}  # fmt: skip
         self._accelerator.init_trackers(PROJECT, plain(record(s)), named)
 
     def track(self, row: Mapping[str, Any]) -> None:
-        """Show a row of the log to the trackers."""
+        """Send a row of the log to the trackers."""
         self._accelerator.log(measures(row), step=row["step"])
 
     def leave(self) -> None:
-        """Close the trackers, and the connections between processes."""
+        """Close the trackers and the connections between ranks."""
         self._accelerator.end_training()
 
 
 def check_share(num: int, processes: int, what: str) -> None:
-    """Refuse a number of something that cannot be shared fairly."""
+    """Raise if the ranks would have different shares."""
     if num % processes:
         raise SettingsError(
-            f"{what} {num} is no multiple of the {processes} processes; choose one that is."
+            f"{what} must be a multiple of the number of processes ({processes}), got {num}."
         )
 
 
 def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield gradients together, up to so many numbers; a larger one alone."""
+    """Yield groups of gradients with at most `BUCKET` numbers; a larger one alone."""
     bucket: list[Tensor] = []
     for gradient in gradients:
         if bucket and sum(g.numel() for g in bucket) + gradient.numel() > BUCKET:

@@ -1,12 +1,8 @@
-r"""Rewards for the form of an answer: tags around reasoning and result, a boxed result.
+r"""Rewards for the format of an answer: tags around reasoning and answer, or a boxed answer.
 
-The public rewards of d1 and SPG have two faults that make some of them pay almost never. Their
-expressions for the tags do not let a dot match a line break, so reasoning of more than one line has
-no form; and they look for "\boxed" in a string where "\b" is a backspace. Here nothing is matched
-with a dot, and what pays is worked out in tests.
-
-Each is a function in TRL's convention (see `remask.align.rewards`); the sums paid are the public
-ones. None of them looks at whether an answer is right: keep their sum below what that is worth.
+The values are those of the public rewards of d1 and SPG, which have two bugs: their tag patterns
+do not match reasoning of several lines, and they search for "\boxed" in a string where "\b" is a
+backspace. None of these rewards checks the answer: keep their sum below the reward of a right one.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +16,7 @@ _BOXED = "\\boxed{"
 
 
 class _Parts(NamedTuple):
-    """A text cut at the first of each tag, in their order."""
+    """A text split at the first occurrence of each tag, in order."""
 
     before: str
     reasoning: str
@@ -30,7 +26,7 @@ class _Parts(NamedTuple):
 
 
 def of_text(worth: Callable[[str], float]) -> Callable[..., list[float]]:
-    """Return the reward, in TRL's convention, of a function of one completion's text."""
+    """Return a reward in TRL's convention from a function of one completion's text."""
 
     @wraps(worth)
     def reward(prompts: Sequence[Turn], completions: Sequence[Turn], **columns: Any) -> list[float]:
@@ -41,20 +37,20 @@ def of_text(worth: Callable[[str], float]) -> Callable[..., list[float]]:
 
 @of_text
 def soft_format(text: str) -> float:
-    """Return 0.5 for reasoning and answer in their tags, one after the other, from the start."""
+    """Return 0.5 if the text starts with tagged reasoning, followed by a tagged answer."""
     parts = _cut(text)
     return 0.5 * (parts is not None and not parts.before.strip() and not parts.between.strip())
 
 
 @of_text
 def strict_format(text: str) -> float:
-    """Return 0.5 where each tag also has a line to itself and nothing follows the last one."""
+    """Return 0.5 if also each tag is on its own line and nothing follows the last one."""
     return 0.5 * _is_strict(text)
 
 
 @of_text
 def tag_count(text: str) -> float:
-    """Return 0.125 for each tag that stands there once, less 0.001 a character after the last."""
+    """Return 0.125 per tag that occurs once, minus 0.001 per character after the last tag."""
     value = 0.125 * sum(text.count(tag) == 1 for tag in _TAGS)
     _, closed, behind = text.rpartition(_TAGS[-1])
     return value - 0.001 * len(behind.strip()) if closed else value
@@ -62,17 +58,14 @@ def tag_count(text: str) -> float:
 
 @of_text
 def whole_number_answer(text: str) -> float:
-    """Return 0.5 where the last answer tag holds digits and nothing else."""
+    """Return 0.5 if the last answer tag contains only digits."""
     digits = (_last_answer(text) or "").strip()
     return 0.5 * (digits.isascii() and digits.isdigit())
 
 
 @of_text
 def boxed_format(text: str) -> float:
-    r"""Return 1 for a `\boxed{` in answer tags, 0.75 for tags alone, 0.5 for a box alone, or 0.25.
-
-    That even nothing is paid does no harm: what all completions of a group have cancels out.
-    """
+    r"""Return 1 for `\boxed{` in answer tags, 0.75 for tags, 0.5 for a box alone, else 0.25."""
     answer = _last_answer(text)
     if answer is not None:
         return 1.0 if _BOXED in answer else 0.75
@@ -80,7 +73,7 @@ def boxed_format(text: str) -> float:
 
 
 def _cut(text: str) -> _Parts | None:
-    """Return the parts of a text between its tags, or None where one is missing."""
+    """Return the parts of a text between its tags, or None if a tag is missing."""
     pieces = [text]
     for tag in _TAGS:
         piece, separator, rest = pieces.pop().partition(tag)
@@ -102,7 +95,7 @@ def _is_strict(text: str) -> bool:
 
 
 def _last_answer(text: str) -> str | None:
-    """Return what stands in the last pair of answer tags, or None where there is none."""
+    """Return the content of the last pair of answer tags, or None."""
     head, closed, _ = text.rpartition("</answer>")
     _, opened, answer = head.rpartition("<answer>")
     return answer if closed and opened else None

@@ -1,12 +1,10 @@
-"""Low-rank adapters: where they go, what they are saved as, how they melt into the weights.
+"""LoRA adapters: choice of layers, initialisation, merging and saving.
 
-The public code of d1 and SPG names targets that LLaDA does not have (`o_proj`, `down_proj`,
-`gate_proj`), and peft silently trains the ones it finds. Here targets are found among the
-modules of the network at hand, and names that match nothing end the run. Projections that are apart
-on the hub are one matrix here (q, k and v; gate and up) and share an adapter. Routers and stacked
-experts get none: experts are no linear modules, and a router that moves unsettles all of them.
+Target names that match no layer are refused; peft would silently ignore them, as with those of the
+public code of d1 and SPG for LLaDA (`o_proj`, `down_proj`, `gate_proj`). Projections that are fused
+here (q, k and v; gate and up) share an adapter. Routers and stacked experts have no adapters.
 
-The first matrix of an adapter is drawn from the seed, not from torch's own generator.
+The first matrix of an adapter is drawn from the seed of the run.
 """
 
 import json
@@ -36,11 +34,11 @@ _FILE = "adapter_model.safetensors"
 
 
 def find_targets(network: nn.Module, wanted: Sequence[str] = (AUTO,)) -> list[str]:
-    """Return the names of the modules to adapt, or raise where a name matches none.
+    """Return the names of the modules to adapt, or raise if a name matches none.
 
     Args:
-        network: of any family.
-        wanted: "auto", every linear layer of attention and of dense MLPs; or ends of module names.
+        network: the network.
+        wanted: "auto" for all linear layers of attention and dense MLPs, or module name suffixes.
     """
     linear = [name for name, module in network.named_modules() if isinstance(module, nn.Linear)]
     inside = [name for name in linear if name.startswith("blocks.")]
@@ -50,8 +48,8 @@ def find_targets(network: nn.Module, wanted: Sequence[str] = (AUTO,)) -> list[st
     if not targets or (unmatched and ends is not _LEAVES):
         known = ", ".join(dict.fromkeys(_without_number(name) for name in inside)) or "none"
         raise SettingsError(
-            f"lora_targets {', '.join(unmatched or ends)} matches no linear layer of "
-            f"{type(network).__name__}; it has {known}: use some of them, or auto."
+            f"lora_targets must be auto or linear layers of {type(network).__name__} ({known}), "
+            f"got {', '.join(unmatched or ends)}."
         )
     return targets
 
@@ -65,7 +63,7 @@ def _without_number(name: str) -> str:
 
 
 def attach(network: Network, settings: "AlignSettings") -> None:
-    """Put adapters into a network, which is frozen but for them; at first they change nothing."""
+    """Add adapters to a network and freeze all other weights; its outputs do not change."""
     peft = _peft()
     targets = find_targets(network, settings.lora_targets)
     network.requires_grad_(False)
@@ -73,17 +71,17 @@ def attach(network: Network, settings: "AlignSettings") -> None:
         r=settings.lora_rank, lora_alpha=settings.lora_alpha, lora_dropout=settings.lora_dropout,
         target_modules=targets, bias="none",
     )  # fmt: skip
-    # peft draws, though all of it is drawn again below, and looks which layers are quantised.
+    # peft draws initial weights, which are replaced below, and imports quantisation packages.
     with torch.random.fork_rng([]), aside():
         peft.inject_adapter_in_model(config, network, adapter_name=_NAME)
     for name, layer in adapted(network):
-        layer.cast_input_dtype_enabled = False  # autocast decides
+        layer.cast_input_dtype_enabled = False  # autocast does it
         down, up = layer.lora_A[_NAME], layer.lora_B[_NAME]
         down.float()
         up.float()
         generator = torch.Generator(down.weight.device)
         generator.manual_seed(rng.key(settings.seed, name, "lora"))
-        bound = 1 / math.sqrt(down.weight.shape[1])  # peft's own
+        bound = 1 / math.sqrt(down.weight.shape[1])  # as in peft
         nn.init.uniform_(down.weight, -bound, bound, generator=generator)
         nn.init.zeros_(up.weight)
 
@@ -95,10 +93,9 @@ def adapted(network: nn.Module) -> list[tuple[str, Any]]:
 
 @contextmanager
 def without_adapters(network: nn.Module) -> Iterator[None]:
-    """Open a region in which the network is what it was before training.
+    """Run the network without its adapters.
 
-    What learns goes on learning: peft would freeze adapters that it does not use, and a network
-    that is divided, some of whose weights are whole at the moment, would lose their gradients.
+    Adapters stay trainable: peft would freeze those that it does not use.
     """
     layers = [layer for _, layer in adapted(network)]
     learn = [parameter for parameter in network.parameters() if parameter.requires_grad]
@@ -115,11 +112,11 @@ def without_adapters(network: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def merged(network: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights under the names of a plain network, adapters added; nothing is changed.
+    """Return the weights of a network without adapters that computes the same.
 
     Args:
-        network: which has the adapters, or none.
-        weights: its whole state.
+        network: with or without adapters; it is not changed.
+        weights: its state dict.
     """
     layers = dict(adapted(network))
     out = {}
@@ -141,7 +138,7 @@ def merged(network: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tenso
 def save_adapter(
     network: nn.Module, weights: Mapping[str, Tensor], settings: "AlignSettings", folder: Path
 ) -> None:
-    """Write the adapter in peft's layout, under the names of this package's network."""
+    """Write the adapter in peft's layout, with the module names of this package."""
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True, exist_ok=True)

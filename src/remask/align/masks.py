@@ -1,19 +1,19 @@
-"""Which tokens of a finished completion are hidden from the model while it is being trained.
+"""Masked copies of finished completions, which the training losses reconstruct.
 
-A completion is shown M times, each copy with other tokens masked. The samplers are those of the
-public code of the Sandwiched Policy Gradient (arXiv:2510.09541):
+Each of the M copies of a completion masks different tokens. The samplers are those of the public
+code of the Sandwiched Policy Gradient (arXiv:2510.09541):
 
-    full           the whole response, as d1 does; every copy is the same, so there is one
+    full           the whole response, as in d1; one copy, since all would be equal
     random         k of its n tokens, k uniform on 1..n
     block_all      one block and all later ones
     block_random   k tokens of one block, k uniform on 1..its length, and all later blocks
 
-In the block samplers tokens of earlier blocks are masked now and then, with the same chance as
-tokens of the prompt. What follows the end of the response is always masked and never counted: its
-length is not given away, and the tail is not rewarded.
+The block samplers mask tokens of earlier blocks with the same probability as tokens of the prompt.
+Tokens after the end of the response are always masked and never counted; otherwise the model could
+infer the length.
 
-Departures from the public code: draws are keyed by identity (seed, item, sample number, update) and
-leave no trace in a global generator; a row's masks do not depend on its neighbours.
+Departure from the public code: draws are keyed by (seed, item, sample number, update), so a row's
+masks do not depend on the other rows of its batch.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from remask.errors import SettingsError
 from remask.sampling.blocks import block_numbers
 from remask.values import Canvas, Sample
 
-_BLOCKS = -1  # stream of a row; its copies have those from 0 up
+_BLOCKS = -1  # random stream of a row; its copies have the streams 0, 1, ...
 _COUNT, _PLACE, _STRAY = range(3)  # streams of a copy
 
 
@@ -36,12 +36,12 @@ _COUNT, _PLACE, _STRAY = range(3)  # streams of a copy
 class Masks:
     """M masked copies of each row."""
 
-    masked: Tensor  # (M, B, L) bool: what the model is not shown
-    counted: Tensor  # (M, B, L) bool: those of them whose probabilities count; response only
+    masked: Tensor  # (M, B, L) bool
+    counted: Tensor  # (M, B, L) bool: masked response tokens that are part of the loss
 
 
 def mask_keys(samples: Sequence[Sample], *, update: int, seed: int, device: torch.device) -> Tensor:
-    """Return one stream per sample, (B,): another one at every optimizer update."""
+    """Return one random stream per sample and update, (B,)."""
     named = [rng.key(seed, s.item, f"align/{s.number}", update) for s in samples]
     return torch.tensor(named, device=device)
 
@@ -60,7 +60,7 @@ def draw_masks(
         response: (B, L) bool, the tokens up to and including the first end token.
         settings: how to mask.
         keys: (B,) one random stream per row.
-        row_block: of a block-causal model, whose own blocks then take the place of `block`.
+        row_block: block size of a block-causal model, which replaces `settings.block`.
     """
     copies = torch.arange(settings.copies, device=keys.device)
     streams = rng.fold_in(keys, copies[:, None])  # (M, B)
@@ -98,16 +98,16 @@ def _active_blocks(
 ) -> Tensor:
     """Return the active block of every copy, (M, B).
 
-    The blocks of the canvas are shuffled, and the first M taken modulo those that the response
-    reaches: copies ask about different blocks as long as there are enough.
+    The blocks of the canvas are shuffled and the first M taken modulo the number of blocks of the
+    response, so copies have different blocks if there are enough.
     """
     on_canvas = numbers.amax(1) + 1  # (B,)
     in_response = numbers.where(response, -1).amax(1) + 1
     fewest = int(on_canvas.min())
     if settings.copies > fewest:
         raise SettingsError(
-            f"copies {settings.copies} is more than the {fewest} blocks of {settings.block} tokens "
-            "on the canvas; lower copies or block, or set mask_sampler random."
+            f"copies must be at most the number of blocks ({fewest} of {settings.block} tokens), "
+            f"got {settings.copies}; or set mask_sampler random."
         )
     slots = torch.arange(int(on_canvas.max()), device=keys.device)
     draws = rng.uniform(rng.fold_in(keys, _BLOCKS)[:, None], slots)  # (B, blocks)
@@ -116,12 +116,12 @@ def _active_blocks(
 
 
 def _num_masked(active: Tensor, streams: Tensor) -> Tensor:
-    """Return how many active tokens each copy masks, (M, B): uniform on 1..all of them."""
+    """Return the number of active tokens that each copy masks, (M, B), uniform on 1..all."""
     draws = rng.uniform(rng.fold_in(streams, _COUNT), 0)
     return 1 + (draws * active.sum(-1)).long()
 
 
 def _ranks(active: Tensor, canvas: Canvas, streams: Tensor) -> Tensor:
-    """Return a random order of the active tokens of each copy, (M, B, L), counted from 0."""
+    """Return random ranks of the active tokens of each copy, (M, B, L), from 0."""
     draws = rng.uniform(rng.fold_in(streams, _PLACE)[..., None], canvas.offsets)
     return draws.masked_fill(~active, 2.0).argsort(-1).argsort(-1)

@@ -1,12 +1,11 @@
-"""The model that is trained, behind the contract of every other model.
+"""The model that is trained, as a denoiser through which gradients flow.
 
-`Policy` is a denoiser through which gradients flow; sampling and scoring call it under
-`torch.no_grad`. Weights that are trained are float32: steps of 1e-6 vanish in bfloat16. Where the
-device computes in bfloat16 the forward pass does so by autocast, and full fine-tuning writes
-completions with a bfloat16 copy of the weights, which is refreshed before each rollout.
+Sampling and scoring call it under `torch.no_grad`. Trained weights are float32, because updates of
+1e-6 vanish in bfloat16. With dtype bfloat16 the forward pass uses autocast, and full fine-tuning
+generates completions with a bfloat16 copy of the weights, which is refreshed before each rollout.
 
-`log_probs` asks for tokens that count, and for no others: logits are the largest tensor of a step.
-Those of a large vocabulary are computed again on the way back instead of being kept.
+`log_probs` computes logits only for the tokens of the loss; for a large vocabulary they are
+recomputed in the backward pass.
 """
 
 import copy
@@ -34,7 +33,7 @@ from remask.errors import SettingsError
 from remask.sampling.likelihood import log_likelihood
 from remask.values import Canvas
 
-LOGITS = 2**28  # held at once: 1 GB of float32
+LOGITS = 2**28  # logits in memory at a time: 1 GB of float32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,12 +51,12 @@ class Policy(NativeDenoiser):
             return self.model.states(canvas.tokens, canvas.attend, lacking)
 
     def extend_cache(self, canvas: Canvas, cache: KVCache | None = None) -> KVCache:
-        """Return the cache with the columns of `canvas` added; nothing learns through it."""
+        """Return the cache with the columns of `canvas` added, without gradients."""
         with self._precision():
             return super().extend_cache(canvas, cache)
 
     def hidden_noisy_given_clean(self, canvas: Canvas, clean: Tensor) -> Tensor:
-        """Return the states of every block behind blocks of `clean`, (B, L, width)."""
+        """Return the states of each noisy block after blocks of `clean`, (B, L, width)."""
         with self._precision():
             lacking = self.lacking(canvas, None)
             return self.model.hidden_noisy_given_clean(canvas.tokens, clean, canvas.attend, lacking)
@@ -68,7 +67,7 @@ class Policy(NativeDenoiser):
             return self.model.project(self.model.finish_last_layer(rows)).float()
 
     def _precision(self) -> "torch.autocast | nullcontext[None]":
-        # One region a call: weights cast in a call without gradients would be kept without them.
+        # One region per call: autocast caches weights that were cast without gradients.
         if not self.in_bfloat16:
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
@@ -77,12 +76,12 @@ class Policy(NativeDenoiser):
 def load_policy(
     settings: AlignSettings, device: torch.device | None = None, place: str = ""
 ) -> Policy:
-    """Return the model to be trained, with adapters or as a whole, ready for its first update.
+    """Return the model to train, with adapters if the settings say so.
 
     Args:
         settings: of the run.
-        device: where it learns; None: as the settings say.
-        place: where it is loaded, if not there: a model may be divided before it fits.
+        device: device of the training; None: the device of the settings.
+        place: device to load on, if different: a model that will be sharded may not fit.
     """
     target = choose_device(settings.device) if device is None else device
     wanted = choose_dtype(settings.dtype, target)
@@ -90,7 +89,7 @@ def load_policy(
     denoiser = load(settings.model, device=place or str(target), dtype=held)
     if not isinstance(denoiser, NativeDenoiser):
         raise SettingsError(
-            f"device {settings.device!r} is several; start one process for each instead."
+            f"device must be a single device, got {settings.device!r}; start one process each."
         )
     return make_policy(denoiser, settings, in_bfloat16=wanted == torch.bfloat16)
 
@@ -98,12 +97,10 @@ def load_policy(
 def make_policy(
     denoiser: NativeDenoiser, settings: AlignSettings, *, in_bfloat16: bool = False
 ) -> Policy:
-    """Return a loaded model as one to be trained; its network is changed in place."""
+    """Return a loaded model as a policy; its network is changed in place."""
     network = denoiser.model
     if network.packed_as:
-        raise SettingsError(
-            f"weights {network.packed_as!r} cannot be trained; load the model with weights full."
-        )
+        raise SettingsError(f"weights must be 'full' for training, got {network.packed_as!r}.")
     if settings.tuning == "full":
         network.requires_grad_(True)
     else:
@@ -125,7 +122,7 @@ def trained(policy: Policy) -> dict[str, nn.Parameter]:
 
 
 class Actor:
-    """Who writes completions: the policy itself, or a copy of all its weights that is refreshed."""
+    """The model that generates completions: the policy, or a copy of its weights."""
 
     def __init__(self, policy: Policy, copied: NativeDenoiser | None) -> None:
         self.policy, self.copied = policy, copied
@@ -133,7 +130,7 @@ class Actor:
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Take over what the policy has learned."""
+        """Copy the current weights of the policy, if there is a copy."""
         if self.copied is not None:
             theirs = self.policy.model.state_dict()
             for name, ours in self.copied.model.state_dict().items():
@@ -141,7 +138,7 @@ class Actor:
 
 
 def copy_of(policy: Policy, device: torch.device) -> NativeDenoiser:
-    """Return the policy's weights in the number format it computes in, to write completions."""
+    """Return a copy of the policy in its compute dtype, for generation."""
     network = copy.deepcopy(policy.model).requires_grad_(False)
     network.to(device, torch.bfloat16 if policy.in_bfloat16 else None)
     return NativeDenoiser(
@@ -150,10 +147,9 @@ def copy_of(policy: Policy, device: torch.device) -> NativeDenoiser:
 
 
 def reference_of(policy: Policy, settings: AlignSettings, device: torch.device) -> Denoiser | None:
-    """Return what the policy may not stray from; None where nothing asks, and under LoRA.
+    """Return a copy of the initial model if the loss needs it; None with LoRA.
 
-    There it is the policy itself, see `without_adapters`. It is what the model was before the first
-    update.
+    With LoRA the policy itself is the initial model, see `without_adapters`.
     """
     if settings.tuning == "lora" or not settings.uses_reference:
         return None
@@ -162,21 +158,21 @@ def reference_of(policy: Policy, settings: AlignSettings, device: torch.device) 
 
 
 def drops(policy: Policy) -> bool:
-    """Return whether learning draws dropout."""
+    """Return whether the policy has dropout."""
     return any(isinstance(m, nn.Dropout) and m.p > 0 for m in policy.model.modules())
 
 
 @contextmanager
 def learning(policy: Policy, *identity: int | str, seed: int) -> Iterator[None]:
-    """Open a region in which dropout is on, its draws a function of the seed and the identity.
+    """Turn on dropout, with draws that depend on the seed and the identity.
 
-    Dropout knows only torch's own generator: it is set for the region and put back after it.
+    Dropout uses torch's global generator, which is restored afterwards.
     """
     if not drops(policy):
         yield
         return
     kind = policy.device.type
-    own = [] if kind == "cpu" else [policy.device]  # which has a generator of its own
+    own = [] if kind == "cpu" else [policy.device]  # devices with their own generator
     generator = torch.Generator(policy.device)
     generator.manual_seed(rng.key(seed, "/".join(map(str, identity)), "dropout"))
     with torch.random.fork_rng(own, device_type=kind):
@@ -190,12 +186,12 @@ def learning(policy: Policy, *identity: int | str, seed: int) -> Iterator[None]:
 
 
 def log_probs(denoiser: Denoiser, canvas: Canvas, masked: Tensor, selected: Tensor) -> Tensor:
-    """Return log p of the asked tokens of finished rows, (B, L) float32; 0 elsewhere."""
+    """Return log p of the selected tokens of finished rows, (B, L) float32; 0 elsewhere."""
     return log_likelihood(denoiser, canvas, masked, selected, elements=LOGITS)
 
 
 def _exact_routers(network: Network) -> None:
-    """Keep routers out of autocast: their precision decides which experts a token visits."""
+    """Run routers without autocast: rounding would change the choice of experts."""
     for module in network.modules():
         if isinstance(module, Experts):
             module.router.forward = partial(_exactly, module.router)
@@ -207,9 +203,9 @@ def _exactly(router: nn.Module, rows: Tensor) -> Any:
 
 
 def _recompute(network: Network) -> None:
-    """Keep of each block its input alone, and compute it again on the way back."""
+    """Keep only the inputs of blocks, and recompute the rest in the backward pass."""
     for block in network.blocks[:-1]:
-        block.forward = partial(_recomputed, block)  # of arguments, which a copy takes along
+        block.forward = partial(_recomputed, block)  # a deepcopy keeps it
 
 
 def _recomputed(block: nn.Module, *args: Any) -> Any:

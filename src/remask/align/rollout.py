@@ -1,12 +1,10 @@
-"""A rollout: prompts of the training split, a group of completions of each, and their rewards.
+"""Rollouts: prompts of the training split, a group of completions for each, and their rewards.
 
-Prompts come in the order of a cursor: number `cursor` of a generated task, or the rows of a public
-benchmark in an order that is drawn anew for each pass over them. Completions are written, and round
-trips made, in one batch; draws are keyed by (seed, rollout, problem, number), so a rollout depends
-neither on how many processes share it nor on whether the run was resumed.
+Prompts are numbered: problems of a generated task, or rows of a public benchmark in a new random
+order for each epoch. Draws are keyed by (seed, rollout, problem, number), so a rollout is
+independent of the number of processes and of resuming.
 
-Supervised fine-tuning has the same shape: its completions are the gold solution of the problem, and
-they have no rewards.
+In supervised fine-tuning the completions are gold solutions without rewards.
 """
 
 import math
@@ -35,19 +33,19 @@ from remask.values import Sample
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rollout:
-    """Completions of this process, group after group, with what they were worth."""
+    """Completions of this process, group by group, with their rewards."""
 
-    problems: tuple[Problem, ...]  # B, each as often as its group is large
+    problems: tuple[Problem, ...]  # B, repeated within a group
     samples: tuple[Sample, ...]  # B
-    rewards: Values  # B; None where no reward applies
-    parts: dict[str, Values]  # by the name of the reward, B each
+    rewards: Values  # B; None if no reward applies
+    parts: dict[str, Values]  # B values of each reward
     advantages: Tensor  # (B,) on the CPU
-    metrics: dict[str, float] = field(default_factory=dict)  # that rewards log, such as bmc/score
+    metrics: dict[str, float] = field(default_factory=dict)  # logged by rewards, such as bmc/score
     seconds: dict[str, float] = field(default_factory=dict)  # by phase
 
 
 def task_of(settings: AlignSettings) -> Task:
-    """Return the task; rows of a benchmark are not read yet."""
+    """Return the task of a training, without reading the rows of a benchmark."""
     return find_task(
         settings.task, path=settings.data, wording=settings.wording,
         allow_execution=settings.allow_execution,
@@ -55,7 +53,7 @@ def task_of(settings: AlignSettings) -> Task:
 
 
 class Prompts:
-    """The problems of a task, by number: to train on, and to validate with."""
+    """Training and validation problems of a task, by number."""
 
     def __init__(self, settings: AlignSettings) -> None:
         self.task = task_of(settings)
@@ -72,8 +70,8 @@ class Prompts:
         num_held_out = 0 if self._validates(task) else self.held_out
         if have <= num_held_out:
             raise SettingsError(
-                f"eval_problems {self.held_out} would hold out all {have} training rows of "
-                f"{task.name}; choose fewer."
+                f"eval_problems must be below the number of training rows of {task.name} ({have}), "
+                f"got {self.held_out}."
             )
 
     @staticmethod
@@ -82,14 +80,14 @@ class Prompts:
 
     @property
     def digests(self) -> dict[str, str]:
-        """The digests of a benchmark's rows; problems of other tasks follow from the settings."""
+        """SHA-256 of a benchmark's rows; empty for generated tasks."""
         if not isinstance(self.task, Benchmark):
             return {}
         splits: list[Split] = ["train", "validation"] if self._validates(self.task) else ["train"]
         return {f"{split} rows": self.task.source.rows(split).sha256 for split in splits}
 
     def training(self, number: int) -> Problem:
-        """Return training problem number `number`, counted over all passes."""
+        """Return training problem `number`, counted over all epochs."""
         if not isinstance(self.task, Benchmark):
             return self._problem(number, "train")
         num_held_out = 0 if self._validates(self.task) else self.held_out
@@ -101,16 +99,16 @@ class Prompts:
         return self._problem(self._order[1][place], "train")
 
     def validation(self, number: int) -> Problem:
-        """Return validation problem `number`: never trained on, and never of the split test.
+        """Return validation problem `number`, which is neither a training nor a test problem.
 
-        Where a benchmark has no such split, the last rows of its training split are kept for it.
+        Benchmarks without a validation split use the last rows of their training split.
         """
         if isinstance(self.task, Benchmark) and not self._validates(self.task):
             return self._problem(self.task.size("train", self.level) - 1 - number, "train")
         return self._problem(number, "validation")
 
     def num_validation(self) -> int:
-        """Return how many problems there are to validate with."""
+        """Return the number of validation problems."""
         if isinstance(self.task, Benchmark) and self._validates(self.task):
             return min(self.held_out, self.task.size("validation", self.level))
         return self.held_out
@@ -130,7 +128,7 @@ def draw_groups(
     *,
     seed: int,
 ) -> list[Sample]:
-    """Return `size` completions of each problem, one group after another, written in one batch."""
+    """Return `size` completions of each problem, group by group."""
     prompts = [denoiser.tokenizer.render(p.prompt, p.examples) for p in problems]
     named = [(problem, number) for problem in problems for number in range(size)]
     drawn = sample(
@@ -149,15 +147,15 @@ def draw_groups(
 def gold_samples(
     denoiser: Denoiser, problems: Sequence[Problem], size: int, length: int
 ) -> list[Sample]:
-    """Return the gold solution of each problem `size` times, on a canvas with a tail of EOS."""
+    """Return the gold solution of each problem `size` times, padded with EOS to `length`."""
     tokenizer = denoiser.tokenizer
     out = []
     for problem in problems:
         ids = tokenizer.encode(problem.solution, "solution")
         if len(ids) + 1 > length:
             raise InputError(
-                f"the solution of {problem.id} takes {len(ids) + 1} tokens with its end, and "
-                f"length is {length}; raise length."
+                f"length must be at least {len(ids) + 1} for the solution of {problem.id}, got "
+                f"{length}."
             )
         one = Sample(
             item=problem.id,
@@ -173,7 +171,7 @@ def gold_samples(
 def compute_rewards(
     reward: Combined, problems: Sequence[Problem], samples: Sequence[Sample], state: Progress
 ) -> tuple[dict[str, Values], dict[str, float]]:
-    """Return what every reward says of the completions, and the metrics that they log."""
+    """Return the values of each reward, and the metrics that the rewards log."""
     metrics: dict[str, float] = {}
     columns: dict[str, Any] = {
         "completion_ids": [list(s.canvas[: s.num_response]) for s in samples],
@@ -189,7 +187,7 @@ def compute_rewards(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RolloutMaker:
-    """Makes rollouts with whatever the model has learned so far."""
+    """Makes rollouts with the current model."""
 
     settings: AlignSettings
     prompts: Prompts
@@ -199,11 +197,11 @@ class RolloutMaker:
     clock: Callable[[], float] = time.perf_counter
 
     def make(self, numbers: Sequence[int], *, rollout: int, update: int) -> Rollout:
-        """Return the completions of these training problems.
+        """Return a rollout over some training problems.
 
         Args:
-            numbers: of the problems that belong to this process.
-            rollout: number of the rollout; draws are keyed by it.
+            numbers: numbers of this process's problems.
+            rollout: number of the rollout, a key of the draws.
             update: optimizer updates made.
         """
         s, started = self.settings, self.clock()

@@ -1,4 +1,4 @@
-"""What a training continues from: its place, weights, moments and the memory of its guards."""
+"""The state of a training in a checkpoint: progress, weights, optimizer and collapse guard."""
 
 import math
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ State = dict[str, Any]
 
 @dataclass
 class RunState:
-    """How far a run is; it is saved with every checkpoint."""
+    """Progress of a run, saved with every checkpoint."""
 
     update: int = 0  # optimizer updates made, or skipped
     rollout: int = 0
@@ -30,16 +30,16 @@ class RunState:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Learner:
-    """The parts of a run that change while it learns."""
+    """The parts of a run that training changes."""
 
     settings: AlignSettings
     parameters: Mapping[str, nn.Parameter]
     optimizer: torch.optim.Optimizer
     guard: CollapseGuard
-    inputs: Mapping[str, str]  # digests of what the run reads
+    inputs: Mapping[str, str]  # digests of the initial weights and training rows
 
     def facts(self, place: RunState) -> Facts:
-        """Return what the seal of a checkpoint says of the run."""
+        """Return the facts of the run for the seal of a checkpoint."""
         run = {**decisive(self.settings), **self.inputs}
         return {"run": run, "place": asdict(place), "guard": self.guard.state()}
 
@@ -54,9 +54,9 @@ class Learner:
 
     @torch.no_grad()
     def restore(self, folder: Path, device: torch.device, *, in_parts: bool) -> None:
-        """Take over weights and moments of a checkpoint, whole or this rank's part of them.
+        """Load weights and optimizer moments, or this rank's part of them (`in_parts`).
 
-        Learning rates are those of the settings.
+        Learning rates stay those of the settings.
         """
         saved = torch.load(
             folder / STATE, map_location=device, weights_only=True, mmap=in_parts

@@ -3,8 +3,8 @@
     t uniform on (0, 1),  p = (1 - e) t + e,  every canvas token masked with chance p
     loss = mean over rows of  (1/|canvas|) sum over masked tokens of  - log p_i / p
 
-The prompt is never masked. The tail of EOS behind a solution is part of the canvas: it is masked
-and predicted like the rest, which is how a model learns to stop. Each row counts
+The prompt is never masked. The EOS tokens after a solution are part of the canvas: they are masked
+and predicted as well, which teaches the model to stop. Each row counts
 the same, whatever its length. Draws are keyed by identity.
 """
 
@@ -21,14 +21,14 @@ _RATIO, _PLACE = range(2)  # streams of one key
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SftMasks:
-    """What is masked of each row, and with what probability."""
+    """Masked tokens of each row, and their masking probability."""
 
     masked: Tensor  # (B, L) bool
     ratios: Tensor  # (B,) p
 
 
 def draw_sft_masks(canvas: Canvas, keys: Tensor) -> SftMasks:
-    """Return which canvas tokens of each row to mask; in some rows it may be none.
+    """Return which canvas tokens of each row to mask, possibly none.
 
     Args:
         canvas: rows of prompt + solution + tail.
@@ -44,13 +44,13 @@ def draw_sft_masks(canvas: Canvas, keys: Tensor) -> SftMasks:
 def sft_loss(
     logp: Tensor, canvas: Canvas, masks: SftMasks, *, num_rows: int | None = None
 ) -> Tensor:
-    """Return the loss, to be minimised.
+    """Return the loss to minimise.
 
     Args:
-        logp: (B, L) log-probabilities of the true tokens, looked at where masked.
-        canvas: the rows that were masked.
-        masks: what was masked of them.
-        num_rows: rows of the whole batch of which these are a part; None: they are the whole.
+        logp: (B, L) log-probabilities of the true tokens, used where masked.
+        canvas: the unmasked rows.
+        masks: their masks.
+        num_rows: rows of the whole batch; None: these rows are the whole batch.
     """
     surprise = -logp.masked_fill(~masks.masked, 0.0).sum(1) / masks.ratios.to(logp.dtype)  # (B,)
     return (surprise / canvas.canvas.sum(1)).sum() / (num_rows or len(logp))

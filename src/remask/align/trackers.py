@@ -1,8 +1,4 @@
-"""Trackers beside the log: TensorBoard, Weights & Biases, through accelerate.
-
-By default TensorBoard is written where it is installed. Trackers show what the log says; nothing is
-read back from them.
-"""
+"""Names and values for trackers (TensorBoard, Weights & Biases), which accelerate writes."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -15,22 +11,22 @@ from remask.settings import unknown_name
 AUTO, NONE, TENSORBOARD = "auto", "none", "tensorboard"
 TRACKERS = (TENSORBOARD, "wandb")
 PROJECT = "remask"
-_PLACE = ("step", "max_steps", "eta_s")  # of a row: what is no measure
+_PLACE = ("step", "max_steps", "eta_s")  # columns of the log that are not metrics
 
 
 def check_track(names: Sequence[str]) -> None:
-    """Raise where a name is no tracker, or says with others what cannot be."""
+    """Raise if a name is unknown, or if auto or none is combined with another name."""
     unknown = [name for name in names if name not in (AUTO, NONE, *TRACKERS)]
     if unknown:
         raise unknown_name("tracker", unknown[0], (*TRACKERS, AUTO, NONE))
     if len(names) > 1 and {AUTO, NONE} & set(names):
         raise SettingsError(
-            f"track {','.join(names)} says auto or none beside other trackers; name them alone."
+            f"track must not combine auto or none with other trackers, got {','.join(names)}."
         )
 
 
 def find_trackers(names: Sequence[str]) -> list[str]:
-    """Return the trackers that are to be written, or raise where one is not installed."""
+    """Return the trackers to write, or raise if one is not installed."""
     if tuple(names) == (NONE,):
         return []
     if tuple(names) == (AUTO,):
@@ -38,14 +34,14 @@ def find_trackers(names: Sequence[str]) -> list[str]:
     for name in names:
         if find_spec(name) is None:
             raise SettingsError(
-                f"track {name} needs the package {name}; install it with pip install {name}, or "
-                "set track none."
+                f"track {name} requires the package {name}; install it with pip install {name}, "
+                "or set track none."
             )
     return list(dict.fromkeys(names))
 
 
 def measures(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers of a row of the log that trackers draw."""
+    """Return the metrics of a row of the log."""
     return {
         name: value
         for name, value in row.items()
@@ -54,7 +50,7 @@ def measures(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, str | int | float]:
-    """Return settings as trackers take them: texts and numbers."""
+    """Return settings as the strings and numbers that trackers accept."""
     return {
         name: value if isinstance(value, str | int | float) else str(value)
         for name, value in settings.items()
@@ -62,5 +58,5 @@ def plain(settings: Mapping[str, Any]) -> dict[str, str | int | float]:
 
 
 def folder_of(out: Path) -> Path:
-    """Return where TensorBoard's files are."""
+    """Return the folder of TensorBoard's files."""
     return out / TENSORBOARD

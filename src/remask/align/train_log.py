@@ -1,11 +1,11 @@
-"""The log of a training: a row per update under TRL's names, and sample completions.
+"""The log of a training: one row per update with TRL's names, and sample completions.
 
     reward, reward_std, frac_reward_zero_std, rewards/<name>/mean, rewards/<name>/std
     completions/mean_length, min_length, max_length, clipped_ratio
-    entropy    mean surprise, in nats, of a token when it was revealed
+    entropy    mean of -log p, in nats, of tokens when they are unmasked
     loss, grad_norm, learning_rate, num_tokens, kl, clip_ratio
-    bmc/*, spg/*, regression/*   the score, and the bounds; nan_skipped counts steps left out
-    time/*, memory/peak_gb       seconds by phase, and the most memory so far
+    bmc/*, spg/*                 the score and the bounds; nan_skipped counts skipped updates
+    time/*, memory/peak_gb       seconds by phase, and peak memory
 
 The first update of a rollout carries the rollout's values. A resumed run removes the rows after its
 checkpoint and writes them again.
@@ -63,7 +63,7 @@ class TrainLog:
 
 
 def measured(rollout: Rollout, size: int) -> list[Row]:
-    """Return what is counted of each completion, to be gathered from all processes."""
+    """Return one row per completion, to be gathered from all processes."""
     rows = []
     for i, sample in enumerate(rollout.samples):
         group = [r for r in rollout.rewards[i - i % size : i - i % size + size] if r is not None]
@@ -81,14 +81,14 @@ def measured(rollout: Rollout, size: int) -> list[Row]:
 
 
 def surprise(probs: Sequence[float] | None, num: int) -> float | None:
-    """Return the mean of - log p over a response; None where nothing was generated."""
+    """Return the mean of -log p over a response; None for an empty one."""
     if not probs or not num:
         return None
     return fmean(-math.log(max(p, 1e-30)) for p in probs[:num])
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the log's view of the completions of all processes."""
+    """Return the log values of the completions of all processes."""
     lengths = [row["length"] for row in rows]
     out = {
         "completions/mean_length": fmean(lengths),
@@ -118,8 +118,8 @@ def _present(rows: Sequence[Mapping[str, Any]], name: str) -> list[float]:
 
 
 def peak_memory_gb(device: torch.device) -> float:
-    """Return the most memory so far: allocated on CUDA, resident elsewhere."""
+    """Return the peak memory: allocated memory on CUDA, otherwise resident memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e9
-    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss: bytes there, kilobytes elsewhere
+    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss: bytes on macOS, else kilobytes
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9

@@ -53,7 +53,7 @@ def test_the_penalty_is_that_of_the_reference() -> None:
 
 
 def test_a_weight_on_the_reference_needs_one() -> None:
-    with pytest.raises(SettingsError, match=r"kl_weight 0\.04 needs a reference model"):
+    with pytest.raises(SettingsError, match=r"required with kl_weight 0\.04"):
         diffu_grpo_loss(OLD, OLD, None, RESPONSE, torch.zeros(2), GrpoSettings())
 
 

@@ -190,7 +190,7 @@ def test_a_block_causal_model_is_masked_in_its_own_blocks() -> None:
 
 
 def test_more_copies_than_blocks_are_refused() -> None:
-    with pytest.raises(SettingsError, match="copies 3 is more than the 2 blocks of 4 tokens"):
+    with pytest.raises(SettingsError, match=r"number of blocks \(2 of 4 tokens\), got 3"):
         draw((1, 8, 8), copies=3, block=4)
 
 

@@ -36,7 +36,7 @@ def test_a_completion_without_a_reward_is_left_out_of_its_group() -> None:
 
 
 def test_a_group_of_one_is_refused() -> None:
-    with pytest.raises(SettingsError, match="num_generations 1 makes every advantage 0"):
+    with pytest.raises(SettingsError, match="num_generations must be at least 2, got 1"):
         group_advantages(torch.ones(3, 1))
 
 

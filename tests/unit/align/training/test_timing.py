@@ -47,7 +47,7 @@ def test_seconds_are_those_of_the_second_rollout_times_the_prompts(
     [
         {},
         {"tuning": "lora", "reward": "ungated"},
-        {"method": "regression", "warmup": 1, "inner_updates": 3},
+        {"method": "diffu_grpo", "warmup": 1, "inner_updates": 3},
         {"method": "sft", "length": 96, "block": 48},
     ],
 )
