@@ -49,10 +49,11 @@ def serve(
     from remask.serve.run import serve as run
 
     settings = ServeSettings(
-        model=model.model, preset=model.preset, dtype=model.dtype, weights=model.weights,
+        model=model.model,
         allowed_hosts=tuple(allow_host or ()),
-        key=read_key(key_file, os.environ.get(KEY_VARIABLE)), **flags,
-    )  # fmt: skip
+        key=read_key(key_file, os.environ.get(KEY_VARIABLE)),
+        **flags,
+    )
     _check_scorer(settings)
 
     def say(url: str) -> None:

@@ -22,9 +22,6 @@ class ServeSettings:
     """Settings of one server."""
 
     model: str  # its name in responses
-    preset: str = ""
-    dtype: str = "auto"
-    weights: str = "full"
     scorer: Annotated[str, Setting("What scores answers; remask verify --help names them.")] = (
         ROUNDTRIPS
     )
